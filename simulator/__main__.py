@@ -19,7 +19,7 @@ from castsim.commands import command_line
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from castsim.commands.outcome import Outcome
+    from castsim.commands.outcome import CommandOutcome
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of SIGINT, as shells count."""
@@ -81,7 +81,7 @@ def _run(arguments: list[str]) -> int:
     return deliver(outcome, options.json, quiet=options.quiet, summary=options.summary)
 
 
-def _executed(name: str, options: Namespace) -> Outcome:
+def _executed(name: str, options: Namespace) -> CommandOutcome:
     if options.max_file_bytes is None and options.max_memory is None:
         return _at_its_options(name, options)
     from castsim.commands.memory_limit import bounded  # noqa: PLC0415 - only who sets a limit pays for it
@@ -90,7 +90,7 @@ def _executed(name: str, options: Namespace) -> Outcome:
         return _at_its_options(name, options)
 
 
-def _at_its_options(name: str, options: Namespace) -> Outcome:
+def _at_its_options(name: str, options: Namespace) -> CommandOutcome:
     """Do what a command is for; an error that quotes what was typed names the option."""
     try:
         return command_line.execute(name, options)

@@ -57,7 +57,7 @@ class Hazard(StrEnum):
     WRITE_AFTER_WRITE = "write after write"
 
 
-class Synchronisation(Fact):
+class SynchronisationFacts(Fact):
     """The mechanisms that keep instructions in order, beside flags.
 
     Between two instructions of the vector pipe with a hazard in `required_barriers`, a program needs a barrier of that
@@ -76,7 +76,7 @@ class Synchronisation(Fact):
     """Control state that a vector instruction captures when it is issued; other state may not change under it."""
 
     @model_validator(mode="after")
-    def _inserted_are_enough(self) -> Synchronisation:
+    def _inserted_are_enough(self) -> SynchronisationFacts:
         missing = [hazard for hazard in self.required_barriers if hazard not in self.inserted_barriers]
         if missing:
             raise ValueError(f"required_barriers has '{missing[0]}', inserted_barriers does not")
@@ -182,7 +182,7 @@ class DataflowTarget(TargetHeader):
     time_tables: ClassVar[tuple[str, ...]] = ("timing",)
     pipes: Pipes
     banks: Banks
-    synchronisation: Synchronisation
+    synchronisation: SynchronisationFacts
     transfer_limits: TransferLimits
     timing: DataflowTiming
     tile_operations_fact: Fact

@@ -29,7 +29,7 @@ PARTS = ("PART_EVEN", "PART_ODD", "PART_P0", "PART_P1", "PART_P2", "PART_P3")
 BARRIERS = ("VST_VST",)
 
 
-class Mode(StrEnum):
+class DistributionMode(StrEnum):
     """The way in which an access distributes the bytes of memory over the lanes of a register."""
 
     NORM = "NORM"
@@ -55,22 +55,22 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class NamedDistribution:
     """A distribution as instructions name it: its mode, and the bits of a lane or element where it has any."""
 
-    mode: Mode
+    mode: DistributionMode
     bits: int | None
 
 
 @lru_cache(maxsize=64)
-def distribution_of(text: str) -> Distribution:
+def distribution_of(text: str) -> NamedDistribution:
     """Read a distribution such as `NORM` or `DINTLV_B32`.
 
     Raises:
         ValueError: no such mode.
     """
     mode, _, bits = text.partition("_B")
-    return Distribution(Mode(mode), int(bits) if bits else None)
+    return NamedDistribution(DistributionMode(mode), int(bits) if bits else None)
 
 
 _FORMS: dict[str, tuple[str, tuple[int, ...], bool]] = {
@@ -122,7 +122,7 @@ def parse_instruction(text: str) -> RegisterInstruction:
     results = tuple(re.split(r", *", match.group(1))) if match.group(1) else ()
     operands = tuple(match.group(4).split())
     kinds, counts, wide = _FORMS[mnemonic]
-    dual = mnemonic == "vlds" and operands[:1] and operands[0].startswith(Mode.DINTLV)
+    dual = mnemonic == "vlds" and operands[:1] and operands[0].startswith(DistributionMode.DINTLV)
     expected = len(kinds) + bool(dual)
     if len(results) != expected or len(operands) not in counts or wide != (match.group(3) is not None):
         raise ValueError(

@@ -200,7 +200,7 @@ def _stated(convention: MeasuredConvention, *names: str) -> dict[str, object]:
     return {name: value for name in names if (value := getattr(convention, name)) is not None}
 
 
-class ScratchSequence(Fact):
+class ScratchInstructions(Fact):
     """A cast that, without saturation and given a scratch tile, runs as several instructions through it.
 
     `steps` names the sequence (docs/reference/a2a3.md section 3.4): `via_i32` converts whole calls to int32 and
@@ -214,7 +214,7 @@ class ScratchSequence(Fact):
     chunk_lanes: Count | None = None
 
     @model_validator(mode="after")
-    def _chunked_needs_lanes(self) -> ScratchSequence:
+    def _chunked_needs_lanes(self) -> ScratchInstructions:
         if (self.steps == "via_i32") == (self.chunk_lanes is not None):
             raise ValueError(f"steps '{self.steps}' and chunk_lanes {self.chunk_lanes} contradict each other")
         return self
@@ -344,7 +344,7 @@ class StridedRepeatTarget(DataflowTarget):
     timing: StridedTiming
     casts_fact: Fact
     casts: tuple[StridedCast, ...]
-    scratch_sequences: tuple[ScratchSequence, ...]
+    scratch_sequences: tuple[ScratchInstructions, ...]
     measured_conventions: dict[str, MeasuredConvention] = Field(default_factory=dict)
     tile_operations: tuple[StridedOperation, ...]
 
@@ -413,7 +413,7 @@ class StridedRepeatTarget(DataflowTarget):
         """Return the rule of a type pair, None if the chip has no such cast."""
         return next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
 
-    def scratch_sequence(self, src: str, dst: str) -> ScratchSequence | None:
+    def scratch_sequence(self, src: str, dst: str) -> ScratchInstructions | None:
         """Return the scratch-backed sequence of a type pair, None if it has none."""
         return next((rule for rule in self.scratch_sequences if (rule.src, rule.dst) == (src, dst)), None)
 

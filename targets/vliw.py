@@ -138,7 +138,7 @@ def _numbers(cell: Any) -> Any:
     return cell
 
 
-class ShortImmediates(Table):
+class ImmediateCodes(Table):
     """Operand codes that stand for the immediates 0, 1, ..: `count` from the first, `further` behind them.
 
     `signed` is how many of them there are where the type is signed.
@@ -169,7 +169,7 @@ class EncodingCodes(Fact):
     halves: tuple[HalfLayout, ...]
     variants: tuple[str, ...]
     immediate: Number
-    short_immediates: ShortImmediates | None = None
+    short_immediates: ImmediateCodes | None = None
     vector_files: dict[File, Number]
     scalar_files: dict[File, Number]
     specials: dict[str, Annotated[str, Field(pattern=r"^[A-Z]+\d+$")]]

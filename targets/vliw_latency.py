@@ -41,7 +41,7 @@ _STAGES = {"d1": -1, "d2": 0} | {f"e{number}": number for number in range(1, _LA
 _NAMES = {number: name for name, number in _STAGES.items()}
 
 
-class Mark(StrEnum):
+class RowMark(StrEnum):
     """The marks that tell two rows of one operand apart."""
 
     FLOAT = "float"
@@ -90,7 +90,7 @@ class RowKey(NamedTuple):
     opcode: int
     operand: str
     file: str
-    marks: frozenset[Mark]
+    marks: frozenset[RowMark]
 
 
 class StageRow(Table):
@@ -106,7 +106,7 @@ class StageRow(Table):
     register_file: FileName
     stage: Stage
     entry_port: Annotated[str | None, BeforeValidator(_optional)]
-    marks: Annotated[frozenset[Mark], BeforeValidator(_marks)]
+    marks: Annotated[frozenset[RowMark], BeforeValidator(_marks)]
 
     @property
     def key(self) -> RowKey:
@@ -289,13 +289,13 @@ def _bad_row(table: str, row: int, message: str) -> PydanticCustomError:
     return PydanticCustomError("bad_row", "{message}", {"message": message, "table": table, "row": row})
 
 
-_WIDTHS = frozenset((Mark.F16, Mark.F8, Mark.X2))
-_FLOAT_WIDTHS = _WIDTHS | {Mark.FLOAT}
+_WIDTHS = frozenset((RowMark.F16, RowMark.F8, RowMark.X2))
+_FLOAT_WIDTHS = _WIDTHS | {RowMark.FLOAT}
 _RESEEDS = (f"{RESULT}_vpu_lfsr", f"{RESULT}_spu_lfsr")
 _VECTOR_SLOT, _SCALAR_SLOT = "vpu", "spu"
 
 
-class Rule(StrEnum):
+class DistanceRule(StrEnum):
     """The rule that decides a distance; in the order in which the rules apply."""
 
     RESEED = "a use of the random generator behind a reseed"
@@ -325,7 +325,7 @@ class OperandKey:
     opcode: int
     operand: str
     file: str
-    marks: frozenset[Mark] = frozenset()
+    marks: frozenset[RowMark] = frozenset()
     acc_fp32: bool = False
     index: int = 0
     random: bool = False
@@ -338,7 +338,7 @@ class OperandKey:
     @property
     def is_float(self) -> bool:
         """Whether the element type is a float."""
-        return Mark.FLOAT in self.marks
+        return RowMark.FLOAT in self.marks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -355,7 +355,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class SmallestDistance:
     """The smallest distance of a pair in bundles, and why.
 
     Stages are numbered (d2 = 0, e1 = 1), None where the tables do not have the pair; `consumer_stage` is the one that
@@ -366,8 +366,8 @@ class Latency:
     producer_stage: int | None
     consumer_stage: int | None
     entry_port: str | None
-    rule: Rule
-    steps: tuple[Rule, ...] = ()
+    rule: DistanceRule
+    steps: tuple[DistanceRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +381,7 @@ class _Pair:
     port: int
 
 
-class Distances(dict[Commit, int]):
+class CommitDistances(dict[Commit, int]):
     """Smallest distance in bundles by the producer's commit; found when it is asked for."""
 
     def __init__(self, latencies: Latencies, consumer: OperandKey) -> None:
@@ -424,7 +424,7 @@ class Latencies:
         self._sets = self._instruction_sets()
         self._longest: dict[frozenset[tuple[str, str]], int] = {}
         self._commits: dict[OperandKey, Commit] = {}
-        self._distances: dict[OperandKey, Distances] = {}
+        self._distances: dict[OperandKey, CommitDistances] = {}
 
     def commit(self, key: OperandKey) -> Commit:
         """Return the time at which a result becomes visible; the same object for the same key."""
@@ -437,11 +437,11 @@ class Latencies:
             self._commits[key] = found
         return found
 
-    def distances(self, key: OperandKey) -> Distances:
+    def distances(self, key: OperandKey) -> CommitDistances:
         """Return the distances of an operand from whatever produces it."""
         found = self._distances.get(key)
         if found is None:
-            found = self._distances[key] = Distances(self, key)
+            found = self._distances[key] = CommitDistances(self, key)
         return found
 
     def port_stage(self, key: OperandKey) -> int | None:
@@ -453,7 +453,7 @@ class Latencies:
         """Return the row of a result or operand, None if the tables have none."""
         wanted = key.row
         if self._among("lookups", key) and wanted.operand == RESULT:  # pairs only count for what a rule adds
-            wanted = wanted._replace(marks=wanted.marks - {Mark.X2})
+            wanted = wanted._replace(marks=wanted.marks - {RowMark.X2})
         found = self._rows.get(wanted)
         if found is not None:
             return found
@@ -461,13 +461,15 @@ class Latencies:
             found = found or self._rows.get(wanted._replace(marks=wanted.marks - marks))
         return found if found is not None and self._unmarked() else None
 
-    def latency(self, producer: OperandKey, consumer: OperandKey) -> Latency:
+    def latency(self, producer: OperandKey, consumer: OperandKey) -> SmallestDistance:
         """Return the distance of a pair and the rule that decides it."""
         if producer.operand in _RESEEDS and not producer.random:
-            return Latency(self._reseed, None, None, None, Rule.RESEED, (Rule.RESEED,))
+            return SmallestDistance(self._reseed, None, None, None, DistanceRule.RESEED, (DistanceRule.RESEED,))
         commit, row = self.commit(producer), self.row(consumer)
         if not commit.listed or row is None:
-            return Latency(self.rules.default.distance, None, None, None, Rule.UNLISTED, (Rule.UNLISTED,))
+            return SmallestDistance(
+                self.rules.default.distance, None, None, None, DistanceRule.UNLISTED, (DistanceRule.UNLISTED,)
+            )
         assert row.entry_port is not None
         bypass = self.rules.index_bypass
         early = row.register_file != "I" or (
@@ -476,13 +478,13 @@ class Latencies:
         operand = row.stage if early else bypass.stage
         pair = _Pair(producer, consumer, commit.number, operand, self._ports[row.entry_port])
         distance, first = self._by_stages(pair)
-        steps: tuple[Rule, ...] = (first,) if operand == row.stage else (first, Rule.INDEX_BYPASS)
+        steps: tuple[DistanceRule, ...] = (first,) if operand == row.stage else (first, DistanceRule.INDEX_BYPASS)
         for apply in (self._event, self._lookup, self._increment, self._integer, self._float):
             changed = apply(pair, distance)
             if changed is not None:
                 distance, rule = changed
                 steps = (*steps, rule)
-        return Latency(distance, commit.number, operand, row.entry_port, steps[-1], steps)
+        return SmallestDistance(distance, commit.number, operand, row.entry_port, steps[-1], steps)
 
     def longest(self, instructions: frozenset[tuple[str, str]]) -> int:
         """Return a distance that no pair of these instructions (slot and mnemonic) exceeds."""
@@ -523,27 +525,27 @@ class Latencies:
 
     # ------------------------------------------------------------------------------------------------------- rules
 
-    def _by_stages(self, pair: _Pair) -> tuple[int, Rule]:
+    def _by_stages(self, pair: _Pair) -> tuple[int, DistanceRule]:
         if pair.port > pair.result:
-            return max(1, pair.port - pair.operand + 1), Rule.PORT
+            return max(1, pair.port - pair.operand + 1), DistanceRule.PORT
         distance = pair.result - pair.operand + 1
         masks = pair.producer.file == pair.consumer.file == "VP"
         if distance == 0 and masks and self._among("masked stores", pair.consumer):
-            return 0, Rule.MASKED_STORE
-        return max(1, distance), Rule.STAGES
+            return 0, DistanceRule.MASKED_STORE
+        return max(1, distance), DistanceRule.STAGES
 
-    def _event(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
+    def _event(self, pair: _Pair, distance: int) -> tuple[int, DistanceRule] | None:
         event = self.rules.event
         if event is None or pair.consumer.operand == PREDICATE or not self._among("events", pair.consumer):
             return None
-        return event.late_distance if pair.producer.opcode == event.late_opcode else event.distance, Rule.EVENT
+        return event.late_distance if pair.producer.opcode == event.late_opcode else event.distance, DistanceRule.EVENT
 
-    def _lookup(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
-        if not self._among("lookups", pair.producer) or Mark.X2 in pair.producer.marks:
+    def _lookup(self, pair: _Pair, distance: int) -> tuple[int, DistanceRule] | None:
+        if not self._among("lookups", pair.producer) or RowMark.X2 in pair.producer.marks:
             return None
-        return distance + self.rules.lookup.added, Rule.LOOKUP
+        return distance + self.rules.lookup.added, DistanceRule.LOOKUP
 
-    def _increment(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
+    def _increment(self, pair: _Pair, distance: int) -> tuple[int, DistanceRule] | None:
         """A family's own next access; files tell the address from data that it loads."""
         increment = self.rules.address_increment
         if increment is None or pair.consumer.operand != "src_a" or pair.producer.file != pair.consumer.file:
@@ -551,32 +553,34 @@ class Latencies:
         for number in range(len(increment.families)):
             family = f"family {number}"
             if self._among(family, pair.producer) and self._among(family, pair.consumer):
-                return increment.distance, Rule.ADDRESS_INCREMENT
+                return increment.distance, DistanceRule.ADDRESS_INCREMENT
         return None
 
-    def _integer(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
+    def _integer(self, pair: _Pair, distance: int) -> tuple[int, DistanceRule] | None:
         rule, consumer = self.rules.integer_accumulator, pair.consumer
         if rule is None or consumer.is_float or consumer.operand != "src_c":
             return None
         fits = pair.producer.slot == consumer.slot and pair.result in rule.stages
         if not fits or not self._among("integer products", consumer):
             return None
-        return distance + rule.added, Rule.INTEGER_ACCUMULATOR
+        return distance + rule.added, DistanceRule.INTEGER_ACCUMULATOR
 
-    def _float(self, pair: _Pair, distance: int) -> tuple[int, Rule] | None:
+    def _float(self, pair: _Pair, distance: int) -> tuple[int, DistanceRule] | None:
         rule, producer, consumer = self.rules.float_accumulator, pair.producer, pair.consumer
         if rule is None or not self._takes_accumulator(consumer):
             return None
         if not self._passes_accumulator(producer):
             scalar = consumer.slot == _SCALAR_SLOT and (
                 self._among("late scalars", producer)
-                or (Mark.PAIR in producer.marks and self._among("late scalar pairs", producer))
+                or (RowMark.PAIR in producer.marks and self._among("late scalar pairs", producer))
             )
             late = scalar or self._among("late producers", producer)
-            return (distance + rule.added, Rule.LATE_ACCUMULATOR) if late else None
+            return (distance + rule.added, DistanceRule.LATE_ACCUMULATOR) if late else None
         if distance != rule.direct:
             return None
-        return rule.forwarded if _forwards(producer, consumer, rule) else rule.otherwise, Rule.FORWARDED_ACCUMULATOR
+        return rule.forwarded if _forwards(
+            producer, consumer, rule
+        ) else rule.otherwise, DistanceRule.FORWARDED_ACCUMULATOR
 
     def _takes_accumulator(self, key: OperandKey) -> bool:
         if key.operand == "src_c":
@@ -632,10 +636,10 @@ def _place(row: StageRow) -> str:
 
 def _forwards(producer: OperandKey, consumer: OperandKey, rule: FloatAccumulator) -> bool:
     """Whether an accumulator reaches the next one on the short way."""
-    same_type = (Mark.F16 in producer.marks) == (Mark.F16 in consumer.marks)
+    same_type = (RowMark.F16 in producer.marks) == (RowMark.F16 in consumer.marks)
     if producer.acc_fp32 != consumer.acc_fp32 or not same_type:
         return False
     if consumer.slot == _SCALAR_SLOT or not (producer.acc_fp32 or consumer.acc_fp32):
         return True
-    count = rule.destinations.f8 if Mark.F8 in consumer.marks else rule.destinations.half
+    count = rule.destinations.f8 if RowMark.F8 in consumer.marks else rule.destinations.half
     return consumer.slot == _VECTOR_SLOT and producer.index % count == consumer.index % count

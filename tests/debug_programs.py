@@ -15,8 +15,8 @@ from sample_arguments import command
 from castsim.commands import command_line
 from castsim.commands.debug import launch_of
 from castsim.running import stepper as traces
-from castsim.running.step_recording import Reach, Recording
-from castsim.running.stepper import Launch, Stepper
+from castsim.running.step_recording import Reach, StepRecording
+from castsim.running.stepper import SteppedLaunch, Stepper
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 _KEPT = ("--in", "--arg", "--option", "--target", "--entry")
@@ -33,7 +33,7 @@ def debug_words(path: Path) -> list[str]:
     return found
 
 
-def launch(path: Path, *more: str) -> Launch:
+def launch(path: Path, *more: str) -> SteppedLaunch:
     _, options = command_line.parse(["debug", *debug_words(path), *more])
     return launch_of(options)
 
@@ -54,7 +54,7 @@ def digest(memories: Mapping[str, NDArray[np.uint8]], registers: Mapping[str, ob
     return found.hexdigest()
 
 
-class Digesting(Recording):
+class Digesting(StepRecording):
     """A recording that also digests the memories of the machine itself before every operation."""
 
     def __init__(self) -> None:
@@ -74,5 +74,5 @@ def digested(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Stepper, list
         kept.append(Digesting())
         return kept[0]
 
-    monkeypatch.setattr(traces, "Recording", made)
+    monkeypatch.setattr(traces, "StepRecording", made)
     return launch(path).stepper(), kept[0].digests

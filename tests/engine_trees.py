@@ -14,7 +14,7 @@ from typing import Any
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Node, Tree
 from castsim.isa.errors import Span
 from castsim.isa.formats import FORMATS
-from castsim.machines.strided.operations import ControlWrite, Duplicate, Stream, Transfer, VectorOperation
+from castsim.machines.strided.operations import ControlWrite, DuplicateCode, Stream, StridedInstruction, Transfer
 from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.timing import Cause
@@ -70,10 +70,10 @@ def cast(
     lanes: int = 64,
     mask: int = FULL,
     timing: str = "vconv",
-) -> VectorOperation:
+) -> StridedInstruction:
     source = Stream(src, FORMATS[formats[0]], block_stride, repeat_strides[0])
     destination = Stream(dst, FORMATS[formats[1]], 1, repeat_strides[1])
-    return VectorOperation("vconv", timing, repeats, lanes, mask, destination, (source,), Duplicate(0))
+    return StridedInstruction("vconv", timing, repeats, lanes, mask, destination, (source,), DuplicateCode(0))
 
 
 def load(ub: int, size: int, *, bursts: int = 1, pitch: int | None = None, argument: str = "x") -> Transfer:

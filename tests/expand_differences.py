@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from a5_cases import A5
 
 from castsim.execution.tree import Tree, instances, operations
-from castsim.machines.vector_function.function_operations import Ascend, Duplicate, Load, Nest, VectorFunction
+from castsim.machines.vector_function.function_operations import Ascend, DuplicateLanes, Load, Nest, VectorFunction
 from castsim.machines.vector_function.function_operations import Spread as SpreadPredicate
 
 Bounds = tuple[float, float]
@@ -47,7 +47,7 @@ def _head(function: VectorFunction, main: Nest) -> Bounds | None:
 
 
 def _setup(function: VectorFunction, main: Nest) -> Bounds | None:
-    constants = any(isinstance(each, Duplicate | Ascend) for each in function.setup)
+    constants = any(isinstance(each, DuplicateLanes | Ascend) for each in function.setup)
     return (0, 2) if constants and main.trips <= 2 else None
 
 

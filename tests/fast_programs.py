@@ -13,18 +13,18 @@ from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, mask_wr
 
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Lowered, elements
 from castsim.isa.formats import FORMATS
-from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
+from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.machines.vector_function.function_operations import (
     Bitwise,
     Compute,
-    Convert,
+    ConvertLanes,
     Gather,
     Interleave,
     Load,
     MemoryBarrier,
     Nest,
     Spread,
-    Store,
+    StoreLanes,
     TripSelect,
     VectorFunction,
 )
@@ -52,7 +52,7 @@ class Programs:
         self.small = small
         self.random = random.Random(seed)
         self.work = work
-        self.open_flags: list[SetFlag] = []
+        self.open_flags: list[FlagSignal] = []
         self.sound = self.random.random() < 0.8
         self.few = self.random.random() < 0.5
 
@@ -78,8 +78,8 @@ class Programs:
         if kind < 0.75:
             return self.random.choice((control(), ScalarWork("loop"), ScalarWork("arithmetic")))
         if kind < 0.85:
-            return Barrier(self.random.choice(("V", "V", "MTE2", "MTE3", "ALL", "S")))
-        flag = SetFlag(self.pipe(), self.pipe(), self.random.randrange(2))
+            return PipeBarrier(self.random.choice(("V", "V", "MTE2", "MTE3", "ALL", "S")))
+        flag = FlagSignal(self.pipe(), self.pipe(), self.random.randrange(2))
         self.open_flags.append(flag)
         return flag
 
@@ -93,9 +93,9 @@ class Programs:
         if self.open_flags and self.random.random() < 0.5:
             # A wait behind its signal in program order never ends in a deadlock, unless a loop sets them apart.
             flag = self.open_flags.pop(self.random.randrange(len(self.open_flags)))
-            operations.append(WaitFlag(flag.waiter, flag.pipe, flag.event))
+            operations.append(FlagWait(flag.waiter, flag.pipe, flag.event))
         if not self.sound and self.random.random() < 0.05:
-            operations.append(WaitFlag(self.pipe(), self.pipe(), 0))
+            operations.append(FlagWait(self.pipe(), self.pipe(), 0))
         if operations and self.random.random() < 0.1:
             operations = [self.loop(Block(tuple(operations)))]
         accesses = tuple(self.access() for _ in range(self.random.choice((0, 1, 2, 3))))
@@ -209,7 +209,7 @@ class _Functions:
         predicate = self.random.choice(("p0", "p1", "v3"))
         if kind < 2:
             formats = FORMATS["f32"], FORMATS["f16"]
-            return Convert(self.register(), self.register(), predicate, None, *formats, _PLAIN_POLICY, kind == 1)
+            return ConvertLanes(self.register(), self.register(), predicate, None, *formats, _PLAIN_POLICY, kind == 1)
         if kind == 2:
             return Bitwise("vor", self.register(), (self.register(), self.register()), predicate, 16)
         if kind == 3:
@@ -221,8 +221,8 @@ class _Functions:
         sources = tuple(self.register() for _ in range(self.random.randint(1, 2)))
         return Compute(self.random.choice(_COMPUTES), (self.register(),), sources, self.random.choice((16, 32)))
 
-    def store(self) -> Store:
-        return Store(self.register(), "p1", self.random.choice(_STORES), self.random.choice((0, 0, 128)))
+    def store(self) -> StoreLanes:
+        return StoreLanes(self.register(), "p1", self.random.choice(_STORES), self.random.choice((0, 0, 128)))
 
     def nest(self) -> Nest:
         chance = self.random.random

@@ -13,7 +13,7 @@ import numpy as np
 import oracle
 from oracle_scalar import cast, round_to_integral
 
-from castsim.machines.vector_function.vector_registers import Mask, Register
+from castsim.machines.vector_function.vector_registers import PredicateRegister, VectorRegister
 
 SIZE = 256
 WORDS = {"R": "rint", "A": "round", "F": "floor", "C": "ceil", "Z": "trunc", "O": "odd"}
@@ -230,9 +230,9 @@ def masks(width: int, seed: int) -> list[list[int]]:
     return [[int(k % step == 0 and pattern[k // step]) for k in range(256)] for pattern in patterns]
 
 
-def register(data: bytes) -> Register:
-    return Register(np.frombuffer(data, np.uint8).copy())
+def register(data: bytes) -> VectorRegister:
+    return VectorRegister(np.frombuffer(data, np.uint8).copy())
 
 
-def predicate(bits: Sequence[int]) -> Mask:
-    return Mask(np.array(bits, np.bool_))
+def predicate(bits: Sequence[int]) -> PredicateRegister:
+    return PredicateRegister(np.array(bits, np.bool_))

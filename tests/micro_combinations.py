@@ -13,7 +13,7 @@ from micro_text import SPELLINGS, bits_of
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, Place
-from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, OF_OPERATION, WRITTEN, Form, forms_of
+from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, OF_OPERATION, WRITTEN, MicroForm, forms_of
 from castsim.isa.pto.pto_parser import parse
 
 ELEMENTS = (*SPELLINGS,)
@@ -48,7 +48,7 @@ class Combination:
     """One way to write an operation: elements of its first and second kind of register, widths of its masks, words."""
 
     name: str
-    form: Form
+    form: MicroForm
     element: str
     other: str
     mask: int
@@ -95,7 +95,7 @@ def accepted(name: str) -> Iterator[Combination]:
                     yield each
 
 
-def _kinds(name: str, form: Form) -> Iterator[tuple[str, str, int, int]]:
+def _kinds(name: str, form: MicroForm) -> Iterator[tuple[str, str, int, int]]:
     letters = {*form.operands, *form.results}
     width = ROWS[name].width
     elements = ELEMENTS if letters & set("VPTU") else ("f32",)
@@ -112,7 +112,7 @@ def _kinds(name: str, form: Form) -> Iterator[tuple[str, str, int, int]]:
         yield element, other, mask, half
 
 
-def _words(name: str, form: Form, kinds: tuple[str, str, int, int]) -> Iterator[tuple[tuple[str, str], ...]]:
+def _words(name: str, form: MicroForm, kinds: tuple[str, str, int, int]) -> Iterator[tuple[tuple[str, str], ...]]:
     choices: list[list[tuple[str, str] | None]] = []
     for kind in (*form.words, *form.keys):
         legal = tuple(OF_OPERATION[name]) if kind == "dist" else LEGAL.get(kind, ("0",))

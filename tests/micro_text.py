@@ -6,7 +6,16 @@ import random
 from dataclasses import dataclass, field
 
 from castsim.isa.pto.micro_forms import GROUPS, ROWS, Place
-from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, NUMBERS, OF_OPERATION, SYNONYMS, WRITTEN, Form, forms_of
+from castsim.isa.pto.micro_words import (
+    CONVERSIONS,
+    LEGAL,
+    NUMBERS,
+    OF_OPERATION,
+    SYNONYMS,
+    WRITTEN,
+    MicroForm,
+    forms_of,
+)
 
 SPELLINGS = {
     "f32": ["f32"], "f16": ["f16"], "bf16": ["bf16"], "e4m3fn": ["f8E4M3FN"], "e5m2": ["f8E5M2"],
@@ -28,7 +37,7 @@ class Written:
 
     name: str
     chosen: random.Random
-    form: Form
+    form: MicroForm
     arguments: list[str] = field(default_factory=list)
 
     def value(self, kind: str) -> str:
@@ -135,7 +144,7 @@ def _with_types(made: Written, text: str, types: list[str], kinds: dict[str, str
     return f"{head} = {text}" if results else text
 
 
-def _indexed(form: Form) -> list[str | tuple[str, int]]:
+def _indexed(form: MicroForm) -> list[str | tuple[str, int]]:
     found: list[str | tuple[str, int]] = []
     number = 0
     for item in form.items:

@@ -25,7 +25,7 @@ from function_works import lanewise
 
 from castsim import cast, estimate, run
 from castsim.engines import simulate
-from castsim.estimating.cast_estimates import OperandPlacement, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.left_out import LeftOut, cross_validate
@@ -40,7 +40,7 @@ from castsim.machines.vector_function.function_launches import time_scope
 from castsim.machines.vector_function.launched_scope import Scope
 from castsim.reports.run import RunReport, section
 from castsim.synchronisation.flags import plan
-from castsim.synchronisation.removing import Buffer, Listing
+from castsim.synchronisation.removing import ElementListing, OperandBytes
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options
@@ -146,7 +146,7 @@ def lowered_cast(src: str, dst: str, rows: int, cols: int, stride: int, saturati
     mode = None if saturation is None else Saturation(saturation)
     request = TileCastRequest(format_named(src), format_named(dst), None, mode, saturation == "off")
     placement = OperandPlacement.of(target, lowerer, request)
-    return repr(lowerer.cast(placement.cast(lowerer, Shape(rows, stride, stride, rows, cols, cols))).body)
+    return repr(lowerer.cast(placement.cast(lowerer, CastShape(rows, stride, stride, rows, cols, cols))).body)
 
 
 def started(src: str, dst: str, option: str, target: Any) -> object:
@@ -415,15 +415,17 @@ def function_cycles(work: ResolvedTileOp, target: Any) -> object:
 
 def inserted_flags(target: Any) -> object:
     """Flags and barriers around dense results of many sizes, and of eight results of the scalar unit."""
-    found = Listing()
+    found = ElementListing()
     for number, size in enumerate((64, 2048, 4095, 4096, 4097, 8192, 65536)):
-        one, other = (Buffer("vec", n, ((n * 10**6, n * 10**6 + size),), size) for n in (2 * number, 2 * number + 1))
+        one, other = (
+            OperandBytes("vec", n, ((n * 10**6, n * 10**6 + size),), size) for n in (2 * number, 2 * number + 1)
+        )
         found.operation("V", [], [one])
         found.operation("V", [one], [other])
     for number in range(100, 108):
-        tile = Buffer("vec", number, ((number * 10**6, number * 10**6 + 64),))
+        tile = OperandBytes("vec", number, ((number * 10**6, number * 10**6 + 64),))
         found.operation("S", [], [tile])
-        found.operation("V", [tile], [Buffer("vec", 200, ((200 * 10**6, 200 * 10**6 + 64),))])
+        found.operation("V", [tile], [OperandBytes("vec", 200, ((200 * 10**6, 200 * 10**6 + 64),))])
     return plan(found, target)
 
 

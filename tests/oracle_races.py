@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from castsim.execution.dataflow.pipe_operations import Barrier, SetFlag, WaitFlag
+from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.tree import Block, Loop, Lowered, Tree
 
 VECTOR = "V"
@@ -83,11 +83,11 @@ def _count_flags(events: list[Event], verdict: Verdict) -> None:
     pending: dict[tuple, int] = {}
     for event in events:
         match event.operation:
-            case SetFlag(pipe, waiter, number):
+            case FlagSignal(pipe, waiter, number):
                 key = (pipe, waiter, number)
                 pending[key] = pending.get(key, 0) + 1
                 verdict.pending_twice |= pending[key] > 1
-            case WaitFlag(pipe, signaller, number):
+            case FlagWait(pipe, signaller, number):
                 key = (signaller, pipe, number)
                 pending[key] = pending.get(key, 0) - 1
     verdict.left_over = any(count > 0 for count in pending.values())
@@ -127,10 +127,10 @@ class _Graph:
             self._edge(self.last[pipe], start)
         self.last[pipe] = start
         before = self.ended.setdefault(pipe, [])
-        if isinstance(event.operation, WaitFlag):
+        if isinstance(event.operation, FlagWait):
             self.last[pipe] = end  # what follows starts when it is over
             return
-        waited = end if isinstance(event.operation, SetFlag) else start
+        waited = end if isinstance(event.operation, FlagSignal) else start
         if event.operation is not None or pipe != VECTOR:
             for node in before:
                 self._edge(node, waited)
@@ -139,11 +139,11 @@ class _Graph:
 
     def _flags(self, events: list[Event], signals: dict[tuple, list[int]]) -> None:
         for k, event in enumerate(events):
-            if isinstance(event.operation, SetFlag):
+            if isinstance(event.operation, FlagSignal):
                 flag = event.operation
                 signals.setdefault((flag.pipe, flag.waiter, flag.event), []).append(2 * k + 1)
         for k, event in enumerate(events):
-            if isinstance(event.operation, WaitFlag):
+            if isinstance(event.operation, FlagWait):
                 flag = event.operation
                 there = signals.get((flag.signaller, flag.pipe, flag.event), [])
                 if there:
@@ -201,7 +201,7 @@ def _unroll(node, moved, tree: Tree):
             moved = moved[_size(item) :]
     else:
         only = node.body.items[0] if len(node.body.items) == 1 else None
-        flag = only if isinstance(only, SetFlag | WaitFlag | Barrier) else None
+        flag = only if isinstance(only, FlagSignal | FlagWait | PipeBarrier) else None
         touched = [
             (access.space, _bytes(access, shift), access.write)
             for access, shift in zip(node.accesses, moved[0] or (0,) * len(node.accesses), strict=True)

@@ -27,7 +27,7 @@ from castsim.execution.tree import Lowered, Operation, operations
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.strided.operations import Barrier, ControlWrite, VectorOperation
+from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
 from castsim.targets.csv_tables import SHIPPED
 
 DRAIN = 16
@@ -46,7 +46,7 @@ def profiles() -> dict[str, dict[str, str]]:
         return {row["instruction"]: row for row in csv.DictReader(file)}
 
 
-def _line(call: VectorOperation, starts: bool) -> float:
+def _line(call: StridedInstruction, starts: bool) -> float:
     """Cycles of one instruction; `starts`: a stream starts with it."""
     name, repeats = TARGET.timing.vector[call.timing].instruction, call.repeats
     name = call.mnemonic if call.mnemonic in profiles() else name
@@ -72,10 +72,10 @@ def predicted(issued: Iterable[Operation]) -> int | None:
     """Cycles of one operation on tiles, rounded half up; None with copies."""
     total, starts, outstanding = 0.0, True, False
     for operation in issued:
-        if isinstance(operation, VectorOperation):
+        if isinstance(operation, StridedInstruction):
             total += _line(operation, starts)
             starts, outstanding = False, True
-        elif isinstance(operation, Barrier):
+        elif isinstance(operation, PipeBarrier):
             total += DRAIN * outstanding
             starts, outstanding = True, False
         elif isinstance(operation, ControlWrite):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from castsim.execution.dataflow.pipe_operations import Barrier, ScalarWork, SetFlag, Transfer, WaitFlag
-from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Loop, Lowered, Role, Tree
+from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork, Transfer
+from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, InstructionRole, Loop, Lowered, Tree
 from castsim.isa.errors import Span
 
 PIPES = ("V", "MTE2", "MTE3")
@@ -21,7 +21,12 @@ class Builder:
     instructions: list[Instruction] = field(default_factory=list)
 
     def add(
-        self, text: str, pipe: str, operation: object, accesses: tuple[Access, ...] = (), role: Role = Role.WORK
+        self,
+        text: str,
+        pipe: str,
+        operation: object,
+        accesses: tuple[Access, ...] = (),
+        role: InstructionRole = InstructionRole.WORK,
     ) -> Lowered:
         number = len(self.instructions)
         self.instructions.append(Instruction(text, pipe, Span("k.pto", number + 1, 3), role=role))
@@ -32,13 +37,13 @@ class Builder:
         return self.add(f"work on {pipe}", pipe, Transfer(pipe, True, "x", 0, 0, 0, 0, 1, 32), accesses)
 
     def set(self, pipe: str, waiter: str, event: int = 0) -> Lowered:
-        return self.add(f"set_flag {pipe} -> {waiter} id {event}", pipe, SetFlag(pipe, waiter, event))
+        return self.add(f"set_flag {pipe} -> {waiter} id {event}", pipe, FlagSignal(pipe, waiter, event))
 
     def wait(self, signaller: str, pipe: str, event: int = 0) -> Lowered:
-        return self.add(f"wait_flag {signaller} -> {pipe} id {event}", pipe, WaitFlag(pipe, signaller, event))
+        return self.add(f"wait_flag {signaller} -> {pipe} id {event}", pipe, FlagWait(pipe, signaller, event))
 
     def barrier(self, pipe: str = "ALL") -> Lowered:
-        return self.add(f"barrier {pipe}", "S" if pipe == "ALL" else pipe, Barrier(pipe))
+        return self.add(f"barrier {pipe}", "S" if pipe == "ALL" else pipe, PipeBarrier(pipe))
 
     def scalar(self) -> Lowered:
         return self.add("loop", "S", ScalarWork("loop"))

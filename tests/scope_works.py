@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from random import Random
 
-from castsim.machines.vector_function.launched_scope import Instruction, Kind, Scope
+from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind
 
-LOAD = Instruction("vlds", Kind.LOAD, size=256)
-STORE = Instruction("vsts", Kind.STORE, size=256)
+LOAD = ScopeInstruction("vlds", TimingKind.LOAD, size=256)
+STORE = ScopeInstruction("vsts", TimingKind.STORE, size=256)
 
 
-def compute(name: str, width: int = 32) -> Instruction:
+def compute(name: str, width: int = 32) -> ScopeInstruction:
     """An instruction that computes."""
-    return Instruction(name, Kind.COMPUTE, width)
+    return ScopeInstruction(name, TimingKind.COMPUTE, width)
 
 
-def barrier(word: str) -> Instruction:
+def barrier(word: str) -> ScopeInstruction:
     """A memory barrier."""
-    return Instruction("mem_bar", Kind.BARRIER, word=word)
+    return ScopeInstruction("mem_bar", TimingKind.BARRIER, word=word)
 
 
 def pair(producer: str, consumer: str) -> Scope:
@@ -38,7 +38,7 @@ def wide() -> Scope:
         for step in range(40):
             kind = compute("vdup" if step % 10 == 9 else "vadd")
             names = [scope.issue(kind, (name,), 1)[0] for name in names]
-        store = Instruction("vstsx2", Kind.STORE, word="INTLV_B32", size=512)
+        store = ScopeInstruction("vstsx2", TimingKind.STORE, word="INTLV_B32", size=512)
         scope.issue(store, names, 0, 65536 + 512 * trip)
         scope.end_trip()
     return scope
@@ -58,7 +58,7 @@ def integers(mnemonic: str) -> Scope:
     """An instruction on integer lanes many times over, on what does not wait for it."""
     scope = Scope()
     for number in range(40):
-        (name,) = scope.issue(Instruction(mnemonic, Kind.COMPUTE, 32, integers=True), (), 1)
+        (name,) = scope.issue(ScopeInstruction(mnemonic, TimingKind.COMPUTE, 32, integers=True), (), 1)
         if number % 10 == 9:
             scope.issue(STORE, (name,), 0, 256 * number)
     return scope
@@ -83,23 +83,25 @@ def _random_items(scope: Scope, rng: Random, known: list[int], depth: int) -> No
         match rng.choice("LLCCCCCCSSSBPUTO"):
             case "L":
                 size = rng.choice((32, 64, 128, 256, 512))
-                load = Instruction("vlds", Kind.LOAD, size=size, updates=rng.random() < 0.1)
+                load = ScopeInstruction("vlds", TimingKind.LOAD, size=size, updates=rng.random() < 0.1)
                 known += scope.issue(load, (), rng.choice((1, 1, 2)), place)
             case "U":
-                known += scope.issue(Instruction("vlds", Kind.LOAD, size=128, unpacks=True), (), 1, place)
+                known += scope.issue(ScopeInstruction("vlds", TimingKind.LOAD, size=128, unpacks=True), (), 1, place)
             case "C":
                 reads = rng.sample(known, min(len(known), rng.randint(0, 3)))
                 known += scope.issue(compute(rng.choice(_COMPUTES), rng.choice((16, 32))), reads, 1)
             case "S":
                 word = rng.choice(("", "", "INTLV_B32"))
-                store = Instruction("vsts", Kind.STORE, size=rng.choice((0, 32, 256)), word=word)
+                store = ScopeInstruction("vsts", TimingKind.STORE, size=rng.choice((0, 32, 256)), word=word)
                 scope.issue(store, rng.sample(known, min(len(known), 2)), 0, place)
             case "B":
                 scope.issue(barrier(rng.choice(("VST_VST", "VST_VLD", "VLD_VST", "VV_ALL"))))
             case "P":
-                known += scope.issue(Instruction("plt", Kind.PREDICATE), rng.sample(known, min(len(known), 1)), 1)
+                known += scope.issue(
+                    ScopeInstruction("plt", TimingKind.PREDICATE), rng.sample(known, min(len(known), 1)), 1
+                )
             case "T":
-                scope.issue(Instruction("select", Kind.SELECT))
+                scope.issue(ScopeInstruction("select", TimingKind.SELECT))
             case _ if depth < 3:
                 trips = rng.choice((0, 1, 2, 3, 7))
                 scope.begin_loop(trips)

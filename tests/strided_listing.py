@@ -7,9 +7,9 @@ from strided_model import Cast
 
 from castsim.execution.tree import Operation
 from castsim.machines.strided.operations import (
-    Barrier,
     ControlWrite,
-    VectorOperation,
+    PipeBarrier,
+    StridedInstruction,
 )
 from castsim.targets import load_target
 
@@ -32,9 +32,9 @@ def text(operation: Operation) -> str:
             assert operation.value == (1 << lanes) - 1
             return f"mask {lanes}"
         return f"{operation.register} {operation.value:#x}"
-    if isinstance(operation, Barrier):
+    if isinstance(operation, PipeBarrier):
         return f"barrier {operation.pipe}"
-    assert isinstance(operation, VectorOperation)
+    assert isinstance(operation, StridedInstruction)
     lanes = operation.mask.bit_length()
     assert operation.mask == (1 << lanes) - 1
     streams = (operation.destination, *operation.sources)
@@ -51,5 +51,5 @@ def texts(model: Cast, tmp_bytes: int = 0) -> list[str]:
     return [text(operation) for operation in lower(model, tmp_bytes)]
 
 
-def calls(operations: list[Operation]) -> list[VectorOperation]:
-    return [operation for operation in operations if isinstance(operation, VectorOperation)]
+def calls(operations: list[Operation]) -> list[StridedInstruction]:
+    return [operation for operation in operations if isinstance(operation, StridedInstruction)]

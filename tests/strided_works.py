@@ -13,7 +13,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.strided.kernel_lowering import lower_work
-from castsim.machines.strided.operations import ScalarWork, VectorOperation
+from castsim.machines.strided.operations import ScalarWork, StridedInstruction
 from castsim.targets import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -135,8 +135,8 @@ def issued(made: ResolvedTileOp, target: StridedRepeatTarget = TARGET) -> list[O
     return list(operations(Lowered(0, lower_work(target, made)), None))
 
 
-def vectors(made: ResolvedTileOp) -> list[VectorOperation]:
-    return [operation for operation in issued(made) if isinstance(operation, VectorOperation)]
+def vectors(made: ResolvedTileOp) -> list[StridedInstruction]:
+    return [operation for operation in issued(made) if isinstance(operation, StridedInstruction)]
 
 
 def listing(made: ResolvedTileOp) -> list[str]:
@@ -145,7 +145,7 @@ def listing(made: ResolvedTileOp) -> list[str]:
 
 
 def _line(operation: Operation) -> str:
-    if not isinstance(operation, VectorOperation):
+    if not isinstance(operation, StridedInstruction):
         kind = type(operation).__name__
         register = getattr(operation, "register", None)
         if register == "mask":
@@ -174,7 +174,7 @@ def cycles(target: StridedRepeatTarget, made: ResolvedTileOp) -> int:
     return simulate(tree_of(made, target), target, record_operations=False).total
 
 
-def touched(operation: VectorOperation, stream_number: int) -> Iterator[int]:
+def touched(operation: StridedInstruction, stream_number: int) -> Iterator[int]:
     """Yield every byte that one stream of an operation touches, repeat by repeat, from the definition of streams."""
     stream = (operation.destination, *operation.sources)[stream_number]
     size = stream.format.storage_bits // 8

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from castsim.isa.pto import program as nodes
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
-from castsim.synchronisation.flags import Plan, insert
+from castsim.synchronisation.flags import SynchronisedFunction, insert
 from castsim.targets import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")
@@ -71,7 +71,7 @@ def statement(number: int, words: Sequence[str]) -> str:
     raise AssertionError(words)
 
 
-def inserted(text: str, target=A3) -> Plan:
+def inserted(text: str, target=A3) -> SynchronisedFunction:
     """The plan of the only function of a program."""
     return insert(parse(text, "k.pto").functions[0], lowerer_of(target), target)
 

@@ -20,7 +20,7 @@ from castsim.engines import simulate
 from castsim.evidence.accuracy_assessment import AssessedRow, assess
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.formats import FORMATS
-from castsim.machines.strided.operations import Arithmetic, Barrier, Stream, VectorOperation
+from castsim.machines.strided.operations import PipeBarrier, Stream, StridedInstruction, TimedArithmetic
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
 
@@ -83,8 +83,8 @@ def test_bank_scenarios(row: dict[str, str], engine: str) -> None:
     fmt = FORMATS["f32"]
     src0 = Stream(int(row["src0"], 0), fmt, int(row["src0_block_stride"]), int(row["src0_repeat_stride"]))
     src1, dst = (Stream(int(row[name], 0), fmt, 1, 8) for name in ("src1", "dst"))
-    add = VectorOperation("vadd", "vadd", 64, 64, FULL, dst, (src0, src1), Arithmetic())
-    alone = VectorOperation("vadd", "vadd", 1, 64, FULL, dst, (src0, src1), Arithmetic())
+    add = StridedInstruction("vadd", "vadd", 64, 64, FULL, dst, (src0, src1), TimedArithmetic())
+    alone = StridedInstruction("vadd", "vadd", 1, 64, FULL, dst, (src0, src1), TimedArithmetic())
     repeats = simulate(singly(add), TARGET, engine=engine).total - simulate(singly(alone), TARGET, engine=engine).total
     assert repeats + 1 + 22 == pytest.approx(float(row["cycles_per_call"]), abs=4)
 
@@ -93,12 +93,12 @@ def test_facts_of_steps() -> None:
     """A step behind a barrier and one behind a mask change, of 2 repeats without conflicts, for every engine."""
     fmt = FORMATS["f32"]
     streams = (Stream(0x10100, fmt, 1, 8), (Stream(0, fmt, 1, 8),))
-    call = VectorOperation("vmuls", "vmuls", 2, 64, FULL, streams[0], streams[1], Arithmetic())
+    call = StridedInstruction("vmuls", "vmuls", 2, 64, FULL, streams[0], streams[1], TimedArithmetic())
     for engine in ("event", "fast"):
         once = simulate(singly(call), TARGET, engine=engine).total
         steps = {
             "stream": simulate(singly(call, call), TARGET, engine=engine).total - once,
-            "barrier": simulate(singly(call, Barrier("V"), call), TARGET, engine=engine).total - once,
+            "barrier": simulate(singly(call, PipeBarrier("V"), call), TARGET, engine=engine).total - once,
             "mask": simulate(singly(call, mask_write(), call), TARGET, engine=engine).total - once,
         }
         assert steps == {"stream": 2, "barrier": 12 + 7 + 2, "mask": 16 + 7 + 2}

@@ -11,11 +11,11 @@ from a5_cases import Shape, lowerer, make_cast
 from castsim.execution.tree import elements
 from castsim.isa.modes import Rounding
 from castsim.machines.vector_function.function_operations import (
-    Convert,
+    ConvertLanes,
     CountDown,
     Load,
     Nest,
-    Store,
+    StoreLanes,
     VectorFunction,
     profile,
 )
@@ -63,7 +63,7 @@ def test_what_breaks_a_function_breaks_its_proof(src: str, dst: str) -> None:
         assert not proven(src, dst, shape, with_main(function, destination_trip=main.destination_trip + 32))
         assert not proven(src, dst, shape, with_main(function, source_trip=main.source_trip * 2))
         assert not proven(src, dst, shape, replace(function, source=function.source + 32))
-        assert not proven(src, dst, shape, with_trip(function, Store, offset=32))
+        assert not proven(src, dst, shape, with_trip(function, StoreLanes, offset=32))
         load = next(item for item in main.trip if isinstance(item, Load))
         if len(load.results) == 2:
             assert not proven(src, dst, shape, with_trip(function, Load, results=load.results[::-1])), "swapped halves"
@@ -80,10 +80,10 @@ def test_rows_must_move_by_the_pitch_of_the_tiles() -> None:
 
 def test_both_halves_must_go_through_the_same_steps() -> None:
     function = function_of("f32", "f16", PADDED)
-    first = next(item for item in function.nests[-1].trip if isinstance(item, Convert))
+    first = next(item for item in function.nests[-1].trip if isinstance(item, ConvertLanes))
     other = replace(first.policy, rounding=Rounding.FLOOR)
-    assert not proven("f32", "f16", PADDED, with_trip(function, Convert, policy=other))
-    assert not proven("f32", "f16", PADDED, with_trip(function, Convert, part="PART_EVEN"))
+    assert not proven("f32", "f16", PADDED, with_trip(function, ConvertLanes, policy=other))
+    assert not proven("f32", "f16", PADDED, with_trip(function, ConvertLanes, part="PART_EVEN"))
 
 
 def test_a_zero_fill_must_be_one() -> None:
@@ -91,7 +91,7 @@ def test_a_zero_fill_must_be_one() -> None:
     fill, main = function.nests
     assert proven("bf16", "e2m1", PADDED, function)
     assert not proven("bf16", "e2m1", PADDED, replace(function, nests=(replace(fill, trips=fill.trips - 1), main)))
-    noise = replace(fill, trip=(Store("index", "every", "NORM_B8"),))
+    noise = replace(fill, trip=(StoreLanes("index", "every", "NORM_B8"),))
     assert not proven("bf16", "e2m1", PADDED, replace(function, nests=(noise, main)))
 
 

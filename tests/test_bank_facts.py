@@ -19,7 +19,7 @@ from castsim import estimate, run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.estimating import timed_alone
-from castsim.estimating.cast_estimates import SCALAR, OperandPlacement, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest
 from castsim.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import EngineError
@@ -290,7 +290,7 @@ def _compare(target, src, dst):
     request = TileCastRequest(format_named(src), format_named(dst), None, None, False)
     placement, lost = OperandPlacement.of(target, lowerer, request), 0
     for rows, cols, stride in SHAPES:
-        shape = Shape(rows, cols, stride, rows, cols, cols)
+        shape = CastShape(rows, cols, stride, rows, cols, cols)
         expected = timed_alone(target, lowerer.cast(placement.cast(lowerer, shape)), "cast")
         assert estimate(src, dst, rows, cols, dst_row_stride=stride, target=target) == expected
         lost += expected.causes.get(Cause.BANK_CONFLICT, 0)
@@ -301,4 +301,4 @@ def _is_closed(target, src, dst):
     """Whether a small shape is estimated without a simulation."""
     estimator = estimator_of(target, src, dst, None, None, False)
     assert isinstance(estimator, TileEstimator)
-    return estimator.is_closed(Shape(3, 192, 192, 3, 192, 192), SCALAR)
+    return estimator.is_closed(CastShape(3, 192, 192, 3, 192, 192), SCALAR)

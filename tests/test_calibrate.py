@@ -14,7 +14,7 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.evidence.accuracy_assessment import assess_row
-from castsim.evidence.calibration import Parameter, _check_determined
+from castsim.evidence.calibration import FittedParameter, _check_determined
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.schemas.lowering import Calibrated
@@ -189,8 +189,8 @@ def test_what_always_adds_is_named_together(tmp_path, monkeypatch, capsys):
 def test_a_limit_that_small_steps_do_not_reach_is_named_alone():
     """Its column of slopes is zero, which nothing divides by."""
     numbers = (
-        Parameter("timing.a.cycles", Decimal(5), Decimal(1), 0),
-        Parameter("timing.b.most", Decimal(9), Decimal(1), 0),
+        FittedParameter("timing.a.cycles", Decimal(5), Decimal(1), 0),
+        FittedParameter("timing.b.most", Decimal(9), Decimal(1), 0),
     )
     rows = (SimpleNamespace(body="a program"),) * 2
     model = SimpleNamespace(jacobian=np.array([[1.0, 0.0], [2.0, 0.0]]), parameters=numbers, rows=rows)

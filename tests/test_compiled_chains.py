@@ -10,7 +10,7 @@ from castsim.targets import load_target
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.c_table import HopMethod, Path, VectorType, bits_of, path_of
+from castsim.tpc_compiler.c_table import ElementVector, HopMethod, Path, bits_of, path_of
 from castsim.tpc_compiler.compiled_casts import ir_path
 
 SCALAR_TESTS = {
@@ -55,7 +55,7 @@ def test_scalars_go_the_way_of_the_vendors_tests(case: tuple[str, str, str], typ
     generation, src, dst = case
     target = load_target(generation)
     assert isinstance(target, VliwTarget)
-    assert ir_path(VectorType(src, 1), VectorType(dst, 1), target).types == types
+    assert ir_path(ElementVector(src, 1), ElementVector(dst, 1), target).types == types
 
 
 def test_no_pair_is_listed_twice() -> None:

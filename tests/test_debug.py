@@ -15,7 +15,7 @@ from castsim.isa.errors import LimitError, ReadError
 from castsim.numerics import codes_from_array
 from castsim.reports.stepping import element_lines, stop_line
 from castsim.running import step_recording
-from castsim.running.stepper import Launch, Stepper
+from castsim.running.stepper import SteppedLaunch, Stepper
 from castsim.running.stops import parse_condition, parse_selection
 
 SAMPLES = (
@@ -88,7 +88,7 @@ def narrow(folder: Path, text: str = NARROW, values: np.ndarray | None = None) -
     """A program of 4 x 64 elements, before its first operation."""
     values = np.arange(256, dtype=np.float32).reshape(4, 64) / 8 if values is None else values
     np.save(folder / "x.npy", values)
-    return Launch(written(folder, text), inputs={"x": str(folder / "x.npy")}).stepper()
+    return SteppedLaunch(written(folder, text), inputs={"x": str(folder / "x.npy")}).stepper()
 
 
 def test_values_are_those_of_numpy(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_a_program_without_cycles(tmp_path: Path) -> None:
   }}
 }}
 """)
-    stepper = Launch(str(tmp_path / "k.pto"), inputs={"x": "random:1"}).stepper()
+    stepper = SteppedLaunch(str(tmp_path / "k.pto"), inputs={"x": "random:1"}).stepper()
     assert stop_line(stepper).endswith("k.pto:7 cycle ?")
     for refused in (lambda: stepper.break_at_cycle(1), lambda: stepper.break_if("cycle > 1"), lambda: stepper.pipes):
         with pytest.raises(ReadError):

@@ -15,7 +15,7 @@ from castsim.engines import simulate
 from castsim.engines.event_strided import EventSimulation
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, elements
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
+from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 
 GROUPS, BANKS, ROWS = 16, 3, 128  # docs/reference/a2a3.md section 8
 LIMIT = 10**6
@@ -43,8 +43,8 @@ def trees(draw):
         st.builds(store, block, st.integers(1, 300), bursts=st.integers(1, 4), pitch=st.sampled_from([512, 320])),
         st.just(control()),
         st.sampled_from([ScalarWork("loop"), ScalarWork("arithmetic")]),
-        st.builds(Barrier, st.sampled_from(["V", "MTE2", "MTE3", "ALL", "S"])),
-        st.builds(SetFlag, pipe, pipe, event),
+        st.builds(PipeBarrier, st.sampled_from(["V", "MTE2", "MTE3", "ALL", "S"])),
+        st.builds(FlagSignal, pipe, pipe, event),
     )
     access = st.builds(
         lambda space, start, size, write: Access(space, start, start + size, write),
@@ -53,10 +53,10 @@ def trees(draw):
     items, open_flags = [], []
     for number in range(draw(st.integers(0, 12))):
         operations = draw(st.lists(operation, max_size=4))
-        open_flags += [o for o in operations if isinstance(o, SetFlag)]
+        open_flags += [o for o in operations if isinstance(o, FlagSignal)]
         if open_flags and draw(st.booleans()):
             flag = open_flags.pop(draw(st.integers(0, len(open_flags) - 1)))
-            operations.append(WaitFlag(flag.waiter, flag.pipe, flag.event))
+            operations.append(FlagWait(flag.waiter, flag.pipe, flag.event))
         items.append(lowered(number, *operations, accesses=tuple(draw(st.lists(access, max_size=2)))))
     return program(*items, interlocked=draw(st.booleans()))
 
@@ -199,9 +199,9 @@ def test_what_is_refused():
     ("operation", "message"),
     [
         (cast(timing="vnone"), "no vector timing 'vnone'"),
-        (Barrier("MTE9"), "no pipe 'MTE9'"),
-        (SetFlag("V", "ALL", 0), "no pipe 'ALL'"),
-        (WaitFlag("V", "X", 0), "no pipe 'X'"),
+        (PipeBarrier("MTE9"), "no pipe 'MTE9'"),
+        (FlagSignal("V", "ALL", 0), "no pipe 'ALL'"),
+        (FlagWait("V", "X", 0), "no pipe 'X'"),
         (ScalarWork("loop", pipe="V"), "no pipe 'V'"),
     ],
 )

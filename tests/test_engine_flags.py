@@ -13,17 +13,17 @@ from engine_trees import a2a3, cast, causes, control, load, lowered, program, si
 from castsim.engines import simulate
 from castsim.execution.tree import Block, Loop
 from castsim.isa.errors import EngineError
-from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
+from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 
 LOADED, CONVERTED = ("MTE2", "V"), ("V", "MTE3")
 
 
 def signal(pair, event=0):
-    return SetFlag(pair[0], pair[1], event)
+    return FlagSignal(pair[0], pair[1], event)
 
 
 def wait(pair, event=0):
-    return WaitFlag(pair[1], pair[0], event)
+    return FlagWait(pair[1], pair[0], event)
 
 
 def spans(timing):
@@ -74,7 +74,7 @@ def test_one_signal_serves_one_wait():
     assert caught.value.span.line == 4
 
 
-@pytest.mark.parametrize("other", [SetFlag("MTE3", "V", 0), SetFlag("V", "MTE3", 1), SetFlag("V", "MTE2", 0)])
+@pytest.mark.parametrize("other", [FlagSignal("MTE3", "V", 0), FlagSignal("V", "MTE3", 1), FlagSignal("V", "MTE2", 0)])
 def test_direction_and_id_matter(other):
     with pytest.raises(EngineError, match="which nothing sets again"):
         simulate(singly(cast(), other, wait(CONVERTED)), a2a3())
@@ -101,7 +101,7 @@ def test_a_flag_from_the_scalar_unit_to_itself():
 
 
 def test_other_pipes_appear_when_flags_name_them():
-    timing = simulate(singly(SetFlag("M", "V", 0), wait(("M", "V")), cast()), a2a3())
+    timing = simulate(singly(FlagSignal("M", "V", 0), wait(("M", "V")), cast()), a2a3())
     assert set(timing.pipes) == {"S", "V", "MTE2", "MTE3", "M"}
     assert causes(timing, "M") == {"empty": timing.total}
 
@@ -118,21 +118,21 @@ def test_a_flag_wait_during_a_drain_is_drain_first():
 
 def test_a_barrier_exposes_tail_and_head():
     # Second cast 26..51; the pipe stands at the barrier from 12 to 26.
-    timing = simulate(singly(cast(), Barrier("V"), cast()), a2a3())
+    timing = simulate(singly(cast(), PipeBarrier("V"), cast()), a2a3())
     assert timing.total == 51
     assert causes(timing, "V") == {"empty": 1, "fill": 18, "busy": 4, "barrier": 14, "drain": 14}
 
 
 def test_a_barrier_holds_up_its_own_pipe_only():
-    timing = simulate(singly(cast(), Barrier("V"), load(0, 512)), a2a3())
+    timing = simulate(singly(cast(), PipeBarrier("V"), load(0, 512)), a2a3())
     assert spans(timing)[2] == (3, 271)
-    serial = simulate(singly(load(0, 512), Barrier("MTE2"), load(0, 512)), a2a3())
+    serial = simulate(singly(load(0, 512), PipeBarrier("MTE2"), load(0, 512)), a2a3())
     assert causes(serial, "MTE2") == {"empty": 1, "memory latency": 528, "busy": 8}
 
 
 def test_a_barrier_over_all_pipes_stops_the_scalar_unit():
     # Load 1..269, cast 2..27; barrier issued in 2..3, over in 269.
-    timing = simulate(singly(load(0, 512), cast(), Barrier("ALL"), control(), cast()), a2a3())
+    timing = simulate(singly(load(0, 512), cast(), PipeBarrier("ALL"), control(), cast()), a2a3())
     assert causes(timing, "S") == {"busy": 5, "barrier": 266, "empty": 25}
     assert timing.total == 271 + 25
     assert [(operation.pipe, operation.name) for operation in timing.operations][2] == ("S", "barrier ALL")
@@ -140,12 +140,12 @@ def test_a_barrier_over_all_pipes_stops_the_scalar_unit():
 
 def test_a_barrier_over_all_pipes_waits_for_waiting_pipes():
     # V waits for the load, so its cast (269..294) is what the barrier waits for.
-    tree = singly(load(0, 512), signal(LOADED), wait(LOADED), cast(), Barrier("ALL"), control())
+    tree = singly(load(0, 512), signal(LOADED), wait(LOADED), cast(), PipeBarrier("ALL"), control())
     assert simulate(tree, a2a3()).total == 295
 
 
 def test_barriers_on_idle_pipes_and_on_the_scalar_unit_cost_their_issue():
-    tree = singly(Barrier("S"), Barrier("ALL"), Barrier("V"), Barrier("M"))
+    tree = singly(PipeBarrier("S"), PipeBarrier("ALL"), PipeBarrier("V"), PipeBarrier("M"))
     assert simulate(tree, a2a3()).total == 4
 
 
@@ -178,7 +178,7 @@ def test_deadlock_of_the_scalar_unit():
         "deadlock: S waits for flag V -> S id 0 (k.pto:1:3), not issued yet because S waits"
     )
     with pytest.raises(EngineError, match=r"V waits for flag .*; S waits for all pipes to drain \(k.pto:2:3\)"):
-        simulate(singly(wait(LOADED), Barrier("ALL")), a2a3())
+        simulate(singly(wait(LOADED), PipeBarrier("ALL")), a2a3())
 
 
 def test_the_limit_is_inclusive_and_names_the_instruction():

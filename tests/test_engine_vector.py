@@ -10,7 +10,7 @@ import pytest
 from engine_trees import FULL, KIBI, a2a3, cast, causes, control, lowered, program, singly
 
 from castsim.engines import simulate
-from castsim.machines.strided.operations import ScalarWork, Stream, VectorOperation
+from castsim.machines.strided.operations import ScalarWork, Stream, StridedInstruction
 
 
 @pytest.mark.parametrize("formats", [("f32", "f16"), ("f16", "f32")])
@@ -82,7 +82,7 @@ def test_a_shorter_tail_may_end_before_the_operation_ahead():
 
 def test_operations_without_sources_or_active_lanes_take_their_intervals():
     destination = cast().destination
-    duplicate = VectorOperation("vector_dup", "vector_dup", 4, 64, FULL, destination, (), cast().action)
+    duplicate = StridedInstruction("vector_dup", "vector_dup", 4, 64, FULL, destination, (), cast().action)
     assert simulate(singly(duplicate), a2a3()).total == 1 + 11 + 4 * 1 + 13
     assert simulate(singly(cast(4, mask=0)), a2a3()).total == 1 + 9 + 4 * 2 + 14
 
@@ -93,7 +93,7 @@ def test_two_sources_in_the_same_groups_share_their_read_ports():
     def both(second):
         operation = cast(4, repeat_strides=(16, 16))
         other = Stream(second, operation.sources[0].format, 1, 16)
-        return VectorOperation(
+        return StridedInstruction(
             "vand", "vand", 4, 64, FULL, operation.destination, (operation.sources[0], other), operation.action
         )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from castsim import estimate
 from castsim.estimating import Estimates
-from castsim.estimating.cast_estimates import SCALAR, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import SCALAR, CastShape, TileCastRequest
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
@@ -48,17 +48,17 @@ TARGETS = tuple(a2a3(**facts) for facts in FACTS)
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> Shape:
+def shapes(draw: st.DrawFn) -> CastShape:
     """A tile of up to some hundred repeats, any valid region, strides of whole blocks for every format."""
     cols = 64 * draw(st.integers(1, 12) | st.integers(1, 300))
     rows = draw(st.integers(1, 4) | st.integers(1, max(4, 40_000 // cols)))
     stride, dst_stride = (cols + 64 * draw(st.sampled_from((0, 0, 0, 1, 2, 20))) for _ in range(2))
     valid_rows = draw(st.just(rows) | st.integers(0, rows))
     valid_cols = draw(st.just(cols) | st.integers(0, cols // 2).map(lambda half: 2 * half))
-    return Shape(rows, stride, dst_stride, valid_rows, valid_cols, cols)
+    return CastShape(rows, stride, dst_stride, valid_rows, valid_cols, cols)
 
 
-def keywords(shape: Shape) -> dict[str, int]:
+def keywords(shape: CastShape) -> dict[str, int]:
     return {
         "row_stride": shape.src_stride,
         "dst_row_stride": shape.dst_stride,
@@ -76,7 +76,7 @@ def keywords(shape: Shape) -> dict[str, int]:
     scratch=st.booleans(),
 )
 def test_an_estimate_is_the_simulation_of_the_cast(
-    shape: Shape, target: StridedRepeatTarget, rule: Any, saturation: Saturation | None, scratch: bool
+    shape: CastShape, target: StridedRepeatTarget, rule: Any, saturation: Saturation | None, scratch: bool
 ) -> None:
     request = TileCastRequest(format_named(rule.src), format_named(rule.dst), None, saturation, scratch)
     arguments = {"target": target, "saturation": saturation, "scratch": scratch, **keywords(shape)}
@@ -100,7 +100,7 @@ def test_shipped_facts_have_a_closed_form_for_every_sequence(steps: str) -> None
     }[steps]
     estimator = estimator_of("a2a3", src, dst, None, "off", steps not in ("plain", "scaled"))
     assert isinstance(estimator, TileEstimator)
-    assert estimator.is_closed(Shape(64, 128, 128, 64, 100, 128), SCALAR)
+    assert estimator.is_closed(CastShape(64, 128, 128, 64, 100, 128), SCALAR)
 
 
 def test_tiles_that_cannot_lie_apart_are_simulated_with_their_conflicts() -> None:
@@ -111,7 +111,7 @@ def test_tiles_that_cannot_lie_apart_are_simulated_with_their_conflicts() -> Non
     target = a2a3(vconv=(9, 1, 15))
     estimator = estimator_of(target, "f32", "f32", None, None, False)
     assert isinstance(estimator, TileEstimator)
-    shape = Shape(150, 64, 256, 150, 64, 64)
+    shape = CastShape(150, 64, 256, 150, 64, 64)
     assert not estimator.is_closed(shape, SCALAR)
     found = estimate("f32", "f32", 150, 64, dst_row_stride=256, target=target)
     assert found == simulated(

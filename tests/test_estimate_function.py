@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castsim import estimate
-from castsim.estimating.cast_estimates import SCALAR, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import SCALAR, CastShape, TileCastRequest
 from castsim.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
@@ -47,7 +47,7 @@ TARGETS = (
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> Shape:
+def shapes(draw: st.DrawFn) -> CastShape:
     """A tile of up to some hundred trips, any valid region, strides of whole blocks for every format."""
     cols = 64 * draw(st.integers(1, 12) | st.integers(1, 120))
     rows = draw(st.integers(1, 4) | st.integers(1, max(4, 30_000 // cols)))
@@ -55,7 +55,7 @@ def shapes(draw: st.DrawFn) -> Shape:
     dst_stride = draw(st.just(stride) | st.sampled_from((cols, cols + 64)))
     valid_rows = draw(st.just(rows) | st.integers(0, rows))
     valid_cols = draw(st.just(cols) | st.integers(0, cols))
-    return Shape(rows, stride, dst_stride, valid_rows, valid_cols, cols)
+    return CastShape(rows, stride, dst_stride, valid_rows, valid_cols, cols)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -66,7 +66,7 @@ def shapes(draw: st.DrawFn) -> Shape:
     saturation=st.sampled_from((None, *Saturation)),
 )
 def test_an_estimate_is_the_simulation_of_the_cast(
-    shape: Shape, target: VectorFunctionTarget, rule: Any, saturation: Saturation | None
+    shape: CastShape, target: VectorFunctionTarget, rule: Any, saturation: Saturation | None
 ) -> None:
     arguments: dict[str, Any] = {
         "target": target,
@@ -90,7 +90,11 @@ def test_shipped_facts_have_a_closed_form_for_every_pair() -> None:
     for rule in A5.casts:
         estimator = estimator_of("a5", rule.src, rule.dst, None, None, False)
         assert isinstance(estimator, TileEstimator)
-        for shape in (Shape(8, 256, 256, 8, 256, 256), Shape(8, 256, 256, 8, 31, 256), Shape(8, 640, 640, 8, 600, 640)):
+        for shape in (
+            CastShape(8, 256, 256, 8, 256, 256),
+            CastShape(8, 256, 256, 8, 31, 256),
+            CastShape(8, 640, 640, 8, 600, 640),
+        ):
             assert estimator.is_closed(shape, SCALAR), (rule.src, rule.dst)
 
 
@@ -104,7 +108,7 @@ def test_loads_that_meet_stores(rows: int, cols: int) -> None:
     request = TileCastRequest(format_named("f32"), format_named("f16"), None, None, False)
     stride = (cols + 127) // 64 * 64
     rows = min(rows, 200_000 // (6 * stride))
-    shape = Shape(rows, stride, stride, rows, cols, stride)
+    shape = CastShape(rows, stride, stride, rows, cols, stride)
     found = estimate("f32", "f16", shape.rows, shape.cols, valid_cols=cols, target="a5")
     assert found == simulated(A5, request, shape)
 

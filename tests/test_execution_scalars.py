@@ -13,7 +13,7 @@ from execution_programs import kernel, walk
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from castsim.execution.interpreter.rerolling import Scalar
+from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import arithmetic, compare, convert, width_of
 from castsim.isa.errors import ReadError, Span
 
@@ -75,9 +75,9 @@ def test_arithmetic(operation: str, drawn: tuple[str, int, int]) -> None:
     kind, a, b = drawn
     if b == 0 and ("div" in operation or "rem" in operation):
         with pytest.raises(ReadError, match="zero"):
-            arithmetic(operation, [Scalar(a), Scalar(b)], WIDTHS[kind], NOWHERE)
+            arithmetic(operation, [DependentScalar(a), DependentScalar(b)], WIDTHS[kind], NOWHERE)
         return
-    got = arithmetic(operation, [Scalar(a), Scalar(b)], WIDTHS[kind], NOWHERE).value
+    got = arithmetic(operation, [DependentScalar(a), DependentScalar(b)], WIDTHS[kind], NOWHERE).value
     assert got == wrap(REFERENCE[operation](a, b, WIDTHS[kind]), WIDTHS[kind])
 
 
@@ -90,26 +90,30 @@ def test_comparison(drawn: tuple[str, int, int]) -> None:
     unsigned = [v.view(f"u{width // 8}") for v in signed]
     for predicate, function in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
         for prefix, pair in (("s", signed), ("u", unsigned)):
-            assert compare(prefix + predicate, Scalar(a), Scalar(b), width).value == int(function(*pair))
-    assert compare("eq", Scalar(a), Scalar(b), width).value == int(a == b)
-    assert compare("ne", Scalar(a), Scalar(b), width).value == int(a != b)
+            assert compare(prefix + predicate, DependentScalar(a), DependentScalar(b), width).value == int(
+                function(*pair)
+            )
+    assert compare("eq", DependentScalar(a), DependentScalar(b), width).value == int(a == b)
+    assert compare("ne", DependentScalar(a), DependentScalar(b), width).value == int(a != b)
 
 
 def test_comparison_of_truth_values() -> None:
     # i1: true is 1; read as a signed bit it is -1, so signed comparison has true below false (MLIR arith.cmpi).
-    assert compare("slt", Scalar(1), Scalar(0), 1).value == 1
-    assert compare("sge", Scalar(1), Scalar(0), 1).value == 0
+    assert compare("slt", DependentScalar(1), DependentScalar(0), 1).value == 1
+    assert compare("sge", DependentScalar(1), DependentScalar(0), 1).value == 0
     for predicate in ("eq", "ne", "ult", "ule", "ugt", "uge"):
         for a in (0, 1):
             for b in (0, 1):
                 wanted = {"eq": a == b, "ne": a != b, "ult": a < b, "ule": a <= b, "ugt": a > b, "uge": a >= b}
-                assert compare(predicate, Scalar(a), Scalar(b), 1).value == int(wanted[predicate])
+                assert compare(predicate, DependentScalar(a), DependentScalar(b), 1).value == int(wanted[predicate])
 
 
 @given(operands(), st.booleans())
 def test_select(drawn: tuple[str, int, int], condition: bool) -> None:
     kind, a, b = drawn
-    got = arithmetic("select", [Scalar(int(condition)), Scalar(a), Scalar(b)], WIDTHS[kind], NOWHERE)
+    got = arithmetic(
+        "select", [DependentScalar(int(condition)), DependentScalar(a), DependentScalar(b)], WIDTHS[kind], NOWHERE
+    )
     assert got.value == (a if condition else b)
 
 
@@ -123,21 +127,21 @@ def test_width_changes(drawn: tuple[str, int, int], to: str) -> None:
         ("extui", magnitude(value, WIDTHS[kind])),
         ("index_castui", magnitude(value, WIDTHS[kind])),
     ):
-        assert convert(operation, Scalar(value), kind, to).value == wrap(exact, WIDTHS[to])
+        assert convert(operation, DependentScalar(value), kind, to).value == wrap(exact, WIDTHS[to])
 
 
 def test_truth_value_becomes_an_integer() -> None:
-    assert convert("extui", Scalar(1), "i1", "i32").value == 1
-    assert convert("index_castui", Scalar(1), "i1", "index").value == 1
-    assert convert("trunci", Scalar(6), "i32", "i1").value == 0
-    assert convert("trunci", Scalar(7), "i32", "i1").value == 1
+    assert convert("extui", DependentScalar(1), "i1", "i32").value == 1
+    assert convert("index_castui", DependentScalar(1), "i1", "index").value == 1
+    assert convert("trunci", DependentScalar(6), "i32", "i1").value == 0
+    assert convert("trunci", DependentScalar(7), "i32", "i1").value == 1
 
 
 # MLIR: sign-extending true gives all ones.
 @pytest.mark.parametrize("operation", ["extsi", "index_cast"])
 def test_sign_extension_of_a_truth_value(operation: str) -> None:
     to = "i32" if operation == "extsi" else "index"
-    assert convert(operation, Scalar(1), "i1", to).value == -1
+    assert convert(operation, DependentScalar(1), "i1", to).value == -1
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -148,12 +152,12 @@ def test_bitcast_of_floats(bits: int) -> None:
         (number,) = struct.unpack(f"<{code}", pattern.to_bytes(width // 8, "little"))
         if isnan(number):
             continue  # a Python float does not keep a NaN's payload
-        assert convert("bitcast", Scalar(wrap(pattern, width)), integer, kind).value == number
-        assert convert("bitcast", Scalar(number), kind, integer).value == wrap(pattern, width)
+        assert convert("bitcast", DependentScalar(wrap(pattern, width)), integer, kind).value == number
+        assert convert("bitcast", DependentScalar(number), kind, integer).value == wrap(pattern, width)
     number = float(np.array(bits >> 16, np.uint16).view(ml_dtypes.bfloat16))
     if not isnan(number):
-        assert convert("bitcast", Scalar(wrap(bits >> 16, 16)), "i16", "bf16").value == number
-        assert convert("bitcast", Scalar(number), "bf16", "i16").value == wrap(bits >> 16, 16)
+        assert convert("bitcast", DependentScalar(wrap(bits >> 16, 16)), "i16", "bf16").value == number
+        assert convert("bitcast", DependentScalar(number), "bf16", "i16").value == wrap(bits >> 16, 16)
 
 
 # Decimals are rounded to their type before anything looks at their bits: 0.1 as f32 is 0x3DCCCCCD, 1/3 as bf16 0x3EAB.

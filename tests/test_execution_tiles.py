@@ -10,7 +10,7 @@ from execution_programs import issued, kernel, moved, walk
 from walker_cases import VIEWS, X32, Y16, both
 
 from castsim.isa.errors import CastsimError, ReadError, TileError
-from castsim.machines.strided.operations import VectorOperation
+from castsim.machines.strided.operations import StridedInstruction
 
 # ------------------------------------------------------------------------------- dynamic valid extents, ragged tiles
 
@@ -93,7 +93,7 @@ def test_valid_extent_out_of_range(value: int) -> None:
 def places(text: str) -> list[int]:
     """Destination addresses of the casts."""
     found = [op for name, op in issued(walk(text)) if name.startswith("tcvt")]
-    return [op.destination.address for op in found if isinstance(op, VectorOperation)]
+    return [op.destination.address for op in found if isinstance(op, StridedInstruction)]
 
 
 def test_level_2_places_tiles_one_behind_the_other() -> None:

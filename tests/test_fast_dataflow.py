@@ -19,7 +19,7 @@ from castsim.engines.fast_dataflow.skipping import Skipper, rows_of
 from castsim.engines.fast_dataflow.tile_simulation import Attempt
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Tree, elements
 from castsim.isa.errors import EngineError
-from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, WaitFlag
+from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.timing import repeated
 
 THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))
@@ -49,7 +49,7 @@ MASK = lowered(7, mask_write())
 
 
 def flag(signaller, waiter):
-    return lowered(4, SetFlag(signaller, waiter, 0)), lowered(5, WaitFlag(waiter, signaller, 0))
+    return lowered(4, FlagSignal(signaller, waiter, 0)), lowered(5, FlagWait(waiter, signaller, 0))
 
 
 # ------------------------------------------------------------------------------------------------ random programs
@@ -85,14 +85,14 @@ def test_the_limit_strikes_at_the_same_instruction(make):
 UNTIED = {
     "load, cast": (TURN, lowered(1, load(0, 2048)), lowered(2, control(), cast(8, 32 * KIBI))),
     "cast, store": (TURN, lowered(2, control(), cast(8, 32 * KIBI)), lowered(3, store(64 * KIBI, 1024))),
-    "a flag only set": (TURN, lowered(1, load(0, 2048)), lowered(4, SetFlag("V", "MTE3", 0)), lowered(2, cast(8))),
+    "a flag only set": (TURN, lowered(1, load(0, 2048)), lowered(4, FlagSignal("V", "MTE3", 0)), lowered(2, cast(8))),
 }
 """Trips whose pipes nothing synchronises: one runs further and further ahead of another, and every trip is executed."""
 
 
 @pytest.mark.parametrize("name", UNTIED)
 def test_pipes_that_drift_apart_in_a_loop_agree_in_everything(name):
-    tree = program(CAST, looped(400, *UNTIED[name]), lowered(5, Barrier("ALL")), CAST)
+    tree = program(CAST, looped(400, *UNTIED[name]), lowered(5, PipeBarrier("ALL")), CAST)
     assert plain(simulate(tree, a2a3())) == plain(simulate(tree, a2a3(), engine="event"))
 
 
@@ -123,7 +123,7 @@ LOOPS = {
     "masks and loads": (True, lambda n: (looped(n, MASK, LOAD, *flag("MTE2", "S")), CAST)),
     "masks and casts": (True, lambda n: (looped(n, TURN, MASK, CAST, STORE),)),
     "scalar work": (False, lambda n: (looped(n, TURN), CAST)),
-    "barriers": (False, lambda n: (looped(n, TURN, LOAD, CAST, lowered(6, Barrier("ALL"))),)),
+    "barriers": (False, lambda n: (looped(n, TURN, LOAD, CAST, lowered(6, PipeBarrier("ALL"))),)),
     "loops in a loop": (True, lambda n: (looped(n, TURN, looped(50, TURN, CAST), LOAD, CAST, STORE),)),
     "inside an instruction": (False, lambda n: (lowered(7, control(), looped(n, cast(3), cast(2, 8 * KIBI))),)),
     "the global memory moves": (
@@ -208,9 +208,9 @@ def test_a_mask_that_was_written_before_skipped_trips_holds_behind_them(trips, i
 @pytest.mark.parametrize("between", range(4))
 def test_two_pipes_wait_for_the_same_bytes_when_one_of_them_is_served_late(before: int, between: int) -> None:
     # V and MTE2 have nothing to do in the loop. However the barriers shift it, V does not wait for MTE3.
-    barriers = [lowered(5, Barrier("MTE2"))] * before
-    first = lowered(6, Barrier("MTE2"), accesses=(writes(0, 256),))
-    more = [lowered(7, Barrier("MTE3"))] * between
+    barriers = [lowered(5, PipeBarrier("MTE2"))] * before
+    first = lowered(6, PipeBarrier("MTE2"), accesses=(writes(0, 256),))
+    more = [lowered(7, PipeBarrier("MTE3"))] * between
     second = lowered(8, cast(), store(64 * KIBI, 512), accesses=(reads(0, 256),))
     busy = [lowered(9, cast(200))] * 3
     tree = program(looped(100, STORE), *barriers, first, *more, second, *busy, interlocked=True)

@@ -15,7 +15,7 @@ from castsim.engines import simulate
 from castsim.engines.fast_dataflow import execution_rows
 from castsim.execution.tree import Access, Tree
 from castsim.isa.errors import CastsimError
-from castsim.machines.strided.operations import ScalarWork, SetFlag, WaitFlag
+from castsim.machines.strided.operations import FlagSignal, FlagWait, ScalarWork
 from castsim.targets import load_target
 
 ROOMS = (2, 4, 16)
@@ -82,9 +82,9 @@ def test_what_ends_as_rows_are_given_up_is_not_forgotten_by_who_waits_for_it(
 ) -> None:
     """The cast waits for the bytes of the flag wait; in the cycle in which that ends the store wants rows to spare."""
     monkeypatch.setattr(execution_rows, "_FIRST_ROOM", first)
-    waiting = lowered(2, WaitFlag("MTE3", "MTE2", 0), accesses=(Access("ub", 0, 256, write=True),))
+    waiting = lowered(2, FlagWait("MTE3", "MTE2", 0), accesses=(Access("ub", 0, 256, write=True),))
     reading = lowered(3, cast(), accesses=(Access("ub", 0, 256, write=False),))
-    flagging = (lowered(0, load(0, 2048)), lowered(1, SetFlag("MTE2", "MTE3", 0)))
+    flagging = (lowered(0, load(0, 2048)), lowered(1, FlagSignal("MTE2", "MTE3", 0)))
     loose = [lowered(4, ScalarWork("arithmetic"))] * (2 * first)
     tree = program(*flagging, waiting, reading, *loose, lowered(5, store(64 * KIBI, 512)), interlocked=True)
     expected = outcome(tree, a2a3(), engine="event", max_cycles=LIMIT)

@@ -13,7 +13,7 @@ from castsim.engines.fast_dataflow.function_state import (
     EntryNumber,
     RecentCycle,
     RecentTick,
-    Row,
+    StateRow,
     Tick,
     Value,
     aged,
@@ -26,7 +26,7 @@ from castsim.engines.fast_dataflow.state_codes import NEVER, NO_TIME, NONE
 from castsim.execution.dataflow.transfer_timing import NO_TICK
 
 
-class Sample(Row):
+class Sample(StateRow):
     plain: int = 7
     value: Value = 7
     cycle: Cycle = 120

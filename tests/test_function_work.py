@@ -11,7 +11,7 @@ from castsim.execution.dataflow.pipe_operations import ControlWrite
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.function_lowering import kernel_variant, lower_work
-from castsim.machines.vector_function.function_operations import Compute, CountDown, Load, Nest, Store
+from castsim.machines.vector_function.function_operations import Compute, CountDown, Load, Nest, StoreLanes
 from castsim.targets.vector_function import VectorFunctionTarget
 
 ROWS, COLS = 4, 320
@@ -79,10 +79,10 @@ def test_trip_is_that_of_the_table(row: dict[str, str]) -> None:
     assert [word for word in computed if word not in ("pintlv", "punpack")] == mnemonics(row["compute_per_trip"])
     assert len(data_loads(nest.trip)) == int(row["loads_per_trip"].split()[0])
     assert len(data_loads(nest.row)) == int(row["loads_per_row"].split()[0])
-    assert sum(isinstance(item, Store) for item in nest.trip) == int(row["stores_per_trip"])
+    assert sum(isinstance(item, StoreLanes) for item in nest.trip) == int(row["stores_per_trip"])
     assert predicates(nest) == int(row["pred_ops_per_trip"].split()[0])
     if row["op"] != "TFILLPAD":
-        assert sum(isinstance(item, Store) for item in nest.close) == int(row["stores_per_row"])
+        assert sum(isinstance(item, StoreLanes) for item in nest.close) == int(row["stores_per_row"])
     if row["m2_post"]:
         assert nest.post_update == (row["m2_post"] == "1")
 
@@ -95,7 +95,7 @@ def test_load_and_store_modes_are_those_of_the_table(row: dict[str, str]) -> Non
     stated = row["load_modes"] + " " + row["loads_per_row"]
     wanted = {mode for mode in ("NORM", "BLK", "BRC") if mode in stated} | ({"BRC"} if "unaligned" in stated else set())
     assert modes == wanted
-    stores = [item for item in (*nest.trip, *nest.close) if isinstance(item, Store)]
+    stores = [item for item in (*nest.trip, *nest.close) if isinstance(item, StoreLanes)]
     assert {item.distribution.partition("_B")[0] for item in stores} == {row["store_mode"].split(";")[0]}
 
 
@@ -145,7 +145,7 @@ def test_nests_of_fillpad() -> None:
     assert (copy.rows, copy.trips) == (4, 2)
     assert (columns.rows, columns.trips) == (4, -(-220 // 64))
     assert (rows.row_loop, rows.trips) == (False, 2 * 320 // 64)
-    assert len([item for item in columns.close if isinstance(item, Store)]) == 1
+    assert len([item for item in columns.close if isinstance(item, StoreLanes)]) == 1
     function = function_of(work)
     assert function.operand(columns.writes or 0) == work.dst.address + 400
     assert function.operand(rows.writes or 0) == work.dst.address + 4 * 320 * 4

@@ -34,7 +34,7 @@ from castsim.engines import observe
 from castsim.reports.pages.blocks import block_document, json_for_html
 from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
-from castsim.reports.views.recording import Recorder, Window, operation_segments
+from castsim.reports.views.recording import SegmentRecorder, Window, operation_segments
 from castsim.running import Result, load, run_loaded
 from castsim.timing import Cause
 
@@ -213,7 +213,7 @@ def test_whole_operations_take_the_cycles_that_the_event_engine_tells(path: Path
     result = timed(path)
     if result.untimed or result.cycles > 100_000:
         return
-    recorder = Recorder(Window(0, result.cycles))
+    recorder = SegmentRecorder(Window(0, result.cycles))
     observe(result.loaded.tree, result.loaded.target, recorder)
     pipes = {each.index: each.pipe for each in result.timing.operations}
     told: dict[int, Counter[Cause]] = {}

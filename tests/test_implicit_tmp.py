@@ -17,7 +17,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.execution.tree import Lowered, elements
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.machines.strided.operations import VectorOperation
+from castsim.machines.strided.operations import StridedInstruction
 from castsim.running import Result
 
 
@@ -25,10 +25,10 @@ def conversions(result: Result) -> list[str]:
     """The conversion instructions that the tree issues, each once."""
     found: dict[str, None] = {}
     for each in elements(result.loaded.tree.root):
-        if isinstance(each, VectorOperation):
+        if isinstance(each, StridedInstruction):
             found[each.mnemonic] = None
         elif isinstance(each, Lowered):
-            found |= {one.mnemonic: None for one in elements(each.body) if isinstance(one, VectorOperation)}
+            found |= {one.mnemonic: None for one in elements(each.body) if isinstance(one, StridedInstruction)}
     return [name for name in found if name.startswith("vconv")]
 
 

@@ -26,7 +26,7 @@ from castsim.isa.warning_text import WarningKind, WarningText, of_kind
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.vliw.registers import GENERATORS, RANDOM, Registers
 from castsim.targets import load_target, target_names
-from castsim.targets.register_text import Distribution, Mode, distribution_of
+from castsim.targets.register_text import DistributionMode, NamedDistribution, distribution_of
 from castsim.targets.vliw import VliwTarget
 
 FRONT_ENDS = ("simulator/pto_cpp/", "simulator/tilelang/", "simulator/tpc_c/")
@@ -273,10 +273,10 @@ def test_operations_of_the_matrix_unit_are_told_by_the_reader() -> None:
 
 
 def test_distributions_are_a_mode_and_a_width() -> None:
-    assert distribution_of("NORM") == Distribution(Mode.NORM, None)
-    assert distribution_of("DINTLV_B32") == Distribution(Mode.DINTLV, 32)
-    assert distribution_of("PK4_B32") == Distribution(Mode.PK4, 32)
-    assert distribution_of("BLK").mode is Mode.BLK
+    assert distribution_of("NORM") == NamedDistribution(DistributionMode.NORM, None)
+    assert distribution_of("DINTLV_B32") == NamedDistribution(DistributionMode.DINTLV, 32)
+    assert distribution_of("PK4_B32") == NamedDistribution(DistributionMode.PK4, 32)
+    assert distribution_of("BLK").mode is DistributionMode.BLK
     with pytest.raises(ValueError, match="NOMODE"):
         distribution_of("NOMODE_B8")
 

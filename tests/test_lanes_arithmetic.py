@@ -15,7 +15,13 @@ from lanes_functions import BINARY, SCALAR, UNARY
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
-from castsim.machines.vector_function.vector_registers import Mask, Operands, Register, Value, documented_target
+from castsim.machines.vector_function.vector_registers import (
+    Operands,
+    PredicateRegister,
+    Value,
+    VectorRegister,
+    documented_target,
+)
 from castsim.targets.options import with_options
 
 A5 = documented_target()
@@ -40,18 +46,18 @@ def codes(name: str, seed: int) -> list[int]:
     return rng.permutation(np.array(pool, np.uint64))[:count].tolist()
 
 
-def register(values: list[int], name: str) -> Register:
+def register(values: list[int], name: str) -> VectorRegister:
     size = model.bits_of(name) // 8
     return model.register(b"".join(value.to_bytes(size, "little") for value in values))
 
 
 def lanes_of(value: Value, name: str) -> list[int]:
-    assert isinstance(value, Register)
+    assert isinstance(value, VectorRegister)
     return value.lanes(model.bits_of(name)).tolist()
 
 
 def run(
-    op: str, name: str, *sources: list[int], mask: list[int] | None = None, masks: tuple[Mask, ...] = (),
+    op: str, name: str, *sources: list[int], mask: list[int] | None = None, masks: tuple[PredicateRegister, ...] = (),
     scalars: tuple[int, ...] = (), words: tuple[str, ...] = (), result: str | None = None, **options: str,
 ) -> tuple[Value, ...]:  # fmt: skip
     made = (*masks, *(() if mask is None else (model.predicate(mask),)))
@@ -86,7 +92,7 @@ def test_one_register(op: str, name: str) -> None:
     for mask in model.masks(model.bits_of(name), 5):
         (got,) = run(op, name, a, mask=mask)
         assert lanes_of(got, name) == [w if m else 0 for w, m in zip(want, active(mask, name), strict=True)]
-        assert isinstance(got, Register) and got.is_defined
+        assert isinstance(got, VectorRegister) and got.is_defined
 
 
 @pytest.mark.parametrize(("op", "name"), cases(SCALAR))
@@ -118,17 +124,17 @@ def test_shifts(op: str, name: str) -> None:
         (got,) = run(f"{op}s", name, a, mask=mask, scalars=(amount,))
         want = [el.shift(function, x, amount, name) for x in a]
         assert lanes_of(got, name) == [w if m else 0 for w, m in zip(want, active(mask, name), strict=True)]
-        assert isinstance(got, Register) and got.is_defined
+        assert isinstance(got, VectorRegister) and got.is_defined
     full = model.masks(bits, 0)[0]
     for amount in (bits, bits + 3, 200, -1, -32768):
         (got,) = run(f"{op}s", name, a, mask=full, scalars=(amount,))
         gone = [el.shift(function, x, bits, name) if function == "shr" else 0 for x in a]
         assert lanes_of(got, name) == gone
-        assert isinstance(got, Register) and not got.defined.any()
+        assert isinstance(got, VectorRegister) and not got.defined.any()
         (got,) = run(f"{op}s", name, a, mask=full, scalars=(amount,), shift_beyond_width="modulo")
         assert lanes_of(got, name) == [el.shift(function, x, amount % bits, name) for x in a]
     (got,) = run(op, name, a, [bits if k == 3 else 1 for k in range(len(a))], mask=full)
-    assert isinstance(got, Register)
+    assert isinstance(got, VectorRegister)
     assert np.flatnonzero(~got.defined_lanes(bits)).tolist() == [3]
 
 
@@ -166,11 +172,13 @@ def test_comparisons(word: str, name: str) -> None:
     for mask in model.masks(bits, 7):
         (got,) = run("vcmp", name, a, b, mask=mask, words=(word,))
         found = [el.compare(word, x, y, name) and bool(m) for x, y, m in zip(a, b, active(mask, name), strict=True)]
-        assert isinstance(got, Mask) and got.lanes(bits).tolist() == found
+        assert isinstance(got, PredicateRegister) and got.lanes(bits).tolist() == found
         assert got.bits.sum() == sum(found)
     for scalar in a[:4]:
         (got,) = run("vcmps", name, a, mask=model.masks(bits, 7)[0], scalars=(scalar,), words=(word,))
-        assert isinstance(got, Mask) and got.lanes(bits).tolist() == [el.compare(word, x, scalar, name) for x in a]
+        assert isinstance(got, PredicateRegister) and got.lanes(bits).tolist() == [
+            el.compare(word, x, scalar, name) for x in a
+        ]
 
 
 @pytest.mark.parametrize("name", OPERATIONS["vsel"].types)
@@ -201,13 +209,13 @@ def test_carries(name: str, sense: str) -> None:
             exact = [x + sign * (y + c) for x, y, c in zip(a, b, taken, strict=True)]
             assert lanes_of(total, name) == [e & 0xFFFFFFFF if m else 0 for e, m in zip(exact, seen, strict=True)]
             over = [((not 0 <= e <= 0xFFFFFFFF) != flips) and m for e, m in zip(exact, seen, strict=True)]
-            assert isinstance(carry, Mask) and carry.lanes(32).tolist() == over
+            assert isinstance(carry, PredicateRegister) and carry.lanes(32).tolist() == over
 
 
 def test_a_subtraction_carries_where_nothing_was_borrowed() -> None:
     # The newest page of the ISA: dst = a - b - (1 - carry), and the carry is 1 if nothing was borrowed.
     _, carry = run("vsubc", "u32", [5] * 64, [*[3] * 32, *[7] * 32], mask=[True] * 256)
-    assert isinstance(carry, Mask) and carry.lanes(32).tolist() == [True] * 32 + [False] * 32
+    assert isinstance(carry, PredicateRegister) and carry.lanes(32).tolist() == [True] * 32 + [False] * 32
 
 
 @pytest.mark.parametrize("name", ["i32", "u32"])
@@ -228,7 +236,7 @@ def test_exponential_of_a_difference(name: str, part: str) -> None:
     first, step = int(part == "ODD" and bits == 16), 32 // bits
     one, two = (each.view(f"<u{bits // 8}").tolist() for each in (a, b))
     (got,) = run("vexpdif", name, one, two, mask=mask, words=(part,), result="f32")
-    assert isinstance(got, Register)
+    assert isinstance(got, VectorRegister)
     wide = np.exp(a.astype(np.float64) - b.astype(np.float64))[first::step]
     chosen = np.array(active(mask, name), bool)[first::step]
     np.testing.assert_allclose(got.lanes(32).view("<f4"), np.where(chosen, wide, 0), rtol=1e-6)
@@ -241,7 +249,7 @@ def test_extremes_with_nan_are_defined() -> None:
     for op in ("vmax", "vmin"):
         for pair in ((a, b), (b, a)):
             (got,) = run(op, "f32", *pair, mask=full)
-            assert isinstance(got, Register) and got.defined_lanes(32).all()
+            assert isinstance(got, VectorRegister) and got.defined_lanes(32).all()
             assert lanes_of(got, "f32")[9] == oracle.fmt("f32").nan
             (got,) = run(op, "f32", *pair, mask=full, maximum_of_nan="number")
             assert lanes_of(got, "f32")[9] == a[0]
@@ -266,22 +274,22 @@ def test_results_that_ctrl_clamps(name: str, clamps: bool) -> None:
 def test_lanes_that_are_not_defined_spread_to_their_own(op: str) -> None:
     name = "i32" if "i32" in OPERATIONS[op].types else "f32"
     fmt, row = format_named(name), OPERATIONS[op]
-    hole = Register(np.zeros(256, np.uint8), np.arange(256) != 21)  # lane 5
-    whole = Register(np.zeros(256, np.uint8))
+    hole = VectorRegister(np.zeros(256, np.uint8), np.arange(256) != 21)  # lane 5
+    whole = VectorRegister(np.zeros(256, np.uint8))
     count = row.operands[0].count("v")
     words = ("lt",) if "w" in row.operands[0] else ()
     for place in range(count):
         sources = tuple(hole if k == place else whole for k in range(count))
         for bits, hidden in ((np.ones(256, np.bool_), False), (np.arange(256) != 20, True)):
-            found = execute(Operands(op, fmt, fmt, 32, A5, sources, (Mask(bits),), (), words))
+            found = execute(Operands(op, fmt, fmt, 32, A5, sources, (PredicateRegister(bits),), (), words))
             for each in found:
-                assert isinstance(each, Register | Mask)
+                assert isinstance(each, VectorRegister | PredicateRegister)
                 want = [5] if not hidden and (op != "vsel" or place == 0) else []
                 want = [5] if op == "vsel" and hidden and place == 1 else want
                 assert np.flatnonzero(~each.defined_lanes(32)).tolist() == want, (op, place, hidden)
-        doubt = Mask(np.ones(256, np.bool_), np.arange(256) != 28)
+        doubt = PredicateRegister(np.ones(256, np.bool_), np.arange(256) != 28)
         for each in execute(Operands(op, fmt, fmt, 32, A5, (whole,) * count, (doubt,), (), words)):
-            assert isinstance(each, Register | Mask)
+            assert isinstance(each, VectorRegister | PredicateRegister)
             assert np.flatnonzero(~each.defined_lanes(32)).tolist() == [7]
 
 

@@ -16,8 +16,8 @@ from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.vector_registers import (
-    Mask,
-    Register,
+    PredicateRegister,
+    VectorRegister,
     convert,
     documented_target,
     every_lane,
@@ -133,7 +133,7 @@ def test_special_values_of_the_sheet(src: str, dst: str, rnd: str, sat: str | No
         else:
             lanes = np.full(2048 // model.bits_of(src), value, narrow[src])
         part = row.parts[0] if row.parts else None
-        got = convert(Register(lanes.view(np.uint8).copy()), row, part, every_lane(row.mask_width), rnd, sat)
+        got = convert(VectorRegister(lanes.view(np.uint8).copy()), row, part, every_lane(row.mask_width), rnd, sat)
         nibble = 0xF if dst in ("e1m2", "e2m1") else (1 << model.bits_of(dst)) - 1
         assert model.lane(got.data.tobytes(), 0, model.bits_of(dst)) & nibble == code, value
 
@@ -142,18 +142,18 @@ def test_what_is_not_defined_spreads() -> None:
     row = conversion("f32", "f16")
     defined = np.ones(256, np.bool_)
     defined[[9, 60]] = False  # lanes 2 and 15
-    source = Register(np.zeros(256, np.uint8), defined)
+    source = VectorRegister(np.zeros(256, np.uint8), defined)
     got = convert(source, row, "ODD", every_lane(32), "R", "SAT")
     assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [5, 31]
-    none = convert(unwritten(), row, "ODD", Mask(np.zeros(256, np.bool_)), "R", "SAT")
+    none = convert(unwritten(), row, "ODD", PredicateRegister(np.zeros(256, np.bool_)), "R", "SAT")
     assert none.is_defined
-    unknown = Mask(np.ones(256, np.bool_), np.arange(256) != 8)
-    got = convert(Register(np.zeros(256, np.uint8)), row, "EVEN", unknown, "R", "SAT")
+    unknown = PredicateRegister(np.ones(256, np.bool_), np.arange(256) != 8)
+    got = convert(VectorRegister(np.zeros(256, np.uint8)), row, "EVEN", unknown, "R", "SAT")
     assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [4]
     pairs = conversion("bf16", "e2m1")
-    got = convert(Register(np.zeros(256, np.uint8), np.arange(256) != 2), pairs, "P1", every_lane(16), "R", None)
+    got = convert(VectorRegister(np.zeros(256, np.uint8), np.arange(256) != 2), pairs, "P1", every_lane(16), "R", None)
     assert np.flatnonzero(~got.defined).tolist() == [1]
-    got = convert(Register(np.zeros(256, np.uint8), np.arange(256) != 1), conversion("e2m1", "bf16"), "P1",
+    got = convert(VectorRegister(np.zeros(256, np.uint8), np.arange(256) != 1), conversion("e2m1", "bf16"), "P1",
                   every_lane(8), None, None)  # fmt: skip
     assert np.flatnonzero(~got.defined_lanes(16)).tolist() == [0, 1]
 
@@ -164,7 +164,9 @@ def one(src: str, dst: str, code: int, rnd: str | None, sat: str | None, **optio
     lanes = np.full(2048 // bits, code, f"<u{bits // 8}")
     part = row.parts[0] if row.parts else None
     target = with_options(A5, options)
-    got = convert(Register(lanes.view(np.uint8).copy()), row, part, every_lane(row.mask_width), rnd, sat, target=target)
+    got = convert(
+        VectorRegister(lanes.view(np.uint8).copy()), row, part, every_lane(row.mask_width), rnd, sat, target=target
+    )
     return model.lane(got.data.tobytes(), 0, model.bits_of(dst))
 
 
@@ -226,10 +228,12 @@ def test_mask_bit_of_a_widening_conversion_is_an_option() -> None:
     lanes = np.full(128, 0x3C00, "<u2").view(np.uint8).copy()
     bits = np.zeros(256, np.bool_)
     bits[2] = True  # source lane 1, which ODD reads for lane 0
-    source = Register(lanes)
-    assert model.lane(convert(source, row, "ODD", Mask(bits.copy()), None, None).data.tobytes(), 0, 32) == f32(1.0)
+    source = VectorRegister(lanes)
+    assert model.lane(
+        convert(source, row, "ODD", PredicateRegister(bits.copy()), None, None).data.tobytes(), 0, 32
+    ) == f32(1.0)
     other = with_options(A5, {"micro_widening_mask": "result_lane"})
-    assert not convert(source, row, "ODD", Mask(bits.copy()), None, None, target=other).data.any()
+    assert not convert(source, row, "ODD", PredicateRegister(bits.copy()), None, None, target=other).data.any()
 
 
 @pytest.mark.parametrize(

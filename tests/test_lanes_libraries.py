@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from castsim.isa.pto.micro_words import conversion
-from castsim.machines.vector_function.vector_registers import Register, convert, every_lane
+from castsim.machines.vector_function.vector_registers import VectorRegister, convert, every_lane
 
 TYPES = {
     "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn,
@@ -26,7 +26,7 @@ def through(codes: np.ndarray, src: str, dst: str, rnd: str | None, sat: str | N
     stored = codes.repeat(wide // codes.itemsize)  # the lanes that a widening part reads, and others
     found = []
     for chunk in stored.view(np.uint8).reshape(-1, 256):
-        got = convert(Register(chunk.copy()), row, part, every_lane(row.mask_width), rnd, sat)
+        got = convert(VectorRegister(chunk.copy()), row, part, every_lane(row.mask_width), rnd, sat)
         lanes = got.lanes(8 * np.dtype(TYPES[dst]).itemsize)
         found.append(lanes[:: wide // np.dtype(TYPES[dst]).itemsize])
     return np.concatenate(found)

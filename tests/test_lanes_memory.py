@@ -16,11 +16,11 @@ from castsim.machines.vector_function.loads_stores import (
     SINGLE_STORES,
     STORES,
 )
-from castsim.machines.vector_function.vector_registers import Mask, Register, every_lane, unwritten
+from castsim.machines.vector_function.vector_registers import PredicateRegister, VectorRegister, every_lane, unwritten
 
 RNG = np.random.default_rng(17)
 MEMORY = RNG.integers(0, 256, 4096, np.uint8)
-NONE = Mask(np.zeros(256, np.bool_))
+NONE = PredicateRegister(np.zeros(256, np.bool_))
 
 
 def noise() -> np.ndarray:
@@ -70,7 +70,9 @@ def test_stores(dist: str, address: int) -> None:
         if dist == "PK_B64":
             mask = [bit if k % 8 == 0 else 1 for k, bit in enumerate(mask)]  # noqa: PLW2901 - b32 bits 2i + 1 say nothing
         memory, defined = MEMORY.copy(), np.zeros(4096, np.bool_)
-        registers = [Register(data.copy(), mark.astype(np.bool_)) for data, mark in zip(sources, marks, strict=True)]
+        registers = [
+            VectorRegister(data.copy(), mark.astype(np.bool_)) for data, mark in zip(sources, marks, strict=True)
+        ]
         loads_stores.store(registers, memory, address, dist, model.predicate(mask), defined=defined)
         want, known = MEMORY.copy(), np.zeros(4096, np.bool_)
         for place, byte in model.stored(dist, [each.tobytes() for each in sources], mask).items():
@@ -82,8 +84,8 @@ def test_stores(dist: str, address: int) -> None:
 
 def test_a_store_under_an_unknown_bit_leaves_memory_undefined() -> None:
     memory, defined = MEMORY.copy(), np.ones(4096, np.bool_)
-    mask = Mask(np.zeros(256, np.bool_), np.arange(256) != 8)
-    loads_stores.store([Register(noise())], memory, 64, "NORM_B32", mask, defined=defined)
+    mask = PredicateRegister(np.zeros(256, np.bool_), np.arange(256) != 8)
+    loads_stores.store([VectorRegister(noise())], memory, 64, "NORM_B32", mask, defined=defined)
     assert (memory == MEMORY).all()
     assert np.flatnonzero(~defined).tolist() == [72, 73, 74, 75]
 
@@ -91,11 +93,11 @@ def test_a_store_under_an_unknown_bit_leaves_memory_undefined() -> None:
 def test_nothing_is_written_beyond_what_lanes_write() -> None:
     memory = np.zeros(128, np.uint8)
     few = model.predicate([int(k < 64) for k in range(256)])
-    loads_stores.store([Register(np.full(256, 7, np.uint8))], memory, 64, "NORM_B8", few)
+    loads_stores.store([VectorRegister(np.full(256, 7, np.uint8))], memory, 64, "NORM_B8", few)
     assert memory[:64].max() == 0 and memory[64:].min() == 7
-    loads_stores.store([Register(noise())], memory, 96, "NORM_B8", NONE)
+    loads_stores.store([VectorRegister(noise())], memory, 96, "NORM_B8", NONE)
     with pytest.raises(TileError, match=r"reaches bytes 96 \.\. 159 of a memory of 128"):
-        loads_stores.store([Register(noise())], memory, 96, "NORM_B8", few)
+        loads_stores.store([VectorRegister(noise())], memory, 96, "NORM_B8", few)
 
 
 @pytest.mark.parametrize("stride", [1, 3, 0, -1])
@@ -114,7 +116,7 @@ def test_blocks(stride: int) -> None:
     for k in (0, 2, 5, 7):
         start = address + 32 * k * stride
         expected[start : start + 32] = source[32 * k : 32 * k + 32]
-    loads_stores.store_blocks(Register(source), memory, address, stride, mask)
+    loads_stores.store_blocks(VectorRegister(source), memory, address, stride, mask)
     assert (memory == expected).all()
 
 
@@ -125,7 +127,7 @@ def test_blocks_at_the_edges() -> None:
     with pytest.raises(TileError, match="block load"):
         loads_stores.load_blocks(MEMORY, 4064, 1, every_lane(8))
     with pytest.raises(TileError, match="block store"):
-        loads_stores.store_blocks(Register(noise()), MEMORY.copy(), 0, -1, every_lane(8))
+        loads_stores.store_blocks(VectorRegister(noise()), MEMORY.copy(), 0, -1, every_lane(8))
     defined = np.ones(4096, np.bool_)
     defined[40] = False
     unread = ~loads_stores.load_blocks(MEMORY, 0, 1, every_lane(8), defined=defined).defined
@@ -138,10 +140,10 @@ def test_unaligned(address: int) -> None:
     for count in (0, 1, 31, 200, 256):
         memory, want, source = MEMORY.copy(), MEMORY.copy(), noise()
         want[address : address + count] = source[:count]
-        loads_stores.store_unaligned(Register(source), memory, address, count)
+        loads_stores.store_unaligned(VectorRegister(source), memory, address, count)
         assert (memory == want).all()
     with pytest.raises(IllegalError, match="257 bytes"):
-        loads_stores.store_unaligned(Register(noise()), MEMORY.copy(), 0, 257)
+        loads_stores.store_unaligned(VectorRegister(noise()), MEMORY.copy(), 0, 257)
     with pytest.raises(TileError, match="unaligned load"):
         loads_stores.load_unaligned(MEMORY, 3841)
 
@@ -179,7 +181,7 @@ def test_gather_and_scatter(bits: int) -> None:
     size, lanes_of = bits // 8, 2048 // bits
     table = RNG.integers(0, 100, lanes_of).astype(f"<u{size}")
     for mask in model.masks(bits, 1):
-        index = Register(table.view(np.uint8).copy())
+        index = VectorRegister(table.view(np.uint8).copy())
         got = loads_stores.gather(MEMORY, 128, index, bits, bits, model.predicate(mask))
         memory, want = MEMORY.copy(), MEMORY.copy()
         source = noise()
@@ -189,15 +191,15 @@ def test_gather_and_scatter(bits: int) -> None:
             assert got.data[i * size : (i + 1) * size].tobytes() == expected
             if mask[i * size]:
                 want[start : start + size] = source[i * size : (i + 1) * size]
-        loads_stores.scatter(Register(source), memory, 128, index, bits, model.predicate(mask))
+        loads_stores.scatter(VectorRegister(source), memory, 128, index, bits, model.predicate(mask))
         assert (memory == want).all()
     with pytest.raises(TileError, match="a gather names byte"):
-        loads_stores.gather(MEMORY[:64], 0, Register(np.full(256, 99, np.uint8)), bits, bits, every_lane(bits))
+        loads_stores.gather(MEMORY[:64], 0, VectorRegister(np.full(256, 99, np.uint8)), bits, bits, every_lane(bits))
 
 
 def test_bytes_gathered_into_wider_lanes() -> None:
     table = np.arange(128, dtype="<u2")[::-1].copy()
-    got = loads_stores.gather(MEMORY, 5, Register(table.view(np.uint8).copy()), 16, 8, every_lane(16))
+    got = loads_stores.gather(MEMORY, 5, VectorRegister(table.view(np.uint8).copy()), 16, 8, every_lane(16))
     assert got.lanes(16).tolist() == [int(MEMORY[5 + 127 - i]) for i in range(128)]
     assert not loads_stores.gather(MEMORY, 0, unwritten(), 16, 8, every_lane(16)).defined.any()
 
@@ -207,14 +209,14 @@ def test_gathered_blocks() -> None:
     table = np.array([64, 0, 32, 0, 960, 5, 1 << 30, 96, *range(56)], "<u4")
     wanted = (0, 1, 2, 4, 7)
     mask = model.predicate([int(k // 32 in wanted and k % 32 == 12) for k in range(256)])
-    index = Register(table.view(np.uint8).copy())
+    index = VectorRegister(table.view(np.uint8).copy())
     got = loads_stores.gather_blocks(MEMORY, 1024, index, mask)
     starts = [1024 + int(table[k]) if k in wanted else None for k in range(8)]
     assert got.data.tobytes() == b"".join(bytes(32) if at is None else MEMORY[at : at + 32].tobytes() for at in starts)
     assert got.is_defined
     defined = np.ones(4096, np.bool_)
     defined[1030] = False  # block 1 reads it
-    hole = Register(index.data.copy(), np.arange(256) != 8)  # the offset of block 2
+    hole = VectorRegister(index.data.copy(), np.arange(256) != 8)  # the offset of block 2
     found = loads_stores.gather_blocks(MEMORY, 1024, hole, mask, defined=defined)
     assert np.flatnonzero(~found.defined).tolist() == [38, *range(64, 96)]
     with pytest.raises(TileError, match="byte 1029 is not aligned"):
@@ -239,14 +241,14 @@ def test_accesses_that_are_refused() -> None:
     assert beyond.value.legal == ("addresses 0 to 3840",)
     assert loads_stores.load(MEMORY, 4095, "BRC_B8")[0].data[0] == MEMORY[4095]
     with pytest.raises(TileError, match="a store 1PT_B32 at byte 2 is not aligned"):
-        loads_stores.store([Register(noise())], MEMORY.copy(), 2, "1PT_B32", NONE)
+        loads_stores.store([VectorRegister(noise())], MEMORY.copy(), 2, "1PT_B32", NONE)
     with pytest.raises(IllegalError, match="vlds has no distribution DINTLV_B8") as single:
         loads_stores.load(MEMORY, 0, "DINTLV_B8")
     assert single.value.legal == SINGLE_LOADS
     with pytest.raises(IllegalError, match="vldsx2 has no distribution NORM"):
         loads_stores.load(MEMORY, 0, "NORM", registers=2)
     with pytest.raises(IllegalError, match="vsts has no distribution NORM") as store:
-        loads_stores.store([Register(noise())], MEMORY.copy(), 0, "NORM", NONE)
+        loads_stores.store([VectorRegister(noise())], MEMORY.copy(), 0, "NORM", NONE)
     assert store.value.legal == SINGLE_STORES
     with pytest.raises(IllegalError, match="the chip does not support distribution MRG4CHN_B8"):
-        loads_stores.store([Register(noise())], MEMORY.copy(), 0, "MRG4CHN_B8", NONE)
+        loads_stores.store([VectorRegister(noise())], MEMORY.copy(), 0, "MRG4CHN_B8", NONE)

@@ -9,7 +9,7 @@ import pytest
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.machines.vector_function.lane_operations import OPERATIONS, PATTERNS, execute
-from castsim.machines.vector_function.vector_registers import Mask, Operands, Value, documented_target
+from castsim.machines.vector_function.vector_registers import Operands, PredicateRegister, Value, documented_target
 from castsim.targets.options import with_options
 
 A5 = documented_target()
@@ -28,7 +28,7 @@ def run(
 
 
 def bits(value: Value) -> list[int]:
-    assert isinstance(value, Mask)
+    assert isinstance(value, PredicateRegister)
     return value.bits.astype(int).tolist()
 
 
@@ -119,22 +119,26 @@ def test_interleaving(width: int) -> None:
     even, odd = run("pdintlv", a, b, width=width)
     assert bits(even) == lanes([i for i in range(number) if both[2 * i]], width)
     assert bits(odd) == lanes([i for i in range(number) if both[2 * i + 1]], width)
-    assert isinstance(low, Mask) and isinstance(high, Mask)
+    assert isinstance(low, PredicateRegister) and isinstance(high, PredicateRegister)
     back = run("pdintlv", bits(low), bits(high), width=width)
     assert [bits(each) for each in back] == [lanes([i for i in range(number) if part[i]], width) for part in (one, two)]
 
 
 def test_unknown_bits_spread() -> None:
     known = np.arange(256) != 6
-    source, other, every = Mask(np.ones(256, np.bool_), known), model.predicate(noise()), model.predicate([1] * 256)
+    source, other, every = (
+        PredicateRegister(np.ones(256, np.bool_), known),
+        model.predicate(noise()),
+        model.predicate([1] * 256),
+    )
 
-    def unknown(name: str, *masks: Mask, words: tuple[str, ...] = (), width: int = 16) -> list[list[int]]:
+    def unknown(name: str, *masks: PredicateRegister, words: tuple[str, ...] = (), width: int = 16) -> list[list[int]]:
         found = execute(Operands(name, BYTE, BYTE, width, A5, masks=masks, words=words))
-        return [np.flatnonzero(~each.defined).tolist() for each in found if isinstance(each, Mask)]
+        return [np.flatnonzero(~each.defined).tolist() for each in found if isinstance(each, PredicateRegister)]
 
     for name in ("pand", "por", "pxor"):
         assert unknown(name, source, other, every) == [[6]]
-        assert unknown(name, source, other, Mask(np.arange(256) != 6)) == [[]]
+        assert unknown(name, source, other, PredicateRegister(np.arange(256) != 6)) == [[]]
         assert unknown(name, other, other, source) == [[6]]
     assert unknown("pnot", source, every) == [[6]]
     assert unknown("psel", source, other, every) == [[6]]

@@ -16,7 +16,7 @@ from test_lanes_arithmetic import A5, active, codes, lanes_of, register, run
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
-from castsim.machines.vector_function.vector_registers import Mask, Operands, Register, every_lane
+from castsim.machines.vector_function.vector_registers import Operands, PredicateRegister, VectorRegister, every_lane
 
 ONE_PER_WIDTH = ("u8", "bf16", "i32")
 
@@ -46,7 +46,7 @@ def test_lanes_by_number(name: str) -> None:
     assert lanes_of(run("vselr", name, a, index)[0], name) == [a[i] for i in index]
     if bits > 8:
         (got,) = run("vselr", name, a, [lanes if k == 2 else 0 for k in range(lanes)])
-        assert isinstance(got, Register) and np.flatnonzero(~got.defined_lanes(bits)).tolist() == [2]
+        assert isinstance(got, VectorRegister) and np.flatnonzero(~got.defined_lanes(bits)).tolist() == [2]
 
 
 @pytest.mark.parametrize("name", OPERATIONS["vdup"].types)
@@ -91,9 +91,9 @@ def test_packing(name: str) -> None:
     hole = np.arange(256) != bits // 8 + bits // 16  # the upper half of lane 1, which is not kept
     for defined, want in ((hole, []), (np.arange(256) != bits // 8, [1])):
         fmt = format_named(name)
-        source = (Register(np.zeros(256, np.uint8), defined),)
+        source = (VectorRegister(np.zeros(256, np.uint8), defined),)
         (got,) = execute(Operands("vpack", fmt, format_named(small), 8, A5, source, words=("LOWER",)))
-        assert isinstance(got, Register) and np.flatnonzero(~got.defined_lanes(bits // 2)).tolist() == want
+        assert isinstance(got, VectorRegister) and np.flatnonzero(~got.defined_lanes(bits // 2)).tolist() == want
 
 
 @pytest.mark.parametrize("op", ["vsunpack", "vzunpack"])
@@ -121,19 +121,19 @@ def test_squeezing(name: str) -> None:
         if name in OPERATIONS["vusqz"].types:
             below = [sum(seen[:i]) & ((1 << bits) - 1) for i in range(len(a))]
             assert lanes_of(run("vusqz", name, a, mask=mask)[0], name) == below
-    unknown = Mask(np.ones(256, np.bool_), np.arange(256) != 2 * bits // 8)
+    unknown = PredicateRegister(np.ones(256, np.bool_), np.arange(256) != 2 * bits // 8)
     fmt = format_named(name)
     (got,) = execute(Operands("vsqz", fmt, fmt, bits, A5, (register(a, name),), (unknown,)))
-    assert isinstance(got, Register) and not got.defined.any()
+    assert isinstance(got, VectorRegister) and not got.defined.any()
     if name in OPERATIONS["vusqz"].types:
         (got,) = execute(Operands("vusqz", fmt, fmt, bits, A5, (register(a, name),), (unknown,)))
-        assert isinstance(got, Register) and got.defined_lanes(bits).tolist() == [i < 3 for i in range(len(a))]
+        assert isinstance(got, VectorRegister) and got.defined_lanes(bits).tolist() == [i < 3 for i in range(len(a))]
 
 
 def test_another_type_for_the_same_bytes() -> None:
     a = codes("f32", 9)
     (got,) = run("vbitcast", "f32", a, result="u16")
-    assert isinstance(got, Register) and got.data.tobytes() == register(a, "f32").data.tobytes()
+    assert isinstance(got, VectorRegister) and got.data.tobytes() == register(a, "f32").data.tobytes()
 
 
 RULES: dict[str, Callable[[int, int, str], int]] = {
@@ -212,12 +212,12 @@ def test_documented_sums_of_pairs(name: str, given: int, want: int) -> None:
 
 def test_what_is_not_defined_in_reductions() -> None:
     fmt = format_named("f32")
-    hole = Register(np.zeros(256, np.uint8), np.arange(256) != 70)  # lane 17, block 2
+    hole = VectorRegister(np.zeros(256, np.uint8), np.arange(256) != 70)  # lane 17, block 2
     for op, want in (("vcadd", [0]), ("vcgadd", [2]), ("vcmax", [0]), ("vcgmin", [2])):
         (got,) = execute(Operands(op, fmt, fmt, 32, A5, (hole,), (every_lane(32),)))
-        assert isinstance(got, Register) and np.flatnonzero(~got.defined_lanes(32)).tolist() == want
-        (got,) = execute(Operands(op, fmt, fmt, 32, A5, (hole,), (Mask(np.arange(256) % 8 == 0),)))
-        assert isinstance(got, Register) and got.is_defined
+        assert isinstance(got, VectorRegister) and np.flatnonzero(~got.defined_lanes(32)).tolist() == want
+        (got,) = execute(Operands(op, fmt, fmt, 32, A5, (hole,), (PredicateRegister(np.arange(256) % 8 == 0),)))
+        assert isinstance(got, VectorRegister) and got.is_defined
 
 
 def test_every_row_is_tried() -> None:

@@ -13,7 +13,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.micro_words import CONVERSIONS, ROUNDINGS
 from castsim.isa.pto.program import RoundMode
-from castsim.machines.vector_function.plan import CastPlan, plan_cast, step_policy
+from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy
 from castsim.machines.vector_function.vector_registers import documented_target, policy_of
 from castsim.numerics import convert_codes
 from castsim.targets.options import with_options
@@ -23,7 +23,7 @@ A5 = with_options(documented_target(), {"micro_integer_to_float": "as_asked"})
 LETTERS = {mode: letter for letter, mode in ROUNDINGS.items()}
 
 
-def plans(src: str, dst: str) -> list[CastPlan]:
+def plans(src: str, dst: str) -> list[FunctionCastPlan]:
     """Every mode, saturation and shape of a tile cast."""
     cases = product((None, *RoundMode), (None, *Saturation), (False, True))
     return [
@@ -32,7 +32,7 @@ def plans(src: str, dst: str) -> list[CastPlan]:
     ]
 
 
-def steps(plan: CastPlan) -> set[tuple[str, str]]:
+def steps(plan: FunctionCastPlan) -> set[tuple[str, str]]:
     """The pairs that a kernel converts between, one after the other."""
     found = set()
     for line in plan.kernel.trip:

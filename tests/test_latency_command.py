@@ -22,7 +22,7 @@ from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Slot, parse, print_bundle
 from castsim.isa.tpc.program import GROUPED, File
-from castsim.machines.vliw.latency_bound import Placed, applies, pair_distance
+from castsim.machines.vliw.latency_bound import SlottedInstruction, applies, pair_distance
 from castsim.machines.vliw.lint_checking import lint
 
 Capture = pytest.CaptureFixture[str]
@@ -246,7 +246,9 @@ def test_distances_that_are_allowed(generation: str, producer: str, consumer: st
     placed = []
     for text in (producer, consumer):
         (bundle,) = parse(text, chip.dialect).bundles
-        placed += [Placed(slot, each) for slot, each in zip(Slot, bundle.slots, strict=True) if each is not None]
+        placed += [
+            SlottedInstruction(slot, each) for slot, each in zip(Slot, bundle.slots, strict=True) if each is not None
+        ]
     found = pair_distance(chip, *placed)
     assert found is not None
     assert {distance for distance in range(1, 7) if found.allows(distance)} == allowed
@@ -262,7 +264,7 @@ def test_the_linter_keeps_the_same_distances(
     for generation in generations:
         chip = target(generation)
         placed = [
-            Placed(slot, each)
+            SlottedInstruction(slot, each)
             for text in (producer, consumer)
             for slot, each in zip(Slot, parse(text, chip.dialect).bundles[0].slots, strict=True)
             if each is not None

@@ -13,7 +13,7 @@ from test_micro_time import FRAME, LOOP
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.machines.mechanisms import Launches, LaunchLine, LineWait
+from castsim.machines.mechanisms import InstructionLaunches, LineLaunches, LineWait
 from castsim.reports.sections.kernel import all_launches
 from castsim.running.program_runs import Result, launch_slices, written_launches
 from castsim.timing import WAITING, Cause
@@ -28,7 +28,7 @@ def timed(path: Path) -> Result:
     return run(path, args=scale, timing_only=True)
 
 
-def written(result: Result) -> list[Launches]:
+def written(result: Result) -> list[InstructionLaunches]:
     return list(written_launches(result.loaded.tree, result.loaded.target))
 
 
@@ -75,11 +75,11 @@ def test_a_loop_by_hand(loop: tuple[Result, dict[str, int]]) -> None:
     behind_abs = LineWait(Cause.DEPENDENCE, 10 * (6.0 + 2), line["vabs"], abs_text)
     assert (found.line, found.executions, found.cycles) == (line["vecscope"], 1, 62)
     assert found.lines == (
-        LaunchLine(None, "launch", 1, 36, {Cause.FILL: 22, Cause.DRAIN: 12, Cause.LOOP_TURNAROUND: 2}, ()),
-        LaunchLine(line["pset_b32"], "pset_b32 PAT_ALL", 1, 0, {}, ()),
-        LaunchLine(line["vlds"], load_text, 10, 15, {Cause.BUSY: 10, Cause.DRAIN: 5}, ()),
-        LaunchLine(line["vabs"], abs_text, 10, 2, {Cause.DRAIN: 2}, (behind_load,)),
-        LaunchLine(line["vsts"], "vsts f32", 10, 9, {Cause.DRAIN: 9}, (behind_abs,)),
+        LineLaunches(None, "launch", 1, 36, {Cause.FILL: 22, Cause.DRAIN: 12, Cause.LOOP_TURNAROUND: 2}, ()),
+        LineLaunches(line["pset_b32"], "pset_b32 PAT_ALL", 1, 0, {}, ()),
+        LineLaunches(line["vlds"], load_text, 10, 15, {Cause.BUSY: 10, Cause.DRAIN: 5}, ()),
+        LineLaunches(line["vabs"], abs_text, 10, 2, {Cause.DRAIN: 2}, (behind_load,)),
+        LineLaunches(line["vsts"], "vsts f32", 10, 9, {Cause.DRAIN: 9}, (behind_abs,)),
     )
 
 
@@ -91,7 +91,7 @@ def test_slices_of_a_trace_cover_the_launch(loop: tuple[Result, dict[str, int]])
     assert all(one.end == other.start for one, other in itertools.pairwise(slices))
 
 
-def met_transfers(result: Result, launches: Launches) -> int:
+def met_transfers(result: Result, launches: InstructionLaunches) -> int:
     """Cycles in which accesses of a launch wait for the banks, without those that they take from each other."""
     tree, conflict = result.loaded.tree, Cause.BANK_CONFLICT
     held = [

@@ -14,11 +14,11 @@ from lsprotocol import types as lsp
 from pycparser import CParser, c_ast
 from pygls.exceptions import JsonRpcException
 
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.editor.formatting import formatted
 from castsim.editor.navigation import LEGEND, _edit, _packed
 from castsim.editor.signatures import shown, signatures
-from castsim.editor.symbols import Kind
+from castsim.editor.symbols import SymbolKind
 from castsim.editor.symbols_assembly import AssemblyIndex
 from castsim.editor.symbols_c import CIndex
 from castsim.editor.symbols_tiles import TileIndex
@@ -52,16 +52,16 @@ def place(text: str, offset: int) -> tuple[int, int]:
 def test_the_index_resolves_values_as_the_reader_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reader's scope is asked for every use; where it finds the definition, the index has to."""
     uses: set[tuple[int, int]] = set()
-    find = reader.Scope.find
+    find = reader.NameScope.find
 
-    def noted(self: reader.Scope, name: str, start: int) -> reader.Definition:
+    def noted(self: reader.NameScope, name: str, start: int) -> reader.Definition:
         found = find(self, name, start)
         uses.add((start, found.start))
         return found
 
-    monkeypatch.setattr(reader.Scope, "find", noted)
-    monkeypatch.setattr(reader.Scope, "are", lambda *_: False)  # no short cuts around `find`
-    monkeypatch.setattr(reader.Scope, "named", lambda *_: None)
+    monkeypatch.setattr(reader.NameScope, "find", noted)
+    monkeypatch.setattr(reader.NameScope, "are", lambda *_: False)  # no short cuts around `find`
+    monkeypatch.setattr(reader.NameScope, "named", lambda *_: None)
     count = 0
     for path in TILES:
         uses.clear()
@@ -190,7 +190,9 @@ def test_the_index_names_registers_labels_and_tensors_as_the_reader_does() -> No
                 if instruction.predicate is not None:
                     wanted[str(instruction.predicate.register), False] += 1
             items = index.lines[bundle.span.line - 1].items
-            got = Counter((one.name, one.defines) for one in items if one.kind is not Kind.LABEL or not one.defines)
+            got = Counter(
+                (one.name, one.defines) for one in items if one.kind is not SymbolKind.LABEL or not one.defines
+            )
             assert got == wanted, (path.name, bundle.span.line)
             count += 1
     assert count > 800
@@ -451,7 +453,7 @@ SIGNATURES = [
 @pytest.mark.parametrize(("name", "typed", "label", "operand", "active"), SIGNATURES)
 def test_signatures_tell_which_operand_is_typed(name: str, typed: str, label: str, operand: str, active: int) -> None:
     head = "// castsim: target gaudi2\n" if name.endswith("tpc") else "func.func @k() {\n"
-    found = signatures(Text(name, name[2:], head + typed), 2, len(typed) + 1, Settings())
+    found = signatures(EditedText(name, name[2:], head + typed), 2, len(typed) + 1, Settings())
     (own,) = [one for one in found if one.label.startswith(label)]
     start, end = own.parameters[own.active]
     assert (own.active, own.label[start:end]) == (active, operand)
@@ -469,12 +471,12 @@ def test_formatting_keeps_programs_and_comments() -> None:
         if path.suffix == ".tpc" and has_virtual_registers(text):
             continue
         language = path.suffix[1:]
-        found = formatted(Text(path.name, language, text), Settings())
+        found = formatted(EditedText(path.name, language, text), Settings())
         assert comments(found) == comments(text), path.name
         wild = "\n".join(f"{' ' * (n % 7)}{line.strip()} " for n, line in enumerate(found.split("\n")))
         if language == "pto":
             assert pto_parser.parse(found) == pto_parser.parse(text), path.name
-            assert formatted(Text(path.name, language, wild), Settings()) == found, path.name
+            assert formatted(EditedText(path.name, language, wild), Settings()) == found, path.name
 
 
 def test_formatting_gathers_statements_and_refuses_what_it_cannot_read() -> None:
@@ -489,7 +491,7 @@ def test_formatting_gathers_statements_and_refuses_what_it_cannot_read() -> None
   } return
 }"""
     assert (
-        formatted(Text("k.pto", "pto", ragged.replace("} return", "}\n return")), Settings())
+        formatted(EditedText("k.pto", "pto", ragged.replace("} return", "}\n return")), Settings())
         == """func.func @k(%n: index) {
   %c1 = arith.constant 1 : index  // one
   %t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
@@ -506,7 +508,7 @@ def test_formatting_gathers_statements_and_refuses_what_it_cannot_read() -> None
         ("k.c", "void main() {}"),
     ):
         with pytest.raises(ReadError):
-            formatted(Text(name, name[2:], text), Settings())
+            formatted(EditedText(name, name[2:], text), Settings())
 
     async def refused(one: Editor) -> str:
         one.open(uri("k.pto"), ragged.replace("arith.constant", "arith.konstant"))

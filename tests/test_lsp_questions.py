@@ -12,7 +12,7 @@ from lsprotocol import types as lsp
 from castsim import check_text
 from castsim.editor.actions import repairs
 from castsim.editor.checker import line_cycles
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 PIPELINED = (PROGRAMS / "f32_to_f16_pipelined.pto").read_text(encoding="utf-8")
@@ -209,7 +209,7 @@ def test_programs_of_vector_instructions_have_cycles() -> None:
     """Those of the functions and transfers that a run times; of the masked tail, one function between two transfers."""
     path = PROGRAMS / "micro" / "masked_tail.pto"
     text = path.read_text(encoding="utf-8")
-    found = {one.line: one.cycles for one in line_cycles(Text(path.name, "pto", text), Settings())}
+    found = {one.line: one.cycles for one in line_cycles(EditedText(path.name, "pto", text), Settings())}
     words = {line: text.split("\n")[line - 1].split()[0] for line, cycles in found.items() if cycles}
     assert {"pto.mte_gm_ub", "pto.vecscope", "pto.mte_ub_gm"} <= set(words.values())
 
@@ -239,7 +239,7 @@ def test_only_words_of_the_right_type_are_offered(name: str, text: str, line: in
     findings = check_text(name, text)
     (found,) = [one for one in findings if one.line == line and one.severity == "error"]
     assert len(found.legal) == (3 if line == 5 else 1)
-    assert [one.title for one in repairs(Text(name, name[2:], text), found, findings, Settings())] == titles
+    assert [one.title for one in repairs(EditedText(name, name[2:], text), found, findings, Settings())] == titles
 
 
 TILE, HALF = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xf16>"

@@ -15,7 +15,7 @@ from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 from castsim.graphs.graph_kernels import WRITING, Writing
 from castsim.isa.errors import ReadError
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
-from castsim.machines.registry import Parts
+from castsim.machines.registry import MachinePart
 from castsim.planning.mechanisms import PLANNING, Planning
 from castsim.reports.pairs import PAIRS, PairsReport
 from castsim.targets import load_target, target_names
@@ -123,7 +123,7 @@ def test_nobody_compares_the_words_of_mechanisms() -> None:
     reading, spelling = set(), set()
     for path in OUTSIDE:
         tree = tree_of(path)
-        tables = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and named(node.func) == "Parts"]
+        tables = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and named(node.func) == "MachinePart"]
         within = {id(node) for table in tables for node in ast.walk(table)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr == "mechanism":
@@ -135,15 +135,15 @@ def test_nobody_compares_the_words_of_mechanisms() -> None:
 
 
 @cache
-def tables() -> dict[str, Parts[Any]]:
+def tables() -> dict[str, MachinePart[Any]]:
     """Every table of the product by module and name."""
     found = {}
     for path in SOURCES:
-        if "Parts" not in path.read_text(encoding="utf-8"):
+        if "MachinePart" not in path.read_text(encoding="utf-8"):
             continue  # so that no file is parsed in vain by those who only collect these tests
         for node in tree_of(path).body:
             value = node.value if isinstance(node, ast.AnnAssign) else None
-            if isinstance(value, ast.Call) and named(value.func) == "Parts":
+            if isinstance(value, ast.Call) and named(value.func) == "MachinePart":
                 module, name = module_of(path), named(node.target)
                 found[f"{module}:{name}"] = getattr(import_module(module), name)
     return found
@@ -173,7 +173,7 @@ def test_every_target_finds_its_row(place: str) -> None:
 @pytest.mark.parametrize(
     ("table", "offered"), [(MACHINES, Machine), (PLANNING, Planning), (WRITING, Writing), (PAIRS, PairsReport)]
 )
-def test_a_row_is_complete(name: str, table: Parts[Any], offered: type) -> None:
+def test_a_row_is_complete(name: str, table: MachinePart[Any], offered: type) -> None:
     """It has all that its room asks of a mechanism."""
     target = load_target(name)
     row = type(machine_of(target)) if table is MACHINES else table.of(target)

@@ -11,7 +11,7 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.execution.tree import Role
+from castsim.execution.tree import InstructionRole
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS
@@ -83,7 +83,7 @@ def test_the_command_agrees_with_python(name: str, target: str, tmp_path: Path, 
     path, mnemonic = tmp_path / "k.pto", name.split(maxsplit=1)[0]
     path.write_text(program(WRITTEN[name]))
     found = run(path, target, args={"s": 1.0}, timing_only=True)
-    (opaque,) = [each for each in found.loaded.tree.instructions if each.role is Role.OPAQUE]
+    (opaque,) = [each for each in found.loaded.tree.instructions if each.role is InstructionRole.OPAQUE]
     assert (opaque.mnemonic, opaque.element) == (mnemonic, None)
     command = [
         "run",

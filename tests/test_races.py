@@ -10,10 +10,10 @@ from oracle_races import judge
 from race_trees import Builder, access, programs, steps_of
 
 from castsim.execution.dataflow.pipe_operations import ControlWrite
-from castsim.execution.tree import Block, GlobalSpace, Loop, Role, Tree
+from castsim.execution.tree import Block, GlobalSpace, InstructionRole, Loop, Tree
 from castsim.isa.errors import EngineError, RaceError
 from castsim.synchronisation.race_detector import find_races
-from castsim.synchronisation.race_findings import Finding, RaceKind, RaceRegion, refusal
+from castsim.synchronisation.race_findings import RaceFinding, RaceKind, RaceRegion, refusal
 from castsim.targets import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")
@@ -23,7 +23,7 @@ def kinds(tree: Tree, target=A3) -> list[RaceKind]:
     return [finding.kind for finding in found(tree, target)]
 
 
-def found(tree: Tree, target=A3) -> list[Finding]:
+def found(tree: Tree, target=A3) -> list[RaceFinding]:
     """Return the findings; what nothing wrote has tests of its own."""
     return [finding for finding in find_races(tree, target) if finding.kind is not RaceKind.UNWRITTEN]
 
@@ -272,7 +272,7 @@ def test_time_does_not_grow_with_trips():
 # ---------------------------------------------------------------------------------------------- bytes, control state
 
 
-def unwritten(*items, builder: Builder) -> list[Finding]:
+def unwritten(*items, builder: Builder) -> list[RaceFinding]:
     return [f for f in find_races(builder.tree(*items), A3) if f.kind is RaceKind.UNWRITTEN]
 
 
@@ -309,7 +309,7 @@ def test_what_an_opaque_instruction_may_have_written_is_not_missed():
     builder = Builder()
     read, opaque = (
         builder.work("MTE3", access(0, 64)),
-        builder.add("tmatmul", "S", ControlWrite("ctrl", 0), role=Role.OPAQUE),
+        builder.add("tmatmul", "S", ControlWrite("ctrl", 0), role=InstructionRole.OPAQUE),
     )
     assert len(unwritten(read, opaque, builder=builder)) == 1
     assert unwritten(opaque, read, builder=builder) == []
@@ -340,7 +340,7 @@ def test_a_refusal_spells_out_the_first_findings():
 # ------------------------------------------------------------------------------------------------ against brute force
 
 
-def lines(findings: list[Finding], kind: RaceKind) -> set[tuple[int, ...]]:
+def lines(findings: list[RaceFinding], kind: RaceKind) -> set[tuple[int, ...]]:
     return {tuple(sorted(span.line - 1 for span in f.spans)) for f in findings if f.kind is kind}
 
 

@@ -21,7 +21,7 @@ from castsim.isa.errors import EngineError, RaceError
 from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.running import load_program
 from castsim.synchronisation.race_detector import find_races
-from castsim.synchronisation.race_findings import Finding, RaceKind
+from castsim.synchronisation.race_findings import RaceFinding, RaceKind
 
 FLAG = re.compile(r"pto\.(set|wait)_flag\s*\[\W*PIPE_(\w+?)\W+PIPE_(\w+?)\W+EVENT_ID(\d)")
 BARRIER = re.compile(r"pto\.barrier\s*\W*PIPE_(\w+)")
@@ -47,7 +47,7 @@ NEEDLESS = ("f32_to_i8_own_barriers", 19)
 CASES = [(name, line) for name in NAMES for line in synchronising_lines(name) if (name, line) != NEEDLESS]
 
 
-def findings(path: Path, args: dict[str, int | float], sync: str = "program") -> tuple[Finding, ...]:
+def findings(path: Path, args: dict[str, int | float], sync: str = "program") -> tuple[RaceFinding, ...]:
     """What is found in a program as it is written, or with what is inserted."""
     loaded = load_program(path, None, None, args, sync=sync)
     return find_races(loaded.tree, loaded.target)
@@ -61,7 +61,7 @@ def without(name: str, line: int, folder: Path) -> tuple[Path, str]:
     return path, lines[line]
 
 
-def names(finding: Finding, line: str) -> bool:
+def names(finding: RaceFinding, line: str) -> bool:
     """Return whether a finding names the flag or barrier of a source line, or what else would put it right."""
     flag = FLAG.search(line)
     if flag is None:

@@ -174,7 +174,7 @@ def choices(count: int, _: Path) -> object:
     """Points of a search: 1000 values of one choice, the others of a second one."""
     assert count >= 1000
     kinds = [
-        tuning_candidates.Axis(tuning_candidates.Kind.TILE, name, tuple(range(size)))
+        tuning_candidates.ChoiceAxis(tuning_candidates.ChoiceKind.TILE, name, tuple(range(size)))
         for name, size in (("R", 1000), ("C", count // 1000))
     ]
     return tuning_candidates.Space.of(kinds)

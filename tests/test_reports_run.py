@@ -15,9 +15,9 @@ from castsim.execution.tree import (
     BufferUse,
     GlobalSpace,
     Instruction,
+    InstructionRole,
     Loop,
     Lowered,
-    Role,
     Tree,
     buffer_use,
 )
@@ -92,7 +92,7 @@ def test_bookkeeping_is_counted_apart(tmp_path: Path) -> None:
     assert executions == 8  # four trips, each a turnaround and an addition
     scalar = A2A3.timing.scalar
     assert cycles == 4 * (scalar.loop_turnaround_cycles + scalar.arithmetic_cycles)
-    kept = {each.text for each in result.loaded.tree.instructions if each.role is Role.BOOKKEEPING}
+    kept = {each.text for each in result.loaded.tree.instructions if each.role is InstructionRole.BOOKKEEPING}
     assert kept == {"loop", "index arithmetic"}
 
 

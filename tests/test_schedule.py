@@ -19,8 +19,8 @@ from castsim.isa.tpc import Bundle, LabelDefinition, Slot, parse, print_declarat
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint
-from castsim.tpc_compiler.placing import Block, mark_fresh, renamed
-from castsim.tpc_compiler.scheduled_operations import Distances, Operation, Operations
+from castsim.tpc_compiler.placing import BasicBlock, mark_fresh, renamed
+from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation
 from castsim.tpc_compiler.scheduling import Scheduled, schedule
 from castsim.tpc_compiler.virtual_registers import read_sequential
 
@@ -126,12 +126,14 @@ def bound(text: str, generation: str, removed: Set[int]) -> int:
     """Bundles that results and the order of memory need with registers enough, or the busiest slot; and HALT."""
     chip = target_of(generation)
     source = read_sequential(text, "t", chip, 1000)
-    known = Operations(chip, source.names)
-    written = [Operation(each.slots, each.span) for each in source.instructions if each.span.line not in removed][:-1]
+    known = OperationLookup(chip, source.names)
+    written = [
+        ScheduledOperation(each.slots, each.span) for each in source.instructions if each.span.line not in removed
+    ][:-1]
     for each in written:
         for unit, count in known.units(each).items():
             source.names.need(unit, count, each.span)
-    block = Block([], written)
+    block = BasicBlock([], written)
     mark_fresh(block, known)
     written = renamed(block.operations, known)
     distances = Distances(known, {})

@@ -11,7 +11,7 @@ from a5_cases import A5, SPAN
 from scope_works import compute, random_scope
 
 from castsim.engines import simulate
-from castsim.execution.dataflow.pipe_operations import Barrier, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier, Transfer
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Tree
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.function_launches import MicroFunction, time_scope
@@ -31,11 +31,11 @@ def program(rng: Random) -> Tree:
         load = Transfer("MTE2", True, "x", 0, 256, start, 256, rng.randint(1, 4), 256)
         items.append((load, (Access("ub", start, start + 1024, write=True),)))
         if flags:
-            items += [(SetFlag("MTE2", "V", 0), ()), (WaitFlag("V", "MTE2", 0), ())]
+            items += [(FlagSignal("MTE2", "V", 0), ()), (FlagWait("V", "MTE2", 0), ())]
         touched = (Access("ub", 0, 8192, write=False), Access("ub", 0, 8192, write=True))
         items.append((MicroFunction("m", random_scope(rng), "V"), touched))
         if rng.random() < 0.3:
-            items.append((Barrier("V"), ()))
+            items.append((PipeBarrier("V"), ()))
     instructions = tuple(Instruction(type(each).__name__, each.pipe, SPAN) for each, _ in items)
     nodes = tuple(Lowered(number, Block((each,)), bytes_) for number, (each, bytes_) in enumerate(items))
     return Tree(Block(nodes), instructions, interlocked=not flags)

@@ -10,7 +10,7 @@ from function_times import flat, function_of, padded, timed
 from function_works import function_of as function_of_work
 from function_works import lanewise
 
-from castsim.machines.vector_function.function_launches import Kernel, time_scope
+from castsim.machines.vector_function.function_launches import FunctionLaunch, time_scope
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.launched_scope import issues
 
@@ -23,7 +23,7 @@ PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences if each.eleme
 def both(function: VectorFunction) -> tuple[int, int]:
     """Cycles of the tile operation and of its instructions one by one."""
     execution = timed(function).executions[0]
-    return execution.end - execution.start, time_scope(Kernel(function, A5).scope, A5).cycles
+    return execution.end - execution.start, time_scope(FunctionLaunch(function, A5).scope, A5).cycles
 
 
 def head(source_bytes: int) -> Decimal:
@@ -45,7 +45,7 @@ def test_casts_of_whole_tiles(src: str, dst: str, trips: int) -> None:
     tile, micro = both(of_pair(src, dst, trips))
     if (src, dst) in PROFILED:  # the head goes by the bytes of the trips that were profiled, in the kernel by its loads
         function = of_pair(src, dst, trips)
-        nest, scope = function.timed[-1], Kernel(function, A5).scope
+        nest, scope = function.timed[-1], FunctionLaunch(function, A5).scope
         loaded = sum(each.instruction.size for each in issues(scope.body) if each.instruction.unpacks)
         assert abs(micro - tile - (head(loaded) - head(nest.count * nest.source_trip // nest.elements))) < 1
     else:

@@ -9,7 +9,7 @@ from a5_cases import A5
 from scope_works import LOAD, STORE, barrier, compute
 
 from castsim.machines.vector_function.function_launches import time_scope
-from castsim.machines.vector_function.launched_scope import Instruction, Kind, Scope
+from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause
 
@@ -144,7 +144,7 @@ def test_a_select_in_a_loop_branches(trips: int) -> None:
     scope = Scope()
     scope.begin_loop(trips)
     for trip in range(trips):
-        scope.issue(Instruction("select", Kind.SELECT))
+        scope.issue(ScopeInstruction("select", TimingKind.SELECT))
         stored(scope, load(scope, trip), start=32768 + 256 * trip)
         scope.end_trip()
     branches = Decimal("39.5") * (2 * trips + 1)
@@ -156,14 +156,14 @@ def test_a_select_in_a_loop_branches(trips: int) -> None:
 def test_stores_of_two_registers_take_longer() -> None:
     scope = Scope()
     names = [load(scope), load(scope, 1)]
-    scope.issue(Instruction("vstsx2", Kind.STORE, word="INTLV_B32", size=512), names, 0, 8192)
+    scope.issue(ScopeInstruction("vstsx2", TimingKind.STORE, word="INTLV_B32", size=512), names, 0, 8192)
     # Two blocks of each bank group, one written a cycle; then 12 cycles, where a store of one register takes 9.
     assert cycles(scope) == FILL + 1 + LOAD_USE + 1 + 12 + DRAIN
 
 
 def test_an_unpacking_load_delays_the_start() -> None:
     scope = Scope()
-    names = scope.issue(Instruction("vlds", Kind.LOAD, size=128, unpacks=True), (), 1)
+    names = scope.issue(ScopeInstruction("vlds", TimingKind.LOAD, size=128, unpacks=True), (), 1)
     head = 2 * Decimal("12.5")  # two waits of a store at a barrier, below 512 bytes
     assert cycles(stored(scope, *names)) == FILL + head + LOAD_USE + STORED + DRAIN
 
@@ -172,7 +172,7 @@ def test_what_waits_is_named_with_its_line() -> None:
     scope = Scope()
     name = load(scope)
     for _ in range(400):
-        (name,) = scope.issue(Instruction("vadd", Kind.COMPUTE, line=7), (name,), 1)
+        (name,) = scope.issue(ScopeInstruction("vadd", TimingKind.COMPUTE, line=7), (name,), 1)
     timing = time_scope(stored(scope, name), A5)
     # A chain of 400 additions, of which no more than 68 find a register: the front end waits for them.
     assert timing.cycles == FILL + LOAD_USE + 399 * 3 + 4 + STORED + DRAIN

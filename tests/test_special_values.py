@@ -25,7 +25,14 @@ from castsim.isa.modes import Saturation
 from castsim.isa.pto.micro_words import CONVERSIONS, conversion
 from castsim.isa.pto.program import TileType
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
-from castsim.machines.vector_function.vector_registers import Mask, Operands, Register, convert, every_lane, truncate
+from castsim.machines.vector_function.vector_registers import (
+    Operands,
+    PredicateRegister,
+    VectorRegister,
+    convert,
+    every_lane,
+    truncate,
+)
 from castsim.numerics import abstract_policy, convert_codes
 from castsim.targets import Target, load_target
 from castsim.targets.options import with_options
@@ -236,23 +243,23 @@ def by_instruction(row: Row, mode: str) -> Codes | None:
         given = [given[2], *given[:2]]
     result = format_named(dst or src)
     words = {"vexpdif": ("EVEN",), "vcmp": (word,), "vcmps": (word,), "vtrc": ("R",)}.get(name, ())
-    full = Mask(np.ones(256, np.bool_))
+    full = PredicateRegister(np.ones(256, np.bool_))
     found = execute(
         Operands(name, fmt, result, min(32, fmt.bits), target, tuple(lanes(each, fmt) for each in given), (full,),
                  scalars, words, ctrl=CTRL[mode])
     )  # fmt: skip
     # Of long products the table has the low half in one column, the high half in the other.
     first = found[1 if name == "vmull" and mode == SATURATING else 0]
-    if isinstance(first, Mask):
+    if isinstance(first, PredicateRegister):
         return first.lanes(fmt.bits)[:1].astype(np.uint8)
-    assert isinstance(first, Register) and first.is_defined
+    assert isinstance(first, VectorRegister) and first.is_defined
     return first.lanes(result.storage_bits)[:1]
 
 
-def lanes(text: str, fmt: Format) -> Register:
+def lanes(text: str, fmt: Format) -> VectorRegister:
     if fmt.bits == 4:
-        return Register(np.full(256, code_of(text, fmt) * 0x11, np.uint8))
-    return Register(np.full(2048 // fmt.bits, code_of(text, fmt), dtype_of(fmt)).view(np.uint8).copy())
+        return VectorRegister(np.full(256, code_of(text, fmt) * 0x11, np.uint8))
+    return VectorRegister(np.full(2048 // fmt.bits, code_of(text, fmt), dtype_of(fmt)).view(np.uint8).copy())
 
 
 def _has(row: Row, *operations: str, types: str = "") -> bool:

@@ -6,7 +6,7 @@ import pytest
 from sync_programs import A3, A5, listing
 
 from castsim.synchronisation.flags import plan
-from castsim.synchronisation.removing import Buffer, Listing
+from castsim.synchronisation.removing import ElementListing, OperandBytes
 
 EXAMPLES = {
     "a straight line": (
@@ -190,9 +190,9 @@ def test_the_worked_examples(name: str, target) -> None:
 @pytest.mark.parametrize("target", [A3, A5], ids=["a2a3", "a5"])
 def test_scalars_from_memory_and_a_gather(target) -> None:
     """Operations of the scalar unit by their buffers; a program with a gather keeps all its flags."""
-    x, i, z = (Buffer("vec", n, ((n * 8192, n * 8192 + 8192),), 8192) for n in range(3))
-    p, n = Buffer("gm", "p"), Buffer("gm", "n")
-    found = Listing()
+    x, i, z = (OperandBytes("vec", n, ((n * 8192, n * 8192 + 8192),), 8192) for n in range(3))
+    p, n = OperandBytes("gm", "p"), OperandBytes("gm", "n")
+    found = ElementListing()
     for pipe, reads, writes in (
         ("MTE2", [p], [x]), ("S", [n], []), ("S", [], [i]), ("V", [x, i], [z]), ("S", [z], []), ("S", [], [p]),
         ("MTE3", [z], [p]),

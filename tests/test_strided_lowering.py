@@ -16,7 +16,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.operations import (
-    Convert,
+    ElementwiseCast,
     RoundToIntegral,
     ScaledConvert,
 )
@@ -208,7 +208,7 @@ def test_actions() -> None:
         return calls(lower(Cast(src, dst, 1, 2, 32, 0, 65536)))[0].action
 
     assert isinstance(action("f32", "f32"), RoundToIntegral)
-    assert isinstance(action("i32", "f32"), Convert)
+    assert isinstance(action("i32", "f32"), ElementwiseCast)
     scaled = action("i32", "f16")
     assert isinstance(scaled, ScaledConvert)
     assert scaled.scale == 0x3C00

@@ -17,9 +17,9 @@ from castsim.isa.modes import Overflow, Saturation
 from castsim.machines.strided.operations import (
     BitwiseAnd,
     ControlWrite,
-    Convert,
-    Duplicate,
-    VectorOperation,
+    DuplicateCode,
+    ElementwiseCast,
+    StridedInstruction,
 )
 from castsim.machines.strided.plan import plan_cast, scratch_need
 from castsim.machines.strided.repeat_timing import repeat_blocks
@@ -99,7 +99,7 @@ def test_sequence_c() -> None:
     assert texts(model, 256) == expected
     operations = calls(lower(model, 256))
     duplicates = [operation.action for operation in operations if operation.mnemonic == "vector_dup"]
-    assert duplicates == [Duplicate(255)] * 4
+    assert duplicates == [DuplicateCode(255)] * 4
     assert sum(isinstance(operation.action, BitwiseAnd) for operation in operations) == 4
 
 
@@ -123,7 +123,7 @@ def test_operations_capture_the_control_state_of_their_issue(pair: tuple[str, st
     for operation in lower(Cast(*pair, 2, 130, 160, 0, 65536, TMP, None, "off"), 2048):
         if isinstance(operation, ControlWrite) and operation.register == "ctrl":
             ctrl = operation.value >> 59 & 1
-        elif isinstance(operation, VectorOperation) and isinstance(operation.action, Convert):
+        elif isinstance(operation, StridedInstruction) and isinstance(operation.action, ElementwiseCast):
             policy = operation.action.policy
             if operation.destination.format.name != "f16":
                 assert policy.overflow is (Overflow.WRAP if ctrl else Overflow.SATURATE)

@@ -13,7 +13,7 @@ from strided_model import STORED_BITS, lanes, read, write
 from castsim.isa.errors import TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import RoundMode
-from castsim.machines.strided.operations import BitwiseAnd, Duplicate, Stream, VectorOperation
+from castsim.machines.strided.operations import BitwiseAnd, DuplicateCode, Stream, StridedInstruction
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.values import execute_vector
 from castsim.targets import load_target
@@ -47,7 +47,7 @@ def poke(buffer: np.ndarray, stream: Stream, repeat: int, lane: int, code: int) 
         write(buffer, stream.format.name, byte, np.array([code], np.uint64))
 
 
-def model(operation: VectorOperation, buffer: np.ndarray, convert: object) -> None:
+def model(operation: StridedInstruction, buffer: np.ndarray, convert: object) -> None:
     """Repeats in order; all active lanes of one are read before any is written."""
     active = [lane for lane in range(operation.lanes) if operation.mask >> lane & 1]
     for repeat in range(operation.repeats):
@@ -77,7 +77,7 @@ SLOW = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCh
 def test_conversion(data: st.DataObject) -> None:
     src, dst = data.draw(st.sampled_from(PAIRS))
     plan = plan_cast(A2A3, format_named(src), format_named(dst), RoundMode.RINT, None, scratch=False)
-    operation = VectorOperation(
+    operation = StridedInstruction(
         mnemonic=plan.mnemonic,
         timing="vconv",
         repeats=data.draw(st.integers(0, 4)),
@@ -101,7 +101,7 @@ def test_conversion(data: st.DataObject) -> None:
 def test_later_repeats_see_what_earlier_ones_wrote() -> None:
     # Destination one repeat behind the source: repeat 0's result is what repeat 1 rounds and passes on, and so forth.
     plan = plan_cast(A2A3, format_named("f32"), format_named("f32"), RoundMode.CEIL, None, scratch=False)
-    operation = VectorOperation(
+    operation = StridedInstruction(
         plan.mnemonic, "vconv", 4, 64, (1 << 64) - 1,
         Stream(256, plan.dst, 1, 8), (Stream(0, plan.src, 1, 8),), plan.action,
     )  # fmt: skip
@@ -116,7 +116,7 @@ def test_later_repeats_see_what_earlier_ones_wrote() -> None:
 def test_overlapping_results_keep_the_last() -> None:
     # f32 -> f16, destination stride 0: all repeats land on one place.
     plan = plan_cast(A2A3, format_named("f32"), format_named("f16"), RoundMode.RINT, None, scratch=False)
-    operation = VectorOperation(
+    operation = StridedInstruction(
         plan.mnemonic, "vconv", 3, 64, (1 << 64) - 1,
         Stream(8192, plan.dst, 1, 0), (Stream(0, plan.src, 1, 8),), plan.action,
     )  # fmt: skip
@@ -131,7 +131,7 @@ def test_overlapping_results_keep_the_last() -> None:
 def test_bitwise_and_and_duplicate(data: st.DataObject) -> None:
     binary = data.draw(st.booleans())
     count = 2 if binary else 0
-    operation = VectorOperation(
+    operation = StridedInstruction(
         mnemonic="vand",
         timing="vand",
         repeats=data.draw(st.integers(1, 4)),
@@ -139,7 +139,7 @@ def test_bitwise_and_and_duplicate(data: st.DataObject) -> None:
         mask=data.draw(MASKS),
         destination=data.draw(streams("i16", written=True)),
         sources=tuple(data.draw(streams("i16", written=False)) for _ in range(count)),
-        action=BitwiseAnd() if binary else Duplicate(255),
+        action=BitwiseAnd() if binary else DuplicateCode(255),
     )
     buffer = np.random.default_rng(9).integers(0, 256, SIZE, np.uint8)
     wanted = buffer.copy()
@@ -154,7 +154,7 @@ def test_reach_beyond_the_buffer_is_refused(end: str, mask: int) -> None:
     plan = plan_cast(A2A3, format_named("f32"), format_named("f32"), RoundMode.CEIL, None, scratch=False)
     for address, fits in ((SIZE - 256, True), (SIZE - 224, False), (-32, False)):
         at = {"src": 0, "dst": 1024, end: address}
-        operation = VectorOperation(
+        operation = StridedInstruction(
             plan.mnemonic, "vconv", 1, 64, mask, Stream(at["dst"], plan.dst, 1, 8),
             (Stream(at["src"], plan.src, 1, 8),), plan.action,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from strided_model import Cast
 from castsim.execution.tree import Operation
 from castsim.isa.formats import format_named
 from castsim.machines.strided.operations import (
-    VectorOperation,
+    StridedInstruction,
 )
 from castsim.machines.strided.values import natural_map
 
@@ -28,7 +28,7 @@ def proof(operations: list[Operation], model: Cast = PROVABLE) -> object:
     return natural_map(operations, described.src, described.dst)
 
 
-def with_stream(operation: VectorOperation, end: str, **changes: object) -> VectorOperation:
+def with_stream(operation: StridedInstruction, end: str, **changes: object) -> StridedInstruction:
     if end == "dst":
         return dataclasses.replace(operation, destination=dataclasses.replace(operation.destination, **changes))
     return dataclasses.replace(operation, sources=(dataclasses.replace(operation.sources[0], **changes),))
@@ -55,7 +55,7 @@ def test_natural_map_of_the_right_operations() -> None:
 )
 def test_natural_map_fails_for_a_moved_stream(index: int, end: str, change: dict[str, int]) -> None:
     operations = lower(PROVABLE)
-    places = [place for place, operation in enumerate(operations) if isinstance(operation, VectorOperation)]
+    places = [place for place, operation in enumerate(operations) if isinstance(operation, StridedInstruction)]
     operation = operations[places[index]]
     stream = operation.destination if end == "dst" else operation.sources[0]
     changed = {name: getattr(stream, name) + delta for name, delta in change.items()}
@@ -156,7 +156,7 @@ def test_random_changes_never_keep_a_wrong_proof() -> None:
             assert places_of(wrong) == places_of(right), wrong[place]
 
 
-def places_of(operations: list[VectorOperation]) -> dict[int, tuple[int, ...]]:
+def places_of(operations: list[StridedInstruction]) -> dict[int, tuple[int, ...]]:
     """Destination byte -> source byte of every lane of every operation, by the definition of docs/reference/a2a3.md
     section 2.1.
     """

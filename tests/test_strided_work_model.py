@@ -15,7 +15,7 @@ import pytest
 from strided_works import BANK, TARGET, issued, tile, work
 
 from castsim.execution.tiles import ResolvedTileOp
-from castsim.machines.strided.operations import Barrier, ControlWrite, VectorOperation
+from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
 from castsim.targets.options import with_options
 
 VECTORS = Path(__file__).parent / "vectors" / "a2a3_cost_model.csv"
@@ -38,14 +38,14 @@ def predicted(made: ResolvedTileOp) -> int:
     """Cycles by the rules of the public model."""
     total, idle, pending, counting = 0, True, 0, False
     for operation in issued(made, OLDER):
-        if isinstance(operation, VectorOperation):
+        if isinstance(operation, StridedInstruction):
             if operation.mnemonic == "copy_ubuf_to_ubuf":
                 total += int(operation.repeats * 32 / COPY_BYTES_PER_CYCLE)
                 continue
             head, slope, tail = CLASSES.get(operation.mnemonic, DEFAULT)
             total += (head if idle else 0) + (0 if counting else slope * operation.repeats)
             idle, pending = False, tail
-        elif isinstance(operation, Barrier):
+        elif isinstance(operation, PipeBarrier):
             total, idle, pending = total + 1 + pending, True, 0
         else:
             total += 1

@@ -17,7 +17,7 @@ from castsim.machines.mechanisms import lowerer_of
 from castsim.synchronisation.flags import insert, noted, plan
 from castsim.synchronisation.race_detector import find_races
 from castsim.synchronisation.race_findings import RaceKind
-from castsim.synchronisation.removing import Buffer, Listing
+from castsim.synchronisation.removing import ElementListing, OperandBytes
 from castsim.targets.options import with_options
 
 RUNS = [(0, 0, 0, 0), (1, 2, 1, 0), (2, 1, 0, 1), (2, 3, 1, 1), (3, 2, 0, 0), (0, 3, 1, 1)]
@@ -154,36 +154,36 @@ def test_in_place_chains_of_dense_tiles_need_no_barrier_others_do() -> None:
 # ------------------------------------------------------------------------------------------------------------ event ids
 
 
-def _loads(count: int) -> Listing:
+def _loads(count: int) -> ElementListing:
     """All loads first, then all vector operations: as many flags are needed at once."""
-    found = Listing()
-    tiles = [Buffer("vec", n, ((n * 64, n * 64 + 64),)) for n in range(2 * count)]
+    found = ElementListing()
+    tiles = [OperandBytes("vec", n, ((n * 64, n * 64 + 64),)) for n in range(2 * count)]
     for each in tiles[:count]:
-        found.operation("MTE2", [Buffer("gm", "p")], [each])
+        found.operation("MTE2", [OperandBytes("gm", "p")], [each])
     for each, other in zip(reversed(tiles[:count]), tiles[count:], strict=True):
         found.operation("V", [each], [other])
     return found
 
 
-def _ids(found: Listing, target=A3) -> list[int]:
+def _ids(found: ElementListing, target=A3) -> list[int]:
     return [each.event for orders in plan(found, target).after for each in orders if isinstance(each, pto.SetFlag)]
 
 
 def test_an_id_that_was_never_used_is_preferred() -> None:
-    found = Listing()
+    found = ElementListing()
     for number in range(10):
-        tile = Buffer("vec", number, ((number * 64, number * 64 + 64),))
-        found.operation("MTE2", [Buffer("gm", "p")], [tile])
-        found.operation("V", [tile], [Buffer("vec", 100, ((10_000, 10_064),))])
+        tile = OperandBytes("vec", number, ((number * 64, number * 64 + 64),))
+        found.operation("MTE2", [OperandBytes("gm", "p")], [tile])
+        found.operation("V", [tile], [OperandBytes("vec", 100, ((10_000, 10_064),))])
     assert _ids(found) == [0, 1, 2, 3, 4, 5, 6, 7, 0, 0]
 
 
 def test_seven_ids_between_scalar_and_vector() -> None:
-    found = Listing()
+    found = ElementListing()
     for number in range(8):
-        tile = Buffer("vec", number, ((number * 64, number * 64 + 64),))
+        tile = OperandBytes("vec", number, ((number * 64, number * 64 + 64),))
         found.operation("S", [], [tile])
-        found.operation("V", [tile], [Buffer("vec", 100, ((10_000, 10_064),))])
+        found.operation("V", [tile], [OperandBytes("vec", 100, ((10_000, 10_064),))])
     assert _ids(found) == [0, 1, 2, 3, 4, 5, 6, 0]
 
 

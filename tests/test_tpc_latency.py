@@ -11,7 +11,7 @@ from tpc_text import GENERATIONS, dialect, table, target
 from castsim.isa.tpc import Slot, TpcInstruction, parse
 from castsim.machines.vliw.stage_latency import latency, read_distances
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import Mark, OperandKey, stage_name
+from castsim.targets.vliw_latency import OperandKey, RowMark, stage_name
 
 ROWS = table("tpc_latency.csv")
 NOT_MODELLED = {"LOOKUP": 222, "LOOKUP_1C": 95, "SHUFFLE": 95, "MAC.f32": 95, "MAC.f32 acc": 127}
@@ -106,7 +106,7 @@ def modelled(row: dict[str, str]) -> bool:
     return row["producer"] not in NOT_MODELLED and row["consumer"] not in NOT_MODELLED
 
 
-TYPES = {"f32": frozenset({Mark.FLOAT})}
+TYPES = {"f32": frozenset({RowMark.FLOAT})}
 INTO_VECTOR = ("LD_L_V addr", "LD_TNSR indx", "LD_TNSR pred", "MOV(load) src")
 """Readers of the LOAD slot whose result is a vector; LD_G is published for a scalar."""
 FLOAT_CONSUMERS = ("CONVERT", "ADD.f32", "MUL.f32", "CMP_GRT", "NEARBYINT", "MUL.f32 pred", "CONVERT pred")
@@ -114,7 +114,7 @@ FLOAT_CONSUMERS = ("CONVERT", "ADD.f32", "MUL.f32", "CMP_GRT", "NEARBYINT", "MUL
 
 def written(chip: VliwTarget, name: str) -> OperandKey:
     slot, mnemonic, element, file = PRODUCERS[name]
-    marks = TYPES.get(element or "", frozenset()) | ({Mark.INDEX} if file == "I" else set())
+    marks = TYPES.get(element or "", frozenset()) | ({RowMark.INDEX} if file == "I" else set())
     return OperandKey(slot, chip.latencies.opcodes[slot, mnemonic], "dst", "V" if file == "D" else file, marks)
 
 
@@ -122,7 +122,7 @@ def read(chip: VliwTarget, name: str, operand: str) -> OperandKey:
     slot, mnemonic = CONSUMERS[name]
     role, file = operand.split(".")
     marks = set(TYPES["f32"]) if name in FLOAT_CONSUMERS or "MUL.f32" in name or name == "SPU CONVERT" else set()
-    marks |= {Mark.VECTOR} if slot == "vpu" or name in INTO_VECTOR else set()
+    marks |= {RowMark.VECTOR} if slot == "vpu" or name in INTO_VECTOR else set()
     role = "predicate" if role == "pred" else role
     return OperandKey(slot, chip.latencies.opcodes[slot, mnemonic], role, FILES[file], frozenset(marks))
 

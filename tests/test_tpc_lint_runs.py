@@ -20,7 +20,7 @@ from tpc_text import GENERATIONS, target
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Bundle, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.machines.vliw.latency_bound import Placed, pair_distance
+from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.memories import GlobalMemory
@@ -166,7 +166,7 @@ def too_close(bundles: tuple[Bundle, ...], generation: str) -> set[int]:
                 for other, consumer in zip(Slot, bundles[second].slots, strict=True):
                     if producer is None or consumer is None:
                         continue
-                    pair = pair_distance(chip, Placed(slot, producer), Placed(other, consumer))
+                    pair = pair_distance(chip, SlottedInstruction(slot, producer), SlottedInstruction(other, consumer))
                     stores = producer.mnemonic in STORES and consumer.mnemonic in STORES
                     if stores and second - first == 4 and generation != "gaudi2":
                         found.add(second)

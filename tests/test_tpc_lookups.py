@@ -17,7 +17,7 @@ from tpc_text import dialect, target
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc import TableDeclaration, canonical_text, parse
 from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.lookup_tables import Tables
+from castsim.machines.vliw.lookup_tables import DeclaredTables
 from castsim.machines.vliw.plans import prepare
 from castsim.machines.vliw.semantics import OperandValues
 
@@ -33,7 +33,7 @@ def declared(text: str, generation: str = "gaudi2") -> TableDeclaration:
 def looked_up(text: str, table: str, values: np.ndarray, indices: np.ndarray, generation: str = "gaudi2", **more):  # type: ignore[no-untyped-def]
     """Run one look-up of a table, `values` of shape (entries, values)."""
     known = declared(table, generation)
-    tables = Tables.of([known], {known.name: values.reshape(-1)})
+    tables = DeclaredTables.of([known], {known.name: values.reshape(-1)})
     chosen = more.pop("options", None)
     found = prepare(
         instruction(text, generation, "load"), chip(generation, **chosen) if chosen else target(generation), tables

@@ -14,11 +14,11 @@ from tpc_operands import Place, described, places
 from tpc_text import GENERATIONS, table, target
 
 from castsim.machines.vliw.stage_latency import operand_key
-from castsim.targets.vliw_latency import Latencies, Mark, OperandKey
+from castsim.targets.vliw_latency import Latencies, OperandKey, RowMark
 
 MARKS = {
-    "is_float": Mark.FLOAT, "is_f16": Mark.F16, "is_f8": Mark.F8, "irf_dest": Mark.INDEX,
-    "vector_pipe": Mark.VECTOR, "two_s_dest": Mark.PAIR, "x2": Mark.X2,
+    "is_float": RowMark.FLOAT, "is_f16": RowMark.F16, "is_f8": RowMark.F8, "irf_dest": RowMark.INDEX,
+    "vector_pipe": RowMark.VECTOR, "two_s_dest": RowMark.PAIR, "x2": RowMark.X2,
 }  # fmt: skip
 LEAST_PAIRS = {"goya": 30_000, "gaudi": 30_000, "gaudib": 50_000, "greco": 60_000, "gaudi2": 100_000}
 

@@ -20,7 +20,14 @@ from test_accuracy_operations import row_loops
 from castsim import run
 from castsim.engines import simulate
 from castsim.estimating.tile_estimates import estimate_load
-from castsim.execution.dataflow.pipe_operations import Barrier, Placeholder, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.pipe_operations import (
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
+    Placeholder,
+    ScalarWork,
+    Transfer,
+)
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
@@ -148,16 +155,16 @@ def test_memory_is_asked_as_soon_as_a_transfer_could_begin(engine: str) -> None:
     found = simulate(singly(load(0, 32), *late, load(64, 32)), A5, engine=engine)
     assert [operation.end for operation in found.operations if operation.pipe == "MTE2"] == [104, 52 + 90 + 13]
     # Behind a barrier, or a flag, memory is asked no earlier.
-    fenced = simulate(singly(load(0, 5000), Barrier("MTE2"), load(64, 5000)), A5, engine=engine)
+    fenced = simulate(singly(load(0, 5000), PipeBarrier("MTE2"), load(64, 5000)), A5, engine=engine)
     assert fenced.total == 191 + 90 + 100
-    flagged = (load(0, 5000), Placeholder("op", "V", 150), SetFlag("V", "MTE2", 0), WaitFlag("MTE2", "V", 0))
+    flagged = (load(0, 5000), Placeholder("op", "V", 150), FlagSignal("V", "MTE2", 0), FlagWait("MTE2", "V", 0))
     told = simulate(singly(*flagged, load(64, 5000)), A5, engine=engine)
     assert told.total == 2 + 150 + 90 + 100  # the placeholder is issued second, and ends at 152
 
 
 @ENGINES
 def test_a_flag_behind_a_store_waits_for_memory(engine: str) -> None:
-    flag = SetFlag("MTE3", "MTE2", 0), WaitFlag("MTE2", "MTE3", 0)
+    flag = FlagSignal("MTE3", "MTE2", 0), FlagWait("MTE2", "MTE3", 0)
     found = simulate(singly(store(0, 5000), *flag, load(0, 5000)), A5, engine=engine)
     assert found.total == 1 + 87 + 180 + 90 + 100
 
@@ -189,8 +196,8 @@ def rows_of_kernels() -> Iterator[tuple[dict[str, str], Sequence[tuple[int, int]
 def kernel(operation: str, loads: Sequence[tuple[int, int]], vector: int, result: tuple[int, int]) -> int:
     """Cycles of a kernel: loads, so many cycles of the vector pipe, a store, each behind the other."""
     steps = [apart(line, height, line) for height, line in loads]
-    flags = [SetFlag("MTE2", "V", 0), WaitFlag("V", "MTE2", 0)]
-    done = [SetFlag("V", "MTE3", 0), WaitFlag("MTE3", "V", 0)]
+    flags = [FlagSignal("MTE2", "V", 0), FlagWait("V", "MTE2", 0)]
+    done = [FlagSignal("V", "MTE3", 0), FlagWait("MTE3", "V", 0)]
     height, line = result
     out = Transfer("MTE3", False, "y", 0, line, 0, -(-line // 32) * 32, height, line)
     assert SIMULATOR.kernel_launch is not None

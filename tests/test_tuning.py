@@ -20,8 +20,8 @@ from sample_arguments import scalars
 
 import castsim
 from castsim.__main__ import main
-from castsim.exploration.tuning_candidates import Bounds, Row
-from castsim.exploration.tuning_studies import Ledger, Tuning, about, front, search
+from castsim.exploration.tuning_candidates import Bounds, ChoiceRow
+from castsim.exploration.tuning_studies import Tuning, TuningLedger, about, front, search
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.reports.schemas.registry import Tune, form_schema
 from castsim.reports.tuning import tuning_document
@@ -172,7 +172,8 @@ def test_a_few_simulations_say_that_the_best_is_not_proven() -> None:
 
 def test_a_front_is_made_pair_by_pair() -> None:
     rows = [
-        Row(n, {"n": n}, cycles=c, buffer_bytes=b) for n, (c, b) in enumerate([(5, 5), (3, 9), (5, 4), (9, 1), (3, 9)])
+        ChoiceRow(n, {"n": n}, cycles=c, buffer_bytes=b)
+        for n, (c, b) in enumerate([(5, 5), (3, 9), (5, 4), (9, 1), (3, 9)])
     ]
     assert [(row.cycles, row.buffer_bytes) for row in front(rows)] == [(3, 9), (5, 4), (9, 1)]
 
@@ -239,7 +240,7 @@ def test_a_search_that_was_killed_goes_on_to_the_same_ranking(tmp_path: Path) ->
 def test_what_is_kept_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = castsim.tune(TILES, resume=tmp_path / "l")
     monkeypatch.setattr("castsim.exploration.tuning_candidates.load", None)
-    again = search(first.study, ledger=Ledger.opened(tmp_path / "l", about(first.study)))
+    again = search(first.study, ledger=TuningLedger.opened(tmp_path / "l", about(first.study)))
     assert again.rows == first.rows
 
 
@@ -340,17 +341,17 @@ def test_the_table_groups_thousands(capsys: Capture) -> None:
 def test_a_disk_that_takes_half_a_row_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The half one is cut off: else the next would stand behind it, and both were lost."""
     path, about_it, write = tmp_path / "l", {"program": "0"}, os.write
-    row, next_one = Row(1, {"R": 8}, cycles=9), Row(2, {"R": 16}, cycles=7)
+    row, next_one = ChoiceRow(1, {"R": 8}, cycles=9), ChoiceRow(2, {"R": 16}, cycles=7)
 
     def half(descriptor: int, data: bytes) -> int:
         write(descriptor, data[: len(data) // 2])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with Ledger.opened(path, about_it) as ledger:
+    with TuningLedger.opened(path, about_it) as ledger:
         ledger.add(row, simulated=True)
         with monkeypatch.context() as patched, pytest.raises(CastsimError, match="No space left"):
             patched.setattr(os, "write", half)
             ledger.add(next_one, simulated=True)
         ledger.add(next_one, simulated=False)
-    with Ledger.opened(path, about_it) as again:
+    with TuningLedger.opened(path, about_it) as again:
         assert [*again.rows.values()] == [replace(each, number=0) for each in (row, next_one)]

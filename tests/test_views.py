@@ -15,7 +15,7 @@ import pytest
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.files import whole_file
-from castsim.reports.views.recording import Recorder, Window
+from castsim.reports.views.recording import SegmentRecorder, Window
 from castsim.reports.views.timeline import Timeline, make_timeline
 from castsim.running import load
 from castsim.running.loaded import RunOptions
@@ -36,7 +36,7 @@ EMPTY = "empty"
 def timed(name: str, window: Window) -> tuple[Timing, Timeline]:
     loaded = load(PROGRAMS / name, None, None, {})
     tree = loaded.issue({}, RunOptions(values=False, max_cycles=10**6)).loaded.tree
-    recorder = Recorder(window)
+    recorder = SegmentRecorder(window)
     timing = simulate(tree, loaded.target, recorder, engine="event")
     return timing, make_timeline(name, tree, timing, recorder, window)
 

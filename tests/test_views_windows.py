@@ -22,7 +22,7 @@ from castsim.execution.tree import Tree, accesses, instances
 from castsim.isa.errors import EngineError
 from castsim.reports.sections.kernel import buffer_maps
 from castsim.reports.views.perfetto import counters, kanata_lines, perfetto_document
-from castsim.reports.views.recording import Recorder, Window
+from castsim.reports.views.recording import SegmentRecorder, Window
 from castsim.reports.views.timeline import Timeline, dependences, make_timeline
 from castsim.running import load
 from castsim.running.loaded import RunOptions
@@ -46,11 +46,11 @@ class Run:
     tree: Tree
     target: Target
     timing: Timing
-    whole: Recorder
+    whole: SegmentRecorder
 
     def view(self, window: Window) -> Timeline:
         """The window, from an engine that stops behind it."""
-        recorder = Recorder(window)
+        recorder = SegmentRecorder(window)
         recorder.issued = observe(self.tree, self.target, recorder)
         return make_timeline("x", self.tree, self.timing, recorder, window)
 
@@ -72,7 +72,7 @@ class Run:
 
 
 def run_of(tree: Tree, target: Target) -> Run:
-    whole = Recorder(Window())
+    whole = SegmentRecorder(Window())
     simulate(tree, target, whole, engine="event")
     return Run(tree, target, simulate(tree, target), whole)
 
@@ -146,7 +146,7 @@ def test_the_engine_stops_behind_the_window() -> None:
     run = sample("f32_to_f16_pipelined.pto")
     heard: list[int] = []
 
-    class Ears(Recorder):
+    class Ears(SegmentRecorder):
         def segment(self, *what: Any) -> None:
             heard.append(what[1])
             super().segment(*what)
@@ -158,7 +158,7 @@ def test_the_engine_stops_behind_the_window() -> None:
 
 def test_too_many_segments_end_the_view_early() -> None:
     run = sample("f32_to_f16_pipelined.pto")
-    recorder = Recorder(Window(), limit=500)
+    recorder = SegmentRecorder(Window(), limit=500)
     recorder.issued = observe(run.tree, run.target, recorder)
     view = make_timeline("x", run.tree, run.timing, recorder, Window())
     assert view.cut == view.end < run.timing.total

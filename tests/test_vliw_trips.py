@@ -17,7 +17,7 @@ from tpc_text import GENERATIONS
 from castsim import run
 from castsim.execution.tree import Block, Loop
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.isa.tpc import Comparison, TensorDeclaration
+from castsim.isa.tpc import LoopComparison, TensorDeclaration
 from castsim.machines.vliw.control import LoopShape, RunningLoop, holds, signed
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.machine import VliwCore
@@ -302,7 +302,7 @@ def test_an_iterator_that_wraps() -> None:
 # --------------------------------------------------------------------------------------------------------- trips left
 
 
-def followers(compare: Comparison, value: int, bound: int, step: int, at_most: int) -> int:
+def followers(compare: LoopComparison, value: int, bound: int, step: int, at_most: int) -> int:
     """Return how many trips follow one by counting them, stopping where the iterator wraps."""
     count = 0
     while count < at_most and -(2**31) <= value + step < 2**31 and holds(compare, value + step, bound):
@@ -316,7 +316,7 @@ def test_trips_left_are_those_that_follow() -> None:
     shape = LoopShape(0, 0, 1, 2, 0)
     some = 0
     for _ in range(20_000):
-        compare = Comparison(source.choice(("<", "<=", ">", ">=", "==", "!=")))
+        compare = LoopComparison(source.choice(("<", "<=", ">", ">=", "==", "!=")))
         near = source.choice((0, 0, 2**31 - 20, -(2**31) + 20))
         value, bound = (max(min(near + source.randint(-30, 30), 2**31 - 1), -(2**31)) for _ in range(2))
         step = source.choice((0, 1, 1, -1, 2, -3, 7, -7, 2**30, -(2**31)))

@@ -17,7 +17,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.tree import Lowered
-from castsim.exploration.lifted_limits import Gain, what_if
+from castsim.exploration.lifted_limits import LiftedLimit, what_if
 from castsim.machines.strided.operations import ScalarWork
 from castsim.running import load, run_loaded
 from castsim.targets.options import lifted
@@ -42,7 +42,7 @@ def timing(path: Path, limit: str) -> Timing:
     return run_loaded(loaded, {}, timing_only=True).timing
 
 
-def check_reason(path: Path, gain: Gain, before: Timing) -> None:
+def check_reason(path: Path, gain: LiftedLimit, before: Timing) -> None:
     """Each cause that the reason names has grown by what it says, in a run of its own."""
     after = timing(path, gain.name)
     named = NAMED.findall(gain.reason)

@@ -12,7 +12,7 @@ from tpc_semantics_cases import instruction, samples, state
 from tpc_text import target
 
 from castsim.machines.vliw.plans import prepare
-from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
+from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State
 from castsim.targets.vliw import VliwTarget
 
 RNG = np.random.default_rng(18)
@@ -22,7 +22,7 @@ MODES = ("RHNE", "RZ", "RU", "RD")
 
 
 @lru_cache(maxsize=1024)
-def _prepared(text: str, generation: str, slot: str) -> Prepared:
+def _prepared(text: str, generation: str, slot: str) -> PreparedInstruction:
     return prepare(instruction(text, generation, slot), target(generation))
 
 

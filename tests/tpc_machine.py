@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from castsim.engines import simulate
 from castsim.isa.codes import Codes
-from castsim.machines.vliw.assembled import Assembled, Ran, assemble, execute
+from castsim.machines.vliw.assembled import AssembledProgram, Ran, assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.targets import load_target
 from castsim.targets.options import with_options
@@ -23,7 +23,7 @@ def chip(name: str, **options: int | str) -> VliwTarget:
     return with_options(found, options)
 
 
-def assembled(text: str, target: VliwTarget | str = "gaudi2", **start: int) -> Assembled:
+def assembled(text: str, target: VliwTarget | str = "gaudi2", **start: int) -> AssembledProgram:
     return assemble(text, "test.tpc", chip(target) if isinstance(target, str) else target, start)
 
 

@@ -25,9 +25,9 @@ from castsim.isa.tpc import FORMS, Bundle, LabelUse, Slot, TpcInstruction, avail
 from castsim.isa.tpc.encoding import encode_bundle
 from castsim.isa.tpc.encoding.assembler import program_bytes
 from castsim.isa.tpc.program import Immediate
-from castsim.machines.vliw.latency_bound import Placed, pair_distance
+from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
 from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.semantics import OperandValues, Prepared, prepare
+from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, prepare
 from castsim.machines.vliw.stage_latency import operand_key
 from castsim.targets import load_target
 from castsim.targets.options import lifted, with_options
@@ -108,7 +108,7 @@ def spacings(chip: VliwTarget) -> object:
 def _allowed(producer: str, consumer: str, chip: VliwTarget) -> object:
     bundles = [parse(text, chip.dialect).bundles[0] for text in (producer, consumer)]
     first, second = (
-        next(Placed(slot, each) for slot, each in zip(Slot, bundle.slots, strict=True) if each is not None)
+        next(SlottedInstruction(slot, each) for slot, each in zip(Slot, bundle.slots, strict=True) if each is not None)
         for bundle in bundles
     )
     found = pair_distance(chip, first, second)
@@ -283,7 +283,7 @@ def _legal(text: str, slot: str, chip: VliwTarget) -> object:
     return [notice.kind for notice in _prepared(text, slot, chip).notices]
 
 
-def _prepared(text: str, slot: str, chip: VliwTarget) -> Prepared:
+def _prepared(text: str, slot: str, chip: VliwTarget) -> PreparedInstruction:
     return prepare(instruction(text, chip.name, slot), chip)
 
 

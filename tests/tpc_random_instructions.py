@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable
 
 from castsim.isa.tpc import (
-    Comparison,
     Dialect,
     DimensionMask,
     File,
     Form,
     Immediate,
     LabelUse,
+    LoopComparison,
     Operand,
     OperandSpec,
     Predicate,
@@ -46,7 +46,7 @@ def some_operand(
     if choice == "label":
         return LabelUse("end")
     if choice == "compare":
-        return Comparison(source.choice((">", ">=", "<", "<=", "==", "!=")))
+        return LoopComparison(source.choice((">", ">=", "<", "<=", "==", "!=")))
     if choice.startswith("@"):
         choice = language.tensor_registers[choice[1:]]
         if choice[1:].isdecimal():

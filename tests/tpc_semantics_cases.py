@@ -11,7 +11,7 @@ from tpc_text import program, target
 
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import TpcInstruction
-from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, prepare
+from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State, prepare
 from castsim.targets.vliw import VliwTarget
 
 POLYNOMIAL = 0x800002CC
@@ -28,7 +28,7 @@ def instruction(text: str, generation: str = "gaudi2", slot: str = "vpu") -> Tpc
 
 
 @lru_cache(maxsize=4096)
-def prepared(text: str, generation: str = "gaudi2", slot: str = "vpu") -> Prepared:
+def prepared(text: str, generation: str = "gaudi2", slot: str = "vpu") -> PreparedInstruction:
     return prepare(instruction(text, generation, slot), target(generation))
 
 

@@ -28,7 +28,7 @@ from castsim.isa.pto.program import (
     While,
     Yield,
 )
-from castsim.isa.pto.statement_reader import Handler, PtoReader, Statement, read_results
+from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader, read_results
 from castsim.isa.pto.tile_operation_forms import Use, read_operands
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import PRINT, VECTOR_OPERATIONS
@@ -37,7 +37,7 @@ from castsim.isa.pto.vmi_forms import PREFIX, ROWS, SYNONYMOUS
 # Reading `pto.tprint`, which writes nothing (docs/reference/pto.md section 7.11).
 
 
-def _read_print(reader: PtoReader, statement: Statement) -> Operation:
+def _read_print(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `pto.tprint ins(%t : T)`, which writes nothing."""
     statement.no_result(reader)
     reader.expect("ins")
@@ -55,13 +55,13 @@ PRINT_READERS: dict[str, Handler] = {f"pto.{PRINT}": _read_print}
 # Readers of micro operations, by name; what reads them is loaded with the first of them.
 
 
-def _read_micro(reader: PtoReader, statement: Statement) -> Operation:
+def _read_micro(reader: PtoReader, statement: NamedOperation) -> Operation:
     from castsim.isa.pto.micro_reading import read_micro  # noqa: PLC0415 - programs of tiles start without it
 
     return read_micro(reader, statement)
 
 
-def _read_generic_micro(reader: PtoReader, statement: Statement) -> Operation:
+def _read_generic_micro(reader: PtoReader, statement: NamedOperation) -> Operation:
     from castsim.isa.pto.micro_reading import read_generic  # noqa: PLC0415 - as above
 
     return read_generic(reader, statement)
@@ -77,7 +77,7 @@ MICRO_READERS: dict[str, Handler] = {
 # Readers of operations on logical registers, by name; what reads them is loaded with the first of them.
 
 
-def _read_vmi(reader: PtoReader, statement: Statement) -> Operation:
+def _read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
     from castsim.isa.pto.vmi_operations import read_vmi  # noqa: PLC0415 - programs of tiles start without it
 
     return read_vmi(reader, statement)
@@ -97,7 +97,7 @@ Region = Callable[[PtoReader, type[Yield] | type[Condition]], tuple[Operation, .
 _Use = tuple[str, int]
 
 
-def read_while(reader: PtoReader, statement: Statement, region: Region) -> Operation:
+def read_while(reader: PtoReader, statement: NamedOperation, region: Region) -> Operation:
     """Read `(%x = %a) : (T) -> (U) { ... scf.condition(%c) %v : U } do { ^bb0(%y: U): ... scf.yield %w : T }`.
 
     Raises:
@@ -144,7 +144,7 @@ def read_while(reader: PtoReader, statement: Statement, region: Region) -> Opera
     )
 
 
-def read_condition(reader: PtoReader, statement: Statement) -> Operation:
+def read_condition(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `scf.condition(%c) %a, %b : T, U`."""
     statement.no_result(reader)
     reader.expect("(")
@@ -185,7 +185,7 @@ def _argument(reader: PtoReader) -> tuple[_Use, Type]:
 
 
 def _check_handed(
-    reader: PtoReader, statement: Statement, given: Sequence[Type] | None, wanted: Sequence[Type], by: str
+    reader: PtoReader, statement: NamedOperation, given: Sequence[Type] | None, wanted: Sequence[Type], by: str
 ) -> None:
     """Reject a region that does not end with what hands on values of these types."""
     index = reader.position - 1  # the closing brace
@@ -224,7 +224,7 @@ def is_foreign_name(name: str) -> bool:
     return name in NAMES or name.startswith(PREFIXES)
 
 
-def read_foreign_operation(reader: PtoReader, statement: Statement) -> Operation:
+def read_foreign_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one; its results are scalars and tiles, whose types stand last, behind `->` or `:`.
 
     Raises:
@@ -264,7 +264,7 @@ def _end(reader: PtoReader) -> int:
     return len(reader.texts)
 
 
-def _result_types(reader: PtoReader, statement: Statement, start: int, end: int) -> tuple[Type, ...]:
+def _result_types(reader: PtoReader, statement: NamedOperation, start: int, end: int) -> tuple[Type, ...]:
     signs = [index for index in range(start, end) if reader.texts[index] in ("->", ":")]
     arrows = [index for index in signs if reader.texts[index] == "->"]
     if not signs:
@@ -319,7 +319,7 @@ def read_operation(reader: PtoReader) -> Operation:
     if handler is None:
         handler = _generic_handler(reader)
     reader.position = index + 1
-    operation = handler(reader, Statement(name, index, reader.span(index), results))
+    operation = handler(reader, NamedOperation(name, index, reader.span(index), results))
     if not results:
         reader.forms.note(index, reader.position, reader.scope, operation)
     return operation
@@ -409,7 +409,7 @@ def _generic_handler(reader: PtoReader) -> Handler:
     raise reader.error(f"unknown operation '{name}'", legal=near)
 
 
-def _read_for(reader: PtoReader, statement: Statement) -> Operation:
+def _read_for(reader: PtoReader, statement: NamedOperation) -> Operation:
     variable, variable_index = reader.new_name()
     reader.expect("=")
     lower = reader.operand()
@@ -449,7 +449,7 @@ def _read_for(reader: PtoReader, statement: Statement) -> Operation:
     )
 
 
-def _pass_attributes(reader: PtoReader, statement: Statement) -> None:
+def _pass_attributes(reader: PtoReader, statement: NamedOperation) -> None:
     """Go past `{dialect.name = value}` behind a region; attributes of other dialects have no effect here."""
     check_keys(reader, read_attributes(reader), (), statement.name)
 
@@ -486,7 +486,9 @@ def _read_loop_type(reader: PtoReader) -> ScalarType:
     return kind
 
 
-def _check_yield(reader: PtoReader, body: tuple[Operation, ...], kinds: tuple[Type, ...], statement: Statement) -> None:
+def _check_yield(
+    reader: PtoReader, body: tuple[Operation, ...], kinds: tuple[Type, ...], statement: NamedOperation
+) -> None:
     """Reject a region that does not hand on exactly the values its owner returns."""
     last = body[-1] if body else None
     given = last.types if isinstance(last, Yield) else ()
@@ -499,7 +501,7 @@ def _check_yield(reader: PtoReader, body: tuple[Operation, ...], kinds: tuple[Ty
     raise reader.error(f"{statement.name} and its scf.yield differ in their types", index)
 
 
-def _read_if(reader: PtoReader, statement: Statement) -> Operation:
+def _read_if(reader: PtoReader, statement: NamedOperation) -> Operation:
     condition = reader.operand()
     reader.check_use(condition, _I1)
     kinds = reader.type_list() if reader.take("->") else ()
@@ -513,7 +515,7 @@ def _read_if(reader: PtoReader, statement: Statement) -> Operation:
     return If(condition[0], then_body, else_body, results, kinds, span=statement.span)
 
 
-def _read_branch(reader: PtoReader, kinds: tuple[Type, ...], statement: Statement) -> tuple[Operation, ...]:
+def _read_branch(reader: PtoReader, kinds: tuple[Type, ...], statement: NamedOperation) -> tuple[Operation, ...]:
     reader.scope.enter()
     body = read_region(reader, Yield)
     _check_yield(reader, body, kinds, statement)
@@ -521,11 +523,11 @@ def _read_branch(reader: PtoReader, kinds: tuple[Type, ...], statement: Statemen
     return body
 
 
-def _read_while(reader: PtoReader, statement: Statement) -> Operation:
+def _read_while(reader: PtoReader, statement: NamedOperation) -> Operation:
     return read_while(reader, statement, _read_rest)
 
 
-def _read_section(reader: PtoReader, statement: Statement) -> Operation:
+def _read_section(reader: PtoReader, statement: NamedOperation) -> Operation:
     statement.no_result(reader)
     reader.scope.enter()
     body = read_region(reader, None)
@@ -534,7 +536,7 @@ def _read_section(reader: PtoReader, statement: Statement) -> Operation:
     return Section(statement.operation, body, span=statement.span)
 
 
-def _read_strict_scope(reader: PtoReader, statement: Statement) -> Operation:
+def _read_strict_scope(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `(%a, %b) { ^bb0(%x: T, %y: U): ... } : (T, U) -> ()`; the body sees outer values only by these names."""
     statement.no_result(reader)
     reader.expect("(")
@@ -579,12 +581,12 @@ def _read_own(reader: PtoReader) -> tuple[str, Type]:
     return name, kind
 
 
-def _typed_values(reader: PtoReader, statement: Statement) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+def _typed_values(reader: PtoReader, statement: NamedOperation) -> tuple[tuple[str, ...], tuple[Type, ...]]:
     statement.no_result(reader)
     return reader.typed_values()
 
 
-def _read_call(reader: PtoReader, statement: Statement) -> Operation:
+def _read_call(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `@callee(%a, %b) : (T0, T1) -> T2`; whether the callee is such is known once the file has been read."""
     callee = reader.next_of(TokenKind.SYMBOL, "a function name such as @helper")[1:]
     reader.expect("(")
@@ -606,11 +608,11 @@ def _read_call(reader: PtoReader, statement: Statement) -> Operation:
     return Call(callee, operands, tuple(kind for kind, _ in types), results, kinds, span=statement.span)
 
 
-def _read_yield(reader: PtoReader, statement: Statement) -> Operation:
+def _read_yield(reader: PtoReader, statement: NamedOperation) -> Operation:
     return Yield(*_typed_values(reader, statement), span=statement.span)
 
 
-def _read_return(reader: PtoReader, statement: Statement) -> Operation:
+def _read_return(reader: PtoReader, statement: NamedOperation) -> Operation:
     return Return(*_typed_values(reader, statement), span=statement.span)
 
 

@@ -41,7 +41,7 @@ class Place(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MicroRow:
     """An operation: how it may be written, the elements of its first register (none: any), where it may stand.
 
     A letter is an operand or a result, equal letters are of one type: V U X registers, M a mask of the width of the
@@ -59,12 +59,14 @@ class Row:
     width: int | None = None
 
 
-def _rows(names: str, *forms: str, elements: tuple[str, ...] = (), place: Place = Place.SCOPE) -> dict[str, Row]:
-    return dict.fromkeys(names.split(), Row(forms, elements, place))
+def _rows(names: str, *forms: str, elements: tuple[str, ...] = (), place: Place = Place.SCOPE) -> dict[str, MicroRow]:
+    return dict.fromkeys(names.split(), MicroRow(forms, elements, place))
 
 
-def _by_width(names: str, *forms: str) -> dict[str, Row]:
-    return {f"{name}_b{bits}": Row(forms, family=name, width=bits) for name in names.split() for bits in (8, 16, 32)}
+def _by_width(names: str, *forms: str) -> dict[str, MicroRow]:
+    return {
+        f"{name}_b{bits}": MicroRow(forms, family=name, width=bits) for name in names.split() for bits in (8, 16, 32)
+    }
 
 
 _MASKS = {
@@ -182,7 +184,7 @@ OPAQUE = frozenset(_OPAQUE)
 """Stores of which no text says how many bytes they write; no text has their forms either: those of their neighbours
 (`psts`, `vstus`, `sprclr`, `tsort32`) are assumed."""
 
-ROWS: Mapping[str, Row] = {**_MASKS, **_MEMORY, **_ARITHMETIC, **_MOVES, **_SCALAR, **_OPAQUE}
+ROWS: Mapping[str, MicroRow] = {**_MASKS, **_MEMORY, **_ARITHMETIC, **_MOVES, **_SCALAR, **_OPAQUE}
 """Every operation by its name."""
 
 GROUPS: Mapping[str, tuple[int, ...]] = {"nburst": (3,), "loop": (3,), "pad": (1, 3), "l2_cache_ctl": (1,)}

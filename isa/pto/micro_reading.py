@@ -20,7 +20,7 @@ from castsim.isa.pto.micro_words import (
     OF_OPERATION,
     PARITIES,
     WRITTEN,
-    Form,
+    MicroForm,
     check_attributes,
     check_mask,
     check_truncation,
@@ -32,7 +32,7 @@ from castsim.isa.pto.micro_words import (
     undocumented_rounding,
 )
 from castsim.isa.pto.program import Operation
-from castsim.isa.pto.statement_reader import PtoReader, Statement
+from castsim.isa.pto.statement_reader import NamedOperation, PtoReader
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import element_spelling as _spelled
 from castsim.isa.pto.types import format_type
@@ -67,7 +67,7 @@ class _PartError(IllegalError):
         self.part = part
 
 
-def check(reader: PtoReader, node: MicroOperation, form: Form, where: Where) -> None:
+def check(reader: PtoReader, node: MicroOperation, form: MicroForm, where: Where) -> None:
     """Reject what the vector unit does not have.
 
     Raises:
@@ -342,7 +342,7 @@ class _Text:
     results: list[tuple[Type, int]] = field(default_factory=list)
 
 
-def read_micro(reader: PtoReader, statement: Statement) -> Operation:
+def read_micro(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one micro operation.
 
     Raises:
@@ -353,7 +353,7 @@ def read_micro(reader: PtoReader, statement: Statement) -> Operation:
     return _checked(reader, statement, text)
 
 
-def read_generic(reader: PtoReader, statement: Statement) -> Operation:
+def read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one micro operation in the form `"pto.NAME"(%a, %b) <{..}> {..} : (T0, T1) -> T2`, words in dictionaries.
 
     Raises:
@@ -383,7 +383,7 @@ def read_generic(reader: PtoReader, statement: Statement) -> Operation:
     return _checked(reader, plain, text)
 
 
-def _checked(reader: PtoReader, statement: Statement, text: _Text) -> MicroOperation:
+def _checked(reader: PtoReader, statement: NamedOperation, text: _Text) -> MicroOperation:
     """Return the operation of a text that fits one of its forms and that the unit has."""
     name = statement.operation
     operands, typed = _typed_operands(reader, statement, text)
@@ -506,7 +506,7 @@ def _several(reader: PtoReader) -> list[tuple[Type, int]]:
     return found
 
 
-def _typed_operands(reader: PtoReader, statement: Statement, text: _Text) -> tuple[tuple[Type, ...], list[int]]:
+def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _Text) -> tuple[tuple[Type, ...], list[int]]:
     """Return the types of all operands, and their tokens.
 
     Types of offsets in brackets may be left out of the text; the token is then that of the offset.
@@ -531,7 +531,9 @@ def _typed_operands(reader: PtoReader, statement: Statement, text: _Text) -> tup
     return tuple(found), tokens
 
 
-def _chosen(reader: PtoReader, statement: Statement, text: _Text, operands: tuple[Type, ...], typed: list[int]) -> Form:
+def _chosen(
+    reader: PtoReader, statement: NamedOperation, text: _Text, operands: tuple[Type, ...], typed: list[int]
+) -> MicroForm:
     """Return the form that the operands and results fit."""
     forms = forms_of(statement.operation)
     plain = operands[: len(operands) - sum(count for _, count in text.groups)]
@@ -549,7 +551,7 @@ def _chosen(reader: PtoReader, statement: Statement, text: _Text, operands: tupl
     raise reader.error(f"{statement.name}: {near.text}", index, near.legal or legal)
 
 
-def _words(reader: PtoReader, statement: Statement, form: Form, text: _Text) -> dict[str, tuple[str, int]]:
+def _words(reader: PtoReader, statement: NamedOperation, form: MicroForm, text: _Text) -> dict[str, tuple[str, int]]:
     """Return the words by their kinds, with their tokens."""
     name = statement.operation
     kinds = (*form.words, *form.keys)

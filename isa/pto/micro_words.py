@@ -103,7 +103,7 @@ _SHOWN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class MicroForm:
     """One way to write an operation.
 
     `items` are operand letters and the kinds of words in quotes, in the order of the text; `offset` is the number of
@@ -159,12 +159,12 @@ class Form:
 
 
 @lru_cache(maxsize=256)
-def forms_of(name: str) -> tuple[Form, ...]:
+def forms_of(name: str) -> tuple[MicroForm, ...]:
     """Return the forms of an operation."""
     return tuple(_read(text) for text in ROWS[name].forms)
 
 
-def _read(text: str) -> Form:
+def _read(text: str) -> MicroForm:
     left, _, right = text.partition(">")
     items: list[str] = []
     keys: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ def _read(text: str) -> Form:
     found = [(letter, mark) for *_, letter, mark in _PIECE.findall(right)]
     optional = sum(mark == "?" for _, mark in found)
     results = tuple(letter for letter, _ in found)
-    return Form(tuple(items), offset, typed, keys, groups, results, optional, frozenset(free))
+    return MicroForm(tuple(items), offset, typed, keys, groups, results, optional, frozenset(free))
 
 
 # Whether operands and results of given types fit a form of a micro operation.
@@ -205,7 +205,7 @@ _SAME = frozenset("VUXmk")
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatch:
+class FormMismatch:
     """Why a form does not fit: a sentence, what would be legal, and the operand or result that is wrong.
 
     `depth` is how far the operands fitted.
@@ -241,28 +241,30 @@ def kind_of(letter: str, kind: Type) -> bool:
             return isinstance(kind, ScalarType)
 
 
-def mismatch(name: str, form: Form, operands: tuple[Type, ...], results: tuple[Type, ...]) -> Mismatch | None:
+def mismatch(name: str, form: MicroForm, operands: tuple[Type, ...], results: tuple[Type, ...]) -> FormMismatch | None:
     """Return the first thing in which types differ from a form, None if nothing does."""
     wanted = form.operands
     if len(operands) != len(wanted):
-        return Mismatch(f"{len(wanted)} operands, not {len(operands)}", min(len(operands), len(wanted)) - 1)
+        return FormMismatch(f"{len(wanted)} operands, not {len(operands)}", min(len(operands), len(wanted)) - 1)
     least = len(form.results) - form.optional
     if not least <= len(results) <= len(form.results):
         count = str(least) if not form.optional else f"{least} or {len(form.results)}"
-        return Mismatch(f"{count} result{'s' * (len(form.results) != 1)}, not {len(results)}", len(wanted))
+        return FormMismatch(f"{count} result{'s' * (len(form.results) != 1)}, not {len(results)}", len(wanted))
     seen: dict[str, Type] = {}
     for depth, (letter, kind, number, is_result) in enumerate(_pairs(form, operands, results)):
         text, legal = _problem(name, letter, kind, seen)
         if text:
             place = (None, number) if is_result else (number, None)
-            return Mismatch(text, depth, place[0], place[1], legal)
+            return FormMismatch(text, depth, place[0], place[1], legal)
         seen.setdefault(letter, kind)
         if isinstance(kind, VectorType):
             seen.setdefault("register", kind)
     return None
 
 
-def _pairs(form: Form, operands: tuple[Type, ...], results: tuple[Type, ...]) -> Iterator[tuple[str, Type, int, bool]]:
+def _pairs(
+    form: MicroForm, operands: tuple[Type, ...], results: tuple[Type, ...]
+) -> Iterator[tuple[str, Type, int, bool]]:
     """Yield letters with types; masks and scalars that follow a register come behind all registers."""
     taken = [*zip(form.operands, operands, range(len(operands)), strict=True)]
     given = [*zip(form.results, results, range(len(results)), strict=False)]
@@ -402,14 +404,14 @@ def micro_text(node: MicroOperation) -> str:
     return text + _types(shown, node.result_types)
 
 
-def _form_of(node: MicroOperation) -> Form:
+def _form_of(node: MicroOperation) -> MicroForm:
     plain = node.operand_types[: len(node.operands) - sum(count for _, count in node.groups)]
     return next(
         form for form in forms_of(node.mnemonic) if mismatch(node.mnemonic, form, plain, node.result_types) is None
     )
 
 
-def _items(node: MicroOperation, form: Form, operands: tuple[str, ...]) -> list[str]:
+def _items(node: MicroOperation, form: MicroForm, operands: tuple[str, ...]) -> list[str]:
     items: list[str] = []
     number = 0
     for item in form.items:

@@ -30,7 +30,7 @@ from castsim.isa.pto.program import (
     Type,
     nodes,
 )
-from castsim.isa.pto.statement_reader import CLOSING, FollowUpError, PtoReader, Scope
+from castsim.isa.pto.statement_reader import CLOSING, FollowUpError, NameScope, PtoReader
 from castsim.isa.pto.types import format_type
 from castsim.isa.reading import MAX_STATEMENTS
 
@@ -588,7 +588,7 @@ def _expect_dictionary(reader: PtoReader, attributes: Attributes) -> None:
 
 def _read_function(reader: PtoReader, others: Container[str]) -> Function:
     """Read one function; `others` are the names that are taken."""
-    reader.scope = Scope(reader.source)
+    reader.scope = NameScope(reader.source)
     reader.expect("func.func")
     private = reader.take("private")
     if not private and reader.kinds[reader.position] is TokenKind.WORD and reader.texts[reader.position] in _VISIBLE:

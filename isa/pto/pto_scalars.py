@@ -25,7 +25,7 @@ from castsim.isa.pto.program import (
     TileType,
     Yield,
 )
-from castsim.isa.pto.statement_reader import Handler, PtoReader, Statement
+from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader
 
 _INDEX_BITS = 64
 _BITS = {"index": _INDEX_BITS, "i1": 1, "bf16": 16} | {f"{k}{n}": n for k in "iuf" for n in (8, 16, 32, 64)}
@@ -125,7 +125,7 @@ def _wrapped(value: int, bits: int) -> int:
     return ((value + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))
 
 
-def _read_constant(reader: PtoReader, statement: Statement) -> Operation:
+def _read_constant(reader: PtoReader, statement: NamedOperation) -> Operation:
     index = reader.position
     text = reader.texts[index]
     if text in ("true", "false"):
@@ -191,7 +191,7 @@ def folded(operation: str, a: int | None, b: int | None, kind: ScalarType) -> in
     return known & 1 if kind == _I1 else _wrapped(known, bits_of(kind))
 
 
-def _read_binary(reader: PtoReader, statement: Statement) -> Operation:
+def _read_binary(reader: PtoReader, statement: NamedOperation) -> Operation:
     first = reader.operand()
     reader.expect(",")
     second = reader.operand()
@@ -206,7 +206,7 @@ def _read_binary(reader: PtoReader, statement: Statement) -> Operation:
     return Arith(result, operation, (first[0], second[0]), kind, span=statement.span)
 
 
-def _read_floats(reader: PtoReader, statement: Statement) -> Operation:
+def _read_floats(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read an operation of two floats, or of three."""
     operation = statement.name.removeprefix("arith.")
     uses = [reader.operand()]
@@ -222,7 +222,7 @@ def _read_floats(reader: PtoReader, statement: Statement) -> Operation:
     return Arith(result, operation, tuple(use[0] for use in uses), kind, span=statement.span)
 
 
-def _read_unary(reader: PtoReader, statement: Statement) -> Operation:
+def _read_unary(reader: PtoReader, statement: NamedOperation) -> Operation:
     operand = reader.operand()
     _skip_flags(reader)
     reader.expect(":")
@@ -233,7 +233,7 @@ def _read_unary(reader: PtoReader, statement: Statement) -> Operation:
     return Arith(statement.define_one(reader, kind), operation, (operand[0],), kind, span=statement.span)
 
 
-def _read_power(reader: PtoReader, statement: Statement) -> Operation:
+def _read_power(reader: PtoReader, statement: NamedOperation) -> Operation:
     first = reader.operand()
     reader.expect(",")
     second = reader.operand()
@@ -244,7 +244,7 @@ def _read_power(reader: PtoReader, statement: Statement) -> Operation:
     return Arith(statement.define_one(reader, kind), POWER, (first[0], second[0]), kind, span=statement.span)
 
 
-def _read_test(reader: PtoReader, statement: Statement) -> Operation:
+def _read_test(reader: PtoReader, statement: NamedOperation) -> Operation:
     operand = reader.operand()
     _skip_flags(reader)
     reader.expect(":")
@@ -253,13 +253,13 @@ def _read_test(reader: PtoReader, statement: Statement) -> Operation:
     return Arith(statement.define_one(reader, _I1), statement.name, (operand[0],), kind, span=statement.span)
 
 
-def _refuse_inexact(reader: PtoReader, statement: Statement) -> Operation:
+def _refuse_inexact(reader: PtoReader, statement: NamedOperation) -> Operation:
     raise reader.error(
         f"{statement.name}: no definition gives the bits of its result", statement.index, (*FLOAT_UNARY, *FLOAT_BINARY)
     )
 
 
-def _read_core_number(reader: PtoReader, statement: Statement) -> Operation:
+def _read_core_number(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `%b = pto.get_block_idx [-> i64]`; some texts have a colon for the arrow."""
     kind, index = ScalarType("i64"), reader.position
     if reader.take("->") or reader.take(":"):
@@ -270,7 +270,7 @@ def _read_core_number(reader: PtoReader, statement: Statement) -> Operation:
     return Arith(statement.define_one(reader, kind), statement.name, (), kind, span=statement.span)
 
 
-def _read_select(reader: PtoReader, statement: Statement) -> Operation:
+def _read_select(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `%c, %a, %b : T`; anything but a scalar, such as a pointer or a register, becomes an scf.if."""
     condition = reader.operand()
     reader.expect(",")
@@ -289,7 +289,7 @@ def _read_select(reader: PtoReader, statement: Statement) -> Operation:
     return Arith(result, "select", (condition[0], first[0], second[0]), kind, span=statement.span)
 
 
-def _read_compare(reader: PtoReader, statement: Statement) -> Operation:
+def _read_compare(reader: PtoReader, statement: NamedOperation) -> Operation:
     index = reader.position
     floats = statement.name == "arith.cmpf"
     legal = FLOAT_PREDICATES if floats else PREDICATES
@@ -309,7 +309,7 @@ def _read_compare(reader: PtoReader, statement: Statement) -> Operation:
     return Compare(result, predicate, (first[0], second[0]), kind, span=statement.span)
 
 
-def _read_conversion(reader: PtoReader, statement: Statement) -> Operation:
+def _read_conversion(reader: PtoReader, statement: NamedOperation) -> Operation:
     operand = reader.operand()
     _skip_flags(reader)
     reader.expect(":")
@@ -421,7 +421,7 @@ def _place(reader: PtoReader) -> tuple[tuple[str, int], str]:
     return pointer, offset[0]
 
 
-def _read_load(reader: PtoReader, statement: Statement) -> Operation:
+def _read_load(reader: PtoReader, statement: NamedOperation) -> Operation:
     base, offset = _place(reader)
     reader.expect(":")
     pointer, index = _any_pointer(reader, statement.name)
@@ -432,7 +432,7 @@ def _read_load(reader: PtoReader, statement: Statement) -> Operation:
     return ScalarAccess("load_scalar", base[0], pointer, offset, result, kind, span=statement.span)
 
 
-def _read_store(reader: PtoReader, statement: Statement) -> Operation:
+def _read_store(reader: PtoReader, statement: NamedOperation) -> Operation:
     statement.no_result(reader)
     value = reader.operand()
     reader.expect(",")
@@ -462,7 +462,7 @@ def _index_type(reader: PtoReader, owner: str) -> None:
         raise reader.error(f"{owner}: the offset is of type index, not {reader.texts[index]}", index, ("index",))
 
 
-def _read_get(reader: PtoReader, statement: Statement) -> Operation:
+def _read_get(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `%x = pto.tgetval ins(%t, %k : T, index) outs : E`."""
     reader.expect("ins")
     reader.expect("(")
@@ -483,7 +483,7 @@ def _read_get(reader: PtoReader, statement: Statement) -> Operation:
     return ScalarAccess("tgetval", base[0], tile, offset[0], result, kind, span=statement.span)
 
 
-def _read_set(reader: PtoReader, statement: Statement) -> Operation:
+def _read_set(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `pto.tsetval ins(%k, %x : index, E) outs(%t : T)`."""
     statement.no_result(reader)
     reader.expect("ins")
@@ -511,7 +511,7 @@ def _read_set(reader: PtoReader, statement: Statement) -> Operation:
     return ScalarAccess("tsetval", base[0], tile, offset[0], value[0], kind, span=statement.span)
 
 
-def _read_add_pointer(reader: PtoReader, statement: Statement) -> Operation:
+def _read_add_pointer(reader: PtoReader, statement: NamedOperation) -> Operation:
     base = reader.operand()
     reader.expect(",")
     offset = reader.operand()
@@ -527,7 +527,7 @@ def _read_add_pointer(reader: PtoReader, statement: Statement) -> Operation:
     return AddPointer(result, base[0], offset[0], pointer, span=statement.span)
 
 
-def _read_fence(reader: PtoReader, statement: Statement) -> Operation:
+def _read_fence(reader: PtoReader, statement: NamedOperation) -> Operation:
     statement.no_result(reader)
     index = reader.position
     if reader.kinds[index] is not TokenKind.ATTRIBUTE:
@@ -538,7 +538,7 @@ def _read_fence(reader: PtoReader, statement: Statement) -> Operation:
     return CacheOperation("fence.barrier_all", "".join(text.split()), span=statement.span)
 
 
-def _read_invalidate(reader: PtoReader, statement: Statement) -> Operation:
+def _read_invalidate(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `pto.cmo.cacheinvalid` and whatever names the lines: they have no effect that is modelled."""
     statement.no_result(reader)
     texts: list[str] = []
@@ -617,7 +617,7 @@ BINARY = {
 """Operation of `index` -> that of `arith`."""
 
 
-def _read_index_binary(reader: PtoReader, statement: Statement) -> Operation:
+def _read_index_binary(reader: PtoReader, statement: NamedOperation) -> Operation:
     first = reader.operand()
     reader.expect(",")
     second = reader.operand()
@@ -629,7 +629,7 @@ def _read_index_binary(reader: PtoReader, statement: Statement) -> Operation:
     return Arith(result, operation, (first[0], second[0]), _INDEX, span=statement.span)
 
 
-def _read_index_compare(reader: PtoReader, statement: Statement) -> Operation:
+def _read_index_compare(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `slt(%a, %b)`."""
     index = reader.position
     predicate = reader.next_of(TokenKind.WORD, "a predicate", PREDICATES)
@@ -645,7 +645,7 @@ def _read_index_compare(reader: PtoReader, statement: Statement) -> Operation:
     return Compare(statement.define_one(reader, _I1), predicate, (first[0], second[0]), _INDEX, span=statement.span)
 
 
-def _read_index_conversion(reader: PtoReader, statement: Statement) -> Operation:
+def _read_index_conversion(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `%a : index to i32`, or the other way."""
     operand = reader.operand()
     reader.expect(":")
@@ -664,21 +664,21 @@ def _read_index_conversion(reader: PtoReader, statement: Statement) -> Operation
     return Convert(result, operation, operand[0], source, target, span=statement.span)
 
 
-def _read_index_constant(reader: PtoReader, statement: Statement) -> Operation:
+def _read_index_constant(reader: PtoReader, statement: NamedOperation) -> Operation:
     index = reader.position
     reader.next_of(TokenKind.NUMBER, "a whole number")
     value = constant_value(reader, index, _INDEX)
     return Constant(statement.define_one(reader, _INDEX, value), value, _INDEX, span=statement.span)
 
 
-def _read_truth(reader: PtoReader, statement: Statement) -> Operation:
+def _read_truth(reader: PtoReader, statement: NamedOperation) -> Operation:
     text = reader.next_of(TokenKind.WORD, "true or false", ("true", "false"))
     if text not in ("true", "false"):
         raise reader.error(f"'{text}' is not a truth value", reader.position - 1, ("true", "false"))
     return Constant(statement.define_one(reader, _I1, int(text == "true")), text == "true", _I1, span=statement.span)
 
 
-def _read_size(_reader: PtoReader, statement: Statement) -> Operation:
+def _read_size(_reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `index.sizeof`, the bits of an index: 64."""
     return Constant(statement.define_one(_reader, _INDEX, 64), 64, _INDEX, span=statement.span)
 

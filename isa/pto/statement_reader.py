@@ -35,7 +35,7 @@ class Definition:
 
 
 @dataclass(slots=True)
-class Scope:
+class NameScope:
     """The values of one function that are visible at the point reached."""
 
     source: PtoSource
@@ -203,7 +203,7 @@ class Forms:
         self._shapes: dict[str, list[Shape]] = {}
         self._known: dict[tuple[str, ...], _Form] = {}
 
-    def read(self, start: int, scope: Scope, span: Callable[[int], Span]) -> tuple[Operation, int] | None:
+    def read(self, start: int, scope: NameScope, span: Callable[[int], Span]) -> tuple[Operation, int] | None:
         """Return the statement that begins with a token, and the token behind it, if its form is known."""
         texts = self._texts
         for length, places in self._shapes.get(texts[start], ()):
@@ -218,7 +218,7 @@ class Forms:
                 return form.statement([value[1:] for value in values], span(start)), start + length
         return None
 
-    def note(self, start: int, end: int, scope: Scope, node: Operation) -> None:
+    def note(self, start: int, end: int, scope: NameScope, node: Operation) -> None:
         """Keep the form of a statement that has been read from token `start` to `end`."""
         if not isinstance(node, TileOperation | Tcvt) or len(self._known) >= _MOST:
             return
@@ -278,7 +278,7 @@ class PtoReader:
         self.unknown = tokens.unknown
         self.forms = Forms(tokens.kinds, tokens.texts)
         self.position = 0
-        self.scope = Scope(source)
+        self.scope = NameScope(source)
         self.depth = 0
         self.failures = 0
         self.recovery: Resumption | None = None
@@ -505,7 +505,7 @@ class ResultItem:
 
 
 @dataclass(slots=True)
-class Statement:
+class NamedOperation:
     """An operation whose name has been read: `index` is the token of the name."""
 
     name: str
@@ -552,7 +552,7 @@ class Statement:
         return name
 
 
-Handler = Callable[[PtoReader, Statement], Operation]
+Handler = Callable[[PtoReader, NamedOperation], Operation]
 
 
 def read_results(reader: PtoReader) -> tuple[ResultItem, ...]:

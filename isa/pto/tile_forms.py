@@ -43,7 +43,7 @@ from castsim.isa.pto.program import (
     Type,
     WaitFlag,
 )
-from castsim.isa.pto.statement_reader import Handler, PtoReader, Statement
+from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader
 from castsim.isa.pto.tile_operation_forms import Use, check_cast_shapes, read_operands, read_placement, tile_type
 from castsim.isa.pto.types import format_type
 
@@ -55,7 +55,7 @@ _BOXES: dict[int, tuple[int, int]] = {1024: (16, 16), 32: (16, 2)}
 Pair = tuple[int | None, int | None]
 
 
-def _read_subview(reader: PtoReader, statement: Statement) -> Operation:
+def _read_subview(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `%t[%i, %j] sizes [R, C] [valid [%vr, %vc]] : T [-> T]`."""
     source = reader.operand()
     offsets = _index_pair(reader)
@@ -141,7 +141,7 @@ def _check_result(
 
 
 def _check_place(
-    reader: PtoReader, statement: Statement, source: TileType, part: TileType, offsets: tuple[Use, Use]
+    reader: PtoReader, statement: NamedOperation, source: TileType, part: TileType, offsets: tuple[Use, Use]
 ) -> None:
     """Refuse a part that begins before its tile, reaches behind it, or cuts a box."""
     known = _constants(reader, offsets)
@@ -168,7 +168,7 @@ def _box(kind: TileType) -> tuple[int, int]:
     return (_BOX_ROWS, across) if kind.scatter_layout == "row_major" else (across, _BOX_ROWS)
 
 
-def _read_alloc_tiles(reader: PtoReader, statement: Statement) -> Operation:
+def _read_alloc_tiles(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `[addr = %a] [valid_row = %r] [valid_col = %c] : !pto.multi_tile_buf<...>`."""
     given = read_placement(reader, statement)
     kind = _multi_tile_type(reader)
@@ -183,7 +183,7 @@ def _read_alloc_tiles(reader: PtoReader, statement: Statement) -> Operation:
     )
 
 
-def _read_get_tile(reader: PtoReader, statement: Statement) -> Operation:
+def _read_get_tile(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `%m[%k] : !pto.multi_tile_buf<...> -> T`."""
     source = reader.operand()
     reader.expect("[")
@@ -236,7 +236,7 @@ _OTHER_KEYS = {
 Typed = tuple[Use, Type, int]
 
 
-def _read_any_form(reader: PtoReader, statement: Statement) -> Operation:
+def _read_any_form(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Tell the forms without quotes apart by what follows the name and whether there is a result."""
     if reader.at("ins"):
         return _read_ins_outs(reader, statement)
@@ -245,7 +245,7 @@ def _read_any_form(reader: PtoReader, statement: Statement) -> Operation:
     return _read_ssa(reader, statement) if statement.results else _read_one_line(reader, statement)
 
 
-def _read_ins_outs(reader: PtoReader, statement: Statement) -> Operation:
+def _read_ins_outs(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `ins(%s[, %tmp] [dict] : types) outs(%d : type) [dict]`."""
     statement.no_result(reader)
     attributes: Attributes = {}
@@ -262,7 +262,7 @@ def _read_ins_outs(reader: PtoReader, statement: Statement) -> Operation:
     return _build(reader, statement, inputs.typed(0), dst, tmp, attributes)
 
 
-def _read_ssa(reader: PtoReader, statement: Statement) -> Operation:
+def _read_ssa(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `%d = tcvt %s[, %tmp] [dict] : T0[, Tt] -> T1`."""
     uses = [reader.operand()]
     if reader.take(","):
@@ -290,7 +290,7 @@ def _read_ssa(reader: PtoReader, statement: Statement) -> Operation:
     return node
 
 
-def _read_one_line(reader: PtoReader, statement: Statement) -> Operation:
+def _read_one_line(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `tcvt %dst, %src[, %tmp] : type #key=value ...`.
 
     The types are one per operand in this order, or a single one, which must be that of one of the tiles; the other
@@ -341,7 +341,7 @@ def _read_hash_attributes(reader: PtoReader) -> Attributes:
     return found
 
 
-def _read_generic(reader: PtoReader, statement: Statement) -> Operation:
+def _read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `"pto.tcvt"(%s, %d[, %tmp]) [<dict>] [dict] : (T0, T1[, Tt]) -> ()`."""
     statement.no_result(reader)
     reader.expect("(")
@@ -396,7 +396,7 @@ def _modes(reader: PtoReader, attributes: Attributes) -> tuple[RoundMode | None,
 
 def _build(
     reader: PtoReader,
-    statement: Statement,
+    statement: NamedOperation,
     src: Typed,
     dst: Typed,
     tmp: Typed | None,
@@ -472,7 +472,7 @@ def _read_endpoint(reader: PtoReader) -> Pipe:
 
 
 def _read_flag(
-    node: type[SetFlag | WaitFlag], end: Callable[[PtoReader], Pipe], reader: PtoReader, statement: Statement
+    node: type[SetFlag | WaitFlag], end: Callable[[PtoReader], Pipe], reader: PtoReader, statement: NamedOperation
 ) -> Operation:
     """Read `[SOURCE, DESTINATION, EVENT]`, the ends by `end`."""
     statement.no_result(reader)
@@ -486,7 +486,7 @@ def _read_flag(
     return node(src, dst, event, span=statement.span)
 
 
-def _read_numbered(node: type[SetFlag | WaitFlag], reader: PtoReader, statement: Statement) -> Operation:
+def _read_numbered(node: type[SetFlag | WaitFlag], reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `[SOURCE, DESTINATION, %number]`."""
     statement.no_result(reader)
     reader.expect("[")
@@ -500,12 +500,12 @@ def _read_numbered(node: type[SetFlag | WaitFlag], reader: PtoReader, statement:
     return node(src, dst, -1, number[0], span=statement.span)
 
 
-def _read_barrier(reader: PtoReader, statement: Statement) -> Operation:
+def _read_barrier(reader: PtoReader, statement: NamedOperation) -> Operation:
     statement.no_result(reader)
     return Barrier(_read_pipe(reader), span=statement.span)
 
 
-def _read_barrier_sync(reader: PtoReader, statement: Statement) -> Operation:
+def _read_barrier_sync(reader: PtoReader, statement: NamedOperation) -> Operation:
     statement.no_result(reader)
     reader.expect("[")
     pipe = _read_endpoint(reader)

@@ -36,7 +36,7 @@ from castsim.isa.pto.program import (
     Type,
     ViewType,
 )
-from castsim.isa.pto.statement_reader import Handler, PtoReader, Statement
+from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader
 from castsim.isa.pto.value_types import is_foreign_work
 from castsim.isa.pto.vector_operations import (
     ALIASES,
@@ -295,7 +295,7 @@ def read_operands(reader: PtoReader, attributes: Attributes | None = None) -> Op
     return OperandList(tuple(uses), kinds, indices)
 
 
-def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
+def read_tile_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `pto.NAME [ins(...)] outs(...) [dict]`, whatever NAME is."""
     mnemonic = statement.operation
     statement.no_result(reader)
@@ -337,7 +337,7 @@ def read_tile_operation(reader: PtoReader, statement: Statement) -> Operation:
     )
 
 
-def _check_part_move(reader: PtoReader, statement: Statement, inputs: OperandList, outputs: OperandList) -> None:
+def _check_part_move(reader: PtoReader, statement: NamedOperation, inputs: OperandList, outputs: OperandList) -> None:
     """Reject a copy out of or into a part of a tile that is not written with the tiles and where the part begins."""
     form = "ins(%tile, %row, %column : T, index, index) outs(%tile : T)"
     if not (
@@ -358,7 +358,7 @@ def _check_part_move(reader: PtoReader, statement: Statement, inputs: OperandLis
 
 
 def _check_operands(
-    reader: PtoReader, statement: Statement, known: VectorOperation, inputs: OperandList, outputs: OperandList
+    reader: PtoReader, statement: NamedOperation, known: VectorOperation, inputs: OperandList, outputs: OperandList
 ) -> None:
     """Reject operands of a number or kind that the operation is not written with."""
     typed = zip((*inputs.types, *outputs.types), (*inputs.type_indices, *outputs.type_indices), strict=True)
@@ -391,7 +391,7 @@ def _check_operands(
 
 def _check_attributes(
     reader: PtoReader,
-    statement: Statement,
+    statement: NamedOperation,
     known: VectorOperation,
     inputs: OperandList,
     outputs: OperandList,
@@ -423,7 +423,7 @@ def _check_attributes(
 
 
 def _check_quantisation(
-    reader: PtoReader, statement: Statement, inputs: OperandList, outputs: OperandList, attributes: Attributes
+    reader: PtoReader, statement: NamedOperation, inputs: OperandList, outputs: OperandList, attributes: Attributes
 ) -> None:
     """Reject a quantisation of no known kind, and an offset that its kind does not have or lacks."""
     given = attributes.get("quant_type")
@@ -465,7 +465,7 @@ def _check_block_quantisation(
         raise reader.error(f"{kind} is written to tiles of {' or '.join(wanted)}", outputs.type_indices[0], wanted)
 
 
-def _read_alias(reader: PtoReader, statement: Statement) -> Operation:
+def _read_alias(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `%r = pto.treshape %a : T0 -> T1`; the front end has no ins/outs form of it."""
     if reader.at("ins") or reader.at("outs"):
         form = f"%r = {statement.name} %a : T0 -> T1"
@@ -494,7 +494,7 @@ def _read_alias(reader: PtoReader, statement: Statement) -> Operation:
     )
 
 
-def read_placement(reader: PtoReader, statement: Statement) -> dict[str, Use]:
+def read_placement(reader: PtoReader, statement: NamedOperation) -> dict[str, Use]:
     """Read `[addr = %a] [valid_row = %r] [valid_col = %c] :` and return what is given, by its key."""
     given: dict[str, Use] = {}
     for key, operand_type in (("addr", _I64), ("valid_row", _INDEX), ("valid_col", _INDEX)):
@@ -511,7 +511,7 @@ def read_placement(reader: PtoReader, statement: Statement) -> dict[str, Use]:
     return given
 
 
-def _read_alloc(reader: PtoReader, statement: Statement) -> Operation:
+def _read_alloc(reader: PtoReader, statement: NamedOperation) -> Operation:
     given = read_placement(reader, statement)
     kind, index = tile_type(reader, statement.name)
     for key, field, extent in (("valid_row", "v_row", kind.valid_rows), ("valid_col", "v_col", kind.valid_cols)):
@@ -533,7 +533,7 @@ def _check_valid_uses(reader: PtoReader, kind: TileType, rows: Use | None, cols:
             check_valid_operand(what, reader.definition(use).constant, physical, reader.span(use[1]))
 
 
-def _read_set_valid_shape(reader: PtoReader, statement: Statement) -> Operation:
+def _read_set_valid_shape(reader: PtoReader, statement: NamedOperation) -> Operation:
     statement.no_result(reader)
     tile = reader.operand()
     reader.expect(",")
@@ -570,7 +570,7 @@ def _check_rank(reader: PtoReader, uses: list[Use], what: str, rank: int, index:
         raise reader.error(f"{len(uses)} {what} for a view of {rank} dimensions", index)
 
 
-def _read_make_view(reader: PtoReader, statement: Statement) -> Operation:
+def _read_make_view(reader: PtoReader, statement: NamedOperation) -> Operation:
     pointer = reader.operand()
     shape = _named_list(reader, "shape")
     strides = _named_list(reader, "strides")
@@ -599,7 +599,7 @@ def _read_make_view(reader: PtoReader, statement: Statement) -> Operation:
     return MakeView(result, pointer[0], *names, layout, kind, span=statement.span)
 
 
-def _read_partition(reader: PtoReader, statement: Statement) -> Operation:
+def _read_partition(reader: PtoReader, statement: NamedOperation) -> Operation:
     view = reader.operand()
     offsets = _named_list(reader, "offsets")
     sizes = _named_list(reader, "sizes")

@@ -15,7 +15,7 @@ PREFIX = "vmi."
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class VmiRow:
     """An operation: its operands as a pattern of letters (V register, K mask, P pointer, S scalar), its result (V, K or
     none), the keys of its dictionary, the kind of its word in quotes, an example.
 
@@ -49,17 +49,17 @@ def letter_of(kind: Type) -> str:
 
 
 def _same(names: str, operands: str, result: str, example: str, keys: tuple[str, ...] = (), word: str = "") -> dict[
-    str, Row
+    str, VmiRow
 ]:  # fmt: skip
     """Return rows of operations that take the elements of their namesakes of one register."""
     return {
-        name: Row(operands, result, example.replace("NAME", name), keys, word, MICRO[name].elements)
+        name: VmiRow(operands, result, example.replace("NAME", name), keys, word, MICRO[name].elements)
         for name in names.split()
     }
 
 
 _V, _K, _P = "!pto.vmi.vreg<LxT>", "!pto.vmi.mask<Lxpred>", "!pto.ptr<T, ub>"
-_CONVERT = Row("VK?", "V", f'%r = pto.vmi.vcvt %a {{rounding = "R", saturate = "SAT"}} : {_V} -> !pto.vmi.vreg<LxU>',
+_CONVERT = VmiRow("VK?", "V", f'%r = pto.vmi.vcvt %a {{rounding = "R", saturate = "SAT"}} : {_V} -> !pto.vmi.vreg<LxU>',
                ("rounding", "saturate"))  # fmt: skip
 
 LEGACY = ("extf", "truncf", "extsi", "extui", "trunci", "fptosi", "fptoui", "sitofp", "uitofp")
@@ -68,21 +68,22 @@ LEGACY = ("extf", "truncf", "extsi", "extui", "trunci", "fptosi", "fptoui", "sit
 SYNONYMOUS: Mapping[str, str] = {"load": "vload", "store": "vstore"}
 """Older names of other operations, and what they are called now (assumed: no text describes them)."""
 
-ROWS: Mapping[str, Row] = {
-    "vload": Row("PS{1,2}K?", "V", f"%r = pto.vmi.vload %p[%i] : {_P} -> {_V}", ("dist_mode", "group")),
-    "vstore": Row("VPS{1,2}K?", "", f"pto.vmi.vstore %v, %p[%i], %m : {_V}, {_P}, {_K}", ("dist_mode", "group")),
-    "vgather": Row("PS?VK?", "V", f"%r = pto.vmi.vgather %p[%i], %n, %m : {_P}, !pto.vmi.vreg<Lxui32>, {_K} -> {_V}"),
+ROWS: Mapping[str, VmiRow] = {
+    "vload": VmiRow("PS{1,2}K?", "V", f"%r = pto.vmi.vload %p[%i] : {_P} -> {_V}", ("dist_mode", "group")),
+    "vstore": VmiRow("VPS{1,2}K?", "", f"pto.vmi.vstore %v, %p[%i], %m : {_V}, {_P}, {_K}", ("dist_mode", "group")),
+    "vgather": VmiRow("PS?VK?", "V",
+                      f"%r = pto.vmi.vgather %p[%i], %n, %m : {_P}, !pto.vmi.vreg<Lxui32>, {_K} -> {_V}"),
     "vcvt": _CONVERT,
     **dict.fromkeys(LEGACY, _CONVERT),
-    "vinterpret_cast": Row("V", "V", f"%r = pto.vmi.vinterpret_cast %a : {_V} -> !pto.vmi.vreg<MxU>"),
-    "create_mask": Row("S", "K", f"%m = pto.vmi.create_mask %n : index -> {_K}"),
-    "pset": Row("", "K", f'%m = pto.vmi.pset "PAT_VL8" : {_K}', ("pattern",), "pattern"),
-    "create_group_mask": Row(
+    "vinterpret_cast": VmiRow("V", "V", f"%r = pto.vmi.vinterpret_cast %a : {_V} -> !pto.vmi.vreg<MxU>"),
+    "create_mask": VmiRow("S", "K", f"%m = pto.vmi.create_mask %n : index -> {_K}"),
+    "pset": VmiRow("", "K", f'%m = pto.vmi.pset "PAT_VL8" : {_K}', ("pattern",), "pattern"),
+    "create_group_mask": VmiRow(
         "S", "K", f"%m = pto.vmi.create_group_mask %n {{num_groups = C, group_size = S}} : index -> {_K}",
         ("num_groups", "group_size"),
     ),
-    "vbrc": Row("S|V", "V", f"%r = pto.vmi.vbrc %x : T -> {_V}", ("group",)),
-    "vci": Row("S", "V", f"%r = pto.vmi.vci %x : T -> {_V}", ("order",), elements=MICRO["vci"].elements),
+    "vbrc": VmiRow("S|V", "V", f"%r = pto.vmi.vbrc %x : T -> {_V}", ("group",)),
+    "vci": VmiRow("S", "V", f"%r = pto.vmi.vci %x : T -> {_V}", ("order",), elements=MICRO["vci"].elements),
     **_same("vadd vsub vmul vdiv vmax vmin vand vor vxor vshl vshr", "VVK?", "V",
             f"%r = pto.vmi.NAME %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
     **_same("vaddrelu vsubrelu vprelu", "VVK?", "V", f"%r = pto.vmi.NAME %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
@@ -97,11 +98,14 @@ ROWS: Mapping[str, Row] = {
             "cmp_mode"),
     **_same("vcmps", "VSK?", "K", f'%k = pto.vmi.NAME %a, %x, %m, "lt" : {_V}, T, {_K} -> {_K}', ("cmp_mode",),
             "cmp_mode"),
-    "vsel": Row("VVK|KVV|VKV", "V", f"%r = pto.vmi.vsel %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
+    "vsel": VmiRow("VVK|KVV|VKV", "V", f"%r = pto.vmi.vsel %a, %b, %m : {_V}, {_V}, {_K} -> {_V}"),
     **_same("vcadd vcmax vcmin", "VK?", "V",
             f"%r = pto.vmi.NAME %a, %m {{group = C}} : {_V}, {_K} -> !pto.vmi.vreg<CxT>", ("group", "reassoc")),
-    **{name: Row("KKK?", "K", f"%k = pto.vmi.{name} %a, %b : {_K}, {_K} -> {_K}") for name in ("pand", "por", "pxor")},
-    "pnot": Row("KK?", "K", f"%k = pto.vmi.pnot %a : {_K} -> {_K}"),
+    **{
+        name: VmiRow("KKK?", "K", f"%k = pto.vmi.{name} %a, %b : {_K}, {_K} -> {_K}")
+        for name in ("pand", "por", "pxor")
+    },
+    "pnot": VmiRow("KK?", "K", f"%k = pto.vmi.pnot %a : {_K} -> {_K}"),
 }  # fmt: skip
 """Every operation by its name."""
 

@@ -25,7 +25,7 @@ from castsim.isa.pto.micro_words import (
     undocumented_rounding,
 )
 from castsim.isa.pto.program import Operation
-from castsim.isa.pto.statement_reader import PtoReader, Statement
+from castsim.isa.pto.statement_reader import NamedOperation, PtoReader
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import (
@@ -45,7 +45,7 @@ from castsim.isa.pto.vmi_forms import (
     ROWS,
     SYNONYMOUS,
     SYNONYMS,
-    Row,
+    VmiRow,
     letter_of,
 )
 from castsim.isa.warning_text import WarningKind
@@ -73,7 +73,7 @@ class How(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RouteStep:
     """One step of a conversion, between formats that registers name."""
 
     how: How
@@ -94,10 +94,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ConversionRoute:
     """A conversion as its steps."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RouteStep, ...]
 
     @property
     def roundings(self) -> tuple[str, ...]:
@@ -113,13 +113,13 @@ class Route:
         """Return the rounding of a conversion that names none: A to hif8, else R."""
         return "R" if "R" in self.roundings else "A"
 
-    def rounding_of(self, step: Step, letter: str) -> str:
+    def rounding_of(self, step: RouteStep, letter: str) -> str:
         """Return the rounding of a step of a conversion with this letter."""
         return letter if letter in step.roundings and (letter != "H" or step is self.steps[-1]) else "R"
 
 
 @lru_cache(maxsize=1024)
-def route(src: str, dst: str) -> Route:
+def route(src: str, dst: str) -> ConversionRoute:
     """Return how elements of a logical register are converted; names are those of register elements.
 
     Raises:
@@ -128,7 +128,7 @@ def route(src: str, dst: str) -> Route:
     steps = _route(src, dst)
     if steps is None:
         raise IllegalError(f"vcvt has no conversion {shown(src)} -> {shown(dst)}{_hint(src, dst)}", legal=_legal(src))
-    return Route(steps)
+    return ConversionRoute(steps)
 
 
 def shown(element: str) -> str:
@@ -146,14 +146,14 @@ def _legal(src: str) -> tuple[str, ...]:
     return tuple(shown(dst) for dst in (*_ELEMENTS, "bf16_pair") if _route(src, dst) is not None)
 
 
-def _route(src: str, dst: str) -> tuple[Step, ...] | None:
+def _route(src: str, dst: str) -> tuple[RouteStep, ...] | None:
     if "bf16_pair" in (src, dst):
         pair = HELD.get(src, src), HELD.get(dst, dst)
-        return (Step(How.CONVERT, *pair),) if pair in CONVERSIONS and {*pair} & {*FOUR_BITS} else None
+        return (RouteStep(How.CONVERT, *pair),) if pair in CONVERSIONS and {*pair} & {*FOUR_BITS} else None
     if src == dst or not {src, dst} <= {*_ELEMENTS} or {src, dst} & {*FOUR_BITS}:
         return None
     if (src, dst) in CONVERSIONS:
-        return (Step(How.CONVERT, src, dst),)
+        return (RouteStep(How.CONVERT, src, dst),)
     if _is_integer(src):
         return _of_integers(src, dst) if _is_integer(dst) else _to_float(src, dst)
     return _to_integer(src, dst) if _is_integer(dst) else _through(src, "f32", dst)
@@ -163,7 +163,7 @@ def _is_integer(name: str) -> bool:
     return isinstance(FORMATS[name], IntFormat)
 
 
-def _through(src: str, middle: str, dst: str) -> tuple[Step, ...] | None:
+def _through(src: str, middle: str, dst: str) -> tuple[RouteStep, ...] | None:
     """Return a way by another format, None if there is none."""
     if middle in (src, dst):
         return None
@@ -171,22 +171,22 @@ def _through(src: str, middle: str, dst: str) -> tuple[Step, ...] | None:
     return None if one is None or other is None else (*one, *other)
 
 
-def _of_integers(src: str, dst: str) -> tuple[Step, ...] | None:
+def _of_integers(src: str, dst: str) -> tuple[RouteStep, ...] | None:
     """Return the steps between integers: the instructions have but some of the pairs."""
     wide, narrow = FORMATS[src].bits, FORMATS[dst].bits
     if wide == 64:
         return _through(src, "i32", dst) if narrow < 32 else None
     if narrow <= wide:
-        return (Step(How.CLAMP, src, dst),)
+        return (RouteStep(How.CLAMP, src, dst),)
     if src[0] == "u" and dst[0] == "i":  # every value fits: the bits of the unsigned one
         own = f"u{min(narrow, 32)}"
-        first = (Step(How.CONVERT, src, own),) if own != src else ()
-        last = (Step(How.CONVERT, "i32", "i64"),) if narrow == 64 else ()
-        return (*first, Step(How.LOW, own, f"i{min(narrow, 32)}"), *last) if src != "u32" else None
+        first = (RouteStep(How.CONVERT, src, own),) if own != src else ()
+        last = (RouteStep(How.CONVERT, "i32", "i64"),) if narrow == 64 else ()
+        return (*first, RouteStep(How.LOW, own, f"i{min(narrow, 32)}"), *last) if src != "u32" else None
     return _through(src, "i32", "i64") if src[0] == "i" and dst == "i64" else None
 
 
-def _to_integer(src: str, dst: str) -> tuple[Step, ...] | None:
+def _to_integer(src: str, dst: str) -> tuple[RouteStep, ...] | None:
     """Return the steps from a float to an integer: rounded once, to 32 bits."""
     if (src, "i32") not in CONVERSIONS:
         return _through(src, "f32", dst)
@@ -195,7 +195,7 @@ def _to_integer(src: str, dst: str) -> tuple[Step, ...] | None:
     return _through(src, "f32", dst) if dst == "i64" else _through(src, "i32", dst)
 
 
-def _to_float(src: str, dst: str) -> tuple[Step, ...] | None:
+def _to_float(src: str, dst: str) -> tuple[RouteStep, ...] | None:
     """Return the steps from an integer to a float: by f32, which holds all of 16 bits."""
     if dst != "f32":
         return _through(src, "f32", dst)
@@ -203,7 +203,7 @@ def _to_float(src: str, dst: str) -> tuple[Step, ...] | None:
     return _through(src, middle[src], dst) if src in middle else None
 
 
-def check_conversion(src: str, dst: str, attributes: Mapping[str, str]) -> Route:
+def check_conversion(src: str, dst: str, attributes: Mapping[str, str]) -> ConversionRoute:
     """Return a conversion, and reject a saturation that is missing or forbidden, and words that the pair lacks.
 
     Raises:
@@ -326,7 +326,7 @@ def conversion_words(node: VmiOperation) -> dict[str, str]:
     return words
 
 
-def route_of(node: VmiOperation) -> Route:
+def route_of(node: VmiOperation) -> ConversionRoute:
     """Return the steps of a conversion.
 
     Raises:
@@ -512,7 +512,7 @@ _NAMES = {"V": "a logical register", "K": "a logical mask", "P": "a pointer", "S
 
 
 @dataclass(slots=True)
-class _Text:
+class _VmiText:
     """An operation as it is written: uses of values, which of them is in brackets, words with their tokens, types."""
 
     uses: list[Use] = field(default_factory=list)
@@ -522,7 +522,7 @@ class _Text:
     results: list[tuple[Type, int]] = field(default_factory=list)
 
 
-def read_vmi(reader: PtoReader, statement: Statement) -> Operation:
+def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one operation on logical registers.
 
     Raises:
@@ -554,8 +554,8 @@ def read_vmi(reader: PtoReader, statement: Statement) -> Operation:
     return found
 
 
-def _read_text(reader: PtoReader, statement: Statement, row: Row) -> _Text:
-    text = _Text()
+def _read_text(reader: PtoReader, statement: NamedOperation, row: VmiRow) -> _VmiText:
+    text = _VmiText()
     while reader.kinds[reader.position] in (TokenKind.VALUE, TokenKind.STRING, TokenKind.ATTRIBUTE):
         index = reader.position
         if reader.kinds[index] is TokenKind.VALUE:
@@ -592,7 +592,7 @@ def _read_text(reader: PtoReader, statement: Statement, row: Row) -> _Text:
 
 
 def _word(
-    reader: PtoReader, statement: Statement, row: Row, text: _Text, key: str, written: str, index: int
+    reader: PtoReader, statement: NamedOperation, row: VmiRow, text: _VmiText, key: str, written: str, index: int
 ) -> None:  # fmt: skip
     """Take in a word or number under its short name."""
     if not key:
@@ -615,7 +615,7 @@ def _word(
     text.words[key] = plain, index
 
 
-def _typed_operands(reader: PtoReader, statement: Statement, text: _Text) -> tuple[Type, ...]:
+def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _VmiText) -> tuple[Type, ...]:
     """Return the types of all operands; the offset's, and those of all scalars of an access, may be left out."""
     defined = [reader.definition(use).type for use in text.uses]
     scalars = {place for place, kind in enumerate(defined) if isinstance(kind, ScalarType)}
@@ -634,7 +634,7 @@ def _typed_operands(reader: PtoReader, statement: Statement, text: _Text) -> tup
 
 
 def _check_operands(
-    reader: PtoReader, statement: Statement, row: Row, text: _Text, operands: tuple[Type, ...]
+    reader: PtoReader, statement: NamedOperation, row: VmiRow, text: _VmiText, operands: tuple[Type, ...]
 ) -> None:  # fmt: skip
     """Reject operands of other kinds than the operation has."""
     if row.fits("".join(map(letter_of, operands))):

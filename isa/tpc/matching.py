@@ -17,11 +17,11 @@ from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, available, forms_o
 from castsim.isa.tpc.operand_text import HARDWARE_CODES, AssemblySource, Word, read_immediate, read_mask, read_register
 from castsim.isa.tpc.program import (
     GROUPED,
-    Comparison,
     DimensionMask,
     File,
     Immediate,
     LabelUse,
+    LoopComparison,
     Operand,
     Predicate,
     Register,
@@ -208,7 +208,7 @@ class _Items:
         if found:
             return found
         if text in _SIGNS:
-            return Comparison(text)
+            return LoopComparison(text)
         if self.has_labels and (text[0].isalpha() or text[0] in "_.$"):
             return LabelUse(text)
         forms = [form for form in forms_of(self.parts.mnemonic) if available(form, self.dialect)]
@@ -422,7 +422,7 @@ _WORDS: dict[type[Operand], str] = {
     Immediate: "imm",
     DimensionMask: "mask",
     LabelUse: "label",
-    Comparison: "compare",
+    LoopComparison: "compare",
 }
 
 

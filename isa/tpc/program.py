@@ -125,7 +125,7 @@ class LabelUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class LoopComparison:
     """The condition of a LOOP: `>`, `>=`, `<`, `<=`, `==` or `!=`."""
 
     sign: str
@@ -134,7 +134,7 @@ class Comparison:
         return self.sign
 
 
-Operand = Register | Special | Immediate | DimensionMask | LabelUse | Comparison
+Operand = Register | Special | Immediate | DimensionMask | LabelUse | LoopComparison
 
 
 @dataclass(frozen=True, slots=True)

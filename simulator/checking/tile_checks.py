@@ -25,7 +25,7 @@ from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
 from castsim.synchronisation.race_findings import REPORT
-from castsim.synchronisation.race_findings import Finding as OrderFinding
+from castsim.synchronisation.race_findings import RaceFinding as OrderFinding
 from castsim.targets import Target
 
 # A function without the statement that an error is about, so that what else is wrong with it can be found.
@@ -150,7 +150,7 @@ def _with_rests(parsed: pto.Program) -> tuple[pto.Program, frozenset[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walked:
+class _FunctionWalks:
     """What walks of a function have found: refusals, and of the last walk warnings and what breaks the order."""
 
     errors: tuple[Error, ...]
@@ -211,7 +211,7 @@ def _has(errors: tuple[Error, ...], wanted: Error) -> bool:
 
 def _walked(
     parsed: pto.Program, function: pto.Function, source: Source, target: Target, request: LoadRequest, *, whole: bool
-) -> _Walked:
+) -> _FunctionWalks:
     """Walk a function, and again without each statement that is refused.
 
     Order is judged only of a `whole` one that nothing is refused of.
@@ -229,7 +229,7 @@ def _walked(
             program = walking.program() if isinstance(walking, Walking) else walking
             issued = program.issue({}, RunOptions(values=False, races=REPORT, limits=request.limits))
         except LimitError as error:
-            return _Walked(tuple(errors), limit=error)
+            return _FunctionWalks(tuple(errors), limit=error)
         except (CastsimError, EngineError) as error:
             if _has(tuple(errors), error):
                 break
@@ -241,5 +241,5 @@ def _walked(
             warnings, races = issued.loaded.executed.warnings if certain else (), issued.races or ()
             if errors or not certain or not whole:  # what was left out may have been what gives bytes their values
                 warnings, races = tuple(one for one in warnings if one.kind is not WarningKind.UNDEFINED), ()
-            return _Walked(tuple(errors), warnings, races)
-    return _Walked(tuple(errors))
+            return _FunctionWalks(tuple(errors), warnings, races)
+    return _FunctionWalks(tuple(errors))

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import output_folder
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import ledger_of, refuse_workers, removal, resume_hint, workers_of
@@ -60,7 +60,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("page", "workers", ledger="finished rows")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Assess.
 
     Raises:
@@ -95,10 +95,12 @@ def execute(options: Namespace) -> Outcome:
 
         return with_note(accuracy_summary(found) if summary else accuracy_text(found), options)
 
-    return Outcome(accuracy_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger))
+    return CommandOutcome(
+        accuracy_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger)
+    )
 
 
-def _cross_validation(options: Namespace) -> Outcome:
+def _cross_validation(options: Namespace) -> CommandOutcome:
     """Leave out casts in turn.
 
     Raises:
@@ -129,4 +131,4 @@ def _cross_validation(options: Namespace) -> Outcome:
 
         return with_note(cross_validation_text(found), options)
 
-    return Outcome(cross_validation_document(found), text)
+    return CommandOutcome(cross_validation_document(found), text)

@@ -22,7 +22,7 @@ from pathlib import Path
 from castsim.commands.assembly_files import write_out
 from castsim.commands.cpp_kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere
 from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalar
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.exploration.advice_search import Advice, advice_on
 from castsim.exploration.equivalence import original
@@ -51,7 +51,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("kernel", "c_launch", "run_limits", "page")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Find and check changes, and write the program with one of them if that is asked for.
 
     Raises:
@@ -85,7 +85,7 @@ def execute(options: Namespace) -> Outcome:
         source = _read(options)
     advice = advice_on(original(source, setting))
     written = None if number is None else _applied(advice, number, options)
-    return Outcome(
+    return CommandOutcome(
         advice_document(advice, number, written), lambda _: advice_text(advice, number, written, why=options.why)
     )
 

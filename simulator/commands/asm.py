@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from castsim.commands.assembly_files import encoded_target, read_assembly, write_out
 from castsim.commands.option_parsers import HEADERS, refuse
-from castsim.commands.outcome import Outcome, plain
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import KERNEL_SUFFIX
@@ -39,7 +39,7 @@ def declare(parser: OptionParser) -> None:
     add("--out", metavar="FILE", help="write the binary, or the text, to FILE")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Assemble, or rewrite as canonical text.
 
     Raises:
@@ -54,7 +54,7 @@ def execute(options: Namespace) -> Outcome:
     if options.text:
         canonical = canonical_text(text, target.dialect, file)
         written = write_out(options.out, canonical.encode(), options.file)
-        return Outcome(
+        return CommandOutcome(
             {"file": file, "target": target.name, "text": canonical, "output": json_of(written)},
             lambda _: plain(canonical) if written is None else f"{written}: canonical text",
         )
@@ -65,10 +65,10 @@ def execute(options: Namespace) -> Outcome:
     def shown(_: int) -> Any:
         return assembled_text(assembled, disassemble(assembled.code, encoding, file), target.name, written)
 
-    return Outcome(document, shown)
+    return CommandOutcome(document, shown)
 
 
-def _kernel(options: Namespace) -> Outcome:
+def _kernel(options: Namespace) -> CommandOutcome:
     """Compile a kernel in C, to bundles or to one instruction a line."""
     from castsim.commands.kernels_in_c import compiled_of, scheduled_kernel, sequential_text  # noqa: PLC0415 - loads a compiler
 
@@ -76,7 +76,7 @@ def _kernel(options: Namespace) -> Outcome:
     shown = sequential_text(compiled) if options.text else scheduled_kernel(compiled).text
     written = write_out(options.out, shown.encode(), options.file)
     document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
-    return Outcome(document, lambda _: plain(shown.rstrip("\n")) if written is None else f"{written}: assembly")
+    return CommandOutcome(document, lambda _: plain(shown.rstrip("\n")) if written is None else f"{written}: assembly")
 
 
 def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encoding]:

@@ -21,7 +21,7 @@ from argparse import Namespace
 from typing import Any
 
 from castsim.commands.option_parsers import assignments
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.reports.targets import listed
@@ -46,7 +46,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("target_options")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Emit a builtin, call it if there is an input, or list them.
 
     Raises:
@@ -70,7 +70,7 @@ def execute(options: Namespace) -> Outcome:
     return builtin_call.emit_or_call(options, chosen)
 
 
-def _list(target: str | None) -> Outcome:
+def _list(target: str | None) -> CommandOutcome:
     targets = _targets(target)
 
     def text(_: int) -> Any:
@@ -78,7 +78,7 @@ def _list(target: str | None) -> Outcome:
 
         return builtin_list(targets)
 
-    return Outcome({"targets": [{"name": each.name, **listed(each)} for each in targets]}, text)
+    return CommandOutcome({"targets": [{"name": each.name, **listed(each)} for each in targets]}, text)
 
 
 def _targets(name: str | None) -> list[VliwTarget]:

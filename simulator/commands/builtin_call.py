@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import RenderableType
 
 from castsim.commands.option_parsers import assignments, scalar
-from castsim.commands.outcome import Outcome, plain
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.execution.input_data import make_inputs, read_input, write_array
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
@@ -37,7 +37,7 @@ from castsim.tpc_compiler.special_function_calls import (
 )
 
 
-def emit_or_call(options: Namespace, target: VliwTarget) -> Outcome:
+def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
     """Show the assembly of a builtin, and what it makes of the input if there is one.
 
     Raises:
@@ -61,7 +61,7 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> Outcome:
 
         return plain(assembly) if options.emit else builtin_text(found, document, result)
 
-    return Outcome(document, text, code=1 if result is not None and result.stale_reads else 0)
+    return CommandOutcome(document, text, code=1 if result is not None and result.stale_reads else 0)
 
 
 def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
@@ -90,7 +90,7 @@ def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[st
     return make_inputs(inputs, {INPUT: use}).get(INPUT), args
 
 
-def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFunction) -> Outcome:
+def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFunction) -> CommandOutcome:
     """Show the assembly of a special function, and what it makes of its operands if there are any.
 
     Raises:
@@ -115,10 +115,10 @@ def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFu
     def text(_: int) -> RenderableType:
         return plain(str(told["assembly"])) if options.emit else function_text(program, told, result)
 
-    return Outcome(told, text, code=1 if result is not None and result.stale_reads else 0)
+    return CommandOutcome(told, text, code=1 if result is not None and result.stale_reads else 0)
 
 
-def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) -> Outcome:
+def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) -> CommandOutcome:
     if options.out is not None:
         raise ReadError(f"--out has nothing to write: {row.builtin} has no array", legal=("--json FILE",))
     numbers = {**assignments("--in", options.inputs), **assignments("--arg", options.args)}
@@ -127,7 +127,7 @@ def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) ->
     def text(_: int) -> RenderableType:
         return plain(call.text()) if options.emit else descriptor_text(call)
 
-    return Outcome(descriptor_document(call), text)
+    return CommandOutcome(descriptor_document(call), text)
 
 
 def _operands(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Codes], dict[str, Codes]]:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
-from castsim.evidence.calibration import Choice, calibrate, check_out, derived_description, write_description
+from castsim.evidence.calibration import FitSelection, calibrate, check_out, derived_description, write_description
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import calibration_document
@@ -42,7 +42,7 @@ def declare(parser: OptionParser) -> None:
     add("--bounds", metavar="NAME=LOW..HIGH", action="append", default=[], help="keep a parameter within these values")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Fit, and write the derived description.
 
     Raises:
@@ -52,7 +52,7 @@ def execute(options: Namespace) -> Outcome:
     out = Path(options.out)
     check_out(out)
     bounds = {name: _range(name, text) for name, text in assignments("--bounds", options.bounds).items()}
-    choice = Choice(tuple(options.fit), tuple(options.fix), bounds)
+    choice = FitSelection(tuple(options.fit), tuple(options.fix), bounds)
     target, table = load_target(options.target), read_table(Path(options.data))
     with stage_progress(quiet=options.quiet) as progress:
         found = calibrate(target, table, choice, progress)
@@ -63,7 +63,7 @@ def execute(options: Namespace) -> Outcome:
 
         return calibration_text(found, options.out)
 
-    return Outcome(calibration_document(found, options.out), text)
+    return CommandOutcome(calibration_document(found, options.out), text)
 
 
 def _range(name: str, text: str) -> tuple[float, float]:

@@ -32,7 +32,7 @@ import numpy as np
 
 from castsim.casting import cast_on_target
 from castsim.commands.option_parsers import assignments, take_words
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.outcomes import Judge
 from castsim.isa.errors import IllegalError, ReadError
@@ -365,7 +365,7 @@ STRING = "string"
 _NOT_OF_TEXT = ("target", "rounding", "overflow", "saturation", "spec", "scratch", "options")
 
 
-def cast_strings(options: Namespace) -> Outcome:
+def cast_strings(options: Namespace) -> CommandOutcome:
     """Read numbers from text, or write them as text.
 
     Raises:
@@ -383,7 +383,7 @@ def cast_strings(options: Namespace) -> Outcome:
 
         return string_table(options.src.lower(), options.dst.lower(), rows)
 
-    return Outcome(document, text)
+    return CommandOutcome(document, text)
 
 
 def _row(text: str, src: Format | None, dst: Format | None) -> dict[str, Any]:
@@ -401,7 +401,7 @@ def _row(text: str, src: Format | None, dst: Format | None) -> dict[str, Any]:
     return {"given": text, "text": str(written), "output_bits": None, "value": None}
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Cast the values.
 
     Raises:
@@ -417,4 +417,4 @@ def execute(options: Namespace) -> Outcome:
 
         return cast_text(table)
 
-    return Outcome(cast_document(table), text)
+    return CommandOutcome(cast_document(table), text)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from castsim.checking import LANGUAGES, Finding, check
 from castsim.commands.option_parsers import assignments, scalar, statements_of
-from castsim.commands.outcome import SCHEMA_VERSION, Outcome, plain
+from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
 from castsim.isa.errors import ReadError
@@ -49,7 +49,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("statements", "page")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Check the files.
 
     Raises:
@@ -75,4 +75,4 @@ def execute(options: Namespace) -> Outcome:
         shown = sarif(found) if options.format == "sarif" else {"schema_version": SCHEMA_VERSION, **document}
         return plain(json.dumps(shown, indent=2))
 
-    return Outcome(document, text, code=max((one.exit_code for one in found), default=0))
+    return CommandOutcome(document, text, code=max((one.exit_code for one in found), default=0))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from _typeshed import SupportsWrite
 
-    from castsim.commands.outcome import Outcome
+    from castsim.commands.outcome import CommandOutcome
     from castsim.isa.errors import ReadError
 
 DESCRIPTION = "Cycle-approximate, bit-exact simulator of the vector cast units of NPUs."
@@ -90,7 +90,7 @@ class CommandModule(Protocol):
         """Add the command's arguments."""
         ...
 
-    def execute(self, options: Namespace) -> Outcome:
+    def execute(self, options: Namespace) -> CommandOutcome:
         """Do it."""
         ...
 
@@ -98,7 +98,7 @@ class CommandModule(Protocol):
 class PageModule(Protocol):
     """The interface of the module that makes pages of reports."""
 
-    def paged(self, name: str, options: Namespace, execute: Callable[[Namespace], Outcome]) -> Outcome:
+    def paged(self, name: str, options: Namespace, execute: Callable[[Namespace], CommandOutcome]) -> CommandOutcome:
         """Do what a command is for, and write the page."""
         ...
 
@@ -298,7 +298,7 @@ def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
     return main, found
 
 
-def execute(name: str, options: Namespace) -> Outcome:
+def execute(name: str, options: Namespace) -> CommandOutcome:
     """Do what a command is for; only now what it needs is imported.
 
     Raises:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from castsim.commands.option_parsers import assignments
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.user_conversions import Conversion, compare
 from castsim.execution.input_data import read_array
@@ -56,7 +56,7 @@ _LEGAL = ("FILE.py:FUNCTION", "FILE.npy")
 _MOST_SAMPLES = 1 << 26
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Compare the results of the file or the function.
 
     Raises:
@@ -83,7 +83,7 @@ def execute(options: Namespace) -> Outcome:
         seed=_number("--seed", options.seed, 1 << 63),
     )
 
-    return Outcome(comparison_document(found), lambda _: comparison_text(found), code=0 if found.equal else 1)
+    return CommandOutcome(comparison_document(found), lambda _: comparison_text(found), code=0 if found.equal else 1)
 
 
 def _number(option: str, text: str, most: int) -> int:

@@ -25,7 +25,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.cast import read_value
-from castsim.commands.outcome import Outcome, plain, stacked
+from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_text
@@ -58,7 +58,7 @@ def declare(parser: OptionParser) -> None:
 IR_SUFFIX = ".ll"
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Make the cast, run it on the values.
 
     Raises:
@@ -85,7 +85,7 @@ def execute(options: Namespace) -> Outcome:
     return _emitted(cast) if options.emit else _compared(cast, options.values)
 
 
-def _compared(cast: CompiledCast, texts: list[str]) -> Outcome:
+def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
     """Show the path, the results of the values and where accounts differ."""
     fmt = source_format(cast)
     sources = [read_value(text.strip(), fmt) for text in texts]
@@ -96,10 +96,10 @@ def _compared(cast: CompiledCast, texts: list[str]) -> Outcome:
 
         return compiled_text(found, sources)
 
-    return Outcome(compiled_document(found, sources), text)
+    return CommandOutcome(compiled_document(found, sources), text)
 
 
-def _text(options: Namespace) -> Outcome:
+def _text(options: Namespace) -> CommandOutcome:
     """Show the casts of a text of LLVM IR; all positional arguments behind the file are values."""
     for name, usual in (("form", "as"), ("rounding", None), ("reading", "compiler")):
         if getattr(options, name) != usual:
@@ -112,7 +112,7 @@ def _text(options: Namespace) -> Outcome:
         parts = [f"// {each.span}: {each.written}\n{each.cast.kernel.text()}" for each in found]
         casts = [{**place, **cast_document(each.cast), "assembly": part} for place, each, part in
                  zip(places, found, parts, strict=True)]  # fmt: skip
-        return Outcome({"casts": casts}, lambda _: plain("".join(parts).rstrip("\n")))
+        return CommandOutcome({"casts": casts}, lambda _: plain("".join(parts).rstrip("\n")))
     shown = [_compared(each.cast, texts) for each in found]
     casts = [{**place, **each.document} for place, each in zip(places, shown, strict=True)]
 
@@ -126,16 +126,16 @@ def _text(options: Namespace) -> Outcome:
             )
         )
 
-    return Outcome({"casts": casts}, text)
+    return CommandOutcome({"casts": casts}, text)
 
 
-def _emitted(cast: CompiledCast) -> Outcome:
+def _emitted(cast: CompiledCast) -> CommandOutcome:
     """Show the assembly of one vector."""
     assembly = cast.kernel.text()
-    return Outcome({**cast_document(cast), "assembly": assembly}, lambda _: plain(assembly.rstrip("\n")))
+    return CommandOutcome({**cast_document(cast), "assembly": assembly}, lambda _: plain(assembly.rstrip("\n")))
 
 
-def _table(target: str) -> Outcome:
+def _table(target: str) -> CommandOutcome:
     """Show the C-level casts of a generation."""
     table = cast_table(tpc_target(target))
 
@@ -144,4 +144,4 @@ def _table(target: str) -> Outcome:
 
         return table_text(table)
 
-    return Outcome(table_document(table), text)
+    return CommandOutcome(table_document(table), text)

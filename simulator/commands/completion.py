@@ -20,7 +20,7 @@ import shtab
 from castsim.checking import LANGUAGES
 from castsim.commands.check import FORMATS as OUTPUT_FORMATS
 from castsim.commands.command_line import whole_parser
-from castsim.commands.outcome import Outcome, plain
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
 from castsim.execution.run_limits import STALE_MODES
@@ -96,7 +96,7 @@ def words_of(command: str, action: Action) -> Sequence[str]:
     return () if words is None else words()
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Make the script.
 
     Raises:
@@ -111,7 +111,7 @@ def execute(options: Namespace) -> Outcome:
         for action in parser._actions:
             _teach(name, action)
     script = shtab.complete(main, options.shell)
-    return Outcome({"shell": options.shell, "script": script}, lambda _: plain(script))
+    return CommandOutcome({"shell": options.shell, "script": script}, lambda _: plain(script))
 
 
 def _teach(command: str, action: Action) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, output_folder
-from castsim.commands.outcome import STDOUT, Outcome, write_program
+from castsim.commands.outcome import STDOUT, CommandOutcome, write_program
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import ledger_of, removal, resume_hint, workers_of
@@ -54,7 +54,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("page")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Plan the cells.
 
     Raises:
@@ -89,7 +89,7 @@ def execute(options: Namespace) -> Outcome:
     def text(_: int, *, summary: bool = False) -> RenderableType:
         return matrix_report(found, options, summary=summary, markdown=options.markdown)
 
-    return Outcome(conform_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger))
+    return CommandOutcome(conform_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger))
 
 
 def matrix_report(
@@ -106,7 +106,7 @@ def matrix_report(
 # `castsim lower` without a cast: all casts of a specification, each with its program.
 
 
-def lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Outcome:
+def lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> CommandOutcome:
     """Lower the casts, for tensors of `rows` times `cols` elements, by chains of up to `steps` instructions.
 
     Raises:
@@ -137,7 +137,7 @@ def lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Out
 
     differs = any(each.entry.verdict is Verdict.DIFFERS for each in found.cells)
     document = lowered_matrix_document(found, files)
-    return Outcome(document, text, int(differs), partial(text, summary=True), removal(ledger))
+    return CommandOutcome(document, text, int(differs), partial(text, summary=True), removal(ledger))
 
 
 def _check(options: Namespace) -> None:

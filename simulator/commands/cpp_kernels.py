@@ -27,7 +27,7 @@ from castsim.commands.option_parsers import (
     run_limits_of,
     scalar,
 )
-from castsim.commands.outcome import Outcome, plain, stacked
+from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.execution.run_limits import Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
@@ -40,7 +40,7 @@ from castsim.targets.options import with_options
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.pto_cpp import Recording, Request
+    from castsim.pto_cpp import CppRecording, Request
     from castsim.tpc_c.launching import LaunchRequest
 
 
@@ -120,7 +120,7 @@ def request_of(options: Namespace, program: str, limits: Limits | None = None) -
     return found
 
 
-def recording_of(options: Namespace, limits: Limits | None = None) -> Recording:
+def recording_of(options: Namespace, limits: Limits | None = None) -> CppRecording:
     """Compile and execute the kernel that a command names, on the core that it asks for."""
     return _recorded(request_of(options, options.program, limits))
 
@@ -136,8 +136,8 @@ def side_of(
     return _recorded(replace(request_of(options, program), entry=entry, target=target, prepare=prepare)).source
 
 
-def _recorded(request: Request) -> Recording:
-    found: list[Recording] = _recorder().record(request)
+def _recorded(request: Request) -> CppRecording:
+    found: list[CppRecording] = _recorder().record(request)
     return found[0]
 
 
@@ -148,7 +148,7 @@ def _recorder() -> ModuleType:
     return castsim.pto_cpp
 
 
-def as_text(recording: Recording) -> Source:
+def as_text(recording: CppRecording) -> Source:
     """Return a recording as a program in text, for those who change it."""
     return Source(f"{recording.request.file.stem}.pto", Language.TILES, recording.pto_text())
 
@@ -167,10 +167,10 @@ def _core(option: str, text: str | None) -> tuple[int, int | None]:
     return int(found[1]), None if found[2] is None else int(found[2])
 
 
-RunSource = Callable[[Namespace, Source], Outcome]
+RunSource = Callable[[Namespace, Source], CommandOutcome]
 
 
-def execute_cpp(options: Namespace, run: RunSource) -> Outcome:
+def execute_cpp(options: Namespace, run: RunSource) -> CommandOutcome:
     """Record the kernel and run what it did.
 
     Raises:
@@ -184,7 +184,9 @@ def execute_cpp(options: Namespace, run: RunSource) -> Outcome:
     return _on_all(options, recordings, dict(inputs), run)
 
 
-def _on_all(options: Namespace, recordings: list[Recording], held: dict[str, Codes], run: RunSource) -> Outcome:
+def _on_all(
+    options: Namespace, recordings: list[CppRecording], held: dict[str, Codes], run: RunSource
+) -> CommandOutcome:
     """Run every core, the longest last: it finds in memory what the others left there, and is reported."""
     cycles = [_cycles(options, each) for each in recordings]
     longest = cycles.index(max(cycles))
@@ -206,14 +208,14 @@ def _on_all(options: Namespace, recordings: list[Recording], held: dict[str, Cod
     return replace(outcome, document={**outcome.document, "cores": cores}, text=text)
 
 
-def _cycles(options: Namespace, recording: Recording) -> int:
+def _cycles(options: Namespace, recording: CppRecording) -> int:
     loaded = _loaded(options, recording)
     return run_loaded(
         loaded, recording.arrays, engine=options.engine, races=IGNORE, timing_only=loaded.tree is not None
     ).cycles
 
 
-def _loaded(options: Namespace, recording: Recording) -> LoadedProgram:
+def _loaded(options: Namespace, recording: CppRecording) -> LoadedProgram:
     request = recording.request
     return load(
         recording.source, request.target, None, {}, request.prepare, opaque=opaque_cycles(options.opaque),
@@ -221,14 +223,14 @@ def _loaded(options: Namespace, recording: Recording) -> LoadedProgram:
     )  # fmt: skip
 
 
-def _outputs(options: Namespace, recording: Recording, held: Mapping[str, Codes]) -> dict[str, Codes]:
+def _outputs(options: Namespace, recording: CppRecording, held: Mapping[str, Codes]) -> dict[str, Codes]:
     loaded = _loaded(options, recording)
     names = recording.extents
     given = {name: _padded(array, names[name]) for name, array in held.items() if name in names}
     return dict(run_loaded(loaded, given, engine=options.engine, races=IGNORE, limits=run_limits_of(options)).outputs)
 
 
-def _as_files(recording: Recording, held: Mapping[str, Codes], folder: Path) -> list[str]:
+def _as_files(recording: CppRecording, held: Mapping[str, Codes], folder: Path) -> list[str]:
     """Write arrays where `--in` can name them."""
     named = []
     for name, array in held.items():

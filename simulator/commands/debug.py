@@ -40,14 +40,14 @@ from rich.console import Group
 from castsim.commands.cpp_kernels import is_kernel, recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.cpp_kernels import launch_of as kernel_launch
 from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
-from castsim.commands.outcome import Outcome, tell
+from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.shared_options import OptionParser
 from castsim.editor.debugging.server import serve, serve_port
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.isa.sources import CPP_SUFFIXES
 from castsim.reports.documents import Document
 from castsim.reports.stepping import element_lines, operation_text, pipe_lines, source_lines, stop_document, stop_line
-from castsim.running.stepper import Launch, Stepper
+from castsim.running.stepper import SteppedLaunch, Stepper
 from castsim.running.stops import Breakpoint, parse_selection
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def _number(text: str, what: str) -> int:
     return int(text)
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Step through the program as commands say, or serve an editor.
 
     Raises:
@@ -309,10 +309,10 @@ def execute(options: Namespace) -> Outcome:
     stepper = launch_of(options).stepper()
     console = Console(stepper, silent=options.quiet or options.json == "-")
     document = console.run()
-    return Outcome(document, lambda _: Group(), code=2 if console.failed else 0)
+    return CommandOutcome(document, lambda _: Group(), code=2 if console.failed else 0)
 
 
-def launch_of(options: Namespace) -> Launch:
+def launch_of(options: Namespace) -> SteppedLaunch:
     """Return what is to be run.
 
     Raises:
@@ -329,7 +329,7 @@ def launch_of(options: Namespace) -> Launch:
     if program.endswith(CPP_SUFFIXES):
         source = recording_of(options).source
         options = without_arguments(options)
-    return Launch(
+    return SteppedLaunch(
         program,
         options.target,
         options.entry,
@@ -361,7 +361,7 @@ def kernel_of(program: str, given: Mapping[str, Sequence[str]]) -> LaunchRequest
     return kernel_launch(options)
 
 
-def _serve(options: Namespace) -> Outcome:
+def _serve(options: Namespace) -> CommandOutcome:
     given = None if options.program is None else launch_of(options)
     if options.port is None:
         serve(given, scalar, kernel_of)
@@ -370,4 +370,4 @@ def _serve(options: Namespace) -> Outcome:
         if port > LAST_PORT:
             raise ReadError(f"--port {port}: no port", legal=(f"0 .. {LAST_PORT}",))
         serve_port(port, given, scalar, kernel_of)
-    return Outcome({}, lambda _: Group())
+    return CommandOutcome({}, lambda _: Group())

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.cpp_kernels import launch_of, refuse_elsewhere, side_of
 from castsim.commands.option_parsers import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
@@ -65,7 +65,7 @@ def declare(parser: OptionParser) -> None:
 _PERCENT = re.compile(r"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}", re.ASCII)
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Compare two sides.
 
     Raises:
@@ -83,7 +83,7 @@ def execute(options: Namespace) -> Outcome:
 
         return with_note(difference_text(found, width), options)
 
-    return Outcome(difference_document(found), text, code=_code(found, limit))
+    return CommandOutcome(difference_document(found), text, code=_code(found, limit))
 
 
 def _code(found: Difference, limit: Fraction | None) -> int:

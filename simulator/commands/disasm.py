@@ -13,7 +13,7 @@ from typing import Any
 
 from castsim.commands.assembly_files import encoded_target, named_bytes, write_out
 from castsim.commands.option_parsers import GRAPHS, machine_number
-from castsim.commands.outcome import Outcome, plain
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX
@@ -31,7 +31,7 @@ def declare(parser: OptionParser) -> None:
     add("--out", metavar="FILE", help="write that text to FILE")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Disassemble.
 
     Raises:
@@ -56,4 +56,4 @@ def execute(options: Namespace) -> Outcome:
             return plain(source_text(found, target.name))
         return disassembled_text(found, file, target.name, written)
 
-    return Outcome(disassembled_document(found, file, target.name, written), shown)
+    return CommandOutcome(disassembled_document(found, file, target.name, written), shown)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.assembly_files import refuse_source
 from castsim.commands.option_parsers import assignments, is_tilelang, refuse_tilelang, scalar
-from castsim.commands.outcome import Outcome, plain, write_program
+from castsim.commands.outcome import CommandOutcome, plain, write_program
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.reading import STDIN
 from castsim.running.expanding import expand
@@ -46,7 +46,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("page")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Write the program.
 
     Raises:
@@ -75,4 +75,4 @@ def execute(options: Namespace) -> Outcome:
         shown = found.rstrip("\n") if options.out is None else f"written to {options.out}"
         return plain(shown)
 
-    return Outcome({"file": options.file, "out": options.out, "program": found}, text)
+    return CommandOutcome({"file": options.file, "out": options.out, "program": found}, text)

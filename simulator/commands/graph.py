@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from castsim.commands.command_line import parser_of
 from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalar
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.page_files import check_file, write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
@@ -86,7 +86,7 @@ _OF_GRAPHS = frozenset(
 """Options of `castsim run` that mean something for a graph."""
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Run the graph.
 
     Raises:
@@ -117,10 +117,10 @@ def execute(options: Namespace) -> Outcome:
     def text(_: int) -> Any:
         return graph_text(found, files, emitted)
 
-    return Outcome(document, text, code=0 if found.conforms else 1)
+    return CommandOutcome(document, text, code=0 if found.conforms else 1)
 
 
-def execute_run(options: Namespace) -> Outcome:
+def execute_run(options: Namespace) -> CommandOutcome:
     """Run the graph that `castsim run` was given.
 
     Raises:

@@ -19,16 +19,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from castsim.commands.assembly_files import named_bytes
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import STDIN
 from castsim.isa.spans import SourceText, Span
 from castsim.isa.tpc import Bundle, Slot, parse
 from castsim.isa.tpc.dialect import Dialect
-from castsim.machines.vliw.latency_bound import PairDistance, Placed, pair_distance
+from castsim.machines.vliw.latency_bound import PairDistance, SlottedInstruction, pair_distance
 from castsim.machines.vliw.program_sources import tpc_target
-from castsim.reports.listing import Entry, pair_entry, pair_text
+from castsim.reports.listing import DocumentedPair, pair_entry, pair_text
 from castsim.targets import load_target
 
 
@@ -45,7 +45,7 @@ _COLUMN = len(_ARROW)
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _InstructionText:
     """An instruction as written, and its place (line and column count from 0)."""
 
     file: str
@@ -64,7 +64,7 @@ class _Text:
         return ReadError(message, span=span, legal=legal)
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Find the distances.
 
     Raises:
@@ -73,7 +73,7 @@ def execute(options: Namespace) -> Outcome:
     """
     loaded = load_target(options.target)
     target = tpc_target(loaded, f"{loaded.name} has no TPC assembly")
-    reader = _Reader(target.dialect)
+    reader = _LatencyReader(target.dialect)
     found: list[tuple[str, str, PairDistance | None]] = []
     for one, other in _pairs(options):
         producer, consumer = reader.read(one), reader.read(other)
@@ -83,16 +83,16 @@ def execute(options: Namespace) -> Outcome:
     def text(_: int) -> str:
         return pair_text(target.name, found, entries)
 
-    document: Mapping[str, list[Entry | None]] = {"pairs": entries}
-    return Outcome(document, text, code=1 if any(entry is None for entry in entries) else 0)
+    document: Mapping[str, list[DocumentedPair | None]] = {"pairs": entries}
+    return CommandOutcome(document, text, code=1 if any(entry is None for entry in entries) else 0)
 
 
-def _pairs(options: Namespace) -> Iterator[tuple[_Text, _Text]]:
+def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionText]]:
     """Yield the pairs that were typed, or those of standard input."""
     if options.producer != STDIN:
         if options.consumer is None:
             raise ReadError("latency needs two instructions, or - for pairs on standard input", legal=("CONSUMER", "-"))
-        yield _Text("PRODUCER", options.producer), _Text("CONSUMER", options.consumer)
+        yield _InstructionText("PRODUCER", options.producer), _InstructionText("CONSUMER", options.consumer)
         return
     if options.consumer is not None:
         raise ReadError("with - pairs come from standard input alone", legal=("castsim latency - --target T",))
@@ -104,20 +104,20 @@ def _pairs(options: Namespace) -> Iterator[tuple[_Text, _Text]]:
     for number, line in enumerate(lines):
         first, arrow, second = line.partition(_ARROW)
         if not arrow or _ARROW in second:
-            written = _Text(file, line, number)
+            written = _InstructionText(file, line, number)
             raise written.error("a line is PRODUCER -> CONSUMER", ("one ' -> ' between two instructions",))
         start = len(first) + _COLUMN
-        yield _Text(file, first, number), _Text(file, second, number, start)
+        yield _InstructionText(file, first, number), _InstructionText(file, second, number, start)
 
 
-class _Reader:
+class _LatencyReader:
     """Reads instructions; equal texts once."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._known: dict[str, Placed] = {}
+        self._known: dict[str, SlottedInstruction] = {}
 
-    def read(self, written: _Text) -> Placed:
+    def read(self, written: _InstructionText) -> SlottedInstruction:
         """Return the only instruction of a text in its slot; errors name its place in the file."""
         found = self._known.get(written.text)
         if found is None:
@@ -129,10 +129,10 @@ class _Reader:
             self._known[written.text] = found
         return found
 
-    def _read(self, text: str, written: _Text) -> Placed:
+    def _read(self, text: str, written: _InstructionText) -> SlottedInstruction:
         items = parse(text, self._dialect, written.file).items
         placed = [
-            Placed(slot, instruction)
+            SlottedInstruction(slot, instruction)
             for item in items
             if isinstance(item, Bundle)
             for slot, instruction in zip(Slot, item.slots, strict=True)

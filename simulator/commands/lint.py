@@ -17,7 +17,7 @@ from typing import Any
 
 from castsim.commands.assembly_files import read_assembly
 from castsim.commands.option_parsers import HEADERS, refuse, statements_of
-from castsim.commands.outcome import Outcome, stacked
+from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.sources import KERNEL_SUFFIX
 from castsim.isa.tpc import TpcProgram, parse
@@ -38,7 +38,7 @@ def declare(parser: OptionParser) -> None:
 _Own = Callable[[tuple[LintFinding, ...]], tuple[LintFinding, ...]]
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Check the program.
 
     Raises:
@@ -65,7 +65,7 @@ def execute(options: Namespace) -> Outcome:
         del width
         return stacked(*lint_section(findings), *notice_section(noticed))
 
-    return Outcome(document, text, code=1 if any(found.certain for found in findings) else 0)
+    return CommandOutcome(document, text, code=1 if any(found.certain for found in findings) else 0)
 
 
 def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:

@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, integer_from
-from castsim.commands.outcome import STDOUT, Outcome, write_program
+from castsim.commands.outcome import STDOUT, CommandOutcome, write_program
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import refuse_workers
@@ -176,7 +176,7 @@ _LONGEST = MOST_STEPS
 """Instructions of the longest chain that the search follows."""
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Plan the cast.
 
     Raises:
@@ -214,7 +214,7 @@ def execute(options: Namespace) -> Outcome:
         return with_note(lower_text(found, options.out), options)
 
     document = {"schema_version": VERSIONS["lower"], **answer_document(found, options.out)}
-    return Outcome(document, text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
+    return CommandOutcome(document, text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
 
 
 def block_format_of(text: str | None) -> BlockFormat | None:
@@ -287,7 +287,7 @@ def _steps(text: str) -> int:
 _SOURCES = ("f32", "f16", "bf16")
 
 
-def _to_blocks(options: Namespace, wanted: BlockFormat) -> Outcome:
+def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
     """Answer for a block format.
 
     Raises:
@@ -315,4 +315,4 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> Outcome:
             return program_text(program)
         return block_lowering_text(found, options.out)
 
-    return Outcome(block_lowering_document(found, options.out), text, code=0 if found.ways else 1)
+    return CommandOutcome(block_lowering_document(found, options.out), text, code=0 if found.ways else 1)

@@ -16,7 +16,7 @@ from argparse import Namespace
 from importlib.util import find_spec
 
 from castsim.commands.option_parsers import assignments, scalar
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.editor.document import Settings
 from castsim.isa.errors import ReadError
@@ -32,7 +32,7 @@ def declare(parser: OptionParser) -> None:
     add("--stdio", action="store_true", help=what)
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Serve an editor until it ends the session.
 
     Raises:
@@ -46,4 +46,4 @@ def execute(options: Namespace) -> Outcome:
     from castsim.editor.server import serve  # noqa: PLC0415 - pygls may be missing
 
     serve(Settings(options.target, args))
-    return Outcome({}, lambda _: "")
+    return CommandOutcome({}, lambda _: "")

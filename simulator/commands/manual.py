@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from castsim import __version__
 from castsim.commands.command_line import DESCRIPTION, whole_parser
-from castsim.commands.outcome import Outcome, plain
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 
 
@@ -28,10 +28,10 @@ _EXIT_CODES = (
 )
 
 
-def execute(_: Namespace) -> Outcome:
+def execute(_: Namespace) -> CommandOutcome:
     """Make the page."""
     page = "\n".join(_page()) + "\n"
-    return Outcome({"page": page}, lambda _: plain(page))
+    return CommandOutcome({"page": page}, lambda _: plain(page))
 
 
 def _page() -> Iterator[str]:

@@ -39,7 +39,7 @@ def stacked(*parts: RenderableType) -> RenderableType:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     """A finished command: its JSON document without the version, its text (made only if printed), its exit code.
 
     A document with a `schema_version` of its own has another meaning than that of the first version.
@@ -74,7 +74,7 @@ _ENDING = 7
 """Lines of a report that stay from its end, where it has more than a screen: there are totals and verdicts."""
 
 
-def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool, summary: bool = False) -> int:
+def deliver(outcome: CommandOutcome, json_to: str | None, *, quiet: bool, summary: bool = False) -> int:
     """Write the JSON document if requested; print the text unless disabled or JSON takes standard output.
 
     With `summary` the text fits one screen.
@@ -92,7 +92,7 @@ def deliver(outcome: Outcome, json_to: str | None, *, quiet: bool, summary: bool
     return code
 
 
-def _delivered(outcome: Outcome, json_to: str | None, *, quiet: bool, summary: bool) -> int:
+def _delivered(outcome: CommandOutcome, json_to: str | None, *, quiet: bool, summary: bool) -> int:
     code = outcome.code
     if json_to is not None and not write_json(outcome.document, json_to):
         code = UNWRITABLE  # the text is printed all the same: a long run must not be lost to a mistyped path

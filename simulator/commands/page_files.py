@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, Outcome
+from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
 
@@ -99,7 +99,7 @@ _WIDTH = 120
 """Columns that a report is asked for whose page is made of its text."""
 
 
-def paged(name: str, options: Namespace, execute: Callable[[Namespace], Outcome]) -> Outcome:
+def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandOutcome]) -> CommandOutcome:
     """Do what a command is for, and write the page that is made of its report.
 
     Raises:

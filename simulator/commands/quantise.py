@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from castsim.commands.cast import read_value
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.input_data import read_array, write_array
 from castsim.isa.codes import Codes
@@ -53,7 +53,7 @@ def declare(parser: OptionParser) -> None:
     add("--out", metavar="DIR", help="write DIR/elements.npy, DIR/scales.npy and DIR/values.npy (f32)")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Quantise the values or the file.
 
     Raises:
@@ -87,7 +87,7 @@ def execute(options: Namespace) -> Outcome:
 
         return quantised_text(src, made, rows, files)
 
-    return Outcome(document, text)
+    return CommandOutcome(document, text)
 
 
 def _given(options: Namespace, src: Format) -> Codes:

@@ -19,7 +19,7 @@ from rich.text import Text
 from castsim.commands.assembly_files import write_out
 from castsim.commands.cpp_kernels import is_cpp, recording_of
 from castsim.commands.option_parsers import statements_of
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
 from castsim.isa.errors import ReadError
@@ -35,7 +35,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("statements")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Compile and execute the kernel, and write what it did.
 
     Raises:
@@ -58,4 +58,4 @@ def execute(options: Namespace) -> Outcome:
     def text(_width: int) -> RenderableType:
         return Text(written.rstrip() if path is None else f"{statements} statements written to {path}")
 
-    return Outcome(document, text)
+    return CommandOutcome(document, text)

@@ -50,7 +50,7 @@ from castsim.commands.option_parsers import (
     run_limits_of,
     scalar,
 )
-from castsim.commands.outcome import Outcome, error_entry, plain, stacked, tell
+from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell
 from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES, simulate
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.estimating.cast_estimates import Sensitivity
-    from castsim.exploration.lifted_limits import Gain
+    from castsim.exploration.lifted_limits import LiftedLimit
     from castsim.isa.pto import program as pto
     from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.reports.views.timeline import Timeline
@@ -211,7 +211,7 @@ def lift_limits(
     result: Result,
     reload: Callable[[Callable[[Target], Target]], LoadedProgram],
     run: Callable[[LoadedProgram], Timing],
-) -> tuple[Gain, ...]:
+) -> tuple[LiftedLimit, ...]:
     """Return the gain of lifting each limit, largest first."""
     latencies = result.loaded.latencies(result.timing) if names else None
     return gains(target, names, result.timing, lambda lift: run(reload(lift)), latencies)
@@ -289,7 +289,7 @@ def check_report(options: Namespace, target: Target) -> tuple[str, ...]:
     return (options.report,)
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Simulate the program.
 
     Raises:
@@ -316,7 +316,7 @@ def execute(options: Namespace) -> Outcome:
 
 def run_source(
     options: Namespace, source: Source | None, see: Callable[[Result], Result] = lambda result: result
-) -> Outcome:
+) -> CommandOutcome:
     """Run the program of a source, or else the file that the options name; what `see` makes of the result is told."""
     _check_options(options, ENGINES)
     check_views(options)
@@ -351,7 +351,7 @@ def run_source(
     if errors:
         document["errors"] = [error_entry(error) for error in errors]
     code = int(bool(errors) or any(found.certain for found in findings or ()))
-    return Outcome(document, text, code, delivered=lambda: _tell(errors))
+    return CommandOutcome(document, text, code, delivered=lambda: _tell(errors))
 
 
 def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineError]:
@@ -371,7 +371,7 @@ def _tell(errors: Sequence[CastsimError | EngineError]) -> None:
 
 def _simulate(
     options: Namespace, loaded: LoadedProgram, limits: tuple[str, ...], source: Source | None = None
-) -> tuple[Result, tuple[Gain, ...], Timeline | None, tuple[Sensitivity, ...] | None]:
+) -> tuple[Result, tuple[LiftedLimit, ...], Timeline | None, tuple[Sensitivity, ...] | None]:
     """Run the program, and once more with each limit lifted; also return what the views show and what facts weigh."""
     inputs = assignments("--in", options.inputs)
     if source is not None and source.program is None and not options.timing_only:
@@ -566,7 +566,7 @@ class EntryOutcome:
         return {"entry": self.name, "cycles": self.cycles, "error": self.error}
 
 
-def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Result]) -> Outcome:
+def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Result]) -> CommandOutcome:
     """Run every function of a tile program that no other one calls; the exit code is 1 if any fails.
 
     Values for arguments that a function lacks are not for it. Nothing is written to files.
@@ -597,7 +597,7 @@ def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Resul
         raise ReadError(f"{path}: no function to run")
     failed = sum(one.error is not None for one in found)
     document = {"program": source.file, "entries": [one.document() for one in found], "failed": failed}
-    return Outcome(document, lambda _: _entries_text(found, failed), code=1 if failed else 0)
+    return CommandOutcome(document, lambda _: _entries_text(found, failed), code=1 if failed else 0)
 
 
 def _entry_outcomes(

@@ -13,7 +13,7 @@ from castsim.commands.page_files import check_file, write_page
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
-from castsim.reports.views.recording import Recorder, Window
+from castsim.reports.views.recording import SegmentRecorder, Window
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,7 +85,7 @@ def timeline_of(options: Namespace, result: Result, listener: Listener | None) -
     if options.window is None and options.trace is None and options.kanata is None:
         end = min(end, SHOWN)
     window = Window(start, end)
-    recorder = Recorder(window, listener)
+    recorder = SegmentRecorder(window, listener)
     recorder.issued = observe(loaded.tree, loaded.target, recorder, engine=options.engine)
     return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
 

@@ -16,11 +16,11 @@ from argparse import Namespace
 
 from castsim.commands.assembly_files import read_assembly, write_out
 from castsim.commands.option_parsers import statements_of
-from castsim.commands.outcome import Outcome, plain
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.tpc import print_instruction
 from castsim.machines.vliw.program_sources import chosen_target
-from castsim.tpc_compiler.scheduling import Length, Scheduled, schedule
+from castsim.tpc_compiler.scheduling import BundleCount, Scheduled, schedule
 
 
 def declare(parser: OptionParser) -> None:
@@ -33,7 +33,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("statements")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Schedule the text.
 
     Raises:
@@ -61,7 +61,7 @@ def execute(options: Namespace) -> Outcome:
     if remarks and options.json is None and not options.quiet:
         print(remarks, file=sys.stderr)
     shown = found.text.rstrip("\n") if written is None else f"{written}: {_length(found)}"
-    return Outcome(document, lambda _: plain(shown))
+    return CommandOutcome(document, lambda _: plain(shown))
 
 
 def _remarks(found: Scheduled, *, written: bool) -> str:
@@ -78,7 +78,7 @@ def _length(found: Scheduled) -> str:
     return f"{_bundles(found.length)}; padded with NOP: {_bundles(found.padding)}"
 
 
-def _bundles(length: Length) -> str:
+def _bundles(length: BundleCount) -> str:
     executed = (
         "how many are executed is not known before the run"
         if length.executed is None

@@ -13,7 +13,7 @@ import json
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from castsim.commands.outcome import Outcome, plain
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.reports.schemas.registry import every_command, list_document, schema_of, version_of
 
@@ -26,20 +26,20 @@ def declare(parser: OptionParser) -> None:
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="a command, or `errors`; default: list all")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Print the schema of a command's documents, or list the documents of all commands.
 
     Raises:
         ReadError: there is no such command.
     """
     if options.command is None:
-        return Outcome(list_document(), lambda _: _listed())
+        return CommandOutcome(list_document(), lambda _: _listed())
     schema = schema_of(options.command)
 
     def text(_: int) -> RenderableType:
         return plain(json.dumps(schema, indent=2))
 
-    return Outcome({"command": options.command, "schema": schema}, text)
+    return CommandOutcome({"command": options.command, "schema": schema}, text)
 
 
 def _listed() -> RenderableType:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from castsim.commands.option_parsers import assignments, limits_of, scalar
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
@@ -64,7 +64,7 @@ ALL = "all"
 _RANGE = re.compile(r"(\d+)(?::(\d+)(?::(\d+))?)?", re.ASCII)
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Compute, audit or sweep a pair, or look at a program.
 
     Raises:
@@ -98,21 +98,21 @@ def execute(options: Namespace) -> Outcome:
             )
 
 
-def _program(options: Namespace, program: str) -> Outcome:
+def _program(options: Namespace, program: str) -> CommandOutcome:
     from castsim.reports.program_scratch import program_document, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
 
     scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
     found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))
-    return Outcome(program_document(found), lambda _: program_text(found), 0 if found.suffices else 1)
+    return CommandOutcome(program_document(found), lambda _: program_text(found), 0 if found.suffices else 1)
 
 
-def _pair(options: Namespace, src: str, dst: str) -> Outcome:
+def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
     auditor = _auditor(options, src, dst)
     rows, cols = numbers("--rows", options.rows), numbers("--cols", options.cols)
     strides = None if options.row_stride is None else numbers("--row-stride", options.row_stride)
     if options.sweep:
         found = sweep(auditor, rows, cols, strides, quiet=options.quiet)
-        return Outcome(sweep_document(found), lambda _: sweep_text(found), 0 if found.explained else 1)
+        return CommandOutcome(sweep_document(found), lambda _: sweep_text(found), 0 if found.explained else 1)
     if any(len(values) != 1 for values in (rows, cols, strides or range(1))):
         raise ReadError("a range needs --sweep")
     stride = auditor.packed_stride(cols[0]) if strides is None else strides[0]
@@ -124,10 +124,10 @@ def _pair(options: Namespace, src: str, dst: str) -> Outcome:
     def text(_: int) -> Any:
         return audit_text(auditor, audit, touched=options.audit)
 
-    return Outcome(single_document(auditor, audit, touched=options.audit), text, 1 if failed else 0)
+    return CommandOutcome(single_document(auditor, audit, touched=options.audit), text, 1 if failed else 0)
 
 
-def _all(options: Namespace) -> Outcome:
+def _all(options: Namespace) -> CommandOutcome:
     """Return the scratch that serves every cast of a shape: the documents' tmpSizeAllBytes."""
     for option in ("rounding", "audit", "sweep", "entry", "args", "max_walk", "max_statements"):
         if getattr(options, option):
@@ -144,7 +144,7 @@ def _all(options: Namespace) -> Outcome:
     widest = max(auditor.packed_stride(cols) for auditor in auditors)
     audits = [auditor.audit(rows, cols, widest if options.row_stride is None else strides[0]) for auditor in auditors]
     found = list(zip(auditors, audits, strict=True))
-    return Outcome(every_document(found), lambda _: every_text(found))
+    return CommandOutcome(every_document(found), lambda _: every_text(found))
 
 
 def numbers(option: str, text: str) -> range:

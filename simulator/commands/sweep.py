@@ -30,7 +30,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.outcome import STDOUT, Outcome
+from castsim.commands.outcome import STDOUT, CommandOutcome
 from castsim.commands.page_files import check_file, check_page, refuse_same, write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import refuse_both, resume_hint, workers_of
@@ -60,7 +60,7 @@ _OTHER_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".html", ".npy", 
 """Suffixes of files that are not Parquet, in lower case: who asks for one expects its form."""
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Sweep, or draw what was swept; the exit code is 1 if a row failed.
 
     Raises:
@@ -76,10 +76,10 @@ def execute(options: Namespace) -> Outcome:
         found = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )
-    return Outcome(sweep_document(found), lambda _: _text(found), code=1 if found.failed else 0)
+    return CommandOutcome(sweep_document(found), lambda _: _text(found), code=1 if found.failed else 0)
 
 
-def _drawn(options: Namespace) -> Outcome:
+def _drawn(options: Namespace) -> CommandOutcome:
     """Draw what was swept."""
     if options.report is None:
         raise ReadError(
@@ -99,7 +99,7 @@ def _drawn(options: Namespace) -> Outcome:
             )
     check_page(options, {"--report": options.report})
     document = _write_page(options.report, options.html)
-    return Outcome(document, lambda _: f"html: written to {options.html}")
+    return CommandOutcome(document, lambda _: f"html: written to {options.html}")
 
 
 def _write_page(report: str, html: str) -> Document:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from castsim.commands.outcome import Outcome, stacked
+from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.spellings import format_spelled
@@ -41,7 +41,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("page")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Look up targets.
 
     Raises:
@@ -72,7 +72,7 @@ def execute(options: Namespace) -> Outcome:
             )
 
 
-def _list() -> Outcome:
+def _list() -> CommandOutcome:
     targets = [load_target(name) for name in target_names()]
     specifications = [load_specification(name) for name in specification_names()]
 
@@ -82,14 +82,14 @@ def _list() -> Outcome:
         return stacked(specification_text.list_text(specifications), "", _texts().list_text(targets))
 
     headers = [specification.header(spec) for spec in specifications]
-    return Outcome({**list_document(targets), "specifications": headers}, text)
+    return CommandOutcome({**list_document(targets), "specifications": headers}, text)
 
 
 def _is_specification(name: str) -> bool:
     return is_specification(name)
 
 
-def _specification(name: str, *pair: str) -> Outcome:
+def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
     document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
 
@@ -98,29 +98,29 @@ def _specification(name: str, *pair: str) -> Outcome:
 
         return texts.pair_text(spec, *pair) if pair else texts.specification_text(spec)
 
-    return Outcome(document, text)
+    return CommandOutcome(document, text)
 
 
-def _one(name: str) -> Outcome:
+def _one(name: str) -> CommandOutcome:
     target = load_target(name)
 
-    return Outcome(target_document(target), lambda _: _texts().target_text(target))
+    return CommandOutcome(target_document(target), lambda _: _texts().target_text(target))
 
 
-def _template(name: str) -> Outcome:
+def _template(name: str) -> CommandOutcome:
     def text(_: int) -> Any:
         from castsim.reports.target_template import template_text  # noqa: PLC0415 - rich, only if printed
 
         return template_text(name)
 
-    return Outcome(target_document(load_target(name)), text)
+    return CommandOutcome(target_document(load_target(name)), text)
 
 
-def _pair(name: str, src: str, dst: str) -> Outcome:
+def _pair(name: str, src: str, dst: str) -> CommandOutcome:
     target = load_target(name)
     detail = pair_detail(target, format_spelled(src), format_spelled(dst))
 
-    return Outcome(pair_document(target, detail), lambda _: _texts().pair_text(target, detail))
+    return CommandOutcome(pair_document(target, detail), lambda _: _texts().pair_text(target, detail))
 
 
 def _texts() -> Any:
@@ -129,6 +129,6 @@ def _texts() -> Any:
     return targets_text
 
 
-def _diff(first: str, second: str) -> Outcome:
+def _diff(first: str, second: str) -> CommandOutcome:
     diff = targets_diff(load_target(first), load_target(second))
-    return Outcome(diff_document(diff), lambda _: diff_text(diff))
+    return CommandOutcome(diff_document(diff), lambda _: diff_text(diff))

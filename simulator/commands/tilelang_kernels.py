@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.commands.option_parsers import TILELANG, assignments, scalar
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.execution.input_data import from_memory, make_inputs, read_input
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
@@ -28,16 +28,16 @@ from castsim.isa.errors import ReadError
 from castsim.running import Result, load
 from castsim.synchronisation.race_findings import STOP
 from castsim.tilelang import arrays, programs, running
-from castsim.tilelang.lowering import Lowered, lowered_of
-from castsim.tilelang.programs import Converted
+from castsim.tilelang.lowering import LoweredKernel, lowered_of
+from castsim.tilelang.programs import TirProgram
 
-RunSource = Callable[..., Outcome]
+RunSource = Callable[..., CommandOutcome]
 
 
 ALL_CORES = "all"
 
 
-def kernel_of(options: Namespace, program: str) -> Converted:
+def kernel_of(options: Namespace, program: str) -> TirProgram:
     """Execute the file that a command names, and return what its function makes as a program of one core.
 
     Arguments (`--arg`) that the function takes are its own; others are dimensions of the kernel, which the shapes of
@@ -50,7 +50,7 @@ def kernel_of(options: Namespace, program: str) -> Converted:
     return running.program_for(lowered, _core(options.core), given, dims)
 
 
-def _asked(options: Namespace, program: str) -> tuple[Lowered, dict[str, Codes], dict[str, float]]:
+def _asked(options: Namespace, program: str) -> tuple[LoweredKernel, dict[str, Codes], dict[str, float]]:
     """Return the kernel, the arrays that files give, and the dimensions that options give."""
     named = TILELANG.fullmatch(program)
     if named is None or not named[2]:
@@ -73,7 +73,7 @@ def _core(text: str | None) -> int:
     return int(text or 0)
 
 
-def execute_tilelang(options: Namespace, run: RunSource) -> Outcome:
+def execute_tilelang(options: Namespace, run: RunSource) -> CommandOutcome:
     """Make the kernel and run it; what the source says of its vector functions' cycles stands beside them.
 
     Raises:
@@ -90,8 +90,11 @@ def execute_tilelang(options: Namespace, run: RunSource) -> Outcome:
 
 
 def _told(
-    options: Namespace, converted: Converted, run: RunSource, settle: Callable[[Result], Result] = lambda result: result
-) -> Outcome:
+    options: Namespace,
+    converted: TirProgram,
+    run: RunSource,
+    settle: Callable[[Result], Result] = lambda result: result,
+) -> CommandOutcome:
     """Run a program of one core; `settle` says what is told of it."""
     seen: list[Result] = []
     settled = Namespace(**{**vars(options), "args": [], "program": converted.file})
@@ -108,7 +111,7 @@ def _told(
     return replace(outcome, text=text)
 
 
-def _on_all(options: Namespace, run: RunSource) -> Outcome:
+def _on_all(options: Namespace, run: RunSource) -> CommandOutcome:
     """Run every core; the longest is told, with what all of them have stored."""
     lowered, given, dims = _asked(options, options.program)
     specifications = assignments("--in", options.inputs)
@@ -154,7 +157,7 @@ def _codes(array: NDArray[Any], use: ArgumentUse) -> Codes:
 
 
 def _drawn(
-    lowered: Lowered, given: Mapping[str, Codes], dims: Mapping[str, float], specifications: Mapping[str, str]
+    lowered: LoweredKernel, given: Mapping[str, Codes], dims: Mapping[str, float], specifications: Mapping[str, str]
 ) -> dict[str, Codes]:
     """Return arrays with those that are drawn (`random:SEED`, `zeros`), the same for all cores."""
     bound = arrays.bind(lowered, given, dims)
@@ -172,7 +175,7 @@ def _drawn(
     return {**given, **make_inputs({name: specifications[name] for name in uses}, uses)}
 
 
-def _functions(result: Result, converted: Converted) -> list[RenderableType]:
+def _functions(result: Result, converted: TirProgram) -> list[RenderableType]:
     """Return the table of vector functions for which the source names cycles; nothing if it does for none."""
     rows = [row for row in running.function_cycles(result, converted) if row.latency]
     if not rows:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.commands.outcome import Outcome, plain
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.input_data import read_array
 from castsim.isa.errors import ReadError
@@ -46,7 +46,7 @@ _LOOKUPS = ("apply_lookup_s", "TABLE")
 FUNCTIONS = ("reciprocal_scale", *_SCALES, *_LOOKUPS)
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Compute a function.
 
     Raises:
@@ -74,7 +74,7 @@ def execute(options: Namespace) -> Outcome:
         cycles = [] if made is None else [f"by look-ups of {options.target}: {made.cycles} cycles"]
         return plain("\n".join([*lines, *cycles]))
 
-    return Outcome(document, text)
+    return CommandOutcome(document, text)
 
 
 def _looked_up(values: list[int], options: Namespace) -> TableRun:

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, integer_from, positive, run_limits_of, scalar
-from castsim.commands.outcome import Outcome, tell
+from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
 from castsim.exploration.lifted_limits import ALL
-from castsim.exploration.tuning_candidates import Axis, Kind, Study, read_axes
-from castsim.exploration.tuning_studies import MOST_SIMULATED, Ledger, about, search, study_of
+from castsim.exploration.tuning_candidates import ChoiceAxis, ChoiceKind, Study, read_axes
+from castsim.exploration.tuning_studies import MOST_SIMULATED, TuningLedger, about, search, study_of
 from castsim.isa.errors import ReadError
 from castsim.reports.progress import stage_progress
 from castsim.reports.tuning import tuning_document
@@ -67,7 +67,7 @@ def declare(parser: OptionParser) -> None:
 _CHOICE = re.compile(r"\s*%?[\w.-]+\s+in\b")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Search the space; the exit code is 1 if no point of it runs.
 
     Raises:
@@ -77,7 +77,7 @@ def execute(options: Namespace) -> Outcome:
     check_page(options, {"PROGRAM": options.program, "--resume": options.resume})
     study = _study(options)
     simulate = ALL if options.simulate == ALL else _count(options.simulate)
-    ledger = None if options.resume is None else Ledger.opened(Path(options.resume), about(study))
+    ledger = None if options.resume is None else TuningLedger.opened(Path(options.resume), about(study))
     try:
         with stage_progress(quiet=options.quiet) as progress:
             found = search(study, simulate, ledger, progress)
@@ -93,7 +93,7 @@ def execute(options: Namespace) -> Outcome:
 
         return with_note(tuning_text(found, width), options)
 
-    return Outcome(tuning_document(found), text, code=0 if found.best is not None else 1)
+    return CommandOutcome(tuning_document(found), text, code=0 if found.best is not None else 1)
 
 
 def _study(options: Namespace) -> Study:
@@ -103,15 +103,15 @@ def _study(options: Namespace) -> Study:
         raise ReadError(f"--engine {options.engine}: not an engine", legal=ENGINES)
     if options.sync not in MODES:
         raise ReadError(f"--sync {options.sync}: there is no such synchronisation", legal=MODES)
-    axes = [axis for text in options.tile for axis in read_axes(Kind.TILE, text)]
+    axes = [axis for text in options.tile for axis in read_axes(ChoiceKind.TILE, text)]
     args, options_set = (
         _fixed_and_varied(kind, texts, axes)
-        for kind, texts in ((Kind.ARGUMENT, options.args), (Kind.OPTION, options.options))
+        for kind, texts in ((ChoiceKind.ARGUMENT, options.args), (ChoiceKind.OPTION, options.options))
     )
     target = options.target
     if target is not None and "," in target:
         names = tuple(dict.fromkeys(name.strip() for name in target.split(",")))
-        axes.append(Axis(Kind.TARGET, "target", names))
+        axes.append(ChoiceAxis(ChoiceKind.TARGET, "target", names))
         target = None
     return study_of(
         Path(options.program), axes, options.where, target=target, entry=options.entry,
@@ -122,7 +122,7 @@ def _study(options: Namespace) -> Study:
     )  # fmt: skip
 
 
-def _fixed_and_varied(kind: Kind, texts: Sequence[str], axes: list[Axis]) -> dict[str, str]:
+def _fixed_and_varied(kind: ChoiceKind, texts: Sequence[str], axes: list[ChoiceAxis]) -> dict[str, str]:
     """Return what is fixed by `NAME=VALUE`; what is to be chosen by `NAME in VALUES` goes to the axes."""
     varied = [text for text in texts if _CHOICE.match(text)]
     axes += [axis for text in varied for axis in read_axes(kind, text)]

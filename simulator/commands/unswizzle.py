@@ -15,7 +15,7 @@ from argparse import Namespace
 
 from castsim.commands.assembly_files import read_assembly, write_out
 from castsim.commands.option_parsers import limits_of
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw.program_sources import chosen_target
@@ -32,7 +32,7 @@ def declare(parser: OptionParser) -> None:
     add("--out", metavar="FILE", help="write the new program to FILE")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Rewrite the program, run both.
 
     Raises:
@@ -50,4 +50,4 @@ def execute(options: Namespace) -> Outcome:
     found = compared(source, file, chosen_target(source, file, options.target), inputs, limits_of(options))
     written = write_out(options.out, found.elimination.text.encode(), options.program)
 
-    return Outcome(unswizzle_document(found, written), lambda _: unswizzle_text(found, written))
+    return CommandOutcome(unswizzle_document(found, written), lambda _: unswizzle_text(found, written))

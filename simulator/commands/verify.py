@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from castsim.commands.option_parsers import integer_from, take_words
-from castsim.commands.outcome import Outcome, tell
+from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import workers_of
 from castsim.evidence.verification import EXHAUSTIVE, SAMPLES, STRUCTURED, VerificationRecord, required_parts, verify
@@ -67,7 +67,7 @@ def declare(parser: OptionParser) -> None:
     add("--matrix", action="store_true", help="the shipped proofs: f32 to eleven formats in all modes")
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Compare, and keep a record if asked for.
 
     Raises:
@@ -107,7 +107,7 @@ def execute(options: Namespace) -> Outcome:
         return verify_text(record, path)
 
     document = {} if options.json is None else verify_document(record, path)  # its digests take a while
-    return Outcome(document, text, code=1 if record.mismatches else 0)
+    return CommandOutcome(document, text, code=1 if record.mismatches else 0)
 
 
 def _record_path(options: Namespace) -> Path | None:

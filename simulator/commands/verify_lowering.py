@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import integer_from
-from castsim.commands.outcome import Outcome
+from castsim.commands.outcome import CommandOutcome
 from castsim.evidence.verification import substitutions
 from castsim.evidence.verification.lowering_record import LoweringRecord, started, verify_lowering
 from castsim.evidence.verification.substitutions import Asked, SubstitutionRecord
@@ -34,7 +34,7 @@ _SPEC = "tosa"
 """The specification, unless another is named."""
 
 
-def execute_lowering(options: Namespace, path: Path | None, workers: Workers) -> Outcome:
+def execute_lowering(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
     """Run lowered casts again; the exit code is 1 if a claim does not stand.
 
     Raises:
@@ -64,7 +64,7 @@ def execute_lowering(options: Namespace, path: Path | None, workers: Workers) ->
     def text(_: int) -> Any:
         return lowering_text(record, path)
 
-    return Outcome(lowering_document(record), text, code=1 if record.wrong else 0)
+    return CommandOutcome(lowering_document(record), text, code=1 if record.wrong else 0)
 
 
 def _cells(options: Namespace, spec: Specification, version: str | None) -> tuple[str, list[Cell]]:
@@ -98,7 +98,7 @@ _OTHERS = ("rounding", "overflow", "tier", "against", "exhaustive", "structured"
 """Options that mean nothing for substitutions."""
 
 
-def execute_substitutions(options: Namespace, path: Path | None, workers: Workers) -> Outcome:
+def execute_substitutions(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
     """Try substitutions on all codes; the exit code is 1 if one gives another result.
 
     Raises:
@@ -126,7 +126,7 @@ def execute_substitutions(options: Namespace, path: Path | None, workers: Worker
         return substitutions_text(record, path)
 
     document = {**record.document(), "schema_version": VERSIONS["verify-substitutions"]}
-    return Outcome(document, text, code=1 if record.mismatches else 0)
+    return CommandOutcome(document, text, code=1 if record.mismatches else 0)
 
 
 def _asked(options: Namespace) -> Asked:

@@ -31,7 +31,7 @@ from urllib.parse import unquote
 
 from castsim.commands import command_line
 from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments
-from castsim.commands.outcome import Outcome, plain
+from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
@@ -153,7 +153,7 @@ _TIME_UNIT = "1 us stands for 1 cycle"
 """By which a trace of castsim is known; see `castsim.reports.views.perfetto`."""
 
 
-def execute(options: Namespace) -> Outcome:
+def execute(options: Namespace) -> CommandOutcome:
     """Show the file.
 
     Raises:
@@ -258,7 +258,7 @@ def _check_program_of(trace: str, program: str) -> None:
         )
 
 
-def _report(options: Namespace, program: str, target: str | None, entry: str | None) -> tuple[Path, Outcome]:
+def _report(options: Namespace, program: str, target: str | None, entry: str | None) -> tuple[Path, CommandOutcome]:
     """Run a program, write its report, and return the file."""
     path = (
         Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / f"{Path(program).stem}.html"
@@ -308,7 +308,7 @@ def _short(cycles: object) -> str:
     return str(cycles) if isinstance(cycles, int) and abs(cycles) < 1 << 63 else "no number of"
 
 
-def _shown(options: Namespace, kind: str, path: Path) -> Outcome:
+def _shown(options: Namespace, kind: str, path: Path) -> CommandOutcome:
     """Open a report, or print where it is."""
     address = path.resolve().as_uri()
     if not options.no_open:
@@ -316,7 +316,7 @@ def _shown(options: Namespace, kind: str, path: Path) -> Outcome:
     return _outcome(options, kind, path, None, str(path))
 
 
-def _show_trace(options: Namespace, trace: str, port: int) -> Outcome:
+def _show_trace(options: Namespace, trace: str, port: int) -> CommandOutcome:
     """Serve a trace until Ctrl-C, or say how it can be opened."""
     files = viewer_files()
     if files is None:
@@ -338,8 +338,8 @@ def _show_trace(options: Namespace, trace: str, port: int) -> Outcome:
     raise AssertionError("the server does not end by itself")
 
 
-def _outcome(options: Namespace, kind: str, path: Path, address: str | None, said: str) -> Outcome:
+def _outcome(options: Namespace, kind: str, path: Path, address: str | None, said: str) -> CommandOutcome:
     def text(_: int) -> RenderableType:
         return plain(said)
 
-    return Outcome({"file": options.file, "kind": kind, "path": str(path), "address": address}, text)
+    return CommandOutcome({"file": options.file, "kind": kind, "path": str(path), "address": address}, text)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from castsim.checking import Finding, Severity, check_text
 from castsim.editor.alone import node_at
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.editor.program_slice import excerpt, findings_in
 from castsim.editor.targeted import target_of_text
 from castsim.isa.errors import IllegalError
@@ -48,7 +48,7 @@ def line_before(line: int, text: str, like: str) -> Edit:
     return Edit(line, 1, 1, f"{indent}{text}\n")
 
 
-def repaired(text: Text, edits: tuple[Edit, ...]) -> Text:
+def repaired(text: EditedText, edits: tuple[Edit, ...]) -> EditedText:
     """Return a text with edits."""
     lines = list(text.lines)
     for edit in sorted(edits, key=lambda one: (one.line, one.column), reverse=True):
@@ -65,7 +65,7 @@ _STEPS = 2
 _REFUSALS = (IllegalError.kind, "tile does not fit", "cannot be read", "scratch too small")
 
 
-def chain_repairs(text: Text, finding: Finding, settings: Settings) -> list[Repair]:
+def chain_repairs(text: EditedText, finding: Finding, settings: Settings) -> list[Repair]:
     """Return the chain that stands for a cast that the target lacks; nothing for other findings.
 
     Raises:
@@ -102,7 +102,7 @@ def _answer(src: str, dst: str, target: str, rounding: str | None, saturate: boo
     return answer(request, explain=False, quick=True, alternatives=False)
 
 
-def _edit(text: Text, node: pto.Tcvt, line: int, found: Answer) -> Edit | None:
+def _edit(text: EditedText, node: pto.Tcvt, line: int, found: Answer) -> Edit | None:
     """Return the chain in place of the lines of a cast; None if a step needs a tmp tile."""
     place = excerpt(text, line - 1, line - 1)
     forms = [step.forms[0] for step in found.plan.chain]
@@ -133,7 +133,7 @@ def _modes(form: TileCastForm) -> str:
     return f" {{{', '.join(words)}}}" if words else ""
 
 
-def _free(text: Text, name: str) -> str:
+def _free(text: EditedText, name: str) -> str:
     number, free = 1, name
     while f"%{free} " in text.text or f"%{free}," in text.text:
         number += 1
@@ -141,7 +141,7 @@ def _free(text: Text, name: str) -> str:
     return free
 
 
-def _holds(text: Text, edit: Edit, settings: Settings) -> bool:
+def _holds(text: EditedText, edit: Edit, settings: Settings) -> bool:
     """Whether nothing refuses the lines that an edit leaves."""
     behind = repaired(text, (edit,))
     last = edit.line + edit.text.count("\n")
@@ -169,7 +169,7 @@ _MOST_LINES = 3000
 """Lines of a text that is checked again for every repair."""
 
 
-def flag_repairs(text: Text, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
+def flag_repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
     """Return the flags, or the barrier, that a race lacks; nothing for other findings."""
     lacks = _LACKS.search(finding.help)
     if lacks is None or finding.line is None or len(text.lines) > _MOST_LINES:
@@ -186,7 +186,7 @@ def flag_repairs(text: Text, finding: Finding, findings: Sequence[Finding], sett
     return found
 
 
-def _checked(text: Text, settings: Settings) -> Sequence[Finding]:
+def _checked(text: EditedText, settings: Settings) -> Sequence[Finding]:
     return check_text(text.name, text.text, target=settings.target, args=settings.args, language="pto")
 
 
@@ -200,7 +200,7 @@ def _moved(finding: Finding, edits: tuple[Edit, ...]) -> tuple[str, int | None]:
     return finding.kind, line + sum(one.text.count("\n") for one in edits if one.line <= line)
 
 
-def _candidates(text: Text, lacks: re.Match[str], findings: Sequence[Finding]) -> Iterator[Repair]:
+def _candidates(text: EditedText, lacks: re.Match[str], findings: Sequence[Finding]) -> Iterator[Repair]:
     lines, pair = text.lines, lacks["pair"]
     pipes, wait, behind = f"<PIPE_{lacks['from']}>, <PIPE_{lacks['to']}>", int(lacks["wait"]), int(lacks["set"])
     for one in findings:
@@ -226,7 +226,7 @@ def _candidates(text: Text, lacks: re.Match[str], findings: Sequence[Finding]) -
     yield Repair(f"Insert {barrier}", (line_before(wait, barrier, lines[wait - 1]),))
 
 
-def _used(text: Text, lacks: re.Match[str], event: int) -> bool:
+def _used(text: EditedText, lacks: re.Match[str], event: int) -> bool:
     found = rf'_flag\s*\[[<"]*PIPE_{lacks["from"]}[>"]*\s*,\s*[<"]*PIPE_{lacks["to"]}[>"]*\s*,\s*[<"]*EVENT_ID{event}\b'
     return re.search(found, text.text) is not None
 
@@ -255,7 +255,7 @@ _TOKEN = re.compile(r"[%!#@]?[\w.$-]+")
 _MOST = 4
 
 
-def repairs(text: Text, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
+def repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
     """Return what may be done about a finding of a text, `findings` being all of it; nothing is changed.
 
     Raises:
@@ -268,7 +268,7 @@ def repairs(text: Text, finding: Finding, findings: Sequence[Finding], settings:
     return found
 
 
-def _words(text: Text, finding: Finding, settings: Settings) -> list[Repair]:
+def _words(text: EditedText, finding: Finding, settings: Settings) -> list[Repair]:
     """Return replacements of a word by the legal ones, where these are words and fit their place."""
     if finding.line is None or finding.column is None or finding.end_column is None:
         return []
@@ -284,7 +284,7 @@ def _words(text: Text, finding: Finding, settings: Settings) -> list[Repair]:
     return [Repair(f"Write {edit.text}", (edit,), len(fitting) == 1) for edit in fitting]
 
 
-def _fits(text: Text, edit: Edit, settings: Settings) -> bool:
+def _fits(text: EditedText, edit: Edit, settings: Settings) -> bool:
     """Whether a word may stand in its place: nothing is found there any more, nor is it of another type."""
     for one in findings_in(repaired(text, (edit,)), edit.line - 1, edit.line - 1, settings) or ():
         if one.line == edit.line and (one.column == edit.column or f"{edit.text} is defined as" in one.message):

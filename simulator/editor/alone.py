@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.editor.program_slice import excerpt
 from castsim.estimating import estimate
 from castsim.execution.tree import Block, Loop, Lowered, Node
@@ -28,14 +28,14 @@ _MOST_LINES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class StatementWork:
     """What a target executes for a statement, as text of its vector instructions, and the cycles of that alone."""
 
     instructions: str
     cycles: int | None
 
 
-def node_at(text: Text, line: int) -> tuple[Operation | None, str]:
+def node_at(text: EditedText, line: int) -> tuple[Operation | None, str]:
     """Return the statement that a line, counted from 1, belongs to, and its text; None if it cannot be read."""
     found = excerpt(text, line - 1, line - 1)
     if found is None:
@@ -49,7 +49,7 @@ def node_at(text: Text, line: int) -> tuple[Operation | None, str]:
     return (own[-1] if own else None), "\n".join(found.text.lines[found.first : found.last + 1])
 
 
-def work(node: Operation, statement: str, target: Target, settings: Settings) -> Work | None:
+def work(node: Operation, statement: str, target: Target, settings: Settings) -> StatementWork | None:
     """Return what a target does for a cast or a vector operation; None for others, and where it is refused."""
     declared = _declarations(node)
     if declared is None:
@@ -63,7 +63,7 @@ def work(node: Operation, statement: str, target: Target, settings: Settings) ->
             return None
         walking = replace(walking, plan=None)
         program = walking.program()
-        return Work(_instructions(program, walking.function), _cycles(node, target))
+        return StatementWork(_instructions(program, walking.function), _cycles(node, target))
     except (CastsimError, EngineError):
         return None
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from castsim.checking import Finding, check_text
 from castsim.checking.check_finding import of_error
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.editor.program_slice import change, quick_findings
 from castsim.execution.entry_and_target import entries
 from castsim.execution.interpreter.arguments import core_numbers
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _MOST_CYCLES = 10**9
 
 
-class LineCycles(NamedTuple):
+class CheckedLine(NamedTuple):
     """What a line, counted from 1, costs: cycles that its pipe spends on all of its executions, work and waiting.
 
     A named tuple, as those of 10,000 lines come from the other process in a tenth of a dataclass's time.
@@ -58,7 +58,7 @@ class LineCycles(NamedTuple):
         return f"{times}{self.cycles:,} cycle{'s' * (self.cycles != 1)}"
 
 
-def line_cycles(text: Text, settings: Settings) -> tuple[LineCycles, ...]:
+def line_cycles(text: EditedText, settings: Settings) -> tuple[CheckedLine, ...]:
     """Return the cycles of a program's lines; none of functions that lack an argument, or that are refused."""
     try:
         timed = list(_timed(text, settings))
@@ -70,12 +70,12 @@ def line_cycles(text: Text, settings: Settings) -> tuple[LineCycles, ...]:
     # The slots of a bundle run at the same time, statements that share a line one after the other.
     total = max if text.language == "tpc" else sum
     return tuple(
-        LineCycles(line, total(one.pipe_cycles for one in found), max(one.executions for one in found), _about(found))
+        CheckedLine(line, total(one.pipe_cycles for one in found), max(one.executions for one in found), _about(found))
         for line, found in sorted(by_line.items())
     )
 
 
-def _timed(text: Text, settings: Settings) -> Iterator[SourceLine]:
+def _timed(text: EditedText, settings: Settings) -> Iterator[SourceLine]:
     request = settings.request()
     source = Source(text.name, Language(text.language), text.text)
     if source.language is Language.ASSEMBLY:
@@ -123,17 +123,17 @@ def _about(found: list[SourceLine]) -> str:
 class Job:
     """A text to be checked, or, with `cycles`, to be timed."""
 
-    text: Text
+    text: EditedText
     settings: Settings
     cycles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CheckerResult:
     """What a job gave; `failure` tells of a defect of castsim."""
 
     findings: tuple[Finding, ...] = ()
-    cycles: tuple[LineCycles, ...] = ()
+    cycles: tuple[CheckedLine, ...] = ()
     failure: str = ""
 
 
@@ -149,20 +149,20 @@ def work(connection: Connection) -> None:
         connection.send(done(job))
 
 
-def done(job: Job) -> Done:
+def done(job: Job) -> CheckerResult:
     """Do one job."""
     text, settings = job.text, job.settings
     try:
         if job.cycles:
-            return Done(cycles=line_cycles(text, settings))
+            return CheckerResult(cycles=line_cycles(text, settings))
         found = check_text(
             text.name, text.text, target=settings.target, args=settings.args, language=text.language
         )  # fmt: skip
     except CastsimError as error:
-        return Done((of_error(error, text.name),))
+        return CheckerResult((of_error(error, text.name),))
     except Exception as error:  # the editor goes on without findings
-        return Done(failure=f"{type(error).__name__}: {error}")
-    return Done(tuple(replace(one, span=None) for one in found))
+        return CheckerResult(failure=f"{type(error).__name__}: {error}")
+    return CheckerResult(tuple(replace(one, span=None) for one in found))
 
 
 class Worker:
@@ -172,7 +172,7 @@ class Worker:
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
 
-    def do(self, job: Job) -> Done | None:
+    def do(self, job: Job) -> CheckerResult | None:
         """Have a job done and wait for that; None if the process was ended meanwhile."""
         if self._process is None or self._connection is None:
             context = get_context("spawn")
@@ -184,7 +184,7 @@ class Worker:
         connection = self._connection
         try:
             connection.send(job)
-            found: Done = connection.recv()
+            found: CheckerResult = connection.recv()
         except (EOFError, OSError):
             if self._connection is connection:  # nobody has ended it: it has died
                 self.end()
@@ -213,9 +213,9 @@ _LOOK = 0.1
 class Open:
     """An open text: its last version, findings as they are shown, cycles of the last version that was timed."""
 
-    text: Text
+    text: EditedText
     findings: tuple[Finding, ...] = ()
-    cycles: tuple[LineCycles, ...] = ()
+    cycles: tuple[CheckedLine, ...] = ()
     edited: float = 0.0
     checked: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while the last version has been checked and timed."""
@@ -237,12 +237,12 @@ class Checker:
         self._worker = Worker()
         self._task: asyncio.Task[None] | None = None
 
-    def open(self, uri: str, text: Text) -> None:
+    def open(self, uri: str, text: EditedText) -> None:
         """Take note of a text, and check it."""
         self.texts[uri] = Open(text)
         self._want(uri)
 
-    def edit(self, uri: str, text: Text) -> None:
+    def edit(self, uri: str, text: EditedText) -> None:
         """Take note of a new version, publish what its changed lines show, and have it checked."""
         known = self.texts.get(uri)
         if known is None:
@@ -319,7 +319,7 @@ class Checker:
             known.checked.set()
             self._timed()
 
-    async def _done(self, job: Job, known: Open) -> Done | None:
+    async def _done(self, job: Job, known: Open) -> CheckerResult | None:
         """Return what a job gives; None if it was ended because its text has changed or is closed."""
         started = time.monotonic()
         waiting = asyncio.get_running_loop().run_in_executor(None, self._worker.do, job)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.editor.targeted import target_of_text
 from castsim.editor.words import OTHERS, ROUNDINGS, SHAPES
 from castsim.isa.formats import FORMATS
@@ -68,7 +68,7 @@ _MODE_KEYS = {
 _TILE_KEYS = {"blayout=": BLOCK_LAYOUTS, "pad=": PADS}
 
 
-def tile_suggestions(text: Text, line: int, ahead: str, start: str) -> Iterator[CompletionItem]:
+def tile_suggestions(text: EditedText, line: int, ahead: str, start: str) -> Iterator[CompletionItem]:
     """Yield what may follow `ahead`; of it `start` is typed."""
     if start.startswith("%"):
         yield from _values(text, line)
@@ -115,7 +115,7 @@ def _operations() -> Iterator[CompletionItem]:
             yield CompletionItem(name, "operation")
 
 
-def _values(text: Text, line: int) -> Iterator[CompletionItem]:
+def _values(text: EditedText, line: int) -> Iterator[CompletionItem]:
     """Yield the values that are defined before a line, the nearest first, up to the head of the function."""
     for written in reversed(text.lines[: line - 1]):
         found = _DEFINED.match(written)
@@ -129,7 +129,7 @@ def _values(text: Text, line: int) -> Iterator[CompletionItem]:
             return
 
 
-def _types(text: Text) -> Iterator[CompletionItem]:
+def _types(text: EditedText) -> Iterator[CompletionItem]:
     """Yield the types that the text has, then all there are."""
     yield from (
         CompletionItem(written, "type", "in this text") for written in dict.fromkeys(_WRITTEN_TYPE.findall(text.text))
@@ -177,7 +177,7 @@ _SEGMENT = re.compile(r"[;{]")
 _MOST_REGISTERS = 64
 
 
-def assembly_suggestions(text: Text, ahead: str, start: str, settings: Settings) -> Iterator[CompletionItem]:
+def assembly_suggestions(text: EditedText, ahead: str, start: str, settings: Settings) -> Iterator[CompletionItem]:
     """Yield what may follow `ahead`; of it `start` is typed."""
     if "castsim:" in ahead:
         yield from _declared(ahead)
@@ -252,7 +252,7 @@ _SHAPE = re.compile(r"^(?:\d+x)+")
 """Extents, which are written in one word with the element behind them."""
 
 
-def completions(text: Text, line: int, column: int, settings: Settings) -> list[Completed]:
+def completions(text: EditedText, line: int, column: int, settings: Settings) -> list[Completed]:
     """Return what may stand at a place, line and column from 1, of which the beginning is typed already."""
     before = text.lines[line - 1][: column - 1]
     typed = _TYPED.search(before)

@@ -28,7 +28,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Text:
+class EditedText:
     """One version of a text. `name` is what messages call it, `language` one of `castsim.checking.LANGUAGES`."""
 
     name: str
@@ -41,9 +41,9 @@ class Text:
         """Its lines, without their ends."""
         return self.text.split("\n")
 
-    def with_lines(self, lines: list[str]) -> Text:
+    def with_lines(self, lines: list[str]) -> EditedText:
         """Return another version of the text."""
-        return Text(self.name, self.language, "\n".join(lines), self.version)
+        return EditedText(self.name, self.language, "\n".join(lines), self.version)
 
 
 def normalised(text: str) -> str:

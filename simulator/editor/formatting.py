@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.editor.symbols_tiles import TileIndex
 from castsim.editor.targeted import target_of_text
 from castsim.isa.errors import CastsimError, ReadError
@@ -26,7 +26,7 @@ _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|//.*|\s+|[^\s"/]+|.')
 _OUTSIDE = re.compile(r'//.*|"(?:[^"\\]|\\.)*"|<[^<>]*>')
 
 
-def formatted(text: Text, settings: Settings) -> str:
+def formatted(text: EditedText, settings: Settings) -> str:
     """Return a text in canonical form.
 
     Raises:
@@ -43,7 +43,7 @@ def formatted(text: Text, settings: Settings) -> str:
 # ------------------------------------------------------------------------------------------------------------- .pto
 
 
-def _tiles(text: Text) -> str:
+def _tiles(text: EditedText) -> str:
     program = pto_parser.parse(text.text, text.name)
     for statements in (_statements(text, program), {}):
         found = _indented(text.lines, statements)
@@ -55,7 +55,7 @@ def _tiles(text: Text) -> str:
     raise ReadError("the text cannot be formatted without changing what it says")
 
 
-def _statements(text: Text, program: pto.Program) -> dict[int, tuple[int, str]]:
+def _statements(text: EditedText, program: pto.Program) -> dict[int, tuple[int, str]]:
     """Return the canonical statements by their first line, from 0, with the line behind them."""
     index = TileIndex(text.lines)
     starts: dict[int, list[pto.Operation]] = {}
@@ -124,7 +124,7 @@ def _blanks(text: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- .tpc
 
 
-def _assembly(text: Text, settings: Settings) -> str:
+def _assembly(text: EditedText, settings: Settings) -> str:
     target = target_of_text(text, settings)
     chip = assembly_target(target)
     if chip is None:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.editor.hover_tiles import Said, conversion_part
 from castsim.editor.targeted import target_of_text
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import forms_of
 from castsim.tpc_c.source import MACROS
-from castsim.tpc_c.table import Call, Conversion, call_named
+from castsim.tpc_c.table import IntrinsicCall, IntrinsicConversion, call_named
 from castsim.tpc_c.types import GENERATIONS, Group, Mask, Vector, first_generation, type_named
 
 _UNITS = {"v": "vectors", "s": "scalars", "i": "coordinates"}
 
 
-def kernel_hover(text: Text, line: int, word: str, settings: Settings) -> Said | None:
+def kernel_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
     """Return what is known of a word; None if nothing is."""
     del line
     call = call_named(word)
-    if isinstance(call, Call):
+    if isinstance(call, IntrinsicCall):
         return Said(_call_parts(word, call), of_operation=True)
-    if isinstance(call, Conversion):
+    if isinstance(call, IntrinsicConversion):
         return Said(_conversion_parts(word, call, text, settings), of_operation=True)
     if word in MACROS:
         return Said([f"`{word}` is {MACROS[word]}, a constant of the vendor's header"])
@@ -29,7 +29,7 @@ def kernel_hover(text: Text, line: int, word: str, settings: Settings) -> Said |
     return None
 
 
-def _call_parts(word: str, call: Call) -> list[str]:
+def _call_parts(word: str, call: IntrinsicCall) -> list[str]:
     row = call.row
     words = f" with `{row.words}`" if row.words else ""
     since = "" if row.generation == GENERATIONS[0] else f"; from {row.generation} on"
@@ -39,7 +39,7 @@ def _call_parts(word: str, call: Call) -> list[str]:
     return parts
 
 
-def _conversion_parts(word: str, call: Conversion, text: Text, settings: Settings) -> list[str]:
+def _conversion_parts(word: str, call: IntrinsicConversion, text: EditedText, settings: Settings) -> list[str]:
     parts = [f"`{word}` converts {_UNITS[call.unit]} of {call.source} to {call.target}"]
     target = target_of_text(text, settings)
     if target is not None:

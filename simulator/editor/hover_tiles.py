@@ -10,7 +10,7 @@ import numpy as np
 
 from castsim.casting import cast_on_target
 from castsim.editor.alone import node_at, work
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.editor.targeted import target_of_text
 from castsim.editor.words import OTHERS, ROUNDINGS, SHAPES
 from castsim.isa.codes import Codes
@@ -50,7 +50,7 @@ _FORMS: dict[CastForm, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class HoveredConversion:
     """A conversion on a target: its modes in force, in words, and pairs of a value and its result."""
 
     modes: tuple[str, ...]
@@ -66,7 +66,7 @@ def converted(
     *,
     scratch: bool,
     form: CastForm | None,
-) -> Converted:
+) -> HoveredConversion:
     """Convert the values that tell conversions apart.
 
     Raises:
@@ -83,7 +83,7 @@ def converted(
     modes += [] if form is None else [f"form: {_FORMS[form]}"]
     modes += [str(one.text) for one in found.warnings]
     pairs = dict(zip(_shown(codes, src), _shown(found.codes, dst), strict=True))
-    return Converted(tuple(modes), tuple(pairs.items()))
+    return HoveredConversion(tuple(modes), tuple(pairs.items()))
 
 
 def _beyond(found: TargetCast) -> str:
@@ -191,7 +191,7 @@ _ELEMENT = re.compile(r"(?:\d+x)*([A-Za-z]\w*)$")
 _DEFINES = r"\s*(?:%[\w.$-]+(?::\d+)?\s*,\s*)*%{}\s*(?::\d+)?\s*(?:,[^=]*)?="
 
 
-def tile_hover(text: Text, line: int, word: str, settings: Settings) -> Said | None:
+def tile_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
     """Return what is known of a word; None if nothing is."""
     if word.startswith("%"):
         return _value(text, line, word)
@@ -208,7 +208,7 @@ def tile_hover(text: Text, line: int, word: str, settings: Settings) -> Said | N
     return None
 
 
-def _value(text: Text, line: int, word: str) -> Said | None:
+def _value(text: EditedText, line: int, word: str) -> Said | None:
     """Return the line that defines a value: the last one before its use, else the head of its function."""
     defines = re.compile(_DEFINES.format(re.escape(word[1:])))
     for written in reversed(text.lines[:line]):
@@ -220,7 +220,7 @@ def _value(text: Text, line: int, word: str) -> Said | None:
     return None
 
 
-def _operation(text: Text, line: int, name: str, word: str, settings: Settings) -> Said:
+def _operation(text: EditedText, line: int, name: str, word: str, settings: Settings) -> Said:
     target = target_of_text(text, settings)
     node, statement = node_at(text, line)
     row = VECTOR_OPERATIONS.get(getattr(node, "mnemonic", name), VECTOR_OPERATIONS.get(name))

@@ -11,9 +11,9 @@ from itertools import pairwise
 
 from lsprotocol import types as lsp
 
-from castsim.editor.document import Text
-from castsim.editor.places import Places
-from castsim.editor.symbols import Block, Item, Kind, Line, Occurrence, Symbol, SymbolIndex, TokenType
+from castsim.editor.document import EditedText
+from castsim.editor.places import TextPlaces
+from castsim.editor.symbols import Item, Occurrence, Symbol, SymbolIndex, SymbolKind, SymbolLine, TextBlock, TokenType
 from castsim.editor.symbols_assembly import AssemblyIndex
 from castsim.editor.symbols_c import CIndex, means_something
 from castsim.editor.symbols_tiles import TileIndex
@@ -24,9 +24,9 @@ class Indexes:
     """The symbol indexes of open texts, each made of the one of the version before."""
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[Text, SymbolIndex]] = {}
+        self._held: dict[str, tuple[EditedText, SymbolIndex]] = {}
 
-    def of(self, uri: str, text: Text) -> SymbolIndex:
+    def of(self, uri: str, text: EditedText) -> SymbolIndex:
         """Return the index of a text."""
         known = self._held.get(uri)
         if known is not None and known[0] is text:
@@ -45,7 +45,7 @@ class Indexes:
         self._held.pop(uri, None)
 
 
-def _index(text: Text, earlier: SymbolIndex | None) -> SymbolIndex:
+def _index(text: EditedText, earlier: SymbolIndex | None) -> SymbolIndex:
     if text.language == "pto":
         return TileIndex(text.lines, earlier if isinstance(earlier, TileIndex) else None)
     if text.language == "tpc":
@@ -68,12 +68,12 @@ def _kept_for_long() -> Iterator[None]:
         gc.enable()
 
 
-def range_of(found: Occurrence, places: Places) -> lsp.Range:
+def range_of(found: Occurrence, places: TextPlaces) -> lsp.Range:
     """Return the range of a name."""
     return places.range(found.line, found.column, found.end)
 
 
-def highlights(symbol: Symbol, places: Places) -> list[lsp.DocumentHighlight]:
+def highlights(symbol: Symbol, places: TextPlaces) -> list[lsp.DocumentHighlight]:
     """Return the occurrences of a symbol, told apart as writes and reads."""
     kinds = lsp.DocumentHighlightKind
     return [
@@ -85,9 +85,9 @@ def highlights(symbol: Symbol, places: Places) -> list[lsp.DocumentHighlight]:
 # Renaming. Only names of the program's own can be renamed, and only to names that mean nothing else there.
 
 _NAMES = {
-    Kind.FUNCTION: (re.compile(r"@?(?:[\w.$]|-(?!>))+", re.ASCII), "a name of letters, digits and _ . $ -"),
-    Kind.LABEL: (re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII), "a name that begins with a letter, _ . or $"),
-    Kind.TENSOR: (re.compile(r"[A-Za-z_]\w*", re.ASCII), "a name of letters, digits and _"),
+    SymbolKind.FUNCTION: (re.compile(r"@?(?:[\w.$]|-(?!>))+", re.ASCII), "a name of letters, digits and _ . $ -"),
+    SymbolKind.LABEL: (re.compile(r"[A-Za-z_.$][\w.$]*", re.ASCII), "a name that begins with a letter, _ . or $"),
+    SymbolKind.TENSOR: (re.compile(r"[A-Za-z_]\w*", re.ASCII), "a name of letters, digits and _"),
 }
 _VALUE_NAME = re.compile(r"%?(?:[\w.$]|-(?!>))+", re.ASCII), "a name of letters, digits and _ . $ -"
 
@@ -110,7 +110,7 @@ def renamable(index: SymbolIndex, line: int, column: int) -> tuple[Symbol, Item]
     grouped = next((one for one in symbol.occurrences if one.grouped), None)
     if grouped is not None:
         raise ReadError(f"{item.name} is also named as part of a group of registers, in line {grouped.line}")
-    if item.kind is Kind.TENSOR and not item.defines:
+    if item.kind is SymbolKind.TENSOR and not item.defines:
         raise ReadError("an instruction names a tensor by its number, which is its place in the launch")
     return symbol, item
 
@@ -121,7 +121,7 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
     Raises:
         ReadError: the name is not one, or it is taken.
     """
-    if symbol.kind is Kind.REGISTER:
+    if symbol.kind is SymbolKind.REGISTER:
         written = new if new.startswith("%") == symbol.name.startswith("%") else new.removeprefix("%")
         key = index.key(written)
         same_file = re.sub(r"\d+$|\.\w+$", "", key) == re.sub(r"\d+$|\.\w+$", "", symbol.name)
@@ -129,7 +129,7 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
             raise ReadError(f"'{new[:40]}' is not a register of the same file as {symbol.name}")
         new = key
     else:
-        pattern, legal = _NAMES[Kind.TENSOR] if index.language == "c" else _NAMES.get(symbol.kind, _VALUE_NAME)
+        pattern, legal = _NAMES[SymbolKind.TENSOR] if index.language == "c" else _NAMES.get(symbol.kind, _VALUE_NAME)
         if not pattern.fullmatch(new) or (index.language == "c" and means_something(new)):
             raise ReadError(f"'{new[:40]}' cannot be a name here", legal=(legal,))
         if symbol.name[0] in "%@":
@@ -139,18 +139,18 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
     other = index.taken(symbol, new)
     if other is not None:
         raise ReadError(f"{new} is already named in line {other.line}")
-    return [(one, new) for one in symbol.occurrences if symbol.kind is not Kind.TENSOR or one.defines]
+    return [(one, new) for one in symbol.occurrences if symbol.kind is not SymbolKind.TENSOR or one.defines]
 
 
 # Outline: functions with their tiles, views, loops and sections; labels, loops and tensors of assembly.
 
 _SYMBOL_KINDS = {
-    Kind.FUNCTION: lsp.SymbolKind.Function,
-    Kind.LABEL: lsp.SymbolKind.Key,
-    Kind.REGISTER: lsp.SymbolKind.Variable,
-    Kind.TENSOR: lsp.SymbolKind.Array,
-    Kind.VALUE: lsp.SymbolKind.Array,
-    Kind.ARGUMENT: lsp.SymbolKind.Variable,
+    SymbolKind.FUNCTION: lsp.SymbolKind.Function,
+    SymbolKind.LABEL: lsp.SymbolKind.Key,
+    SymbolKind.REGISTER: lsp.SymbolKind.Variable,
+    SymbolKind.TENSOR: lsp.SymbolKind.Array,
+    SymbolKind.VALUE: lsp.SymbolKind.Array,
+    SymbolKind.ARGUMENT: lsp.SymbolKind.Variable,
 }
 _LISTED = re.compile(r"=\s*(pto\.(?:alloc_\w+|make_tensor_view|castptr|subview))")
 """Operations whose results an outline lists; of scalars and lanes there are too many."""
@@ -160,15 +160,15 @@ _TYPE_BEFORE = re.compile(r"[^,(;{#]*$")
 _ARGUMENT_TYPE = re.compile(r"[^,)<{]*(?:<[^>]*>)?")
 
 
-def outline(index: SymbolIndex, places: Places) -> list[lsp.DocumentSymbol]:
+def outline(index: SymbolIndex, places: TextPlaces) -> list[lsp.DocumentSymbol]:
     """Return what a text consists of."""
     return _Outline(index, places).all()
 
 
 class _Outline:
-    def __init__(self, index: SymbolIndex, places: Places) -> None:
+    def __init__(self, index: SymbolIndex, places: TextPlaces) -> None:
         self.index, self.places = index, places
-        self.inner: dict[Block | None, list[Block]] = defaultdict(list)
+        self.inner: dict[TextBlock | None, list[TextBlock]] = defaultdict(list)
         for block in index.blocks:
             self.inner[block.outer].append(block)
 
@@ -177,7 +177,7 @@ class _Outline:
         return self._assembly(defined) if self.index.language == "tpc" else self._below(None, defined)
 
     def _below(
-        self, outer: Block | None, defined: Mapping[Block | None, list[tuple[Item, int]]]
+        self, outer: TextBlock | None, defined: Mapping[TextBlock | None, list[tuple[Item, int]]]
     ) -> list[lsp.DocumentSymbol]:
         """Return the symbols straight inside of a block."""
         found = [self._value(item, line) for item, line in defined.get(outer, ()) if self._is_listed(item, line, outer)]
@@ -192,22 +192,22 @@ class _Outline:
             found += [
                 self._value(item, line)
                 for item, line in defined.get(None, ())
-                if item.kind is Kind.FUNCTION and item.name not in bodies
+                if item.kind is SymbolKind.FUNCTION and item.name not in bodies
             ]
         return sorted(found, key=lambda one: (one.range.start.line, one.range.start.character))
 
-    def _is_listed(self, item: Item, line: int, outer: Block | None) -> bool:
-        if item.kind is Kind.ARGUMENT:
+    def _is_listed(self, item: Item, line: int, outer: TextBlock | None) -> bool:
+        if item.kind is SymbolKind.ARGUMENT:
             return True
         if self.index.language == "c":  # macros and tables
-            return item.kind is Kind.VALUE and outer is None
-        return item.kind is Kind.VALUE and _LISTED.search(self.index.texts[line - 1]) is not None
+            return item.kind is SymbolKind.VALUE and outer is None
+        return item.kind is SymbolKind.VALUE and _LISTED.search(self.index.texts[line - 1]) is not None
 
-    def _assembly(self, defined: Mapping[Block | None, list[tuple[Item, int]]]) -> list[lsp.DocumentSymbol]:
+    def _assembly(self, defined: Mapping[TextBlock | None, list[tuple[Item, int]]]) -> list[lsp.DocumentSymbol]:
         found = [
             self._value(item, line)
             for item, line in defined.get(None, ())
-            if item.kind is not Kind.REGISTER or "castsim" in self.index.texts[line - 1]
+            if item.kind is not SymbolKind.REGISTER or "castsim" in self.index.texts[line - 1]
         ]
         found += [self._block(block, []) for block in self.index.blocks if block.head == "loop"]
         return sorted(found, key=lambda one: one.range.start.line)
@@ -219,12 +219,12 @@ class _Outline:
         detail = text.partition("castsim:")[2] if "castsim:" in text else text[item.end - 1 :]
         if self.index.language == "c":
             detail = _TYPE_BEFORE.search(text[: item.column - 1])[0].strip()  # type: ignore[index]  # it matches any text
-        elif item.kind is Kind.ARGUMENT:
+        elif item.kind is SymbolKind.ARGUMENT:
             detail = _ARGUMENT_TYPE.match(detail)[0]  # type: ignore[index]  # it matches any text
         kind = _SYMBOL_KINDS.get(item.kind, lsp.SymbolKind.Variable)
         return lsp.DocumentSymbol(written, kind, place, place, detail=detail.strip(" =:")[:80] or None)
 
-    def _block(self, block: Block, inner: Sequence[lsp.DocumentSymbol]) -> lsp.DocumentSymbol:
+    def _block(self, block: TextBlock, inner: Sequence[lsp.DocumentSymbol]) -> lsp.DocumentSymbol:
         text, last = self.index.texts[block.line - 1], block.end or len(self.index.texts)
         if block.head == "loop":
             text = text[text.lower().index("loop") :].partition(";")[0]
@@ -253,12 +253,12 @@ LEGEND = lsp.SemanticTokensLegend([*map(str, TokenType)], ["definition"])
 _NUMBERS = {each: number for number, each in enumerate(TokenType)}
 
 
-def colours(index: SymbolIndex, places: Places, lines: range) -> list[int]:
+def colours(index: SymbolIndex, places: TextPlaces, lines: range) -> list[int]:
     """Return the colours of lines, counted from 0."""
     return _packed(_by_line(index, places, lines), lines.start, 0)
 
 
-def _by_line(index: SymbolIndex, places: Places, lines: range) -> list[list[int]]:
+def _by_line(index: SymbolIndex, places: TextPlaces, lines: range) -> list[list[int]]:
     """Return the numbers of each line without the first, which depends on the lines before."""
     return [_encoded(index, index.lines[number], number, places) for number in lines]
 
@@ -287,13 +287,13 @@ class Colours:
         self._sent[uri] = str(self._count), by_line
         return str(self._count)
 
-    def all(self, uri: str, index: SymbolIndex, places: Places) -> lsp.SemanticTokens:
+    def all(self, uri: str, index: SymbolIndex, places: TextPlaces) -> lsp.SemanticTokens:
         """Return the colours of a text."""
         by_line = _by_line(index, places, range(len(index.lines)))
         return lsp.SemanticTokens(_packed(by_line, 0, 0), self._held(uri, by_line))
 
     def changed(
-        self, uri: str, index: SymbolIndex, places: Places, known: str
+        self, uri: str, index: SymbolIndex, places: TextPlaces, known: str
     ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
         """Return how colours differ from the `known` ones; all if these are no longer held."""
         before, old = self._sent.get(uri, ("", []))
@@ -328,7 +328,7 @@ def _edit(old: list[list[int]], new: list[list[int]]) -> lsp.SemanticTokensEdit 
     return lsp.SemanticTokensEdit(start, replaced, _packed(new[first : len(new) - last], first, before))
 
 
-def _encoded(index: SymbolIndex, line: Line, number: int, places: Places) -> list[int]:
+def _encoded(index: SymbolIndex, line: SymbolLine, number: int, places: TextPlaces) -> list[int]:
     """Return the numbers of a line without the first, which depends on the lines before."""
     if number in index.placed:  # what its names are rests on the lines around it
         return [*_numbers(index, line, number, places)][1:]
@@ -338,7 +338,7 @@ def _encoded(index: SymbolIndex, line: Line, number: int, places: Places) -> lis
     return line.encoded[key]
 
 
-def _numbers(index: SymbolIndex, line: Line, number: int, places: Places) -> Iterator[int]:
+def _numbers(index: SymbolIndex, line: SymbolLine, number: int, places: TextPlaces) -> Iterator[int]:
     text = index.texts[number]
     items = index.items(number)
     defined = {item.column for item, _ in items if item.defines}

@@ -9,7 +9,7 @@ from lsprotocol.types import Position, Range
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class TextPlaces:
     """The lines of a text; `units` is the length of a string as the client counts, in UTF-16 units by default."""
 
     lines: Sequence[str]

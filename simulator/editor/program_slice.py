@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from castsim.checking.check_finding import Finding, in_order, of_errors, of_warnings
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse as parse_pto
 
@@ -33,7 +33,7 @@ _LABEL = re.compile(r"\s*[A-Za-z_.$][\w.$]*\s*:")
 class Excerpt:
     """A text of the same number of lines; `first` to `last` are those asked for, made whole statements, from 0."""
 
-    text: Text
+    text: EditedText
     first: int
     last: int
 
@@ -42,14 +42,14 @@ class Excerpt:
         return line is not None and self.first < line <= self.last + 1
 
 
-def excerpt(text: Text, first: int, last: int) -> Excerpt | None:
+def excerpt(text: EditedText, first: int, last: int) -> Excerpt | None:
     """Return the excerpt for lines `first` to `last`, counted from 0; None where only the whole text tells."""
     if text.language == "pto":
         return _Tiles(text.lines).excerpt(text, first, last)
     return _of_assembly(text, first, last) if text.language == "tpc" else None
 
 
-def _of_assembly(text: Text, first: int, last: int) -> Excerpt | None:
+def _of_assembly(text: EditedText, first: int, last: int) -> Excerpt | None:
     lines = text.lines
     if "/*" in text.text:
         return None
@@ -93,7 +93,7 @@ class _Tiles:
         self.defined: dict[str, list[int]] = {}
         self.kept: set[int] = set()
 
-    def excerpt(self, text: Text, first: int, last: int) -> Excerpt | None:
+    def excerpt(self, text: EditedText, first: int, last: int) -> Excerpt | None:
         first, last = self._start(first), self._end(last)
         if any("call" in line for line in self.lines[first : last + 1]):
             return None
@@ -235,7 +235,7 @@ class _Tiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TextEdit:
     """`added` lines of the new text, from number `first`, stand for `removed` lines of the old one; from 0."""
 
     first: int
@@ -243,17 +243,19 @@ class Change:
     removed: int
 
 
-def change(old: Sequence[str], new: Sequence[str]) -> Change | None:
+def change(old: Sequence[str], new: Sequence[str]) -> TextEdit | None:
     """Return what differs between two texts; None if nothing does."""
     most = min(len(old), len(new))
     first = next((number for number in range(most) if old[number] != new[number]), most)
     if first == most and len(old) == len(new):
         return None
     behind = next((n for n in range(most - first) if old[-1 - n] != new[-1 - n]), most - first)
-    return Change(first, len(new) - behind - first, len(old) - behind - first)
+    return TextEdit(first, len(new) - behind - first, len(old) - behind - first)
 
 
-def quick_findings(text: Text, edit: Change, before: Sequence[Finding], settings: Settings) -> tuple[Finding, ...]:
+def quick_findings(
+    text: EditedText, edit: TextEdit, before: Sequence[Finding], settings: Settings
+) -> tuple[Finding, ...]:
     """Return what an edit leaves of earlier findings, where it moves them to, and what the new lines are wrong in.
 
     Only their syntax and types are read; `castsim.check_text` on the whole text finds the rest.
@@ -275,7 +277,7 @@ def quick_findings(text: Text, edit: Change, before: Sequence[Finding], settings
     return in_order([*(one for one in kept if not (fresh and found.holds(one.line))), *fresh])
 
 
-def findings_in(text: Text, first: int, last: int, settings: Settings) -> list[Finding] | None:
+def findings_in(text: EditedText, first: int, last: int, settings: Settings) -> list[Finding] | None:
     """Return what the syntax and types of lines, from 0, are wrong in; None where only the whole text tells."""
     found = excerpt(text, first, last)
     return None if found is None else [one for one in _read(found, settings) if found.holds(one.line)]
@@ -293,7 +295,7 @@ def _read(found: Excerpt, settings: Settings) -> list[Finding]:
         return of_errors(error, text.name)
 
 
-def _read_assembly(text: Text, settings: Settings) -> list[Finding]:
+def _read_assembly(text: EditedText, settings: Settings) -> list[Finding]:
     from castsim.isa.tpc import parse  # noqa: PLC0415 - only the language in use is loaded
     from castsim.machines.vliw.program_sources import chosen_target  # noqa: PLC0415 - as above
     from castsim.tpc_compiler.virtual_registers import has_virtual_registers  # noqa: PLC0415 - as above

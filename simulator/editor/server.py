@@ -22,9 +22,9 @@ from pygls.uris import to_fs_path
 from castsim import __version__
 from castsim.checking import Finding, Severity
 from castsim.editor.actions import Repair, repairs
-from castsim.editor.checker import Checker, LineCycles, Open
+from castsim.editor.checker import CheckedLine, Checker, Open
 from castsim.editor.completion import TRIGGERS, Completed, completions
-from castsim.editor.document import Settings, Text, normalised
+from castsim.editor.document import EditedText, Settings, normalised
 from castsim.editor.formatting import formatted
 from castsim.editor.hover_c import kernel_hover
 from castsim.editor.hover_tiles import Said, conversion_part, format_part, listed, tile_hover
@@ -40,10 +40,10 @@ from castsim.editor.navigation import (
     renamable,
     renamed,
 )
-from castsim.editor.places import Places
+from castsim.editor.places import TextPlaces
 from castsim.editor.program_slice import change, excerpt
 from castsim.editor.signatures import TRIGGERS as OPERAND_TRIGGERS
-from castsim.editor.signatures import Signature, shown, signatures
+from castsim.editor.signatures import ShownSignature, shown, signatures
 from castsim.editor.symbols import SymbolIndex
 from castsim.editor.targeted import target_of_text
 from castsim.isa.errors import CastsimError, ReadError
@@ -70,7 +70,7 @@ _FILES = {
 }
 
 
-def assembly_hover(text: Text, line: int, word: str, settings: Settings) -> Said | None:
+def assembly_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
     """Return what is known of a word; None if nothing is."""
     target = target_of_text(text, settings)
     register = _REGISTER.match(word)
@@ -98,7 +98,9 @@ def _register(file: str, word: str, target: Target | None) -> str:
     return f"`{word}` is a {_FILES[file]}{many}"
 
 
-def _instruction(text: Text, line: int, mnemonic: str, suffix: str, target: Target | None) -> TpcInstruction | None:
+def _instruction(
+    text: EditedText, line: int, mnemonic: str, suffix: str, target: Target | None
+) -> TpcInstruction | None:
     """Return the instruction of a line that has a mnemonic, None if the line cannot be read."""
     found = excerpt(text, line - 1, line - 1)
     chip = assembly_target(target)
@@ -168,7 +170,7 @@ _SEVERITIES = {
 _TOP = Range(Position(0, 0), Position(0, 0))
 
 
-def diagnostics(findings: Sequence[Finding], places: Places) -> list[Diagnostic]:
+def diagnostics(findings: Sequence[Finding], places: TextPlaces) -> list[Diagnostic]:
     """Return findings as diagnostics; of more than `MOST` the last one says how many are left out."""
     shown = findings
     if len(findings) > MOST:
@@ -180,7 +182,7 @@ def diagnostics(findings: Sequence[Finding], places: Places) -> list[Diagnostic]
     return found
 
 
-def diagnostic(found: Finding, places: Places) -> Diagnostic:
+def diagnostic(found: Finding, places: TextPlaces) -> Diagnostic:
     """Return a finding as a diagnostic; one about the whole text stands at its beginning."""
     message = found.message
     message += f"\nlegal: {', '.join(found.legal)}" if found.legal else ""
@@ -190,7 +192,7 @@ def diagnostic(found: Finding, places: Places) -> Diagnostic:
     )
 
 
-def finding_range(found: Finding, places: Places) -> Range:
+def finding_range(found: Finding, places: TextPlaces) -> Range:
     """Return the range of a finding."""
     if found.line is None or found.column is None:
         return _TOP
@@ -212,7 +214,9 @@ class Hover:
     end: int
 
 
-def hover(text: Text, line: int, column: int, settings: Settings, cycles: Sequence[LineCycles] = ()) -> Hover | None:
+def hover(
+    text: EditedText, line: int, column: int, settings: Settings, cycles: Sequence[CheckedLine] = ()
+) -> Hover | None:
     """Return what is known of the word at a place; None if nothing is. `cycles` are those of the text's lines."""
     written = text.lines[line - 1]
     found = next((one for one in _WORD.finditer(written) if one.start() < column <= one.end() + 1), None)
@@ -264,7 +268,7 @@ class CastsimServer(LanguageServer):
         self.checker.settings = settings
         self.indexes, self.colours = Indexes(), Colours()
 
-    def named(self, uri: str) -> tuple[SymbolIndex, Places] | None:
+    def named(self, uri: str) -> tuple[SymbolIndex, TextPlaces] | None:
         """Return the symbol index of an open text, with its places; None if it is not open."""
         known = self.checker.texts.get(uri)
         return None if known is None else (self.indexes.of(uri, known.text), self.places(known))
@@ -274,18 +278,18 @@ class CastsimServer(LanguageServer):
         if not isinstance(error, Refused):
             self._log(f"{type(error).__name__}: {error}")
 
-    def places(self, known: Open) -> Places:
+    def places(self, known: Open) -> TextPlaces:
         """Return what turns the places of a text into the client's."""
-        return Places(known.text.lines, self.workspace.position_codec.client_num_units)
+        return TextPlaces(known.text.lines, self.workspace.position_codec.client_num_units)
 
-    def text(self, uri: str) -> Text | None:
+    def text(self, uri: str) -> EditedText | None:
         """Return a text as the client has it; None if it is in no language that is served."""
         document = self.workspace.get_text_document(uri)
         name = to_fs_path(uri) or uri
         language = LANGUAGES.get(Path(name).suffix.lower(), document.language_id)
         if language is None or language not in LANGUAGES.values():
             return None
-        return Text(name, language, normalised(document.source), document.version or 0)
+        return EditedText(name, language, normalised(document.source), document.version or 0)
 
     def _publish(self, known: Open) -> None:
         uri = next(uri for uri, each in self.checker.texts.items() if each is known)
@@ -465,7 +469,7 @@ def _answer_lines(server: CastsimServer) -> None:
         return found
 
 
-def _at(ls: CastsimServer, uri: str, position: Position) -> tuple[SymbolIndex, Places, tuple[int, int]] | None:
+def _at(ls: CastsimServer, uri: str, position: Position) -> tuple[SymbolIndex, TextPlaces, tuple[int, int]] | None:
     found = ls.named(uri)
     return None if found is None else (*found, found[1].place(position))
 
@@ -595,7 +599,7 @@ def _answer_edits(server: CastsimServer) -> None:
         return [lsp.TextEdit(place, "\n".join(lines[edit.first : edit.first + edit.added]))]
 
 
-def _signature(found: Signature, units: Callable[[str], int]) -> lsp.SignatureInformation:
+def _signature(found: ShownSignature, units: Callable[[str], int]) -> lsp.SignatureInformation:
     parameters = [
         lsp.ParameterInformation((units(found.label[:start]), units(found.label[:end])))
         for start, end in found.parameters
@@ -609,14 +613,14 @@ def _refusal(error: CastsimError) -> Refused:
     return Refused(f"{where}{error.message}{legal}")
 
 
-def _repairs(text: Text, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
+def _repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
     try:
         return repairs(text, finding, findings, settings)
     except CastsimError:
         return []
 
 
-def _item(found: Completed, line: int, column: int, places: Places) -> lsp.CompletionItem:
+def _item(found: Completed, line: int, column: int, places: TextPlaces) -> lsp.CompletionItem:
     edit = lsp.TextEdit(places.range(line, column - found.typed, column), found.text)
     about = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.about) if found.about else None
     return lsp.CompletionItem(
@@ -624,7 +628,7 @@ def _item(found: Completed, line: int, column: int, places: Places) -> lsp.Compl
     )
 
 
-def _action(uri: str, found: Repair, given: list[lsp.Diagnostic], places: Places) -> lsp.CodeAction:
+def _action(uri: str, found: Repair, given: list[lsp.Diagnostic], places: TextPlaces) -> lsp.CodeAction:
     edits = [lsp.TextEdit(places.range(one.line, one.column, one.end), one.text) for one in found.edits]
     return lsp.CodeAction(
         found.title,

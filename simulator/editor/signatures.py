@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.editor.targeted import target_of_text
 from castsim.editor.words import OTHERS, SHAPES
 from castsim.isa.pto.micro_forms import ROWS
@@ -40,7 +40,7 @@ _SEPARATOR = re.compile(r";|\|\||[{}]")
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class ShownSignature:
     """A form with the places of its operands in it, which operand is being typed, and what the operation does."""
 
     label: str
@@ -49,7 +49,7 @@ class Signature:
     about: str = ""
 
 
-def signatures(text: Text, line: int, column: int, settings: Settings) -> list[Signature]:
+def signatures(text: EditedText, line: int, column: int, settings: Settings) -> list[ShownSignature]:
     """Return the forms of the operation whose operands stand at a place, line and column from 1; none elsewhere."""
     before = text.lines[line - 1][: column - 1]
     if "//" in before:
@@ -59,7 +59,7 @@ def signatures(text: Text, line: int, column: int, settings: Settings) -> list[S
     return list(_of_assembly(text, before, settings)) if text.language == "tpc" else []
 
 
-def _of_tiles(before: str) -> Iterator[Signature]:
+def _of_tiles(before: str) -> Iterator[ShownSignature]:
     found = next(reversed([*_NAMED.finditer(before)]), None)
     if found is None or found.end() == len(before):
         return
@@ -82,7 +82,7 @@ def _of_tiles(before: str) -> Iterator[Signature]:
         end = form.find(" : ", start)
         whole = form if "outs(" in form or end < 0 else form[:end]
         places = [match.span() for match in _OPERAND.finditer(whole, start)]
-        yield Signature(form, tuple(places), _active(operands, form), about)
+        yield ShownSignature(form, tuple(places), _active(operands, form), about)
 
 
 def _active(operands: str, form: str) -> int:
@@ -100,7 +100,7 @@ def _commas(text: str) -> int:
     return plain.count(",") + len(re.findall(r"%[\w.$#-]+\s*\[", plain))
 
 
-def _of_assembly(text: Text, before: str, settings: Settings) -> Iterator[Signature]:
+def _of_assembly(text: EditedText, before: str, settings: Settings) -> Iterator[ShownSignature]:
     words = _SEPARATOR.split(before)[-1].lstrip()
     mnemonic, blank, operands = words.partition(" ")
     if not blank:
@@ -115,7 +115,7 @@ def _of_assembly(text: Text, before: str, settings: Settings) -> Iterator[Signat
         label = form.pattern()
         if label not in seen:
             seen.add(label)
-            yield Signature(label, _places(form, label), _position(form, operands))
+            yield ShownSignature(label, _places(form, label), _position(form, operands))
 
 
 def _places(form: Form, label: str) -> tuple[tuple[int, int], ...]:
@@ -137,6 +137,6 @@ def _ends(operands: str) -> bool:
     return bool(operands.strip()) and operands.endswith(" ")
 
 
-def shown(found: Sequence[Signature]) -> int:
+def shown(found: Sequence[ShownSignature]) -> int:
     """Return which of several forms fits what is typed: the first that has such an operand."""
     return next((number for number, one in enumerate(found) if one.active < len(one.parameters)), 0)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 
-class Kind(StrEnum):
+class SymbolKind(StrEnum):
     """What a name is of."""
 
     FUNCTION = "function"
@@ -35,7 +35,7 @@ class Occurrence:
     column: int
     end: int
     defines: bool
-    kind: Kind
+    kind: SymbolKind
     grouped: bool = False
 
 
@@ -44,7 +44,7 @@ class Symbol:
     """What one name stands for, with all its occurrences in the order of the text."""
 
     name: str
-    kind: Kind
+    kind: SymbolKind
     occurrences: tuple[Occurrence, ...]
 
     @property
@@ -54,18 +54,18 @@ class Symbol:
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class TextBlock:
     """A region of a text: lines from 1, what opens it, the block around it; `end` is 0 while nothing closes it."""
 
     head: str
     line: int
-    outer: Block | None = None
+    outer: TextBlock | None = None
     name: str = ""
     end: int = 0
 
-    def within(self) -> Iterator[Block]:
+    def within(self) -> Iterator[TextBlock]:
         """Yield the block and those around it."""
-        block: Block | None = self
+        block: TextBlock | None = self
         while block is not None:
             yield block
             block = block.outer
@@ -79,7 +79,7 @@ class Item:
     column: int
     end: int
     defines: bool = False
-    kind: Kind = Kind.VALUE
+    kind: SymbolKind = SymbolKind.VALUE
     grouped: bool = False
 
     def at(self, line: int) -> Occurrence:
@@ -106,7 +106,7 @@ Coloured = tuple[int, int, TokenType]
 
 
 @dataclass(slots=True)
-class Line:
+class SymbolLine:
     """What a line holds that does not depend on its neighbours."""
 
     items: tuple[Item, ...]
@@ -130,14 +130,14 @@ class SymbolIndex:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.texts = lines
-        self.lines: list[Line] = []
-        self.blocks: list[Block] = []
-        self.block_of: list[Block | None] = []
-        self.placed: dict[int, list[tuple[Item, Block | None]]] = {}
+        self.lines: list[SymbolLine] = []
+        self.blocks: list[TextBlock] = []
+        self.block_of: list[TextBlock | None] = []
+        self.placed: dict[int, list[tuple[Item, TextBlock | None]]] = {}
         """By number of line, from 0: items with the blocks that they hold in."""
-        self._found: dict[str, list[tuple[Occurrence, Block | None]]] = {}
+        self._found: dict[str, list[tuple[Occurrence, TextBlock | None]]] = {}
 
-    def items(self, number: int) -> Iterator[tuple[Item, Block | None]]:
+    def items(self, number: int) -> Iterator[tuple[Item, TextBlock | None]]:
         """Yield the items of a line, counted from 0, with the blocks that they hold in."""
         if number in self.placed:
             yield from self.placed[number]
@@ -145,7 +145,7 @@ class SymbolIndex:
             block = self.block_of[number]
             yield from ((item, block) for item in self.lines[number].items)
 
-    def item_at(self, line: int, column: int) -> tuple[Item, Block | None] | None:
+    def item_at(self, line: int, column: int) -> tuple[Item, TextBlock | None] | None:
         """Return the name at a place, from 1; the end of a name still belongs to it."""
         if not 1 <= line <= len(self.lines):
             return None
@@ -157,7 +157,7 @@ class SymbolIndex:
         found = self.item_at(line, column)
         return None if found is None else self.symbol(found[0].name, found[1])
 
-    def symbol(self, name: str, block: Block | None) -> Symbol:
+    def symbol(self, name: str, block: TextBlock | None) -> Symbol:
         """Return what a name stands for in a block."""
         found = self.occurrences(name)
         homes = {where for one, where in found if one.defines}
@@ -166,7 +166,7 @@ class SymbolIndex:
         kinds = [one.kind for one in mine if one.defines] or [one.kind for one in mine]
         return Symbol(name, kinds[0], tuple(sorted(mine, key=lambda one: (one.line, one.column))))
 
-    def occurrences(self, name: str) -> list[tuple[Occurrence, Block | None]]:
+    def occurrences(self, name: str) -> list[tuple[Occurrence, TextBlock | None]]:
         """Return all occurrences of a name, with the blocks that they hold in."""
         if name not in self._found:
             self._found[name] = [
@@ -197,9 +197,9 @@ class SymbolIndex:
                 return one
         return None
 
-    def all_definitions(self) -> Mapping[Block | None, list[tuple[Item, int]]]:
+    def all_definitions(self) -> Mapping[TextBlock | None, list[tuple[Item, int]]]:
         """Return all that is defined, with its line from 1, by block."""
-        found: dict[Block | None, list[tuple[Item, int]]] = defaultdict(list)
+        found: dict[TextBlock | None, list[tuple[Item, int]]] = defaultdict(list)
         for number in range(len(self.lines)):
             for item, block in self.items(number):
                 if item.defines and not item.grouped:
@@ -232,7 +232,7 @@ class SymbolIndex:
         return None
 
 
-def _home(block: Block | None, homes: set[Block | None]) -> Block | None:
+def _home(block: TextBlock | None, homes: set[TextBlock | None]) -> TextBlock | None:
     """Return the block around another, that one included, in which a name is defined; else the outermost one."""
     last = None
     for each in block.within() if block is not None else ():

@@ -8,7 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from castsim.editor.symbols import Block, Coloured, Item, Kind, Line, Occurrence, Symbol, SymbolIndex, TokenType
+from castsim.editor.symbols import (
+    Coloured,
+    Item,
+    Occurrence,
+    Symbol,
+    SymbolIndex,
+    SymbolKind,
+    SymbolLine,
+    TextBlock,
+    TokenType,
+)
 from castsim.isa.errors import ReadError
 from castsim.isa.tpc import forms_of
 from castsim.isa.tpc.forms import SELECTORS
@@ -38,7 +48,7 @@ class AssemblyIndex(SymbolIndex):
     def __init__(self, lines: Sequence[str], earlier: AssemblyIndex | None = None) -> None:
         super().__init__(lines)
         known = {} if earlier is None else earlier.known
-        self.known: dict[str, Line] = {}
+        self.known: dict[str, SymbolLine] = {}
         self.block_of = [None] * len(lines)
         plain = _without_blocks(lines)
         for text in plain:
@@ -51,20 +61,22 @@ class AssemblyIndex(SymbolIndex):
     def _find_blocks(self, lines: Sequence[str]) -> None:
         """Find loops, from the instruction to the label of their end, and bundles that go over lines."""
         labels = {item.name: n for n, line in enumerate(self.lines) for item in line.items
-                  if item.defines and item.kind is Kind.LABEL}  # fmt: skip
+                  if item.defines and item.kind is SymbolKind.LABEL}  # fmt: skip
         for number, text in enumerate(lines):
             if _LOOP in text.lower() and self.lines[number].items:
-                ends = [item.name for item in self.lines[number].items if item.kind is Kind.LABEL and not item.defines]
+                ends = [
+                    item.name for item in self.lines[number].items if item.kind is SymbolKind.LABEL and not item.defines
+                ]
                 if ends and labels.get(ends[-1], -1) > number:
-                    self.blocks.append(Block(_LOOP, number + 1, None, ends[-1], labels[ends[-1]] + 1))
+                    self.blocks.append(TextBlock(_LOOP, number + 1, None, ends[-1], labels[ends[-1]] + 1))
             if text.lstrip().startswith("{") and "}" not in text:
                 end = next((n for n in range(number, len(lines)) if "}" in lines[n]), len(lines) - 1)
-                self.blocks.append(Block(_BLOCK, number + 1, None, "", end + 2))
+                self.blocks.append(TextBlock(_BLOCK, number + 1, None, "", end + 2))
 
     def definitions_for(self, line: int, column: int) -> tuple[Occurrence, ...]:
         """Return what defines a label or tensor, or the writes of a register that may reach a place."""
         symbol = self.symbol_at(line, column)
-        if symbol is None or symbol.kind is not Kind.REGISTER:
+        if symbol is None or symbol.kind is not SymbolKind.REGISTER:
             return () if symbol is None else symbol.definitions
         writes = [one for one in symbol.definitions if one.line != line or one.column == column]
         own = [one for one in writes if one.line == line]
@@ -86,7 +98,7 @@ class AssemblyIndex(SymbolIndex):
     def taken(self, symbol: Symbol, new: str) -> Occurrence | None:
         """Return an occurrence that a new name would collide with: a register is taken wherever it stands."""
         found = [one for one, _ in self.occurrences(new)]
-        return next((one for one in found if one.defines or symbol.kind is Kind.REGISTER), None)
+        return next((one for one in found if one.defines or symbol.kind is SymbolKind.REGISTER), None)
 
 
 def _without_blocks(lines: Sequence[str]) -> Sequence[str]:
@@ -101,28 +113,28 @@ def _without_blocks(lines: Sequence[str]) -> Sequence[str]:
     return [old if "castsim" in old else new for old, new in zip(lines, blanked, strict=True)]
 
 
-def _read(written: str) -> Line:
+def _read(written: str) -> SymbolLine:
     source = AssemblySource(written.replace("/*", "  "), "")
     if source.comments:
         declared = tuple(_declared(written))
-        return Line(declared, tuple((one.column, one.end, TokenType.VARIABLE) for one in declared))
+        return SymbolLine(declared, tuple((one.column, one.end, TokenType.VARIABLE) for one in declared))
     text = source.lines[0]
     items: list[Item] = []
     colours: list[Coloured] = []
     start = 0
     while match := LABEL.match(text, start):
-        items.append(Item(match[1], match.start(1) + 1, match.end(1) + 1, defines=True, kind=Kind.LABEL))
+        items.append(Item(match[1], match.start(1) + 1, match.end(1) + 1, defines=True, kind=SymbolKind.LABEL))
         colours.append((match.start(1) + 1, match.end(1) + 1, TokenType.LABEL))
         start = match.end()
     if text[start:].lstrip().startswith("."):
-        return Line(tuple(items), tuple(colours))
+        return SymbolLine(tuple(items), tuple(colours))
     for match in [*_SEPARATOR.finditer(text, start), None]:
         end = len(text) if match is None else match.start()
         if words := source.words(0, start, end):
             items += _instruction(words)
             colours += _coloured(words)
         start = end if match is None else match.end()
-    return Line(tuple(items), tuple(colours))
+    return SymbolLine(tuple(items), tuple(colours))
 
 
 def _instruction(words: Sequence[Word]) -> Iterator[Item]:
@@ -144,11 +156,11 @@ def _instruction(words: Sequence[Word]) -> Iterator[Item]:
             end = min(end, column + max(map(len, names))) if names[0][0] == "%" else end  # `%d.x.1` is a part of `%d.x`
             writes = here == {"dest"} or ("dest" in here and position == 0)
             for each in names:
-                yield Item(each, column, end, defines=writes, kind=Kind.REGISTER, grouped=len(names) > 1)
+                yield Item(each, column, end, defines=writes, kind=SymbolKind.REGISTER, grouped=len(names) > 1)
         elif "tensor" in here and _NUMBER.fullmatch(word.text):
-            yield Item(_tensor(word.text), column, end, kind=Kind.TENSOR)
+            yield Item(_tensor(word.text), column, end, kind=SymbolKind.TENSOR)
         elif mnemonic in _JUMPS_AND_LOOPS and _IDENTIFIER.fullmatch(word.text) and word.text.upper() not in SPECIALS:
-            yield Item(word.text, column, end, kind=Kind.LABEL)
+            yield Item(word.text, column, end, kind=SymbolKind.LABEL)
 
 
 def _coloured(words: Sequence[Word]) -> Iterator[Coloured]:
@@ -172,10 +184,10 @@ def _declared(text: str) -> Iterator[Item]:
     name = "register" if found["register"] else "tensor"
     column, end = found.start(name) + 1, found.end(name) + 1
     if found["tensor"]:
-        yield Item(_tensor(found["number"]), column, end, defines=True, kind=Kind.TENSOR)
+        yield Item(_tensor(found["number"]), column, end, defines=True, kind=SymbolKind.TENSOR)
     else:
         for each in _registers(found["register"]):
-            yield Item(each, column, end, defines=True, kind=Kind.REGISTER)
+            yield Item(each, column, end, defines=True, kind=SymbolKind.REGISTER)
 
 
 def _tensor(number: str) -> str:

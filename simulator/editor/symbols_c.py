@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from castsim.editor.symbols import Block, Coloured, Item, Kind, Line, SymbolIndex, TokenType
+from castsim.editor.symbols import Coloured, Item, SymbolIndex, SymbolKind, SymbolLine, TextBlock, TokenType
 from castsim.tpc_c.source import MACROS
 from castsim.tpc_c.table import call_named
 from castsim.tpc_c.types import type_named
@@ -56,22 +56,22 @@ class _Open:
     `depth` is that of parentheses around it; without a block it is an initialiser or the members of a type.
     """
 
-    block: Block | None
+    block: TextBlock | None
     stage: str
     depth: int
 
 
 @dataclass(slots=True)
-class _State:
+class _CState:
     """How far the lines are read; `words` counts those of a declaration's head, -1 when none can begin here."""
 
-    block: Block | None = None
+    block: TextBlock | None = None
     open: list[_Open] = field(default_factory=list)
     depth: int = 0
     words: int = 0
     declaring: int = -1
     """Depth of a list of declared names, -1 outside of one."""
-    kind: Kind = Kind.VALUE
+    kind: SymbolKind = SymbolKind.VALUE
     condition: int = -1
     """Depth of the statement whose condition is open, -1 if there is none."""
     labelled: bool = False
@@ -91,7 +91,7 @@ class _State:
 
 
 @dataclass(slots=True)
-class _CLine(Line):
+class _CLine(SymbolLine):
     """A line with its tokens; `own` are its items if they all hold in the block around it, whatever that is."""
 
     tokens: tuple[_Token, ...] = ()
@@ -107,7 +107,7 @@ class CIndex(SymbolIndex):
         super().__init__(lines)
         known = {} if earlier is None else earlier.known
         self.known: dict[str, _CLine] = {}
-        state = _State()
+        state = _CState()
         for number, text in enumerate(_without_comments(lines)):
             line = self.known.get(text)
             if line is None:
@@ -115,7 +115,7 @@ class CIndex(SymbolIndex):
             self.lines.append(line)
             self.block_of.append(state.block)
             if not (line.own and state.between and (state.open or not line.names)):
-                self.placed[number] = _Reader(self, number, line.tokens, state).placed
+                self.placed[number] = _CReader(self, number, line.tokens, state).placed
 
 
 def _without_comments(lines: Sequence[str]) -> Sequence[str]:
@@ -134,10 +134,10 @@ def _read(text: str) -> _CLine:
         for found in _TOKEN.finditer(text)
         if not found[0].startswith("//")
     )
-    alone, state = SymbolIndex([text]), _State()
+    alone, state = SymbolIndex([text]), _CState()
     # A body is open around the line, so that a call is none of a function that is declared.
     state.open.append(_Open(None, "braces", 0))
-    placed = _Reader(alone, 0, tokens, state).placed
+    placed = _CReader(alone, 0, tokens, state).placed
     own = state.between and len(state.open) == 1 and not alone.blocks and all(block is None for _, block in placed)
     own = own and not text.lstrip().startswith("#")
     return _CLine(tuple(item for item, _ in placed), tuple(_coloured(tokens)), tokens=tokens, own=own)
@@ -165,12 +165,12 @@ def _coloured(tokens: Sequence[_Token]) -> Iterator[Coloured]:
             yield one.column, one.end, colour
 
 
-class _Reader:
+class _CReader:
     """Reads a line: what its names are, and which blocks it opens and closes."""
 
-    def __init__(self, index: SymbolIndex, number: int, tokens: Sequence[_Token], state: _State) -> None:
+    def __init__(self, index: SymbolIndex, number: int, tokens: Sequence[_Token], state: _CState) -> None:
         self.index, self.number, self.tokens, self.state = index, number, tokens, state
-        self.placed: list[tuple[Item, Block | None]] = []
+        self.placed: list[tuple[Item, TextBlock | None]] = []
         if state.directive or (tokens and tokens[0].text == "#"):
             self._directive()
             return
@@ -184,7 +184,9 @@ class _Reader:
     def _after(self, place: int) -> str:
         return self.tokens[place + 1].text if place + 1 < len(self.tokens) else ""
 
-    def _add(self, one: _Token, block: Block | None, kind: Kind = Kind.VALUE, *, defines: bool = False) -> None:
+    def _add(
+        self, one: _Token, block: TextBlock | None, kind: SymbolKind = SymbolKind.VALUE, *, defines: bool = False
+    ) -> None:
         self.placed.append((Item(one.text, one.column, one.end, defines, kind), block))
 
     def _directive(self) -> None:
@@ -192,12 +194,12 @@ class _Reader:
         words = [one for one in self.tokens if one.word]
         skipped = 1 if not self.state.directive and words and words[0].text in _DIRECTIVES else 0
         defined = words[1] if skipped and words[0].text == "define" and len(words) > 1 else None
-        block: Block | None = None
+        block: TextBlock | None = None
         parameters: set[int] = set()
         if defined is not None:
             place = self.tokens.index(defined)
             if self._after(place) == "(" and self.tokens[place + 1].column == defined.end:
-                block = Block("#define", self.number + 1, None, end=self.number + 1)
+                block = TextBlock("#define", self.number + 1, None, end=self.number + 1)
                 closed = next((n for n in range(place, len(self.tokens)) if self.tokens[n].text == ")"), place)
                 parameters = {one.column for one in self.tokens[place + 2 : closed] if one.word}
         if skipped == 0 or words[0].text not in ("include", "pragma"):
@@ -205,7 +207,7 @@ class _Reader:
                 if one is defined:
                     self._add(one, None, defines=True)
                 elif one.text not in WORDS:
-                    kind = Kind.LOOP_VARIABLE if one.column in parameters else Kind.VALUE
+                    kind = SymbolKind.LOOP_VARIABLE if one.column in parameters else SymbolKind.VALUE
                     self._add(one, block, kind, defines=one.column in parameters)
         self.state.directive = bool(self.tokens) and self.tokens[-1].text == "\\"
 
@@ -257,7 +259,7 @@ class _Reader:
     def _flow(self, word: str) -> None:
         state = self.state
         if word == "for":
-            state.block = Block("for", self.number + 1, state.block)
+            state.block = TextBlock("for", self.number + 1, state.block)
             self.index.blocks.append(state.block)
             state.open.append(_Open(state.block, "head", state.depth))
         elif word in ("if", "while", "switch"):
@@ -270,18 +272,18 @@ class _Reader:
         state = self.state
         top = state.open[-1] if state.open else None
         if after == "(" and top is None:
-            self._add(one, None, Kind.FUNCTION, defines=True)
-            state.block = Block(_FUNCTION, self.number + 1, None, one.text)
+            self._add(one, None, SymbolKind.FUNCTION, defines=True)
+            state.block = TextBlock(_FUNCTION, self.number + 1, None, one.text)
             self.index.blocks.append(state.block)
             state.open.append(_Open(state.block, "head", state.depth))
             state.words = 0
             return
-        kind = Kind.VALUE
+        kind = SymbolKind.VALUE
         if top is not None and top.stage == "head" and top.block is not None:
-            kind = Kind.ARGUMENT if top.block.head == _FUNCTION else Kind.LOOP_VARIABLE
+            kind = SymbolKind.ARGUMENT if top.block.head == _FUNCTION else SymbolKind.LOOP_VARIABLE
         self._add(one, state.block, kind, defines=True)
         state.words, state.kind = -1, kind
-        if kind is not Kind.ARGUMENT:
+        if kind is not SymbolKind.ARGUMENT:
             state.declaring = state.depth
 
     def _sign(self, place: int, text: str) -> None:
@@ -317,7 +319,7 @@ class _Reader:
         if top is not None and top.stage == "waits":
             top.stage, state.words = "braces", 0
         elif state.words == 0 and not state.depth and (top is None or top.stage != "members"):
-            state.block = Block("{", self.number + 1, state.block)
+            state.block = TextBlock("{", self.number + 1, state.block)
             self.index.blocks.append(state.block)
             state.open.append(_Open(state.block, "braces", state.depth))
         else:  # of an initialiser, or, behind words, of a type's members

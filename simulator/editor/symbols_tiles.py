@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from castsim.editor.symbols import Block, Coloured, Item, Kind, Line, SymbolIndex, TokenType
+from castsim.editor.symbols import Coloured, Item, SymbolIndex, SymbolKind, SymbolLine, TextBlock, TokenType
 from castsim.isa.pto.lexer import PtoSource, TokenKind, Tokens, scan
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS
 
@@ -29,7 +29,7 @@ _COLOURS = {
 
 
 @dataclass(slots=True)
-class TileLine(Line):
+class TileLine(SymbolLine):
     """A line with its tokens; one that is `plain` opens, closes and continues nothing."""
 
     tokens: Tokens = field(default_factory=lambda: Tokens([], [], [], []))
@@ -40,8 +40,8 @@ class TileLine(Line):
 class _State:
     """How far the lines are read: the block reached, what is open, definitions that wait for the next block."""
 
-    block: Block | None = None
-    braces: list[Block | None] = field(default_factory=list)
+    block: TextBlock | None = None
+    braces: list[TextBlock | None] = field(default_factory=list)
     """Open braces, innermost last; None for attributes."""
     opener: str = ""
     name: str = ""
@@ -129,7 +129,7 @@ class TileIndex(SymbolIndex):
             if not _opens_block(tokens, index):
                 state.braces.append(None)
                 return
-            block = Block(state.opener, number + 1, state.block, state.name)
+            block = TextBlock(state.opener, number + 1, state.block, state.name)
             state.braces.append(block)
             self.blocks.append(block)
             for place, item in state.pending:
@@ -158,7 +158,7 @@ class TileIndex(SymbolIndex):
         block = self.block_of[number]
         return frozenset() if block is None else self._arguments(block)
 
-    def _arguments(self, block: Block) -> frozenset[str]:
+    def _arguments(self, block: TextBlock) -> frozenset[str]:
         function = next((one for one in block.within() if one.head == "func.func"), None)
         if function is None:
             return frozenset()
@@ -168,7 +168,7 @@ class TileIndex(SymbolIndex):
                 item.name
                 for number in heads
                 for item, where in self.placed.get(number, ())
-                if where is function and item.kind is Kind.ARGUMENT
+                if where is function and item.kind is SymbolKind.ARGUMENT
             )
         return self._parameters[id(function)]
 
@@ -237,20 +237,20 @@ def _value(tokens: Tokens, index: int, results: frozenset[int], state: _State | 
     after = tokens.texts[index + 1]
     before = tokens.texts[index - 1] if index else ""
     if after == "=":
-        kind = Kind.LOOP_VARIABLE if before == "scf.for" else Kind.CARRIED
+        kind = SymbolKind.LOOP_VARIABLE if before == "scf.for" else SymbolKind.CARRIED
         return Item(name, column, end, defines=True, kind=kind), True
     head = "" if state is None else state.head
     if after == ":" and head:
         if head == "func":
-            return Item(name, column, end, defines=True, kind=Kind.ARGUMENT), True
-        return Item(name, column, end, defines=True, kind=Kind.CARRIED), False
+            return Item(name, column, end, defines=True, kind=SymbolKind.ARGUMENT), True
+        return Item(name, column, end, defines=True, kind=SymbolKind.CARRIED), False
     return Item(name, column, end), False
 
 
 def _function(tokens: Tokens, index: int) -> Item:
     text, start = tokens.texts[index], tokens.starts[index]
     defines = index > 0 and tokens.texts[index - 1] in _FUNCTION_WORDS
-    return Item(text, start + 1, start + 1 + len(text), defines=defines, kind=Kind.FUNCTION)
+    return Item(text, start + 1, start + 1 + len(text), defines=defines, kind=SymbolKind.FUNCTION)
 
 
 def _opens_block(tokens: Tokens, index: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from castsim.editor.document import Settings, Text
+from castsim.editor.document import EditedText, Settings
 from castsim.execution.entry_and_target import choose_target
 from castsim.isa.errors import CastsimError
 from castsim.machines.vliw.program_sources import chosen_target
@@ -13,7 +13,7 @@ from castsim.targets import Target
 _ARCHITECTURE = re.compile(r'pto\.target_arch\s*=\s*"([^"\n]*)"')
 
 
-def target_of_text(text: Text, settings: Settings) -> Target | None:
+def target_of_text(text: EditedText, settings: Settings) -> Target | None:
     """Return the target that is asked for, else the one that a text names; None if it cannot be told."""
     try:
         asked = settings.request().target

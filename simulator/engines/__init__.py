@@ -7,7 +7,7 @@ from typing import Protocol
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.execution.tree import Tree
 from castsim.isa.errors import ReadError
-from castsim.machines.registry import Parts
+from castsim.machines.registry import MachinePart
 from castsim.targets.loader import Target
 from castsim.timing import IgnoresBlocks, Listener, Observer, Timing, Watcher
 
@@ -123,7 +123,7 @@ class SegmentTracer(Protocol):
 
 
 # simpy takes as long to import as the rest of a small run, so engines are imported by who simulates with them.
-EVENT: Parts[EventEngine] = Parts(
+EVENT: MachinePart[EventEngine] = MachinePart(
     "event engine",
     {
         "strided-repeat": "castsim.engines.event_strided:EventSimulation",
@@ -131,7 +131,7 @@ EVENT: Parts[EventEngine] = Parts(
         "vliw": "castsim.engines.event_vliw:VliwSimulation",
     },
 )
-FAST: Parts[FastEngine] = Parts(
+FAST: MachinePart[FastEngine] = MachinePart(
     "fast engine",
     {
         "strided-repeat": "castsim.engines.fast_dataflow.tile_simulation:simulate_tiles",
@@ -139,7 +139,7 @@ FAST: Parts[FastEngine] = Parts(
         "vliw": "castsim.engines.fast_vliw:simulate_bundles",
     },
 )
-TELLING: Parts[SegmentTracer] = Parts(
+TELLING: MachinePart[SegmentTracer] = MachinePart(
     "fast engine that tells of segments",
     {
         "strided-repeat": "castsim.engines.fast_dataflow.tile_simulation:tell_tiles",

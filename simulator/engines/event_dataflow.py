@@ -20,36 +20,36 @@ from typing import TYPE_CHECKING, ClassVar
 from simpy import Environment
 
 from castsim.engines.event_pipes import (
-    Account,
     At,
     BufferPorts,
-    Completion,
+    CompletionCycle,
     DataflowRun,
     DrainMarker,
-    Entry,
     ExecutionRecord,
+    ExecutionTotals,
     Flags,
-    Ledger,
+    PipeCycles,
     PipeProcess,
+    PipeWait,
+    QueueEntry,
     Steps,
-    VectorUnit,
-    Wait,
+    VectorPipeModel,
     await_end,
 )
 from castsim.execution.dataflow.pipe_operations import (
     ALL_PIPES,
     BLOCK,
     LOOK_AHEAD,
-    Barrier,
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
     Placeholder,
     Rest,
-    ScalarAccess,
+    ScalarElementAccess,
     ScalarWork,
-    SetFlag,
     Standstill,
     Survey,
     Transfer,
-    WaitFlag,
     cost_of,
     explain_deadlock,
     explain_limit,
@@ -67,7 +67,7 @@ from castsim.targets.dataflow import DataflowTarget
 from castsim.timing import Cause, IgnoresBlocks, Listener, Observer, Timing, Watcher
 
 if TYPE_CHECKING:
-    from castsim.engines.event_pipes import Entry, PipeProcess, Wait
+    from castsim.engines.event_pipes import PipeProcess, PipeWait, QueueEntry
 
 
 # Which earlier instructions an instruction has to wait for, in programs that synchronise nothing themselves.
@@ -200,11 +200,11 @@ class Issuer:
         self.name = machine.target.pipes.scalar
         self.clock = 0
         self.issued = 0
-        self.wait: Wait | None = None
+        self.wait: PipeWait | None = None
         self.finished = False
-        self.beyond: Entry | None = None
+        self.beyond: QueueEntry | None = None
         """The operation that ran into the cycle limit."""
-        self.account = Account(self.name, observer)
+        self.account = PipeCycles(self.name, observer)
         self.watcher: Watcher | None = None
         """Who listens to the beginning of the run only: what follows is not issued."""
         self._machine = machine
@@ -266,7 +266,7 @@ class Issuer:
             self._issue(entry)
         return [entry.operation for entry in islice(self._entries, count)]
 
-    def _draw(self, tree: Tree) -> Iterator[Entry]:
+    def _draw(self, tree: Tree) -> Iterator[QueueEntry]:
         """Yield the operations of the program in order."""
         ledger = self._machine.ledger
         scoreboard = Scoreboard(tree) if tree.interlocked else None
@@ -279,7 +279,7 @@ class Issuer:
                 execution.needs = scoreboard.enter(execution, touched, int(self._machine.env.now))
             for operation in operations(lowered, deltas):
                 execution.open += 1
-                yield Entry(
+                yield QueueEntry(
                     operation=operation,
                     pipe=self.name if operation.pipe == ALL_PIPES else operation.pipe,
                     index=index,
@@ -295,7 +295,7 @@ class Issuer:
         until = None if self.watcher is None else self.watcher.until
         return self.wait is None and self.beyond is None and (until is None or self.clock < until)
 
-    def _issue(self, entry: Entry) -> None:
+    def _issue(self, entry: QueueEntry) -> None:
         self.issued += 1
         entry.start = self.clock
         cycles, cause = self._cost(entry.operation)
@@ -316,7 +316,7 @@ class Issuer:
 
     def _cost(self, operation: Operation) -> tuple[int, Cause]:
         """Return the cycles that the scalar unit itself takes for an operation: all of a kind take the same."""
-        kind: object = operation.kind if isinstance(operation, ScalarWork | ScalarAccess) else type(operation)
+        kind: object = operation.kind if isinstance(operation, ScalarWork | ScalarElementAccess) else type(operation)
         if isinstance(operation, Placeholder):
             kind = (Placeholder, operation.pipe, operation.cycles)
         known = self._costs.get(kind)
@@ -326,25 +326,25 @@ class Issuer:
             known = self._costs[kind] = (cycles, cause)
         return known
 
-    def _execute(self, entry: Entry) -> None:
+    def _execute(self, entry: QueueEntry) -> None:
         """Do what an operation of the scalar unit does once its cycles are spent."""
         operation = entry.operation
         flags = self._machine.flags
         match operation:
-            case SetFlag():
+            case FlagSignal():
                 if flags.fire((operation.pipe, operation.waiter, operation.event), self.clock):
                     self._demanding.discard(operation.waiter)
                 self._machine.ledger.finish(entry, self.clock)
-            case WaitFlag():
+            case FlagWait():
                 key = (operation.signaller, operation.pipe, operation.event)
-                self.wait = Wait(entry, flag=operation)
+                self.wait = PipeWait(entry, flag=operation)
                 cycle = flags.take(key)
                 if cycle is None:
                     flags.wait(key, self._signalled)
                 else:
                     self._resume(Cause.FLAG_WAIT, cycle)
-            case Barrier(pipe) if pipe == ALL_PIPES:
-                self.wait = Wait(entry)
+            case PipeBarrier(pipe) if pipe == ALL_PIPES:
+                self.wait = PipeWait(entry)
                 self._undrained = len(self._pipes)
                 for name in self._pipes:
                     self._pipes[name].push(DrainMarker(self._drained))
@@ -375,7 +375,7 @@ class Issuer:
 # A transfer between global memory and the unified buffer, block by block (`dataflow.transfer_timing`).
 
 
-def run_transfer(pipe: PipeProcess, entry: Entry, operation: Transfer) -> Steps:
+def run_transfer(pipe: PipeProcess, entry: QueueEntry, operation: Transfer) -> Steps:
     """Execute `operation`; returns when it has ended, or its stream where the next one may overlap with the rest."""
     machine, env = pipe.machine, pipe.machine.env
     plan = TransferPlan.of(operation, machine.target)
@@ -407,7 +407,7 @@ def run_transfer(pipe: PipeProcess, entry: Entry, operation: Transfer) -> Steps:
     yield env.timeout(end - int(env.now))
 
 
-def run_placeholder(pipe: PipeProcess, entry: Entry, operation: Placeholder) -> Steps:
+def run_placeholder(pipe: PipeProcess, entry: QueueEntry, operation: Placeholder) -> Steps:
     """Keep the pipe as long as `operation` is taken to last; it asks for no block."""
     env = pipe.machine.env
     start = int(env.now)
@@ -453,7 +453,7 @@ def serve(pipe: PipeProcess, issuer: Issuer) -> Steps:
         pipe.current = None
 
 
-def _execute(pipe: PipeProcess, issuer: Issuer, entry: Entry) -> Steps:
+def _execute(pipe: PipeProcess, issuer: Issuer, entry: QueueEntry) -> Steps:
     operation = entry.operation
     entry.start = int(pipe.machine.env.now)
     match operation:
@@ -465,21 +465,21 @@ def _execute(pipe: PipeProcess, issuer: Issuer, entry: Entry) -> Steps:
             pipe.ask_from(entry.arrival)
             yield from _await_operands(pipe, entry)
             yield from run_placeholder(pipe, entry, operation)
-        case SetFlag():
+        case FlagSignal():
             _after_retirement(pipe, _signal(pipe, entry, operation))
-        case WaitFlag():
+        case FlagWait():
             yield from _await_flag(pipe, issuer, entry, operation)
-        case Barrier():
+        case PipeBarrier():
             yield from _await_retirement(pipe, entry)
         case _:
             yield from _await_operands(pipe, entry)
             yield from pipe.machine.vector.run(pipe, entry)
 
 
-def _await_operands(pipe: PipeProcess, entry: Entry) -> Steps:
+def _await_operands(pipe: PipeProcess, entry: QueueEntry) -> Steps:
     """Wait until the earlier instructions whose bytes this one needs have ended."""
     for needed in entry.execution.needs:
-        pipe.wait = Wait(entry, needed=needed)
+        pipe.wait = PipeWait(entry, needed=needed)
         yield from await_end(pipe.machine.env, needed)
     pipe.wait = None
     # Ended instructions must not keep their predecessors, and those theirs, in memory.
@@ -490,12 +490,12 @@ def _await_operands(pipe: PipeProcess, entry: Entry) -> Steps:
     pipe.rest(Cause.OPERAND_WAIT, now, entry)
 
 
-def _await_flag(pipe: PipeProcess, issuer: Issuer, entry: Entry, operation: WaitFlag) -> Steps:
+def _await_flag(pipe: PipeProcess, issuer: Issuer, entry: QueueEntry, operation: FlagWait) -> Steps:
     machine = pipe.machine
     key = (operation.signaller, operation.pipe, operation.event)
     cycle = machine.flags.take(key)
     if cycle is None:
-        pipe.wait = Wait(entry, flag=operation)
+        pipe.wait = PipeWait(entry, flag=operation)
         signal = machine.env.event()
         machine.flags.wait(key, signal.succeed)
         if operation.signaller == machine.target.pipes.scalar:
@@ -510,7 +510,7 @@ def _await_flag(pipe: PipeProcess, issuer: Issuer, entry: Entry, operation: Wait
     machine.ledger.finish(entry, now)
 
 
-def _await_retirement(pipe: PipeProcess, entry: Entry) -> Steps:
+def _await_retirement(pipe: PipeProcess, entry: QueueEntry) -> Steps:
     env = pipe.machine.env
     for earlier in pipe.retire():
         yield from await_end(env, earlier)
@@ -519,7 +519,7 @@ def _await_retirement(pipe: PipeProcess, entry: Entry) -> Steps:
     pipe.machine.ledger.finish(entry, int(env.now))
 
 
-def _signal(pipe: PipeProcess, entry: Entry, operation: SetFlag) -> Callable[[int], None]:
+def _signal(pipe: PipeProcess, entry: QueueEntry, operation: FlagSignal) -> Callable[[int], None]:
     def fire(cycle: int) -> None:
         pipe.machine.ledger.finish(entry, cycle)
         pipe.machine.flags.fire((operation.pipe, operation.waiter, operation.event), cycle)
@@ -537,7 +537,7 @@ def _after_retirement(pipe: PipeProcess, action: Callable[[int], None]) -> None:
         action(int(env.now))
 
 
-def _later(pipe: PipeProcess, earlier: tuple[Completion, ...], action: Callable[[int], None]) -> Steps:
+def _later(pipe: PipeProcess, earlier: tuple[CompletionCycle, ...], action: Callable[[int], None]) -> Steps:
     for completion in earlier:
         yield from await_end(pipe.machine.env, completion)
     action(int(pipe.machine.env.now))
@@ -552,12 +552,12 @@ def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess]) -> En
         return None
     unreached = issuer.run_on(LOOK_AHEAD)
 
-    def queued(signal: SetFlag) -> int | None:
+    def queued(signal: FlagSignal) -> int | None:
         pipe = pipes.get(signal.pipe)
         for item in pipe.queue if pipe is not None else ():
             operation = getattr(item, "operation", None)
             if operation == signal:
-                entry: Entry = item  # type: ignore[assignment]  # markers have no operation
+                entry: QueueEntry = item  # type: ignore[assignment]  # markers have no operation
                 return entry.execution.instruction
         return None
 
@@ -570,14 +570,14 @@ def _waits(issuer: Issuer, pipes: Mapping[str, PipeProcess]) -> list[Standstill]
     return [_standstill(name, wait) for name, wait in named if wait is not None]
 
 
-def _standstill(name: str, wait: Wait) -> Standstill:
+def _standstill(name: str, wait: PipeWait) -> Standstill:
     needed = None if wait.needed is None else wait.needed.instruction
     return Standstill(name, wait.entry.index, wait.entry.execution.instruction, wait.flag, needed)
 
 
 def limit(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess], max_cycles: int) -> EngineError:
     """Return the error of a run that took longer than allowed."""
-    open_entries: list[Entry] = []
+    open_entries: list[QueueEntry] = []
     if issuer.beyond is not None:
         open_entries.append(issuer.beyond)
     else:
@@ -595,7 +595,7 @@ class DataflowSimulation:
         IllegalError: the tree needs a pipe, a timing row or an instruction latency that the target does not have.
     """
 
-    VECTOR_UNIT: ClassVar[Callable[..., VectorUnit]]
+    VECTOR_UNIT: ClassVar[Callable[..., VectorPipeModel]]
     PORTS: ClassVar[Callable[..., BufferPorts]]
 
     def __init__(
@@ -612,7 +612,7 @@ class DataflowSimulation:
             vector=vector,
             ports=type(self).PORTS(target.banks, None if isinstance(details, IgnoresBlocks) else details),
             flags=Flags(),
-            ledger=Ledger(observer, record_operations),
+            ledger=ExecutionTotals(observer, record_operations),
         )
         counts = survey.operations
         working = (target.pipes.vector, target.pipes.load, target.pipes.store)

@@ -19,7 +19,7 @@ from typing import Any
 from simpy import Event
 
 from castsim.engines.event_dataflow import DataflowSimulation
-from castsim.engines.event_pipes import At, BufferPorts, DataflowRun, Entry, Pattern, PipeProcess, Steps
+from castsim.engines.event_pipes import At, BufferPorts, DataflowRun, Pattern, PipeProcess, QueueEntry, Steps
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from
 from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
@@ -39,12 +39,12 @@ from castsim.machines.vector_function.function_timing import (
 from castsim.machines.vector_function.instruction_scoreboard import ScopeTiming
 from castsim.machines.vector_function.trip_timing import (
     Computation,
+    ComputeStep,
     LoadStep,
     MemoryPath,
     NestPlan,
     RowState,
     SpecialPorts,
-    Step,
     StoreStep,
     TripShape,
     plan_nest,
@@ -83,7 +83,7 @@ class StoreQueue:
     The ports of its load and its instructions are included.
     """
 
-    def __init__(self, machine: DataflowRun, entry: Entry, facts: FunctionTicks) -> None:
+    def __init__(self, machine: DataflowRun, entry: QueueEntry, facts: FunctionTicks) -> None:
         self._machine = machine
         self._entry = entry
         self._facts = facts
@@ -138,7 +138,7 @@ class StoreQueue:
             self._wakeup.succeed()
 
 
-def grant(machine: DataflowRun, entry: Entry, address: int, size: int, *, write: bool, asked: int) -> int:
+def grant(machine: DataflowRun, entry: QueueEntry, address: int, size: int, *, write: bool, asked: int) -> int:
     """Ask for `size` bytes at `address`; return the cycle in which the last block passes, `asked` if there is none."""
     if size <= 0:
         return asked
@@ -152,7 +152,7 @@ def grant(machine: DataflowRun, entry: Entry, address: int, size: int, *, write:
 
 
 @dataclass(slots=True, eq=False)
-class Trip:
+class SentTrip:
     """A trip sent by the front end at tick `sent`; `stores` are in the order of its shape.
 
     `loads` are the loads to make, with their addresses, `steps` the instructions to execute: a row's first and last
@@ -161,7 +161,7 @@ class Trip:
     """
 
     machine: DataflowRun
-    entry: Entry
+    entry: QueueEntry
     facts: FunctionTicks
     shape: TripShape
     path: MemoryPath
@@ -170,7 +170,7 @@ class Trip:
     special: SpecialPorts
     row: RowState
     loads: tuple[tuple[LoadStep, int], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ComputeStep, ...]
     stores: tuple[PendingStore, ...]
     sent: int
     released: Event | None
@@ -232,7 +232,7 @@ class FrontEnd:
     def __init__(
         self,
         pipe: PipeProcess,
-        entry: Entry,
+        entry: QueueEntry,
         function: VectorFunction,
         target: VectorFunctionTarget,
         facts: FunctionTicks,
@@ -289,7 +289,7 @@ class FrontEnd:
         for store in stores:
             self.stores.append(store)
         loads = (*shape.row_loads, *shape.loads) if trip == 0 else shape.loads
-        flight = Trip(
+        flight = SentTrip(
             machine=self._pipe.machine,
             entry=self._entry,
             facts=self._facts,
@@ -359,7 +359,7 @@ class FunctionUnit:
         """Reject what is not a vector function, and instructions for which the target has no latency."""
         check_function(operation, self._target)
 
-    def run(self, pipe: PipeProcess, entry: Entry) -> Steps:
+    def run(self, pipe: PipeProcess, entry: QueueEntry) -> Steps:
         """Launch a function; returns when it has ended."""
         env = pipe.machine.env
         function = entry.operation
@@ -384,7 +384,7 @@ class FunctionUnit:
         pipe.machine.ledger.finish(entry, cycle)
         yield env.timeout(cycle - int(env.now))
 
-    def _pass(self, pipe: PipeProcess, entry: Entry, timing: ScopeTiming) -> Steps:
+    def _pass(self, pipe: PipeProcess, entry: QueueEntry, timing: ScopeTiming) -> Steps:
         """Let the time of a launch pass whose instructions have been placed."""
         pipe.machine.facts.update(timing.facts)
         for span in timing.spans:
@@ -410,7 +410,7 @@ class GroupPorts(BufferPorts):
         self._reads = [0] * facts.groups
         self._writes = [0] * facts.groups
 
-    def grant(self, now: int, pattern: Pattern, block: int, entry: Entry) -> int:
+    def grant(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
         """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
         last = now
         self.held = 0

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from simpy import Environment, Event
 from simpy.events import EventPriority
 
-from castsim.execution.dataflow.pipe_operations import BLOCK, WaitFlag, operation_name
+from castsim.execution.dataflow.pipe_operations import BLOCK, FlagWait, operation_name
 from castsim.execution.dataflow.transfer_timing import latency_ahead
 from castsim.execution.tree import Operation
 from castsim.targets.dataflow import DataflowTarget
@@ -85,7 +85,7 @@ _BEFORE_ALL = (-1, -1)
 
 
 @dataclass(slots=True, eq=False)
-class Completion:
+class CompletionCycle:
     """Something that ends in cycle `end`; `known` becomes True as soon as that cycle is certain."""
 
     end: int = 0
@@ -104,7 +104,7 @@ class Completion:
 
 
 @dataclass(slots=True, eq=False)
-class ExecutionRecord(Completion):
+class ExecutionRecord(CompletionCycle):
     """One executed instruction: `open` operations have not ended, `issued` says whether all were issued.
 
     `needs` are the earlier executions whose bytes it waits for. `start` is when the scalar unit began it, later moved
@@ -119,7 +119,7 @@ class ExecutionRecord(Completion):
     needs: tuple[ExecutionRecord, ...] = ()
     queued: int = 0
 
-    def begin(self, cycle: int, entry: Entry) -> None:
+    def begin(self, cycle: int, entry: QueueEntry) -> None:
         """Record that one of its pipe operations starts in `cycle`; the first one counts, of equals that issued first.
 
         What an instruction waits for is not its own time: a cast issued early and held by an operand lasts as long as
@@ -150,7 +150,7 @@ class ExecutionRecord(Completion):
 
 
 @dataclass(slots=True, eq=False)
-class Entry(Completion):
+class QueueEntry(CompletionCycle):
     """One operation on its way: in a queue from `arrival`, at work from `start`.
 
     `pipe` is the one that executes it. `pending` counts its repeats whose results are not in the buffer, `held` is
@@ -174,7 +174,7 @@ class Entry(Completion):
         self.execution.begin(cycle, self)
 
 
-def await_end(env: Environment, completion: Completion) -> Steps:
+def await_end(env: Environment, completion: CompletionCycle) -> Steps:
     """Wait until the cycle in which `completion` ends."""
     if not completion.known:
         if completion.signal is None:
@@ -199,24 +199,24 @@ _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""
 
 
-class Account(PipeAccount):
+class PipeCycles(PipeAccount):
     """The cycles of one pipe, which are among those of the operations that it spends them on."""
 
-    def spend(self, cause: Cause, until: int, entry: Entry | None) -> None:
+    def spend(self, cause: Cause, until: int, entry: QueueEntry | None) -> None:
         """Charge the cycles up to `until` to `cause`, on behalf of `entry`."""
         cycles = self.charge(cause, until, None if entry is None else entry.index)
         # What the scalar unit spends on sending an operation is not among the operation's own cycles.
         if cycles and entry is not None and entry.causes is not None and entry.pipe == self.pipe:
             entry.causes[cause] = entry.causes.get(cause, 0) + cycles
 
-    def spend_excess(self, due: int, until: int, held: int, entry: Entry) -> None:
+    def spend_excess(self, due: int, until: int, held: int, entry: QueueEntry) -> None:
         """Charge the cycles up to `until`: the first `held` after `due` to a held port, the rest to bank conflicts."""
         if held:
             self.spend(Cause.PORT, min(until, due + held), entry)
         self.spend(Cause.BANK_CONFLICT, until, entry)
 
 
-class Ledger:
+class ExecutionTotals:
     """Executions and operations of the whole run; `latest` is the end of the last effect so far."""
 
     def __init__(self, listener: Listener | None, record_operations: bool) -> None:
@@ -227,7 +227,7 @@ class Ledger:
         self._operations: list[OperationTiming] = []
         self._listener = listener
 
-    def finish(self, entry: Entry, end: int) -> None:
+    def finish(self, entry: QueueEntry, end: int) -> None:
         """Settle that `entry` ends in cycle `end`."""
         entry.end = end
         entry.settle()
@@ -308,7 +308,7 @@ class BufferPorts(ABC):
         holds.sort()
 
     @abstractmethod
-    def grant(self, now: int, pattern: Pattern, block: int, entry: Entry) -> int:
+    def grant(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
         """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
 
     def _beyond_holds(self, port: int, now: int, cycle: int) -> tuple[int, int]:
@@ -320,7 +320,7 @@ class BufferPorts(ABC):
             held += max(0, min(end, cycle) - max(start, now))
         return cycle, held
 
-    def _tell(self, cycle: int, now: int, address: int, write: bool, entry: Entry) -> None:
+    def _tell(self, cycle: int, now: int, address: int, write: bool, entry: QueueEntry) -> None:
         if self._observer is not None:
             self._observer.block(cycle, entry.pipe, entry.index, address, write, now)
 
@@ -364,14 +364,14 @@ class Flags:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class PipeWait:
     """The reason for which a pipe stands still: `entry` is the operation at its head.
 
     `flag` is set if it awaits a flag, `needed` if it awaits the bytes of an earlier execution, neither at a barrier.
     """
 
-    entry: Entry
-    flag: WaitFlag | None = None
+    entry: QueueEntry
+    flag: FlagWait | None = None
     needed: ExecutionRecord | None = None
 
 
@@ -382,7 +382,7 @@ class DrainMarker:
     reached: Callable[[int], None]
 
 
-class VectorUnit(Protocol):
+class VectorPipeModel(Protocol):
     """The part that a mechanism adds: the vector pipe."""
 
     def check(self, operation: object) -> None:
@@ -392,7 +392,7 @@ class VectorUnit(Protocol):
             IllegalError: it is of another mechanism, or needs a timing row that the target does not have.
         """
 
-    def run(self, pipe: PipeProcess, entry: Entry) -> Steps:
+    def run(self, pipe: PipeProcess, entry: QueueEntry) -> Steps:
         """Execute the operation of `entry`; returns when the pipe can take the next one."""
 
 
@@ -402,10 +402,10 @@ class DataflowRun:
 
     env: Environment
     target: DataflowTarget
-    vector: VectorUnit
+    vector: VectorPipeModel
     ports: BufferPorts
     flags: Flags
-    ledger: Ledger
+    ledger: ExecutionTotals
     facts: set[str] = field(default_factory=set)
 
 
@@ -419,32 +419,32 @@ class PipeProcess:
     def __init__(self, name: str, machine: DataflowRun, remaining: int, observer: Observer | None) -> None:
         self.name = name
         self.machine = machine
-        self.account = Account(name, observer)
-        self.queue: deque[Entry | DrainMarker] = deque()
+        self.account = PipeCycles(name, observer)
+        self.queue: deque[QueueEntry | DrainMarker] = deque()
         self.remaining = remaining
-        self.current: Entry | None = None
-        self.wait: Wait | None = None
+        self.current: QueueEntry | None = None
+        self.wait: PipeWait | None = None
         self.wakeup: Event | None = None
         self.waited = False
         """Whether it had nothing to do until the scalar unit sent its operation."""
         self.free = 0
         """When it was done with the operation before."""
-        self.in_flight: list[Entry] = []
-        self._draining: Entry | None = None
+        self.in_flight: list[QueueEntry] = []
+        self._draining: QueueEntry | None = None
         self.drain_end = 0
-        self._latest: Entry | None = None
+        self._latest: QueueEntry | None = None
         self.answered = 0
         self._reach = latency_ahead(machine.target, name)
         self._behind = Cause.MEMORY_LATENCY if name == machine.target.pipes.store else Cause.DRAIN
 
-    def push(self, item: Entry | DrainMarker) -> None:
+    def push(self, item: QueueEntry | DrainMarker) -> None:
         """Append to the queue."""
         self.queue.append(item)
         if self.wakeup is not None:
             self.wakeup.succeed()
             self.wakeup = None
 
-    def retire(self) -> list[Entry]:
+    def retire(self) -> list[QueueEntry]:
         """Forget the operations that have ended by now; return those still at it."""
         now = int(self.machine.env.now)
         for entry in self.in_flight:
@@ -471,12 +471,12 @@ class PipeProcess:
             self.rest(Cause.OPERAND_WAIT if self.wait.flag is None else Cause.FLAG_WAIT, until, self.wait.entry)
         self.account.close()
 
-    def note_drain(self, entry: Entry, end: int) -> None:
+    def note_drain(self, entry: QueueEntry, end: int) -> None:
         """Record that the pipe should have no more to do for `entry` in cycle `end`."""
         if end >= self.drain_end:
             self._draining, self.drain_end = entry, end
 
-    def rest(self, cause: Cause, until: int, entry: Entry | None) -> None:
+    def rest(self, cause: Cause, until: int, entry: QueueEntry | None) -> None:
         """Account for cycles without new work: first what is left of earlier work, then `cause`."""
         if self._draining is not None and cause in (Cause.EMPTY, Cause.FLAG_WAIT):
             self.account.spend(self._behind, min(until, self.drain_end), self._draining)

@@ -10,8 +10,8 @@ from functools import lru_cache
 from simpy import Event
 
 from castsim.engines.event_dataflow import DataflowSimulation
-from castsim.engines.event_pipes import At, BufferPorts, Cell, DataflowRun, Entry, Pattern, PipeProcess, Steps
-from castsim.machines.strided.operations import BLOCK, Stream, VectorOperation
+from castsim.engines.event_pipes import At, BufferPorts, Cell, DataflowRun, Pattern, PipeProcess, QueueEntry, Steps
+from castsim.machines.strided.operations import BLOCK, Stream, StridedInstruction
 from castsim.machines.strided.repeat_timing import (
     always_fills,
     changes_mask,
@@ -41,13 +41,13 @@ class _Walk:
 
     __slots__ = ("byte", "pattern", "step")
 
-    def __init__(self, machine: DataflowRun, operation: VectorOperation, stream: Stream, *, write: bool) -> None:
+    def __init__(self, machine: DataflowRun, operation: StridedInstruction, stream: Stream, *, write: bool) -> None:
         offsets = repeat_blocks(stream, operation.lanes, operation.mask)
         self.pattern: Pattern = machine.ports.pattern(offsets, write)
         self.byte = stream.address
         self.step = stream.step
 
-    def grant(self, machine: DataflowRun, now: int, entry: Entry) -> int:
+    def grant(self, machine: DataflowRun, now: int, entry: QueueEntry) -> int:
         """Ask for the blocks of the next repeat; return when the last one passes."""
         last = machine.ports.grant(now, self.pattern, self.byte // BLOCK, entry)
         self.byte += self.step
@@ -62,7 +62,7 @@ class _WriteBack:
 
     __slots__ = ("_entry", "_machine", "_passed", "_walk", "due")
 
-    def __init__(self, machine: DataflowRun, entry: Entry, walk: _Walk) -> None:
+    def __init__(self, machine: DataflowRun, entry: QueueEntry, walk: _Walk) -> None:
         self.due = 0
         self._passed = 0
         self._machine = machine
@@ -93,7 +93,7 @@ class StridedUnit:
         """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
         check_vector(operation, self._target)
 
-    def run(self, pipe: PipeProcess, entry: Entry) -> Steps:
+    def run(self, pipe: PipeProcess, entry: QueueEntry) -> Steps:
         """Execute an instruction; returns when the pipe can take the next one, before the results are in the buffer."""
         operation = entry.operation
         if changes_mask(operation, self._target):
@@ -103,7 +103,7 @@ class StridedUnit:
             pipe.machine.facts.add("timing.vector_pipe")
             pipe.machine.ledger.finish(entry, int(pipe.machine.env.now))
             return
-        assert isinstance(operation, VectorOperation)  # checked before the run
+        assert isinstance(operation, StridedInstruction)  # checked before the run
         ready, self._mask_ready = self._mask_ready, None
         yield from _run(self._target, pipe, entry, operation, ready)
         late = pace_of(self._target, operation.timing, operation.repeats).late
@@ -111,7 +111,7 @@ class StridedUnit:
 
 
 def _run(
-    target: StridedRepeatTarget, pipe: PipeProcess, entry: Entry, operation: VectorOperation, ready: int | None
+    target: StridedRepeatTarget, pipe: PipeProcess, entry: QueueEntry, operation: StridedInstruction, ready: int | None
 ) -> Steps:
     machine, env = pipe.machine, pipe.machine.env
     pace = pace_of(target, operation.timing, operation.repeats)
@@ -163,7 +163,7 @@ def _run(
 # first come, first served.
 
 
-class Ports(BufferPorts):
+class BankPorts(BufferPorts):
     """Ports and banks, and when each is free for a read, then for a write. Those that exclude nothing stay free."""
 
     def __init__(self, banks: BankFacts, observer: Observer | None) -> None:
@@ -174,7 +174,7 @@ class Ports(BufferPorts):
         self._exclusive_ports = banks.exclusive_ports
         self._exclusive_banks = banks.exclusive_banks
 
-    def grant(self, now: int, pattern: Pattern, block: int, entry: Entry) -> int:
+    def grant(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
         """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
         if self._observer is not None or self._holds:
             return self._grant_watched(now, pattern, block, entry)
@@ -198,7 +198,7 @@ class Ports(BufferPorts):
                 last = cycle
         return last
 
-    def _grant_watched(self, now: int, pattern: Pattern, block: int, entry: Entry) -> int:
+    def _grant_watched(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
         """Do the same with held ports and an observer."""
         last = now
         own = self._banks if pattern.write else 0
@@ -228,4 +228,4 @@ class EventSimulation(DataflowSimulation):
     """A run of a tree on such a target."""
 
     VECTOR_UNIT = StridedUnit
-    PORTS = Ports
+    PORTS = BankPorts

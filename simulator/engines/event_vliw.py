@@ -102,7 +102,7 @@ _PROGRESS_INTERVAL = 4096
 
 
 @dataclass(slots=True)
-class _Issued:
+class _BundleInFlight:
     """A bundle under way: when it was issued, the bundle slot of its last effect, its accesses, its waits."""
 
     instruction: int
@@ -119,7 +119,7 @@ class _Issued:
 class Record:
     """The record of all bundles."""
 
-    bundles: list[_Issued] = field(default_factory=list)
+    bundles: list[_BundleInFlight] = field(default_factory=list)
     operations: int = 0
 
 
@@ -148,7 +148,7 @@ class IssueProcess:
         self._clock = 0
         self._vpu_free = 0
         self._outstanding: list[MemoryRequest] = []
-        self._open: deque[_Issued] = deque()
+        self._open: deque[_BundleInFlight] = deque()
 
     def run(self) -> Generator[Event, Any, None]:
         """Issue the whole tree, then wait for what is under way."""
@@ -222,7 +222,7 @@ class IssueProcess:
     def _issue(self, instruction: int, operation: BundleOperation, waits: dict[Cause, int]) -> None:
         now = int(self._env.now)
         first = self.record.operations
-        issued = _Issued(instruction, now, self._clock + operation.effect, operation, first, [], waits)
+        issued = _BundleInFlight(instruction, now, self._clock + operation.effect, operation, first, [], waits)
         for place, slot in enumerate(SLOTS):
             busy = bool(operation.slot_cycles[place])
             self._accounts[slot].charge(Cause.BUSY if busy else Cause.EMPTY, now + 1, first if busy else None)
@@ -288,7 +288,7 @@ class IssueProcess:
         return max((_end(each) for each in self.record.bundles), default=0)
 
 
-def _end(issued: _Issued) -> int:
+def _end(issued: _BundleInFlight) -> int:
     return max([issued.end, *(request.done_at for request in issued.requests)])
 
 

@@ -257,7 +257,7 @@ class Executions(Sequence[Execution]):
         return Execution(kind.instruction, start + shift.cycles, end + shift.cycles)
 
 
-class Operations(Sequence[OperationTiming]):
+class SlotOperations(Sequence[OperationTiming]):
     """The instructions in their slots; what the core stood still for goes to the first of its bundle."""
 
     def __init__(self, rows: Rows, count: int) -> None:
@@ -344,7 +344,7 @@ class _Mark:
     totals: Totals
 
 
-class Stepper:
+class TreeStepper:
     """Walks a tree. `skip` False steps through every trip."""
 
     def __init__(self, core: RecurrenceCore, kinds: Kinds, reach: int, *, skip: bool) -> None:
@@ -465,7 +465,7 @@ def simulate_bundles(
     memory = _memory(target)
     core = RecurrenceCore(history, tree.instructions, memory, max_cycles, listener, keep_waits=record_operations)
     reach = max((operation.effect for operation in issued), default=0) + 1
-    Stepper(core, kinds, reach, skip=skip).walk(tree.root)
+    TreeStepper(core, kinds, reach, skip=skip).walk(tree.root)
     stepped = core.now + core.skipped
     core.drain()
     parts = parts_of(history)
@@ -483,7 +483,7 @@ def simulate_bundles(
         total,
         {**_slots(core, kinds, stepped, total), **_ports(core, kinds, memory, total)},
         Executions(rows),
-        Operations(rows, count) if record_operations else (),
+        SlotOperations(rows, count) if record_operations else (),
         frozenset(facts),
     )
 

@@ -16,7 +16,7 @@ from castsim.engines import simulate
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare
 from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.tiles import Tile, TileCast
-from castsim.execution.tree import Block, Instruction, Lowered, Role, Tree
+from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Tree
 from castsim.isa.errors import CastsimError, Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
@@ -70,7 +70,7 @@ def of_arrays() -> NumberFunctions:
     return NumberFunctions(np.maximum, np.minimum, np.where, _look_up)
 
 
-class Shape(NamedTuple):
+class CastShape(NamedTuple):
     """The shape on which the cycles of a cast depend: extents in elements, strides from row to row of both tiles.
 
     Every field is an int, or an array of int64; all arrays have one length.
@@ -152,7 +152,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OperationKindWork:
     """What operations of one sort rest on: their kind, what reports call them, and the operation with its formats."""
 
     kind: str
@@ -237,7 +237,7 @@ def trust_of(target: Target, timing: Timing, instructions: Iterable[Instruction]
     return trust_of_works(target, _cycles_of_works(target, timing, tuple(instructions)), timing.total, timing.facts)
 
 
-def trust_of_works(target: Target, works: Mapping[Work, int], total: int, facts: Collection[str]) -> Trust:
+def trust_of_works(target: Target, works: Mapping[OperationKindWork, int], total: int, facts: Collection[str]) -> Trust:
     """Return what cycles rest on, given how many go to which work, and the paths of the facts behind them."""
     shares: dict[tuple[SourceKind, Standing], list[tuple[int, str]]] = {}
     covered = low = high = 0.0
@@ -329,11 +329,13 @@ def _leaves(held: object) -> Iterator[tuple[str, int | Decimal]]:
             yield from ((f".{name}{end}", value) for end, value in _leaves(getattr(held, name)))
 
 
-def _cycles_of_works(target: Target, timing: Timing, instructions: tuple[Instruction, ...]) -> dict[Work, int]:
+def _cycles_of_works(
+    target: Target, timing: Timing, instructions: tuple[Instruction, ...]
+) -> dict[OperationKindWork, int]:
     """Return all cycles of a run by the sort of work that they are spent on."""
     if not target.has_tiles:
-        return {Work(BUNDLES, BUNDLES): timing.total} if timing.total else {}
-    spent: dict[str, dict[Work, int]] = {}
+        return {OperationKindWork(BUNDLES, BUNDLES): timing.total} if timing.total else {}
+    spent: dict[str, dict[OperationKindWork, int]] = {}
     for operation, _, times in repeated(timing.operations):
         instruction = instructions[timing.executions[operation.execution].instruction]
         own = spent.setdefault(operation.pipe, {})
@@ -344,7 +346,7 @@ def _cycles_of_works(target: Target, timing: Timing, instructions: tuple[Instruc
         return {}
     longest = max(occupied, key=lambda pipe: occupied[pipe])
     rest, others = timing.total - occupied[longest], sum(occupied.values()) - occupied[longest]
-    weights: dict[Work, float] = {}
+    weights: dict[OperationKindWork, float] = {}
     for pipe, cycles in occupied.items():
         part = (cycles if others else timing.total) if pipe == longest else rest * cycles / others
         whole = sum(spent[pipe].values())
@@ -357,7 +359,7 @@ def _occupied(causes: Mapping[Cause, int]) -> int:
     return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
 
 
-def _whole(weights: Mapping[Work, float], total: int) -> dict[Work, int]:
+def _whole(weights: Mapping[OperationKindWork, float], total: int) -> dict[OperationKindWork, int]:
     """Return whole cycles in proportion to weights that add up to the total: the largest fractions are rounded up."""
     scale = sum(weights.values())
     exact = {work: total * weight / scale for work, weight in weights.items() if weight} if scale else {}
@@ -367,23 +369,23 @@ def _whole(weights: Mapping[Work, float], total: int) -> dict[Work, int]:
     return {work: cycles for work, cycles in found.items() if cycles}
 
 
-def _work(target: Target, pipe: str, instruction: Instruction) -> Work:
+def _work(target: Target, pipe: str, instruction: Instruction) -> OperationKindWork:
     name = instruction.mnemonic
-    if pipe == target.scalar_pipe or instruction.role is Role.BOOKKEEPING:
-        return Work(_SCALAR, _SCALAR)
+    if pipe == target.scalar_pipe or instruction.role is InstructionRole.BOOKKEEPING:
+        return OperationKindWork(_SCALAR, _SCALAR)
     if pipe in _TRANSFERS:
         kind, operation = _TRANSFERS[pipe]
-        return Work(kind, f"{kind}s", operation)
+        return OperationKindWork(kind, f"{kind}s", operation)
     if len(instruction.casts) == 1 and name == "tcvt":
         (src, dst), *_ = instruction.casts
-        return Work(CAST, f"tcvt {src} -> {dst}", name, src, dst)
+        return OperationKindWork(CAST, f"tcvt {src} -> {dst}", name, src, dst)
     if name in VECTOR_OPERATIONS and instruction.element is not None:
         element = instruction.element
-        return Work(str(VECTOR_OPERATIONS[name].kind), f"{name} {element}", name, element, element)
-    return Work(SCOPE, f"{SCOPE}s")
+        return OperationKindWork(str(VECTOR_OPERATIONS[name].kind), f"{name} {element}", name, element, element)
+    return OperationKindWork(SCOPE, f"{SCOPE}s")
 
 
-def _basis(target: Target, work: Work, facts: Collection[str]) -> tuple[SourceKind, Standing]:
+def _basis(target: Target, work: OperationKindWork, facts: Collection[str]) -> tuple[SourceKind, Standing]:
     """Return what work rests on: measurements of these operations, or else the weakest of the facts."""
     found = measured_operation(target.name, work.operation, work.src, work.dst)
     if found is not None:
@@ -460,7 +462,7 @@ class OperandPlacement:
             line=8 * target.block_bytes,
         )
 
-    def cast(self, lowerer: Lowerer, shape: Shape) -> TileCast:
+    def cast(self, lowerer: Lowerer, shape: CastShape) -> TileCast:
         """Return the cast of one shape.
 
         Raises:
@@ -478,7 +480,7 @@ class OperandPlacement:
         tmp = self._scratch(shape, destination.end) if request.scratch else None
         return TileCast(source, destination, tmp, request.rounding, request.saturation, HERE)
 
-    def fits(self, shape: Shape, reach: Number, arithmetic: NumberFunctions) -> Number:
+    def fits(self, shape: CastShape, reach: Number, arithmetic: NumberFunctions) -> Number:
         """Whether no tile of a shape would be refused, the destination being written as far as `reach` bytes."""
         rows, src, dst = shape.rows, shape.src_stride * self.bits[0], shape.dst_stride * self.bits[1]
         good = (rows >= 0) & (shape.valid_rows >= 0) & (shape.valid_cols >= 0) & (src >= 0) & (dst >= 0)
@@ -489,7 +491,7 @@ class OperandPlacement:
         good &= self._second(shape, arithmetic) + reach <= self.limit
         return good
 
-    def apart(self, shape: Shape, arithmetic: NumberFunctions, *, scratch: bool) -> Number:
+    def apart(self, shape: CastShape, arithmetic: NumberFunctions, *, scratch: bool) -> Number:
         """Whether all operands of a shape that `fits` lie in different banks; with `scratch` the tmp tile as well."""
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
         at = self._second(shape, arithmetic)
@@ -499,36 +501,36 @@ class OperandPlacement:
             apart &= behind + self._reserve(shape) <= self.capacity
         return apart
 
-    def holds_scratch(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
+    def holds_scratch(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         """Whether a tmp tile that always suffices is left room for behind the tiles of a shape that `fits`."""
         return self._behind(shape, arithmetic) + self._reserve(shape) <= self.capacity
 
-    def leaves_scratch(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
+    def leaves_scratch(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         """Whether any bytes are left for a tmp tile; one without any is refused where it is simulated."""
         return self._behind(shape, arithmetic) + self.alignment <= self.capacity
 
-    def _behind(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
+    def _behind(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
         return up(self._second(shape, arithmetic) + dst, self.alignment)
 
-    def _second(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
+    def _second(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         """Return where the destination lies."""
         src = shape.rows * (shape.src_stride * self.bits[0] // 8)
         at = up(src, self.region)
         needed = up(shape.rows * (shape.dst_stride * self.bits[1] // 8), self.alignment) + self._reserve(shape)
         return arithmetic.choose(at + needed <= self.capacity, at, up(src, self.alignment))
 
-    def _reserve(self, shape: Shape) -> Number:
+    def _reserve(self, shape: CastShape) -> Number:
         """Return the bytes of a tmp tile that always suffices, 0 if none is wanted."""
         return shape.rows * shape.src_stride * _WORD_BYTES if self.request.scratch else 0
 
-    def _tile(self, lowerer: Lowerer, name: str, fmt: Format, stride: int, shape: Shape, at: int) -> Tile:
+    def _tile(self, lowerer: Lowerer, name: str, fmt: Format, stride: int, shape: CastShape, at: int) -> Tile:
         kind = TileType("vec", fmt.name, shape.rows, stride, shape.valid_rows, shape.valid_cols)
         tile = Tile(name, fmt, kind, at, shape.valid_rows, shape.valid_cols, lowerer.element_bits(fmt))
         lowerer.check_tile(tile, HERE)
         return tile
 
-    def _scratch(self, shape: Shape, behind: int) -> Tile:
+    def _scratch(self, shape: CastShape, behind: int) -> Tile:
         """Return an int32 tile of the source's shape, cut to what is left of the buffer."""
         words = shape.rows * shape.src_stride
         at: int = up(behind, self.region)
@@ -539,7 +541,7 @@ class OperandPlacement:
         return Tile("tmp", format_named("i32"), TileType("vec", "i32", 1, words, 1, words), at, 1, words, 32)
 
 
-class Asked(Protocol):
+class EstimateBasis(Protocol):
     """What was estimated, to say later what its cycles rest on."""
 
     def trust(self, cycles: int) -> Trust:
@@ -568,7 +570,7 @@ class Estimate(PlotMixin[Literal["causes"]]):
     cycles: int
     bound_by: Cause
     causes: Mapping[Cause, int]
-    asked: Asked | None = field(default=None, repr=False, compare=False)
+    asked: EstimateBasis | None = field(default=None, repr=False, compare=False)
     """The cast that was estimated; None where it is none from tile to tile."""
     facts: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     """Paths of the timing facts behind the cycles, if these were simulated; a closed form does not gather them."""

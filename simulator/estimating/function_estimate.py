@@ -20,10 +20,10 @@ import numpy as np
 from castsim.estimating.cast_estimates import (
     SCALAR,
     CastCycles,
+    CastShape,
     Number,
     NumberFunctions,
     OperandPlacement,
-    Shape,
     TileCastRequest,
 )
 from castsim.estimating.tile_estimates import TileEstimator
@@ -41,7 +41,7 @@ from castsim.machines.vector_function.function_timing import (
     store_asked,
     store_start,
 )
-from castsim.machines.vector_function.lowering import LoweredCast, lower_cast
+from castsim.machines.vector_function.lowering import FunctionCast, lower_cast
 from castsim.machines.vector_function.trip_timing import (
     Computation,
     NestPlan,
@@ -175,7 +175,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelVariant:
     """One code variant with one or several trips per row: all numbers but the extents.
 
     `branch` is what a serialising branch takes, 0 if there is none. `intervals` are the ticks from the store before to
@@ -206,7 +206,7 @@ class Kernel:
     dual: DualTrips | None
 
 
-def kernel_of(target: VectorFunctionTarget, lowered: LoweredCast) -> Kernel | None:
+def kernel_of(target: VectorFunctionTarget, lowered: FunctionCast) -> KernelVariant | None:
     """Return the numbers of a lowered sample, None if the closed form does not cover what it does."""
     function, text = lowered.function, lowered.plan.kernel
     *clearing, nest = function.timed
@@ -222,7 +222,7 @@ def kernel_of(target: VectorFunctionTarget, lowered: LoweredCast) -> Kernel | No
         max(data, chain.barrier_at + barrier) if store.barrier else data
         for store, data in zip(shape.stores, chain.data, strict=True)
     )
-    kernel = Kernel(
+    kernel = KernelVariant(
         elements=text.elements,
         timed_elements=nest.elements,
         flat=not nest.row_loop,
@@ -251,7 +251,7 @@ def kernel_of(target: VectorFunctionTarget, lowered: LoweredCast) -> Kernel | No
     return replace(kernel, dual=dual) if dual is not None and covered else None
 
 
-def _is_covered(target: VectorFunctionTarget, kernel: Kernel) -> bool:
+def _is_covered(target: VectorFunctionTarget, kernel: KernelVariant) -> bool:
     """Whether trips depend on nothing but when they are sent, and no two of them read or write in one cycle."""
     plan = kernel.plan
     shape, nest = plan.shape, plan.nest
@@ -296,7 +296,7 @@ _LONG, _SHORT, _PADDING = 1024, 2, 256
 """Columns of the samples that are lowered: several trips, one trip; what makes a tile padded."""
 
 
-class Stores(NamedTuple):
+class FinalStore(NamedTuple):
     """The last store: when it leaves, and for how long it has waited for the memory path, its barrier, its load."""
 
     left: Number
@@ -306,14 +306,14 @@ class Stores(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class LaunchTimes:
     """The times around the trips: ticks, but for the whole cycles that the scalar unit works `after` the launch."""
 
     facts: FunctionTicks
     after: int
 
     @classmethod
-    def of(cls, target: VectorFunctionTarget, kernel: Kernel) -> Times:
+    def of(cls, target: VectorFunctionTarget, kernel: KernelVariant) -> LaunchTimes:
         """Return those of a kernel."""
         return cls(FunctionTicks.of(target), kernel.restores * target.timing.scalar.control_write_cycles)
 
@@ -330,8 +330,8 @@ class FunctionForm:
 
     target: VectorFunctionTarget
     bits: tuple[int, int]
-    kernels: Mapping[tuple[bool, bool], Kernel]
-    times: Times
+    kernels: Mapping[tuple[bool, bool], KernelVariant]
+    times: LaunchTimes
 
     uses_scratch = False
     needs_apart = False
@@ -340,7 +340,7 @@ class FunctionForm:
     @classmethod
     def of(cls, target: VectorFunctionTarget, request: TileCastRequest) -> FunctionForm | None:
         """Return the closed form of a request, None if the facts leave none."""
-        kernels: dict[tuple[bool, bool], Kernel] = {}
+        kernels: dict[tuple[bool, bool], KernelVariant] = {}
         lowerer = lowerer_of(target)
         placement = OperandPlacement.of(target, lowerer, replace(request, scratch=False))
         try:
@@ -348,16 +348,16 @@ class FunctionForm:
                 for several in (True, False):
                     cols = _LONG if several else _SHORT
                     rows, stride = (1, _LONG) if contiguous else (2, _LONG + _PADDING)
-                    sample = placement.cast(lowerer, Shape(rows, stride, stride, rows, cols, stride))
+                    sample = placement.cast(lowerer, CastShape(rows, stride, stride, rows, cols, stride))
                     kernel = kernel_of(target, lower_cast(target, sample))
                     if kernel is None:
                         return None
                     kernels[contiguous, several] = kernel
         except CastsimError:
             return None
-        return cls(target, placement.bits, kernels, Times.of(target, kernels[True, True]))
+        return cls(target, placement.bits, kernels, LaunchTimes.of(target, kernels[True, True]))
 
-    def reach(self, shape: Shape) -> Number:
+    def reach(self, shape: CastShape) -> Number:
         """Return the bytes from the start of the destination on that are cleared beforehand."""
         kernel = self.kernels[True, True]
         if not kernel.filled:
@@ -365,7 +365,7 @@ class FunctionForm:
         needed = shape.valid_rows * (shape.dst_stride * self.bits[1] // 8)
         return needed if kernel.fill_is_limited else -(-needed // kernel.filled) * kernel.filled
 
-    def account(self, shape: Shape, arithmetic: NumberFunctions) -> CastCycles:
+    def account(self, shape: CastShape, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of a shape."""
         padded = (shape.valid_cols != shape.src_stride) | (shape.valid_cols != shape.dst_stride)
         contiguous = (padded == 0) | (shape.rows == 1)
@@ -374,7 +374,7 @@ class FunctionForm:
             return self._account(self.kernels[bool(contiguous), bool(_trips(kernel, shape) > 1)], shape, arithmetic)
         return self._by_kernel(shape, contiguous, arithmetic)
 
-    def _by_kernel(self, shape: Shape, contiguous: Number, arithmetic: NumberFunctions) -> CastCycles:
+    def _by_kernel(self, shape: CastShape, contiguous: Number, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of many shapes, those of one kernel after those of another."""
         size = contiguous.size
         fields = {name: np.zeros(size, np.int64) for name in ("cycles", "scalar")}
@@ -385,7 +385,7 @@ class FunctionForm:
                 places = np.flatnonzero((contiguous == is_contiguous) & (several == has_several))
                 if not places.size:
                     continue
-                part = Shape(*(column[places] for column in shape))
+                part = CastShape(*(column[places] for column in shape))
                 found = self._account(self.kernels[is_contiguous, has_several], part, arithmetic)
                 for name, column in fields.items():
                     column[places] = getattr(found, name)
@@ -393,7 +393,7 @@ class FunctionForm:
                     causes[cause][places] = cycles
         return CastCycles(fields["cycles"], tuple(causes.items()), fields["scalar"])
 
-    def _account(self, kernel: Kernel, shape: Shape, arithmetic: NumberFunctions) -> CastCycles:
+    def _account(self, kernel: KernelVariant, shape: CastShape, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of shapes that run one kernel."""
         times, facts, choose, larger = self.times, self.times.facts, arithmetic.choose, arithmetic.larger
         trips = _trips(kernel, shape)
@@ -413,7 +413,7 @@ class FunctionForm:
         first = spent.now + 2 * kernel.branch
         _spend_rows(spent, kernel, rows, trips, arithmetic)
         if kernel.dual is not None:
-            last = Stores(*kernel.dual.last_store(rows, trips, first, arithmetic))
+            last = FinalStore(*kernel.dual.last_store(rows, trips, first, arithmetic))
         else:
             last = _last_store(kernel, rows, trips, first, cleared, arithmetic)
         left = choose(rows > 0, last.left, cleared)
@@ -428,7 +428,7 @@ class FunctionForm:
         spent.drain = spent.hold(cycle * TICKS, cycle, arithmetic)
         return CastCycles(larger(cycle, times.after), spent.by_cause(), times.after)
 
-    def _unpack_head(self, kernel: Kernel, shape: Shape) -> Number:
+    def _unpack_head(self, kernel: KernelVariant, shape: CastShape) -> Number:
         """Return the ticks by which an unpacking load delays the start."""
         count = shape.valid_rows * shape.valid_cols if kernel.flat else shape.valid_cols
         count = -(-count * kernel.timed_elements // kernel.elements)
@@ -480,12 +480,12 @@ class _Spent:
         )
 
 
-def _trips(kernel: Kernel, shape: Shape) -> Number:
+def _trips(kernel: KernelVariant, shape: CastShape) -> Number:
     count = shape.valid_rows * shape.valid_cols if kernel.flat else shape.valid_cols
     return -(-count // kernel.elements)
 
 
-def _spend_rows(spent: _Spent, kernel: Kernel, rows: Number, trips: Number, arithmetic: NumberFunctions) -> None:
+def _spend_rows(spent: _Spent, kernel: KernelVariant, rows: Number, trips: Number, arithmetic: NumberFunctions) -> None:
     """Send all trips: the front end's cycles by cause, row by row of equal fraction of a cycle."""
     branch, hold, turn, phases = kernel.branch, kernel.plan.shape.hold, kernel.plan.next_row, kernel.phases
     begun = spent.now + branch
@@ -512,8 +512,8 @@ def _spend_rows(spent: _Spent, kernel: Kernel, rows: Number, trips: Number, arit
 
 
 def _last_store(
-    kernel: Kernel, rows: Number, trips: Number, first: Number, cleared: Number, arithmetic: NumberFunctions
-) -> Stores:
+    kernel: KernelVariant, rows: Number, trips: Number, first: Number, cleared: Number, arithmetic: NumberFunctions
+) -> FinalStore:
     """Return when the last store leaves whose trips are sent from tick `first` on."""
     larger, chain, hold = arithmetic.larger, kernel.chain, kernel.plan.path_hold
     row_ticks = kernel.plan.next_row + kernel.branch + trips * kernel.trip_ticks
@@ -530,4 +530,4 @@ def _last_store(
         passed = chain.arrival + hold
         there = larger(data, passed + decisive(hold))
         left = larger(left, passed + decisive(max(hold, every)) + every - kernel.intervals[0])
-    return Stores(left, there - data, left - there if kernel.last_waits else 0, 0)
+    return FinalStore(left, there - data, left - there if kernel.last_waits else 0, 0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from castsim.estimating.cast_estimates import CastCycles, Number, NumberFunctions, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import CastCycles, CastShape, Number, NumberFunctions, TileCastRequest
 from castsim.estimating.tile_estimates import TileEstimator
 from castsim.isa.errors import CastsimError
 from castsim.isa.modes import Rounding
@@ -152,11 +152,11 @@ class StridedForm:
         """Whether elements of 4 bits are among the operands: a mask bit is for two of them."""
         return 4 in (self.plan.src.bits, self.plan.dst.bits)
 
-    def reach(self, _shape: Shape) -> Number:
+    def reach(self, _shape: CastShape) -> Number:
         """Return 0: casts write nothing but their elements."""
         return 0
 
-    def account(self, shape: Shape, arithmetic: NumberFunctions) -> CastCycles:
+    def account(self, shape: CastShape, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of a shape."""
         whole, rest = shape.valid_cols // self.plan.rule.lanes, shape.valid_cols % self.plan.rule.lanes
         rows, limit = shape.valid_rows, self.limit

@@ -16,16 +16,16 @@ from castsim.estimating.cast_estimates import (
     HERE,
     SCALAR,
     CastCycles,
+    CastShape,
     Estimate,
     Estimates,
     Number,
     NumberFunctions,
     OperandPlacement,
+    OperationKindWork,
     Sensitivity,
-    Shape,
     TileCastRequest,
     Trust,
-    Work,
     of_arrays,
     sensitivities,
     timed_alone,
@@ -38,7 +38,7 @@ from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import TileType
 from castsim.isa.spellings import format_spelled
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.registry import Parts
+from castsim.machines.registry import MachinePart
 from castsim.machines.target_cast import CastAsked
 from castsim.numerics import FormatLike, format_name
 from castsim.targets import Target, TileTarget, load_target
@@ -76,7 +76,9 @@ class ArrayEstimator(ABC):
         """Return what `one` returns, simulated by the engine even where there is a closed form."""
 
     @abstractmethod
-    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions) -> None:
+    def fill(
+        self, start: int, shape: CastShape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions
+    ) -> None:
         """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`.
 
         `causes` has a row for every `Cause`, in that order, and holds zeroes.
@@ -128,9 +130,9 @@ def shape_of(
     dst_row_stride: Number | None,
     valid_rows: Number | None,
     valid_cols: Number | None,
-) -> Shape:
+) -> CastShape:
     """Return a shape, what is None taken from the tile's extents."""
-    return Shape(
+    return CastShape(
         rows=rows,
         src_stride=cols if row_stride is None else row_stride,
         dst_stride=cols if dst_row_stride is None else dst_row_stride,
@@ -159,7 +161,7 @@ def _integers(name: str, value: Any) -> Integers | None:
 _RESOLVED = 256
 """Requests that are kept resolved."""
 
-ESTIMATORS: Parts[Callable[[Target, CastAsked], ArrayEstimator]] = Parts(
+ESTIMATORS: MachinePart[Callable[[Target, CastAsked], ArrayEstimator]] = MachinePart(
     "estimates",
     {
         "strided-repeat": "castsim.estimating.strided:estimator",
@@ -322,7 +324,11 @@ class EstimatedCast(NamedTuple):
     def trust(self, cycles: int) -> Trust:
         """Return what its cycles rest on."""
         chip, name = self._chip(), f"tcvt {self.src} -> {self.dst}"
-        work = Work(CAST, name, "tcvt", self.src, self.dst) if chip.has_tiles else Work(BUNDLES, BUNDLES)
+        work = (
+            OperationKindWork(CAST, name, "tcvt", self.src, self.dst)
+            if chip.has_tiles
+            else OperationKindWork(BUNDLES, BUNDLES)
+        )
         return trust_of_works(chip, {work: cycles}, cycles, self._facts())
 
     def sensitivities(self, cycles: int) -> tuple[Sensitivity, ...]:
@@ -375,11 +381,11 @@ class ClosedForm(Protocol):
         """Whether odd numbers of columns are refused."""
         ...
 
-    def reach(self, shape: Shape) -> Number:
+    def reach(self, shape: CastShape) -> Number:
         """Return how many bytes from the start of the destination on are written outside its rows' own, or 0."""
         ...
 
-    def account(self, shape: Shape, arithmetic: NumberFunctions) -> CastCycles:
+    def account(self, shape: CastShape, arithmetic: NumberFunctions) -> CastCycles:
         """Return the cycles of a shape."""
         ...
 
@@ -393,7 +399,7 @@ class TileEstimator(ArrayEstimator):
         self._lowerer = lowerer_of(target)
         self._placement = OperandPlacement.of(target, self._lowerer, request)
         self._form = form
-        self.simulated: Callable[[Shape], Estimate] = lru_cache(_SIMULATED)(self._simulate)
+        self.simulated: Callable[[CastShape], Estimate] = lru_cache(_SIMULATED)(self._simulate)
         """Simulates one shape."""
 
     def one(self, *extents: int | None) -> Estimate:
@@ -408,7 +414,7 @@ class TileEstimator(ArrayEstimator):
         """Return the same by simulating the lowered cast."""
         return self.simulated(shape_of(*extents))
 
-    def is_closed(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
+    def is_closed(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         """Whether the closed form gives the cycles of a shape."""
         form, placement = self._form, self._placement
         if form is None:
@@ -424,12 +430,14 @@ class TileEstimator(ArrayEstimator):
             closed = closed & placement.leaves_scratch(shape, arithmetic)
         return closed & (shape.rows > 0) & (shape.cols > 0)  # a tile without elements is refused where it is simulated
 
-    def _simulate(self, shape: Shape) -> Estimate:
+    def _simulate(self, shape: CastShape) -> Estimate:
         cast = self._placement.cast(self._lowerer, shape)
         text = f"tcvt {self._request.src.name} -> {self._request.dst.name}"
         return timed_alone(self._target, lowerer_of(self._target).cast(cast), text)
 
-    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions) -> None:
+    def fill(
+        self, start: int, shape: CastShape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions
+    ) -> None:
         """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`."""
         closed = self.is_closed(shape, arithmetic)
         if self._form is not None and closed.any():
@@ -440,7 +448,7 @@ class TileEstimator(ArrayEstimator):
                 causes[PLACE[cause]] = row
         for index in np.flatnonzero(~closed).tolist():
             try:
-                found = self.simulated(Shape(*(int(column[index]) for column in shape)))
+                found = self.simulated(CastShape(*(int(column[index]) for column in shape)))
             except CastsimError as error:
                 error.span = Span(f"<estimate of shape {start + index}>", 1, 1)
                 raise

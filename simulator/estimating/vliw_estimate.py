@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from castsim.engines import simulate
-from castsim.estimating.cast_estimates import SCALAR, Estimate, Number, NumberFunctions, Shape, bound_by, of_timing
+from castsim.estimating.cast_estimates import SCALAR, CastShape, Estimate, Number, NumberFunctions, bound_by, of_timing
 from castsim.estimating.tile_estimates import PLACE, ArrayEstimator, shape_of
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
@@ -29,9 +29,16 @@ from castsim.machines.vliw.registers import Registers
 from castsim.machines.vliw.stage_latency import BundleOperation, main_pipe
 from castsim.targets.vliw import VliwTarget
 from castsim.timing import Cause
-from castsim.tpc_compiler.c_table import Path, VectorType, native_elements, path_of
+from castsim.tpc_compiler.c_table import ElementVector, Path, native_elements, path_of
 from castsim.tpc_compiler.cast_building import Order, build
-from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, Value, allocate, arranged, text_of
+from castsim.tpc_compiler.code_generation import (
+    EmittedInstruction,
+    Sequence,
+    SequenceRegister,
+    allocate,
+    arranged,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from castsim.estimating.tile_estimates import Integers
@@ -43,7 +50,7 @@ _LONGEST = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Pipelined:
+class OverlappedStep:
     """A step under its successors: `places` are the bundles of its instructions, counted from its own first one.
 
     `interval` is the distance from step to step, `last` the latest effect of a step's instructions, `length` the
@@ -91,12 +98,16 @@ class KernelEstimator(ArrayEstimator):
         timing = simulate(self.tree(self._steps(shape, SCALAR)), self._target, record_operations=False)
         return replace(of_timing(timing), cycles=timing.total) if timing.executions else Estimate(0, Cause.EMPTY, {})
 
-    def fill(self, start: int, shape: Shape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions) -> None:
+    def fill(
+        self, start: int, shape: CastShape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions
+    ) -> None:
         """Estimate a chunk of shapes, the first being number `start`."""
         good = _is_legal(shape)
         if not good.all():
             place = int((~good).argmax())
-            _check(Shape(*(int(column[place]) for column in shape)), Span(f"<estimate of shape {start + place}>", 1, 1))
+            _check(
+                CastShape(*(int(column[place]) for column in shape)), Span(f"<estimate of shape {start + place}>", 1, 1)
+            )
         found, bundles, busy = self._extent(self._steps(shape, arithmetic), arithmetic)
         cycles[:] = found
         causes[PLACE[Cause.BUSY]] = busy
@@ -121,7 +132,7 @@ class KernelEstimator(ArrayEstimator):
         items += [maker.node(number, steps) for number in range(begun + full * kernel.interval, bundles)]
         return Tree(Block(tuple(items)), maker.instructions, interlocked=False)
 
-    def _steps(self, shape: Shape, arithmetic: NumberFunctions) -> Number:
+    def _steps(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
         flat = (shape.valid_cols == shape.src_stride) & (shape.valid_cols == shape.dst_stride)
         together = -(-shape.valid_rows * shape.valid_cols // self.kernel.elements)
         return arithmetic.choose(flat, together, shape.valid_rows * -(-shape.valid_cols // self.kernel.elements))
@@ -140,14 +151,14 @@ class KernelEstimator(ArrayEstimator):
         return cycles, arithmetic.choose(any_step, before + kernel.length, 0), busy
 
 
-def pipelined(path: Path, mode: str, target: VliwTarget) -> Pipelined:
+def pipelined(path: Path, mode: str, target: VliwTarget) -> OverlappedStep:
     """Return the loop of a path with the smallest distance from step to step.
 
     Raises:
         IllegalError: more registers are needed at once than there are.
     """
     elements = max(native_elements(path.src, target), native_elements(path.dst, target))
-    types = VectorType(path.src, elements), VectorType(path.dst, elements)
+    types = ElementVector(path.src, elements), ElementVector(path.dst, elements)
     sequence = build(path, *types, Order.SWIZZLE, lambda _hop: mode, target)
     instructions = _instructions(sequence, target)
     _, flat = arranged(instructions, target)
@@ -160,7 +171,7 @@ def pipelined(path: Path, mode: str, target: VliwTarget) -> Pipelined:
     for interval in range(needed, _LONGEST):
         places = _folded(instructions, flat, occupied, interval, target)
         if places is not None:
-            return Pipelined(
+            return OverlappedStep(
                 instructions=tuple(instructions),
                 places=tuple(places),
                 interval=interval,
@@ -219,7 +230,7 @@ def _instructions(sequence: Sequence, target: VliwTarget) -> list[tuple[Slot, st
     loads: list[EmittedInstruction] = []
     stores: list[EmittedInstruction] = []
     advances: list[EmittedInstruction] = []
-    kept: list[Value] = []
+    kept: list[SequenceRegister] = []
     shared = sequence.register()
     for ports, found in ((sequence.inputs, loads), (sequence.outputs, stores)):
         for register in (register for port in ports for register in port.registers):
@@ -253,7 +264,7 @@ def _operation(program: TpcProgram, target: VliwTarget) -> BundleOperation:
 class _Maker:
     """Makes the bundles of a kernel; equal ones are one object."""
 
-    def __init__(self, target: VliwTarget, kernel: Pipelined) -> None:
+    def __init__(self, target: VliwTarget, kernel: OverlappedStep) -> None:
         self._target = target
         self._kernel = kernel
         self._nodes: dict[str, Lowered] = {}
@@ -302,13 +313,13 @@ def _mode(target: VliwTarget, asked: str | None) -> str:
     return found[0]
 
 
-def _is_legal(shape: Shape) -> Number:
+def _is_legal(shape: CastShape) -> Number:
     good = (shape.rows >= 0) & (shape.valid_rows >= 0) & (shape.valid_cols >= 0)
     good &= (shape.valid_rows <= shape.rows) & (shape.valid_cols <= shape.cols)
     return good & (shape.valid_cols <= shape.src_stride) & (shape.valid_cols <= shape.dst_stride)
 
 
-def _check(shape: Shape, span: Span | None = None) -> None:
+def _check(shape: CastShape, span: Span | None = None) -> None:
     if not _is_legal(shape):
         raise TileError(
             f"valid region {shape.valid_rows} x {shape.valid_cols} does not fit {shape.rows} x {shape.cols} "

@@ -14,17 +14,17 @@ from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.measured_rows import CAST, STORE, TRANSFERS, MeasuredRow, MeasuredTable, read_table
 from castsim.execution.distribution.distributing import (
     Computed,
-    Group,
     HandedTargets,
     Keeping,
     Workers,
+    WorkGroup,
     about_installation,
     digest,
     facts_digest,
     here,
     resumed,
 )
-from castsim.execution.distribution.origins import Origin, Task, origin
+from castsim.execution.distribution.origins import ResultOrigin, Task, origin
 from castsim.execution.notebook_display import PlotMixin
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
@@ -90,7 +90,7 @@ class AssessedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class MeasuredCurve:
     """The rows of one operation, type pair and shape class."""
 
     operation: str
@@ -108,7 +108,7 @@ class Accuracy:
     target: Target
     table: MeasuredTable
     rows: tuple[AssessedRow, ...]
-    origins: tuple[Origin, ...] = field(default=(), compare=False)
+    origins: tuple[ResultOrigin, ...] = field(default=(), compare=False)
     """Who simulated each of the rows."""
 
     @property
@@ -133,13 +133,13 @@ class Accuracy:
         return tuple(row for row in self.rows if not row.row.fitted)
 
     @property
-    def curves(self) -> tuple[Curve, ...]:
+    def curves(self) -> tuple[MeasuredCurve, ...]:
         """Statistics per operation, type pair and shape class, in the order of the table."""
         groups: dict[tuple[str, str, str, str], list[AssessedRow]] = {}
         for assessed in self.rows:
             row = assessed.row
             groups.setdefault((row.label, row.src.name, row.dst.name, row.path), []).append(assessed)
-        return tuple(Curve(*key, simulated(group), predicted(group)) for key, group in groups.items())
+        return tuple(MeasuredCurve(*key, simulated(group), predicted(group)) for key, group in groups.items())
 
 
 def assess(target: Target, table: MeasuredTable) -> Accuracy:
@@ -312,7 +312,7 @@ class Assessing:
 
     targets: HandedTargets
 
-    def __call__(self, group: Group[tuple[str, MeasuredRow]]) -> list[AssessedRow]:
+    def __call__(self, group: WorkGroup[tuple[str, MeasuredRow]]) -> list[AssessedRow]:
         """Return the rows, simulated; errors as `castsim.evidence.accuracy_assessment.assess`."""
         return [assess_row(self.targets.get(name) or load_target(name), row) for name, row in group.items]
 
@@ -403,7 +403,7 @@ class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
         return tuple(row for each in self.tables for row in each.rows)
 
     @property
-    def curves(self) -> tuple[Curve, ...]:
+    def curves(self) -> tuple[MeasuredCurve, ...]:
         """The curves of all tables: statistics per operation, pair of types and shape class."""
         return tuple(curve for each in self.tables for curve in each.curves)
 

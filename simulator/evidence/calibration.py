@@ -45,7 +45,7 @@ _LARGE = Decimal(64)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FitSelection:
     """What the user says: patterns of parameters to fit (none: all that matter), of those to leave, and bounds."""
 
     fit: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class FittedParameter:
     """A number of the description: its path, value, the step between values it can have, and the least and largest."""
 
     path: str
@@ -102,7 +102,7 @@ def cycles_of(target: Target, row: MeasuredRow) -> int:
     return assess_row(target, row).simulated_cycles
 
 
-def parameters_of(target: Target, rows: Sequence[MeasuredRow], choice: Choice) -> tuple[Parameter, ...]:
+def parameters_of(target: Target, rows: Sequence[MeasuredRow], choice: FitSelection) -> tuple[FittedParameter, ...]:
     """Return the numbers to fit, in the order of the description.
 
     Raises:
@@ -182,16 +182,16 @@ def _cycles_or_none(target: Target, row: MeasuredRow) -> int | None:
         return None
 
 
-def _parameter(target: Target, path: str, value: Decimal, choice: Choice) -> Parameter:
+def _parameter(target: Target, path: str, value: Decimal, choice: FitSelection) -> FittedParameter:
     places = next((n for n in range(_FINEST, 0, -1) if _legal(target, path, int(value) + Decimal(1).scaleb(-n))), 0)
     step = Decimal(1).scaleb(-places) if places else Decimal(1)
     low = next((each for each in (Decimal(0), step, value) if _legal(target, path, each)), value)
     bound = next((bounds for pattern, bounds in choice.bounds.items() if fnmatchcase(path, pattern)), None)
     if bound is None:
-        return Parameter(path, value, step, float(low))
+        return FittedParameter(path, value, step, float(low))
     if not float(low) <= bound[0] < bound[1]:
         raise ReadError(f"--bounds {path}: {bound[0]:g}..{bound[1]:g} is no range of values from {low} on")
-    return Parameter(path, value, step, *bound)
+    return FittedParameter(path, value, step, *bound)
 
 
 def _legal(target: Target, path: str, value: Decimal) -> bool:
@@ -291,7 +291,7 @@ def misfits(found: Calibration) -> tuple[str, ...]:
 
 
 def calibrate(
-    target: Target, table: MeasuredTable, choice: Choice, progress: ProgressCallback = lambda *_: None
+    target: Target, table: MeasuredTable, choice: FitSelection, progress: ProgressCallback = lambda *_: None
 ) -> Calibration:
     """Fit the parameters of a target that the rows of a table depend on.
 
@@ -338,7 +338,7 @@ def calibrate(
 class _Model:
     """The rows as functions of the parameters."""
 
-    def __init__(self, target: Target, rows: Sequence[MeasuredRow], parameters: Sequence[Parameter]) -> None:
+    def __init__(self, target: Target, rows: Sequence[MeasuredRow], parameters: Sequence[FittedParameter]) -> None:
         self.target, self.rows, self.parameters = target, rows, parameters
         self.measured: Array = np.array([float(row.measured_cycles) for row in rows])
         self.jacobian: Array = np.zeros((len(rows), len(parameters)))

@@ -16,7 +16,7 @@ from math import ceil, floor, inf
 from pathlib import Path
 from statistics import fmean, median
 
-from castsim.estimating.cast_estimates import OperandPlacement, Shape, TileCastRequest, timed_alone
+from castsim.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest, timed_alone
 from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.measured_rows import CAST as CAST_OPERATION
 from castsim.evidence.measured_rows import SCOPE as SCOPE_OPERATION
@@ -110,7 +110,7 @@ def cross_validate(
     """
     if (chip := tiles_of(target)) is None or not chip.free_facts:
         raise ReadError(f"no facts of {target.name} are free: there is nothing to cross-validate")
-    model = _Model(chip, table.rows)
+    model = _FactModel(chip, table.rows)
     groups = model.groups(left_out)
     if len(groups) == 1:
         raise ReadError(f"'{table.file}' has one {left_out} only: nothing is left to fit to")
@@ -133,7 +133,7 @@ def together(tables: Sequence[MeasuredTable]) -> MeasuredTable:
     return MeasuredTable(files, tables[0].columns, rows, sum(table.skipped for table in tables))
 
 
-class _Model:
+class _FactModel:
     """The rows of a table as functions of the free facts."""
 
     def __init__(self, target: TileTarget, rows: Sequence[MeasuredRow]) -> None:
@@ -286,7 +286,7 @@ def _lowered(target: TileTarget, row: MeasuredRow, shape: tuple[str, int, int, i
     _, rows, cols, valid_rows, valid_cols = shape
     lowerer = lowerer_of(target)
     request = TileCastRequest.of(CastAsked(row.src, row.dst, None, None, scratch=False))
-    extents = Shape(rows, cols, cols, valid_rows, valid_cols, cols)
+    extents = CastShape(rows, cols, cols, valid_rows, valid_cols, cols)
     try:
         return lowerer.cast(OperandPlacement.of(target, lowerer, request).cast(lowerer, extents))
     except CastsimError as error:
@@ -336,7 +336,7 @@ class Residual:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class IntervalTrial:
     """Intervals tried on rows left out: the least percent held, the largest median width; median absolute residual."""
 
     held: float
@@ -404,7 +404,7 @@ def intervals_of(target: str, rows: Sequence[Residual]) -> list[Residuals]:
     ]
 
 
-def _stated(rows: Sequence[Residual]) -> tuple[int, int, Trial] | None:
+def _stated(rows: Sequence[Residual]) -> tuple[int, int, IntervalTrial] | None:
     """Return the largest share that holds at narrow intervals, with their level and trial; None if too few rows, or too
     scattered ones, were measured.
     """
@@ -417,7 +417,7 @@ def _stated(rows: Sequence[Residual]) -> tuple[int, int, Trial] | None:
     return None
 
 
-def _row(target: str, kind: str, own: Sequence[Residual], share: int, level: int, trial: Trial) -> Residuals:
+def _row(target: str, kind: str, own: Sequence[Residual], share: int, level: int, trial: IntervalTrial) -> Residuals:
     sizes = [abs(row.percent) for row in own]
     return Residuals(
         target, kind, len(own), sum(row.refitted for row in own),
@@ -426,7 +426,7 @@ def _row(target: str, kind: str, own: Sequence[Residual], share: int, level: int
     )  # fmt: skip
 
 
-def trial_of(rows: Sequence[Residual], level: int) -> Trial:
+def trial_of(rows: Sequence[Residual], level: int) -> IntervalTrial:
     """Leave out one group after the other, and try the intervals of the others on its rows; where no kind has rows
     enough left, there is nothing to try.
     """
@@ -446,7 +446,7 @@ def trial_of(rows: Sequence[Residual], level: int) -> Trial:
         if inside:
             held.append(100 * fmean(inside))
             widths.append(median(across))
-    return Trial(min(held, default=0), max(widths, default=0), median(abs(row.percent) for row in rows))
+    return IntervalTrial(min(held, default=0), max(widths, default=0), median(abs(row.percent) for row in rows))
 
 
 def interval(percents: Sequence[float], level: int) -> tuple[float, float]:
@@ -463,7 +463,7 @@ def _of_programs(accuracy: Accuracy, rows: Iterable[AssessedRow]) -> list[Assess
     return [each for each in rows if accuracy.target.times_programs(each.row.convention)]
 
 
-def _level(rows: Sequence[Residual], share: int) -> tuple[int, Trial]:
+def _level(rows: Sequence[Residual], share: int) -> tuple[int, IntervalTrial]:
     """Return the lowest level whose intervals hold the share of the rows left out, or the highest; and its trial."""
     for level in range(share, 100):
         trial = trial_of(rows, level)

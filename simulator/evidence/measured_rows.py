@@ -19,7 +19,7 @@ from pathlib import Path
 
 from castsim.execution.interpreter.vector_unit import LOAD as BODY_LOAD
 from castsim.execution.interpreter.vector_unit import STORE as BODY_STORE
-from castsim.execution.interpreter.vector_unit import Body, Step
+from castsim.execution.interpreter.vector_unit import Body, BodyStep
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format
@@ -58,7 +58,7 @@ def body_of(text: str, loops: int, trips: int, unroll: int, element: Format, bet
     return Body(loops, trips, unroll, steps, element.storage_bits, between)
 
 
-def _steps(text: str, span: Span) -> Iterator[Step]:
+def _steps(text: str, span: Span) -> Iterator[BodyStep]:
     repeated = _REPEATED.fullmatch(text)
     times, text = (int(repeated[1]), repeated[2]) if repeated else (1, text)
     found = _STEP.fullmatch(text)
@@ -73,7 +73,7 @@ def _steps(text: str, span: Span) -> Iterator[Step]:
         buffer, *rest = operands
         operands = tuple(rest)
     for _ in range(times):
-        yield Step(mnemonic, result, operands, buffer)
+        yield BodyStep(mnemonic, result, operands, buffer)
 
 
 NEEDED = ("src", "dst", "rows", "cols", "measured_cycles")
@@ -180,7 +180,7 @@ def read_table(path: Path) -> MeasuredTable:
     columns = tuple(name.strip() for name in header)
     _check_columns(path, lines, columns)
     rows: list[MeasuredRow] = []
-    skipped: list[_Record] = []
+    skipped: list[_TableLine] = []
     for number in range(1, len(lines)):
         if not lines[number].strip():
             continue
@@ -188,7 +188,7 @@ def read_table(path: Path) -> MeasuredTable:
         if len(values) != len(columns):
             message = f"{len(values)} cells, the header names {len(columns)} columns"
             raise ReadError(message, span=Span(str(path), number + 1, 1, lines[number]))
-        record = _Record(path, number + 1, lines[number], columns, values)
+        record = _TableLine(path, number + 1, lines[number], columns, values)
         if record.counts():
             rows.append(record.row())
         else:
@@ -226,7 +226,7 @@ def _check_columns(path: Path, lines: Sequence[str], columns: tuple[str, ...]) -
         raise ReadError(f"column {', '.join(twice)} twice", span=span)
 
 
-class _Record:
+class _TableLine:
     """One line, its cells by column."""
 
     def __init__(self, path: Path, line: int, text: str, columns: tuple[str, ...], values: list[str]) -> None:

@@ -43,7 +43,7 @@ _UNREPEATABLE = ("stochastic", "hybrid")
 
 
 @dataclass(frozen=True, slots=True)
-class Counterexample:
+class ConversionCounterexample:
     """An input whose result differs, all as codes; `given` is None, and `number` says what it is, where the destination
     has no such number.
     """
@@ -56,7 +56,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True, slots=True)
-class Binade:
+class BinadeErrors:
     """Inputs of one magnitude: from 2 ** `exponent` on; `kind` is number, zero, infinite or nan."""
 
     kind: str
@@ -88,8 +88,8 @@ class Comparison:
     mean_ulps: float
     signal_to_noise_db: float | None
     cast_signal_to_noise_db: float | None
-    first: Counterexample | None
-    binades: tuple[Binade, ...]
+    first: ConversionCounterexample | None
+    binades: tuple[BinadeErrors, ...]
 
     @property
     def equal(self) -> bool:
@@ -164,9 +164,9 @@ def compare(
         raise ReadError(message, legal=(str(codes.shape),))
     name = None if target is None else load_target(target).name
     whole = x is None and code_bits(source) <= EXHAUSTIVE_BITS
-    return _Found(source, destination, codes.reshape(-1), expected.reshape(-1), results.reshape(-1), nan == "any").told(
-        name, all_codes=whole
-    )
+    return _Disagreements(
+        source, destination, codes.reshape(-1), expected.reshape(-1), results.reshape(-1), nan == "any"
+    ).told(name, all_codes=whole)
 
 
 def tried(source: Format, destination: Format, samples: int = SAMPLES, seed: int = 0) -> Codes:
@@ -210,7 +210,7 @@ def _codes(given: ArrayLike, fmt: Format) -> Codes:
     return codes_from_array(array, fmt)
 
 
-class _Found:
+class _Disagreements:
     """Codes of inputs, of expected and given results, and which differ."""
 
     def __init__(
@@ -249,14 +249,14 @@ class _Found:
             binades=tuple(self._binades(ulps)),
         )  # fmt: skip
 
-    def _first(self) -> Counterexample | None:
+    def _first(self) -> ConversionCounterexample | None:
         if not self.differs.any():
             return None
         at = int(np.argmax(self.differs))
         given = int(self.given[at]) if self.held[at] else None
-        return Counterexample(at, int(self.codes[at]), int(self.expected[at]), given, float(self.values[at]))
+        return ConversionCounterexample(at, int(self.codes[at]), int(self.expected[at]), given, float(self.values[at]))
 
-    def _binades(self, ulps: _I64) -> list[Binade]:
+    def _binades(self, ulps: _I64) -> list[BinadeErrors]:
         finite = np.isfinite(self.numbers) & (self.numbers != 0)
         exponents = np.frexp(np.where(finite, self.numbers, 1.0))[1].astype(np.int64) - 1
         kinds = np.select([np.isnan(self.numbers), np.isinf(self.numbers), ~finite], [3, 2, 1], 0)
@@ -269,7 +269,7 @@ class _Found:
             number = ("number", "zero", "infinite", "nan")[kind]
             power = int(exponent) if kind == 0 else None
             found.append(
-                Binade(number, power, int(among.sum()), int(differing.sum()), int(ulps[differing].max(initial=0)))
+                BinadeErrors(number, power, int(among.sum()), int(differing.sum()), int(ulps[differing].max(initial=0)))
             )
         return found
 

@@ -128,7 +128,7 @@ MICRO = "vpto"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ProgramChoice:
     """An option on which something in a program rests: its value, and what follows from that where."""
 
     option: str

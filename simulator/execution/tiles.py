@@ -122,7 +122,7 @@ class TileTransfer:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ScalarElement:
     """One element that the scalar unit reads or writes: at byte `address` of an argument, or of the buffer in a tile.
 
     `mnemonic` is the operation of the text, `code` what is written (empty for a read), `size` its bytes.

@@ -26,7 +26,7 @@ Deltas = tuple[int, ...]
 """How far each address of one tree element moves, in bytes."""
 
 
-class Role(Enum):
+class InstructionRole(Enum):
     """What an instruction is to reports and checks.
 
     Bookkeeping only decides path and addresses; of an opaque instruction neither its cycles nor its bytes are known.
@@ -52,7 +52,7 @@ class Instruction:
     pipe: str
     span: Span = field(compare=False)
     inserted: bool = False
-    role: Role = Role.WORK
+    role: InstructionRole = InstructionRole.WORK
     mnemonic: str = ""
     element: str | None = None
     spelling: str = ""
@@ -449,14 +449,14 @@ def common_bytes(one: Access, other: Access, shift: int = 0, moves: Sequence[Mov
         return None
     if not one.runs and not other.runs and not moves:
         return max(one.start, low), min(one.end, high)
-    search = _Search(one, other, moves)
+    search = _MeetingSearch(one, other, moves)
     found = search.run(0, other.start + shift - one.start, one.start)
     if found is None and search.left <= 0:
         return max(one.start, low), min(one.end, high)
     return found
 
 
-class _Search:
+class _MeetingSearch:
     """Looks for a run of `one` and a run of `other` that meet; `left` counts down the steps it may take."""
 
     def __init__(self, one: Access, other: Access, moves: Sequence[Move]) -> None:

@@ -13,7 +13,7 @@ from time import process_time
 from castsim.exploration import buffering, equivalence, reordering, rewrites
 from castsim.exploration.buffering import (
     Edited,
-    Statement,
+    TextOperation,
     TileText,
     each_of,
     fresh,
@@ -33,7 +33,7 @@ from castsim.exploration.rewrites import MERGING
 from castsim.exploration.suggestion import (
     SECONDS,
     TRIES,
-    Change,
+    ProposedChange,
     Rejection,
     RunConfig,
     Suggestion,
@@ -116,7 +116,7 @@ class _Strip:
     axis in their rows.
     """
 
-    loop: Statement
+    loop: TextOperation
     node: pto.For
     size: int
     parts: Mapping[int, int]
@@ -124,7 +124,7 @@ class _Strip:
     rows: bool
 
 
-def resized_strips(text: TileText) -> Iterator[Change]:
+def resized_strips(text: TileText) -> Iterator[ProposedChange]:
     """Yield the text with each loop's strips made larger or smaller by powers of two."""
     constants = text.constants()
     for one in text.all():
@@ -155,10 +155,10 @@ def resized_strips(text: TileText) -> Iterator[Change]:
                     if factor > 1
                     else "smaller tiles are done sooner, so that more overlaps"
                 )
-                yield Change(MERGING if merged else RESIZING, title, reason, one.number, changed)
+                yield ProposedChange(MERGING if merged else RESIZING, title, reason, one.number, changed)
 
 
-def _strip_of(text: TileText, loop: Statement, constants: Mapping[str, int]) -> _Strip | None:
+def _strip_of(text: TileText, loop: TextOperation, constants: Mapping[str, int]) -> _Strip | None:
     """Return how a loop goes over strips of views; None if it does not."""
     node = loop.node
     if not isinstance(node, pto.For) or node.carried or constants.get(node.step, 0) < 1:
@@ -197,7 +197,7 @@ def _is_tmp(node: pto.Operation, name: str) -> bool:
     return isinstance(node, pto.TileOperation) and len(node.inputs) > 1 and name == node.inputs[-1]
 
 
-def _fixed_tiles(loop: Statement, moved: Mapping[str, int]) -> set[str]:
+def _fixed_tiles(loop: TextOperation, moved: Mapping[str, int]) -> set[str]:
     """Return the tiles that hold the same in every trip: loaded from views that the loop does not move."""
     loaded: dict[str, bool] = {}
     for one in each_of(loop.body):
@@ -301,7 +301,7 @@ def _with_size(line: str, axis: int, name: str) -> str:
 PADDING = "avoid padded tiles"
 
 
-def narrowed_tiles(text: TileText) -> Iterator[Change]:
+def narrowed_tiles(text: TileText) -> Iterator[ProposedChange]:
     """Yield the text with the padding of tiles left out: of all tiles, and of those of one shape."""
     padded = {kind for kind in tile_types(text).values() if _narrowed(kind) is not None}
     shapes = sorted({(kind.cols, kind.valid_cols or 0) for kind in padded})
@@ -316,7 +316,7 @@ def narrowed_tiles(text: TileText) -> Iterator[Change]:
         if retype(text, edited, change):
             words = ", ".join(f"{cols} columns to the {valid} that are valid" for cols, valid in chosen)
             line = min(_first(text, shape) for shape in chosen)
-            yield Change(
+            yield ProposedChange(
                 PADDING, f"narrow the tiles from {words}",
                 "a full tile is cast in one loop over all of its elements, a padded one row by row",
                 line, edited.text(), recasts=True,
@@ -441,12 +441,12 @@ def advice_on(before: Baseline) -> Advice:
     )  # fmt: skip
 
 
-def _alike(change: Change, offers: Sequence[Suggestion]) -> list[Suggestion]:
+def _alike(change: ProposedChange, offers: Sequence[Suggestion]) -> list[Suggestion]:
     """Return the offers of the kind of a change for its place."""
     return [one for one in offers if (one.change.kind, one.change.line) == (change.kind, change.line)]
 
 
-def _is_better(change: Change, offers: Sequence[Suggestion], *, assembly: bool) -> bool:
+def _is_better(change: ProposedChange, offers: Sequence[Suggestion], *, assembly: bool) -> bool:
     """Whether a change, which saves no more than the offers so far, could be preferred to each of them.
 
     Of assembly nothing is proven, so that what is tried has to do.
@@ -463,7 +463,7 @@ def _is_better(change: Change, offers: Sequence[Suggestion], *, assembly: bool) 
     return not any(len(one.change.text) <= len(change.text) for one in here)
 
 
-def proposed(before: Baseline, end: float = math.inf) -> Iterator[Change]:
+def proposed(before: Baseline, end: float = math.inf) -> Iterator[ProposedChange]:
     """Yield what every kind proposes; nothing takes long behind the time `end` of `process_time`."""
     source = before.source
     if source.language is Language.TILES:
@@ -477,7 +477,7 @@ def proposed(before: Baseline, end: float = math.inf) -> Iterator[Change]:
         yield from reordering.reordered_bundles(source.text, source.file, target, end)
 
 
-def of_tiles(text: TileText, before: Baseline) -> Iterator[Change]:
+def of_tiles(text: TileText, before: Baseline) -> Iterator[ProposedChange]:
     """Yield the changes of a tile program."""
 
     def clean(changed: str) -> bool:
@@ -519,9 +519,9 @@ def casts_of(target: Target) -> dict[str, frozenset[str]]:
     return {src: frozenset(ends) for src, ends in found.items()}
 
 
-def joined(first: Change, second: Change) -> Change:
+def joined(first: ProposedChange, second: ProposedChange) -> ProposedChange:
     """Return two changes, the second made on what the first gives, as one."""
-    return Change(
+    return ProposedChange(
         f"{first.kind}, {second.kind}", f"{first.title}; then {second.title}", f"{first.reason}; {second.reason}",
         first.line, second.text, first.recasts or second.recasts,
     )  # fmt: skip

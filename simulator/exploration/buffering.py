@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from castsim.exploration.suggestion import Change
+from castsim.exploration.suggestion import ProposedChange
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
@@ -27,7 +27,7 @@ _TYPE = re.compile(r"!pto\.[a-z_]+<[^<>]*(?:<[^<>]*>[^<>]*)*>")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class TextOperation:
     """An operation on whole lines of the text: `first` to `last`, counted from 0; of a region both braces are in it.
 
     `path` holds the regions that it stands in, outermost first; `body` the statements of its own region.
@@ -37,7 +37,7 @@ class Statement:
     first: int
     last: int
     path: tuple[pto.Operation, ...] = ()
-    body: tuple[Statement, ...] = ()
+    body: tuple[TextOperation, ...] = ()
 
     @property
     def number(self) -> int:
@@ -53,12 +53,12 @@ class Edited:
     instead: dict[int, tuple[str, ...]] = field(default_factory=dict)
     before: dict[int, list[str]] = field(default_factory=dict)
 
-    def remove(self, statement: Statement) -> None:
+    def remove(self, statement: TextOperation) -> None:
         """Leave a statement out."""
         for line in range(statement.first, statement.last + 1):
             self.instead[line] = ()
 
-    def replace(self, statement: Statement, lines: Sequence[str]) -> None:
+    def replace(self, statement: TextOperation, lines: Sequence[str]) -> None:
         """Write other lines in place of a statement."""
         self.remove(statement)
         self.instead[statement.first] = tuple(lines)
@@ -84,13 +84,13 @@ class TileText:
     text: str
     lines: tuple[str, ...]
     function: pto.Function
-    statements: tuple[Statement, ...]
+    statements: tuple[TextOperation, ...]
 
-    def all(self) -> Iterator[Statement]:
+    def all(self) -> Iterator[TextOperation]:
         """Yield every statement in the order of the text."""
         yield from each_of(self.statements)
 
-    def written(self, statement: Statement) -> list[str]:
+    def written(self, statement: TextOperation) -> list[str]:
         """Return the lines of a statement."""
         return list(self.lines[statement.first : statement.last + 1])
 
@@ -107,7 +107,7 @@ class TileText:
         }
 
 
-def each_of(statements: Sequence[Statement]) -> Iterator[Statement]:
+def each_of(statements: Sequence[TextOperation]) -> Iterator[TextOperation]:
     """Yield statements and those inside them."""
     for one in statements:
         yield one
@@ -139,21 +139,21 @@ def read_text(text: str, file: str, entry: str | None) -> TileText | None:
 
 def _statements(
     body: Sequence[pto.Operation], bare: Sequence[str], path: tuple[pto.Operation, ...]
-) -> tuple[Statement, ...] | None:
+) -> tuple[TextOperation, ...] | None:
     found = []
     for node in body:
         first = node.span.line - 1
         last = _end(bare, first)
         if last is None:
             return None
-        inside: tuple[Statement, ...] | None = ()
+        inside: tuple[TextOperation, ...] | None = ()
         if isinstance(node, pto.For | pto.Section):
             inside = _statements(node.body, bare, (*path, node))
         elif isinstance(node, pto.If):
             inside = _statements((*node.then_body, *node.else_body), bare, (*path, node))
         if inside is None:
             return None
-        found.append(Statement(node, first, last, path, inside))
+        found.append(TextOperation(node, first, last, path, inside))
     return tuple(found)
 
 
@@ -254,7 +254,7 @@ def typed_names(node: pto.Operation) -> list[str] | None:
     return None
 
 
-def retype(text: TileText, edited: Edited, change: Retype, only: Iterable[Statement] | None = None) -> bool:
+def retype(text: TileText, edited: Edited, change: Retype, only: Iterable[TextOperation] | None = None) -> bool:
     """Change types by the values that they belong to; False if a statement with types cannot be told apart."""
     for one in text.all() if only is None else only:
         if one.body:
@@ -333,12 +333,12 @@ BUFFERING = "double-buffer"
 class _Loop:
     """A loop that may be unrolled: `trips` is None where the text does not tell."""
 
-    statement: Statement
+    statement: TextOperation
     node: pto.For
     trips: int | None
 
 
-def double_buffered(text: TileText) -> Iterator[Change]:
+def double_buffered(text: TileText) -> Iterator[ProposedChange]:
     """Yield each innermost loop with two or four sets of its tiles: those that are transferred, and all of its own."""
     if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
         return  # events would have to be told apart as well
@@ -357,7 +357,7 @@ def double_buffered(text: TileText) -> Iterator[Change]:
                 if tiles and (tiles is moved or len(own) > len(moved)):
                     changed = unrolled(text, loop, tiles, copies)
                     if changed is not None:
-                        yield Change(
+                        yield ProposedChange(
                             BUFFERING, f"{_TIMES[copies]} {words} in the loop of line {one.number}",
                             "a transfer no longer waits until the previous trip has finished with its tile",
                             one.number, changed,
@@ -376,7 +376,7 @@ def trips_of(node: pto.For, known: Mapping[str, int]) -> int | None:
     return max(0, -(-(high - low) // step))
 
 
-def _own_tiles(text: TileText, loop: Statement) -> list[str]:
+def _own_tiles(text: TileText, loop: TextOperation) -> list[str]:
     """Return the tiles that every trip writes before it reads them, and that nothing but the loop reads."""
     allocated = [one.node.result for one in text.all() if isinstance(one.node, pto.AllocTile)]
     inside = {name for one in loop.body for name in (*read_by(one.node), *written_by(one.node))}
@@ -389,7 +389,7 @@ def _own_tiles(text: TileText, loop: Statement) -> list[str]:
     return [name for name in allocated if name in inside - outside and _written_first(loop, name)]
 
 
-def _written_first(loop: Statement, name: str) -> bool:
+def _written_first(loop: TextOperation, name: str) -> bool:
     for one in loop.body:
         if name in read_by(one.node):
             return False
@@ -398,7 +398,7 @@ def _written_first(loop: Statement, name: str) -> bool:
     return False
 
 
-def _is_transferred(loop: Statement, name: str) -> bool:
+def _is_transferred(loop: TextOperation, name: str) -> bool:
     return any(
         isinstance(one.node, pto.TileOperation)
         and one.node.mnemonic in ("tload", "tstore")
@@ -459,7 +459,7 @@ def _constant(text: TileText, name: str, copies: int) -> int | None:
 
 
 def _allocate(
-    text: TileText, edited: Edited, loop: Statement, naming: tuple[dict[str, str], set[str]], free: int,
+    text: TileText, edited: Edited, loop: TextOperation, naming: tuple[dict[str, str], set[str]], free: int,
     tiles: list[str],
 ) -> int:  # fmt: skip
     """Allocate copies of tiles that stand before the loop; return the first free byte behind them."""
@@ -479,7 +479,7 @@ def _allocate(
 
 
 def _placed(
-    text: TileText, loop: Statement, body: list[str], names: Mapping[str, str], taken: set[str], free: int,
+    text: TileText, loop: TextOperation, body: list[str], names: Mapping[str, str], taken: set[str], free: int,
     adding: list[str], margin: str,
 ) -> tuple[list[str], int]:  # fmt: skip
     """Give tiles that the body itself allocates other addresses; those of one address stay at one."""

@@ -35,7 +35,7 @@ _VALUE = re.compile(r"%[\w.$]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class LineStatement:
     """A line of a program: its number from 1, what it says as tokens, and its text without blanks around it."""
 
     line: int
@@ -60,12 +60,12 @@ class Statement:
         return tuple("%" if _VALUE.fullmatch(token) else token for token in self.tokens)
 
 
-def statements(source: str) -> tuple[Statement, ...]:
+def statements(source: str) -> tuple[LineStatement, ...]:
     """Return the lines of a program that say something, in their order; comments and blanks do not count."""
     return tuple(_statements(source))
 
 
-def statement(line: int, text: str) -> Statement | None:
+def statement(line: int, text: str) -> LineStatement | None:
     """Return a line as a statement; None if it says nothing."""
     stripped = text.strip()
     tokens = _TOKEN.findall(stripped)
@@ -73,10 +73,10 @@ def statement(line: int, text: str) -> Statement | None:
         tokens.pop()
     if stripped.startswith(DIRECTIVE):
         tokens = [DIRECTIVE, *_TOKEN.findall(stripped.removeprefix(DIRECTIVE))]
-    return Statement(line, tuple(tokens), stripped) if tokens else None
+    return LineStatement(line, tuple(tokens), stripped) if tokens else None
 
 
-def _statements(source: str) -> Iterator[Statement]:
+def _statements(source: str) -> Iterator[LineStatement]:
     for number, text in enumerate(source.split("\n"), 1):
         found = statement(number, text)
         if found is not None:
@@ -84,7 +84,7 @@ def _statements(source: str) -> Iterator[Statement]:
 
 
 @dataclass(frozen=True, slots=True)
-class LineCost:
+class SourceLineCost:
     """The cost of a line of the source; None where it is not known.
 
     `cycles` are those from start to end of the executions of its instructions, added up; inside of a launch of vector
@@ -119,7 +119,7 @@ class SideOutput:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Side:
+class ProgramSide:
     """A program that ran: its cycles, its lines, its outputs.
 
     `cycles` is None where no cycles are modelled; `megahertz` is the frequency of the target. `source` are the lines of
@@ -133,9 +133,9 @@ class Side:
     cycles: int | None
     seconds: float | None
     pipes: Mapping[str, Mapping[Cause, int]]
-    lines: Mapping[int, LineCost]
-    source: tuple[Statement, ...] | None
-    executed: tuple[Statement, ...]
+    lines: Mapping[int, SourceLineCost]
+    source: tuple[LineStatement, ...] | None
+    executed: tuple[LineStatement, ...]
     outputs: tuple[SideOutput, ...]
     result: Result | None = None
     recorded: Sequence[LineSpan] = field(default_factory=tuple)
@@ -162,12 +162,12 @@ class Side:
                 yield LineSpan(instruction.span.line, instruction.name, instruction.pipe, start, end)
 
 
-def side_of(result: Result, source: str, *, values: bool) -> Side:
+def side_of(result: Result, source: str, *, values: bool) -> ProgramSide:
     """Return a run as a side, with its outputs if `values`; `source` is the text of the program, empty of a binary."""
     loaded, timed = result.loaded, not result.untimed
     cycles = result.timing.total if timed else None
     shown = result.outputs if values else {}
-    return Side(
+    return ProgramSide(
         file=loaded.file,
         entry=loaded.entry,
         target=loaded.target.name,
@@ -182,7 +182,7 @@ def side_of(result: Result, source: str, *, values: bool) -> Side:
     )  # fmt: skip
 
 
-def by_line(found: Iterator[tuple[int, str]]) -> tuple[Statement, ...]:
+def by_line(found: Iterator[tuple[int, str]]) -> tuple[LineStatement, ...]:
     """Return the instructions of each line as one statement, each named once, in the order of the lines."""
     names: dict[int, list[str]] = {}
     for line, name in found:
@@ -193,7 +193,7 @@ def by_line(found: Iterator[tuple[int, str]]) -> tuple[Statement, ...]:
     return tuple(each for each in made if each is not None)
 
 
-def _executed(result: Result) -> tuple[Statement, ...]:
+def _executed(result: Result) -> tuple[LineStatement, ...]:
     """Return what the document of the run tells of its instructions."""
     tree = result.loaded.tree
     numbers = dict.fromkeys(execution.instruction for execution in result.timing.executions)
@@ -201,17 +201,17 @@ def _executed(result: Result) -> tuple[Statement, ...]:
     return by_line((each.span.line, each.name) for each in ours)
 
 
-def _costs(result: Result) -> dict[int, LineCost]:
+def _costs(result: Result) -> dict[int, SourceLineCost]:
     tree, timing = result.loaded.tree, result.timing
     causes = causes_by_line(tree, timing)
     cycles: dict[int, int] = {}
     for line in source_lines(tree, timing):
         cycles[line.span.line] = cycles.get(line.span.line, 0) + line.cycles
-    found = {line: LineCost(spent, causes.get(line, {})) for line, spent in cycles.items()}
+    found = {line: SourceLineCost(spent, causes.get(line, {})) for line, spent in cycles.items()}
     for launches in written_launches(tree, result.loaded.target):
         for inside in launches.lines:
             if inside.number is not None and inside.number not in found:
-                found[inside.number] = LineCost(inside.cycles, dict(inside.causes))
+                found[inside.number] = SourceLineCost(inside.cycles, dict(inside.causes))
     return found
 
 
@@ -309,19 +309,19 @@ def _element(place: int, a: Codes, b: Codes) -> ElementDifference:
 # lines between them are paired so that those that have most in common meet, in their order (the alignment of Needleman
 # and Wunsch). A line that is gone from one place and stands at another has moved.
 
-Lines = Sequence[Statement]
+Lines = Sequence[LineStatement]
 
 
-class Pair(NamedTuple):
+class LinePair(NamedTuple):
     """A line of each program, None where one has none that matches; one that moved is where it is in the second."""
 
-    first: Statement | None
-    second: Statement | None
+    first: LineStatement | None
+    second: LineStatement | None
     moved: bool = False
 
 
 Key = tuple[str, ...]
-Pairing = Callable[[Lines, Lines], Iterator[Pair]]
+Pairing = Callable[[Lines, Lines], Iterator[LinePair]]
 
 _MOST_PAIRS = 20_000
 """Pairs of lines between equal runs that are compared one by one; where there are more, names of values are ignored."""
@@ -339,22 +339,22 @@ _SHORTEST_MOVED = 3
 """Tokens of a line that may have moved: a brace closes something else."""
 
 
-def matched(first: Lines, second: Lines) -> tuple[Pair, ...]:
+def matched(first: Lines, second: Lines) -> tuple[LinePair, ...]:
     """Return every line of both programs once, with the one that it is in the other, in the order of the programs."""
     return tuple(_with_moves(list(_aligned(first, second))))
 
 
-def _aligned(first: Lines, second: Lines) -> Iterator[Pair]:
+def _aligned(first: Lines, second: Lines) -> Iterator[LinePair]:
     """Yield pairs, those of equal lines found first."""
     start = _common(first, second)
-    yield from map(Pair, first[:start], second[:start])
+    yield from map(LinePair, first[:start], second[:start])
     first, second = first[start:], second[start:]
     behind = _common(first[::-1], second[::-1])
     ends = first[len(first) - behind :], second[len(second) - behind :]
     first, second = first[: len(first) - behind], second[: len(second) - behind]
     keys = [[each.tokens for each in lines] for lines in (first, second)]
     yield from _between_runs(keys, first, second, _alike)
-    yield from map(Pair, *ends)
+    yield from map(LinePair, *ends)
 
 
 def _common(first: Lines, second: Lines) -> int:
@@ -363,17 +363,17 @@ def _common(first: Lines, second: Lines) -> int:
     return next((n for n, (a, b) in enumerate(pairs) if a.tokens != b.tokens), min(len(first), len(second)))
 
 
-def _between_runs(keys: Sequence[Sequence[Key]], first: Lines, second: Lines, pairing: Pairing) -> Iterator[Pair]:
+def _between_runs(keys: Sequence[Sequence[Key]], first: Lines, second: Lines, pairing: Pairing) -> Iterator[LinePair]:
     """Yield the pairs of runs with equal keys, and between them those that `pairing` finds."""
     matcher = SequenceMatcher(None, keys[0], keys[1], autojunk=max(map(len, keys)) > _POPULAR)
     for tag, a, a_end, b, b_end in matcher.get_opcodes():
         if tag == "equal":
-            yield from map(Pair, first[a:a_end], second[b:b_end])
+            yield from map(LinePair, first[a:a_end], second[b:b_end])
         else:
             yield from pairing(first[a:a_end], second[b:b_end])
 
 
-def _alike(first: Lines, second: Lines) -> Iterator[Pair]:
+def _alike(first: Lines, second: Lines) -> Iterator[LinePair]:
     """Yield the pairs of two stretches without equal runs."""
     if len(first) * len(second) <= _MOST_PAIRS:
         yield from _most_alike(first, second)
@@ -383,16 +383,16 @@ def _alike(first: Lines, second: Lines) -> Iterator[Pair]:
     )
 
 
-def _by_position(first: Lines, second: Lines) -> Iterator[Pair]:
+def _by_position(first: Lines, second: Lines) -> Iterator[LinePair]:
     """Yield pairs by position where there are as many lines of one instruction after the other; else none match."""
     if [each.instruction for each in first] == [each.instruction for each in second]:
-        yield from map(Pair, first, second)
+        yield from map(LinePair, first, second)
     else:
-        yield from (Pair(each, None) for each in first)
-        yield from (Pair(None, each) for each in second)
+        yield from (LinePair(each, None) for each in first)
+        yield from (LinePair(None, each) for each in second)
 
 
-def _most_alike(first: Lines, second: Lines) -> Iterator[Pair]:
+def _most_alike(first: Lines, second: Lines) -> Iterator[LinePair]:
     """Yield the pairs, in their order, whose likenesses are largest together."""
     bags = [[Counter(each.tokens) for each in lines] for lines in (first, second)]
     likeness = [
@@ -406,19 +406,19 @@ def _most_alike(first: Lines, second: Lines) -> Iterator[Pair]:
     a = b = 0
     while a < len(first) and b < len(second):
         if likeness[a][b] and best[a][b] == best[a + 1][b + 1] + likeness[a][b]:
-            yield Pair(first[a], second[b])
+            yield LinePair(first[a], second[b])
             a, b = a + 1, b + 1
         elif best[a][b] == best[a + 1][b]:
-            yield Pair(first[a], None)
+            yield LinePair(first[a], None)
             a += 1
         else:
-            yield Pair(None, second[b])
+            yield LinePair(None, second[b])
             b += 1
-    yield from (Pair(each, None) for each in first[a:])
-    yield from (Pair(None, each) for each in second[b:])
+    yield from (LinePair(each, None) for each in first[a:])
+    yield from (LinePair(None, each) for each in second[b:])
 
 
-def _likeness(first: Statement, second: Statement, bag: Counter[str], other: Counter[str]) -> float:
+def _likeness(first: LineStatement, second: LineStatement, bag: Counter[str], other: Counter[str]) -> float:
     """Return the part of their tokens that two lines share, cubed so that one good match outweighs two poor ones."""
     shared = 2 * (bag & other).total() / (bag.total() + other.total())
     if first.instruction != second.instruction:
@@ -426,9 +426,9 @@ def _likeness(first: Statement, second: Statement, bag: Counter[str], other: Cou
     return shared**3 if shared >= _LEAST_LIKENESS else 0.0
 
 
-def _with_moves(pairs: list[Pair]) -> Iterator[Pair]:
+def _with_moves(pairs: list[LinePair]) -> Iterator[LinePair]:
     """Yield the pairs; a line that is gone and one that is new and says the same become one pair."""
-    gone: dict[Key, list[Statement]] = {}
+    gone: dict[Key, list[LineStatement]] = {}
     for line, other, _ in pairs:
         if line is not None and other is None and len(line.tokens) >= _SHORTEST_MOVED:
             gone.setdefault(line.tokens, []).append(line)
@@ -440,9 +440,9 @@ def _with_moves(pairs: list[Pair]) -> Iterator[Pair]:
     taken = {line.line for line in moved.values()}
     for line, other, _ in pairs:
         if line is None and other is not None and other.line in moved:
-            yield Pair(moved[other.line], other, moved=True)
+            yield LinePair(moved[other.line], other, moved=True)
         elif other is not None or (line is not None and line.line not in taken):
-            yield Pair(line, other)
+            yield LinePair(line, other)
 
 
 class ComparisonError(CastsimError):
@@ -452,7 +452,7 @@ class ComparisonError(CastsimError):
     exit_code = 2
 
 
-class Change(StrEnum):
+class LineChange(StrEnum):
     """What became of a line."""
 
     ADDED = "added"
@@ -471,11 +471,11 @@ class LineDifference:
     the only difference of a line with that change.
     """
 
-    change: Change
-    a: Statement | None
-    b: Statement | None
-    cost_a: LineCost | None
-    cost_b: LineCost | None
+    change: LineChange
+    a: LineStatement | None
+    b: LineStatement | None
+    cost_a: SourceLineCost | None
+    cost_b: SourceLineCost | None
 
     @property
     def line_a(self) -> int | None:
@@ -534,8 +534,8 @@ class Difference:
     instructions that a JSON result names.
     """
 
-    a: Side
-    b: Side
+    a: ProgramSide
+    b: ProgramSide
     pipes: tuple[PipeDifference, ...]
     lines: tuple[LineDifference, ...]
     outputs: tuple[OutputDifference, ...]
@@ -599,7 +599,7 @@ def _occupied(causes: Mapping[Cause, int]) -> int:
     return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
 
 
-def difference(a: Side, b: Side) -> Difference:
+def difference(a: ProgramSide, b: ProgramSide) -> Difference:
     """Compare two runs.
 
     Raises:
@@ -619,7 +619,7 @@ def difference(a: Side, b: Side) -> Difference:
     return found
 
 
-def _check(a: Side, b: Side) -> None:
+def _check(a: ProgramSide, b: ProgramSide) -> None:
     for has, lacks in ((a, b), (b, a)):
         if has.cycles is not None and lacks.cycles is None:
             why = f": {lacks.result.untimed}" if lacks.result is not None else ""
@@ -630,11 +630,11 @@ def _check(a: Side, b: Side) -> None:
             )  # fmt: skip
 
 
-def _both(a: Side, b: Side) -> str:
+def _both(a: ProgramSide, b: ProgramSide) -> str:
     return a.file if a.file == b.file else f"{a.file} and {b.file}"
 
 
-def _pipes(a: Side, b: Side) -> Iterator[PipeDifference]:
+def _pipes(a: ProgramSide, b: ProgramSide) -> Iterator[PipeDifference]:
     for pipe in dict.fromkeys((*a.pipes, *b.pipes)):
         first, second = (
             {cause: side.pipes[pipe][cause] for cause in Cause if side.pipes.get(pipe, {}).get(cause)}
@@ -645,7 +645,7 @@ def _pipes(a: Side, b: Side) -> Iterator[PipeDifference]:
 
 
 def _lines(
-    pairs: Sequence[Pair], first: Mapping[int, LineCost], second: Mapping[int, LineCost]
+    pairs: Sequence[LinePair], first: Mapping[int, SourceLineCost], second: Mapping[int, SourceLineCost]
 ) -> Iterator[LineDifference]:
     renamed = _renamings(pairs)
     for pair in pairs:
@@ -653,27 +653,27 @@ def _lines(
         cost_a, cost_b = (None if a is None else first.get(a.line)), (None if b is None else second.get(b.line))
         change = _text_change(pair, renamed)
         if change is None and _cycles_differ(cost_a, cost_b):
-            change = Change.CYCLES
+            change = LineChange.CYCLES
         if change is not None:
             yield LineDifference(change, a, b, cost_a, cost_b)
 
 
-def _text_change(pair: Pair, renamed: set[tuple[str, str]]) -> Change | None:
+def _text_change(pair: LinePair, renamed: set[tuple[str, str]]) -> LineChange | None:
     a, b = pair.first, pair.second
     if a is None:
-        return Change.ADDED
+        return LineChange.ADDED
     if b is None:
-        return Change.REMOVED
+        return LineChange.REMOVED
     if pair.moved:
-        return Change.MOVED
+        return LineChange.MOVED
     if a.tokens == b.tokens:
         return None
     if a.without_names() == b.without_names() and renamed.issuperset(zip(a.values, b.values, strict=True)):
-        return Change.RENAMED
-    return Change.CHANGED
+        return LineChange.RENAMED
+    return LineChange.CHANGED
 
 
-def _renamings(pairs: Iterable[Pair]) -> set[tuple[str, str]]:
+def _renamings(pairs: Iterable[LinePair]) -> set[tuple[str, str]]:
     """Return the names of values with their names on the other side, where each has one and no other."""
     met: set[tuple[str, str]] = set()
     for a, b, _ in pairs:
@@ -683,7 +683,7 @@ def _renamings(pairs: Iterable[Pair]) -> set[tuple[str, str]]:
     return {names for names in met if first[names[0]] == 1 == second[names[1]]}
 
 
-def _cycles_differ(a: LineCost | None, b: LineCost | None) -> bool:
+def _cycles_differ(a: SourceLineCost | None, b: SourceLineCost | None) -> bool:
     """Whether the cycles of a line differ; those that are not known do not."""
     first, second = (0 if cost is None else cost.cycles for cost in (a, b))
     return None not in (first, second) and first != second

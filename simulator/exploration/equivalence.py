@@ -13,7 +13,7 @@ from castsim.execution.input_data import check_known, make_inputs, random_codes
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.tree import elements
 from castsim.execution.vector_operations.shapes import BUFFER
-from castsim.exploration.suggestion import Change, Rejection, RunConfig, Suggestion, SuggestionEvidence, diff_of
+from castsim.exploration.suggestion import ProposedChange, Rejection, RunConfig, Suggestion, SuggestionEvidence, diff_of
 from castsim.exploration.symbolic_values import same_outputs
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError
@@ -189,7 +189,7 @@ class Baseline:
             self._asked += 1
         return self.trials[:count]
 
-    def tries(self, change: Change) -> int:
+    def tries(self, change: ProposedChange) -> int:
         """Return on how many inputs a change is tried: as many as asked for, or as hold enough elements."""
         if not change.recasts:
             return max(self.setting.tries, FOR_PATHS if self.deciding else 0)
@@ -231,7 +231,7 @@ def timed(loaded: LoadedProgram, setting: RunConfig, engine: str | None = None) 
     )  # fmt: skip
 
 
-def faster(change: Change, before: Baseline) -> tuple[LoadedProgram, int] | Rejection:
+def faster(change: ProposedChange, before: Baseline) -> tuple[LoadedProgram, int] | Rejection:
     """Return a changed program and its cycles; why not, if it is refused, has races, or is no faster."""
     try:
         loaded = before.setting.loaded(Source(before.source.file, before.source.language, change.text))
@@ -260,7 +260,7 @@ def warned_of(loaded: LoadedProgram) -> frozenset[tuple[WarningKind, str]]:
     return frozenset((each.kind, _NAMES.sub("", each.text)) for each in warnings)
 
 
-def offer_of(change: Change, before: Baseline) -> Suggestion | Rejection:
+def offer_of(change: ProposedChange, before: Baseline) -> Suggestion | Rejection:
     """Return a change as an offer; why not, if it does not hold what an offer promises."""
     found = faster(change, before)
     if isinstance(found, Rejection):
@@ -284,7 +284,7 @@ def offer_of(change: Change, before: Baseline) -> Suggestion | Rejection:
     return Suggestion(change, how, runs, before.cycles, cycles, diff)
 
 
-def holds_elsewhere(change: Change, before: Baseline) -> bool:
+def holds_elsewhere(change: ProposedChange, before: Baseline) -> bool:
     """Whether a change keeps the outputs for other scalar arguments too, where the program itself takes them."""
     for args in other_arguments(before.setting.args):
         setting = replace(before.setting, args=args, inputs={})
@@ -346,7 +346,7 @@ BARRIERS = "vector functions without store barriers"
 _BARRIER = re.compile(r'^ *pto\.mem_bar "VST_VST"\n', re.MULTILINE)
 
 
-def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[Change]:
+def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[ProposedChange]:
     """Yield the program as vector instructions, without store barriers; nothing where it has none."""
     request = LoadRequest(
         setting.target, setting.entry, setting.args, lambda chosen: with_options(chosen, setting.options),
@@ -362,7 +362,7 @@ def without_store_barriers(source: Source, setting: RunConfig) -> Iterator[Chang
     if _overlap(Source(source.file, source.language, changed), setting):
         return
     title = f"write the function as its vector functions (castsim expand), without {_counted(count)}"
-    yield Change(
+    yield ProposedChange(
         BARRIERS, title, "stores of one function that have bytes of their own need not wait for each other", 1, changed,
         recasts=True,
     )  # fmt: skip

@@ -32,7 +32,7 @@ Lift = Callable[[Target], Target]
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class LiftedLimit:
     """A limit, the facts that lifting it edits, and the cycles of the run without it; `gained` are those it saves.
 
     `reason` says on what a run spends more where lifting costs cycles; '' where it does not.
@@ -87,7 +87,7 @@ def gains(
     timing: Timing,
     rerun: Callable[[Lift], Timing],
     latencies: LatencyBound | None = None,
-) -> tuple[Gain, ...]:
+) -> tuple[LiftedLimit, ...]:
     """Return the gain of lifting each limit, largest first.
 
     Args:
@@ -104,13 +104,13 @@ def gains(
     for name in limits_asked_for(target, names):
         if name not in target.what_if:
             if latencies is not None:
-                found.append(Gain(name, _NO_LATENCY, {}, timing.total - latencies.gained, latencies.gained))
+                found.append(LiftedLimit(name, _NO_LATENCY, {}, timing.total - latencies.gained, latencies.gained))
             continue
         limit = target.what_if[name]
         without = rerun(lambda chosen, name=name: lifted(chosen, name))  # type: ignore[misc]
         gained = timing.total - without.total
         reason = _reason(timing, without) if gained < 0 else ""
-        found.append(Gain(name, limit.title, dict(limit.set), without.total, gained, reason))
+        found.append(LiftedLimit(name, limit.title, dict(limit.set), without.total, gained, reason))
     return tuple(sorted(found, key=lambda gain: -gain.gained))
 
 
@@ -140,7 +140,7 @@ def what_if(
     max_cycles: int = MAX_CYCLES,
     max_walk: int | None = None,
     max_statements: int = MAX_STATEMENTS,
-) -> tuple[Gain, ...]:
+) -> tuple[LiftedLimit, ...]:
     """Run a program once as it is and once with each limit lifted; return the gains, largest first.
 
     Inputs are needed only where they decide the path (assembly).

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from time import process_time
 
-from castsim.exploration.buffering import Statement, TileText, defined, read_by, used, written_by
-from castsim.exploration.suggestion import Change
+from castsim.exploration.buffering import TextOperation, TileText, defined, read_by, used, written_by
+from castsim.exploration.suggestion import ProposedChange
 from castsim.isa import tpc
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
@@ -33,7 +33,7 @@ Cost = Callable[[str], int | None]
 _Order = tuple[int, ...]
 
 
-def reordered_statements(text: TileText, cost: Cost) -> Iterator[Change]:
+def reordered_statements(text: TileText, cost: Cost) -> Iterator[ProposedChange]:
     """Yield each sequence of statements in better orders; `cost` tells the cycles of a text, None of a refused one."""
     if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for one in text.all()):
         return
@@ -55,15 +55,15 @@ def reordered_statements(text: TileText, cost: Cost) -> Iterator[Change]:
             yield _change(text, kept, searched, "move operations between independent ones")
 
 
-def _change(text: TileText, block: Sequence[Statement], order: _Order, words: str) -> Change:
+def _change(text: TileText, block: Sequence[TextOperation], order: _Order, words: str) -> ProposedChange:
     line = next(block[place].number for place, number in enumerate(order) if place != number)
-    return Change(
+    return ProposedChange(
         REORDERING, f"{words}, from line {line} on", "what a pipe waits for is issued earlier, other work meanwhile",
         line, _in_order(text, block, order),
     )  # fmt: skip
 
 
-def _in_order(text: TileText, block: Sequence[Statement], order: _Order) -> str:
+def _in_order(text: TileText, block: Sequence[TextOperation], order: _Order) -> str:
     """Return the text with the statements of a block in another order; comments stay with what they stand before."""
     chunks, start = [], block[0].first
     for one in block:
@@ -92,7 +92,7 @@ def _roots(text: TileText) -> dict[str, str]:
     return roots
 
 
-def _dependences(text: TileText, block: Sequence[Statement]) -> list[set[int]]:
+def _dependences(text: TileText, block: Sequence[TextOperation]) -> list[set[int]]:
     """Return, for each statement, the numbers of those that must stay before it."""
     roots = _roots(text)
     facts = []
@@ -115,7 +115,7 @@ def _dependences(text: TileText, block: Sequence[Statement]) -> list[set[int]]:
     return needs
 
 
-def _inside(one: Statement) -> Iterator[Statement]:
+def _inside(one: TextOperation) -> Iterator[TextOperation]:
     for each in one.body:
         yield each
         yield from _inside(each)
@@ -126,10 +126,10 @@ def _is_odd(node: pto.Operation) -> bool:
     return isinstance(node, pto.ScalarAccess | pto.SetValidShape | pto.Call | pto.CacheOperation | pto.ForeignOperation)
 
 
-Pick = Callable[[Sequence[Statement], Sequence[set[int]], list[int], list[int]], int]
+Pick = Callable[[Sequence[TextOperation], Sequence[set[int]], list[int], list[int]], int]
 
 
-def _listed(block: Sequence[Statement], needs: Sequence[set[int]], pick: Pick) -> _Order:
+def _listed(block: Sequence[TextOperation], needs: Sequence[set[int]], pick: Pick) -> _Order:
     """Return the order that comes of picking one ready statement after the other."""
     order: list[int] = []
     left = list(range(len(block)))
@@ -142,11 +142,11 @@ def _listed(block: Sequence[Statement], needs: Sequence[set[int]], pick: Pick) -
     return tuple(order)
 
 
-def _is(one: Statement, mnemonic: str) -> bool:
+def _is(one: TextOperation, mnemonic: str) -> bool:
     return isinstance(one.node, pto.TileOperation) and one.node.mnemonic == mnemonic
 
 
-def _loads_first(block: Sequence[Statement], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
+def _loads_first(block: Sequence[TextOperation], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
     def rank(number: int) -> tuple[int, int]:
         one = block[number]
         return (0 if not written_by(one.node) and not one.body else 1 if _is(one, "tload") else 2, number)
@@ -154,7 +154,7 @@ def _loads_first(block: Sequence[Statement], needs: Sequence[set[int]], ready: l
     return min(ready, key=rank)
 
 
-def _stores_soon(block: Sequence[Statement], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
+def _stores_soon(block: Sequence[TextOperation], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
     def rank(number: int) -> tuple[int, int]:
         one = block[number]
         return (0 if not written_by(one.node) and not one.body else 1 if _is(one, "tstore") else 2, number)
@@ -162,7 +162,7 @@ def _stores_soon(block: Sequence[Statement], needs: Sequence[set[int]], ready: l
     return min(ready, key=rank)
 
 
-def _apart(block: Sequence[Statement], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
+def _apart(block: Sequence[TextOperation], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
     """Pick what needs least of what was picked last."""
     places = {number: place for place, number in enumerate(order)}
 
@@ -181,7 +181,7 @@ _WORDS: dict[Pick, str] = {
 }
 
 
-def _searched(text: TileText, block: Sequence[Statement], needs: Sequence[set[int]], cost: Cost) -> _Order:
+def _searched(text: TileText, block: Sequence[TextOperation], needs: Sequence[set[int]], cost: Cost) -> _Order:
     """Return the best order that moves of single statements lead to, each kept if it saves cycles."""
     best = tuple(range(len(block)))
     least, left = cost(text.text), _STEPS
@@ -204,7 +204,7 @@ def _searched(text: TileText, block: Sequence[Statement], needs: Sequence[set[in
     return best
 
 
-def _every_order(block: Sequence[Statement], needs: Sequence[set[int]]) -> Iterator[_Order]:
+def _every_order(block: Sequence[TextOperation], needs: Sequence[set[int]]) -> Iterator[_Order]:
     """Yield the orders of statements that do work, in the places of such; all others stay where they are."""
     slots = [number for number, one in enumerate(block) if written_by(one.node) or one.body]
 
@@ -223,7 +223,7 @@ def _every_order(block: Sequence[Statement], needs: Sequence[set[int]]) -> Itera
     yield from continued([])
 
 
-def _moves(block: Sequence[Statement], order: _Order, needs: Sequence[set[int]], number: int) -> Iterator[_Order]:
+def _moves(block: Sequence[TextOperation], order: _Order, needs: Sequence[set[int]], number: int) -> Iterator[_Order]:
     """Yield the orders in which one statement stands before its neighbour of work, and as early as it can."""
     rest = [each for each in order if each != number]
     place = order.index(number)
@@ -249,14 +249,14 @@ _PARTIAL = re.compile(r"lane_sel=[1-9]|\bVP\d|\bSP[1-9]")
 
 
 @dataclass(slots=True)
-class _Sequence:
+class _LoopedSequence:
     """A program as lines, one instruction each; `loops` are the places of a loop's line and of its label."""
 
     lines: list[str]
     loops: list[tuple[int, int]] = field(default_factory=list)
 
 
-def reordered_bundles(text: str, file: str, target: VliwTarget, end: float = math.inf) -> Iterator[Change]:
+def reordered_bundles(text: str, file: str, target: VliwTarget, end: float = math.inf) -> Iterator[ProposedChange]:
     """Yield the program scheduled anew, with its registers and with others, and with innermost loops unrolled.
 
     Each schedule gets its share of the time left until `end` of `process_time`, and is the best found by then.
@@ -282,10 +282,12 @@ def reordered_bundles(text: str, file: str, target: VliwTarget, end: float = mat
         except CastsimError:
             continue
         why = "more instructions share a bundle, fewer bundles wait"
-        yield Change(kind, f"{title} ({_METHODS[made.method]}{renamed})", why, line, _with_comments(text, made.text))
+        yield ProposedChange(
+            kind, f"{title} ({_METHODS[made.method]}{renamed})", why, line, _with_comments(text, made.text)
+        )
 
 
-def _variants(found: _Sequence, declared: list[str]) -> Iterator[tuple[list[str], str, str]]:
+def _variants(found: _LoopedSequence, declared: list[str]) -> Iterator[tuple[list[str], str, str]]:
     # What saves most comes first, as the time may end.
     for start, end in found.loops:
         for factor in _FACTORS:
@@ -295,9 +297,9 @@ def _variants(found: _Sequence, declared: list[str]) -> Iterator[tuple[list[str]
     yield [*declared, *found.lines], RESCHEDULE, "reschedule the loop" if found.loops else "reschedule the bundles"
 
 
-def _sequence(program: tpc.TpcProgram) -> _Sequence | None:
+def _sequence(program: tpc.TpcProgram) -> _LoopedSequence | None:
     """Return a program one instruction a line; None if the order of a bundle's instructions cannot be told."""
-    found = _Sequence([])
+    found = _LoopedSequence([])
     open_loops: dict[str, list[int]] = {}
     for item in program.items:
         if isinstance(item, LabelDefinition):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from castsim.exploration.buffering import (
-    Statement,
+    TextOperation,
     TileText,
     defined,
     each_of,
@@ -19,7 +19,7 @@ from castsim.exploration.buffering import (
     used,
     written_by,
 )
-from castsim.exploration.suggestion import Change
+from castsim.exploration.suggestion import ProposedChange
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import RoundMode
@@ -32,25 +32,25 @@ DROPPING = "drop synchronisation"
 Clean = Callable[[str], bool]
 
 
-def without_synchronisation(text: TileText, clean: Clean) -> Iterator[Change]:
+def without_synchronisation(text: TileText, clean: Clean) -> Iterator[ProposedChange]:
     """Yield the text without all the barriers and flags that it can do without; `clean` says what is free of races."""
-    dropped: list[Statement] = []
+    dropped: list[TextOperation] = []
     for group in _groups(text):
         if clean(_without(text, [*dropped, *group])):
             dropped += group
     if dropped:
         lines = ", ".join(str(one.number) for one in sorted(dropped, key=lambda one: one.first))
         many = "s" * (len(dropped) > 1)
-        yield Change(
+        yield ProposedChange(
             DROPPING, f"drop the {len(dropped)} flag{many} or barrier{many} of line{many} {lines}",
             "what they order is ordered without them, or touches no bytes in common",
             min(one.number for one in dropped), _without(text, dropped),
         )  # fmt: skip
 
 
-def _groups(text: TileText) -> Iterator[list[Statement]]:
+def _groups(text: TileText) -> Iterator[list[TextOperation]]:
     """Yield what can be dropped together: a barrier; the signals and waits of one pair of pipes and event."""
-    pairs: dict[object, list[Statement]] = {}
+    pairs: dict[object, list[TextOperation]] = {}
     last = _closing(text)
     for one in text.all():
         node = one.node
@@ -69,7 +69,7 @@ def _groups(text: TileText) -> Iterator[list[Statement]]:
                 yield [one, behind[0]]
 
 
-def _without(text: TileText, dropped: list[Statement]) -> str:
+def _without(text: TileText, dropped: list[TextOperation]) -> str:
     edited = text.edited()
     for one in dropped:
         edited.remove(one)
@@ -90,7 +90,7 @@ HOISTING = "hoist loads"
 _MOVABLE = (pto.Constant, pto.Arith, pto.Convert, pto.Compare, pto.MakeView, pto.PartitionView, pto.AllocTile)
 
 
-def hoisted_loads(text: TileText) -> Iterator[Change]:
+def hoisted_loads(text: TileText) -> Iterator[ProposedChange]:
     """Yield each loop with its invariant loads before it."""
     if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for one in text.all()):
         return
@@ -108,18 +108,18 @@ def hoisted_loads(text: TileText) -> Iterator[Change]:
             edited.remove(one)
         edited.insert(loop.first, lines)
         names = ", ".join(f"%{one.node.outputs[0]}" for one in loads if isinstance(one.node, pto.TileOperation))
-        yield Change(
+        yield ProposedChange(
             HOISTING, f"load {names} once, before the loop of line {loop.number}",
             "the loop does not change what is loaded, nor the tile that holds it",
             loop.number, edited.text(),
         )  # fmt: skip
 
 
-def _invariant(text: TileText, loop: Statement) -> list[Statement]:
+def _invariant(text: TileText, loop: TextOperation) -> list[TextOperation]:
     """Return the loads whose operands the loop leaves alone, and the statements that these need, in their order."""
     varying = defined(text.lines[loop.first : loop.last + 1])
     writes = [name for one in each_of(loop.body) for name in written_by(one.node)]
-    still: list[Statement] = []
+    still: list[TextOperation] = []
     for one in loop.body:
         node, lines = one.node, text.written(one)
         free = not (used(lines) - defined(lines)) & varying
@@ -150,7 +150,7 @@ _PADDING = 64
 """Elements: whole blocks of 32 bytes for every width."""
 
 
-def other_routes(text: TileText) -> Iterator[Change]:
+def other_routes(text: TileText) -> Iterator[ProposedChange]:
     """Yield the text with a tmp tile taken from one cast, or given to it, and with full tiles padded."""
     for one in text.all():
         node = one.node
@@ -159,7 +159,7 @@ def other_routes(text: TileText) -> Iterator[Change]:
         edited, margin = text.edited(), indent(text.lines[one.first])
         if node.tmp is not None:
             edited.replace(one, [margin + operation_text(replace(node, tmp=None, tmp_type=None))])
-            yield Change(
+            yield ProposedChange(
                 OTHER_ROUTE,
                 f"cast without a tmp tile in line {one.number}", "the sequence with scratch has more steps",
                 one.number, edited.text(), recasts=True, warns=frozenset({WarningKind.SCRATCH}),
@@ -170,7 +170,7 @@ def other_routes(text: TileText) -> Iterator[Change]:
         made = f"{margin}%{tmp} = {operation_text(pto.AllocTile('tmp', kind)).partition(' = ')[2]}"
         changed = operation_text(replace(node, tmp=tmp, tmp_type=kind))
         edited.replace(one, [made, margin + changed])
-        yield Change(
+        yield ProposedChange(
             OTHER_ROUTE,
             f"cast with a tmp tile in line {one.number}", "the sequence with scratch has fewer or cheaper steps",
             one.number, edited.text(), recasts=True,
@@ -178,7 +178,7 @@ def other_routes(text: TileText) -> Iterator[Change]:
     yield from _padded(text)
 
 
-def _padded(text: TileText) -> Iterator[Change]:
+def _padded(text: TileText) -> Iterator[ProposedChange]:
     types = tile_types(text)
     cast = [one for one in text.all() if isinstance(one.node, pto.Tcvt)]
     shapes = {
@@ -197,7 +197,7 @@ def _padded(text: TileText) -> Iterator[Change]:
             return replace(kind, cols=kind.cols + _PADDING)
 
         if retype(text, edited, change):
-            yield Change(
+            yield ProposedChange(
                 OTHER_ROUTE,
                 f"pad the tiles of {rows} x {cols} to {cols + _PADDING} columns, so that they are cast by rows",
                 "the route of padded tiles takes fewer steps for these formats",
@@ -214,7 +214,7 @@ Casts = Mapping[str, frozenset[str]]
 """The formats that a target casts to, by the format that it casts from."""
 
 
-def cheaper_chains(text: TileText, casts: Casts) -> Iterator[Change]:
+def cheaper_chains(text: TileText, casts: Casts) -> Iterator[ProposedChange]:
     """Yield the text with two casts in a row made one, or taken through another format."""
     if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
         return
@@ -229,7 +229,7 @@ def cheaper_chains(text: TileText, casts: Casts) -> Iterator[Change]:
                 yield from _through(text, first, second, other)
 
 
-def _pairs(text: TileText) -> Iterator[tuple[Statement, Statement]]:
+def _pairs(text: TileText) -> Iterator[tuple[TextOperation, TextOperation]]:
     """Yield casts of which the second alone reads what the first gives."""
     for one in text.all():
         if not isinstance(one.node, pto.Tcvt):
@@ -245,7 +245,7 @@ def _saturations(node: pto.Tcvt) -> tuple[Saturation | None, ...]:
     return tuple(dict.fromkeys((node.saturation, Saturation.ON, Saturation.OFF)))
 
 
-def _direct(text: TileText, first: Statement, second: Statement) -> Iterator[Change]:
+def _direct(text: TileText, first: TextOperation, second: TextOperation) -> Iterator[ProposedChange]:
     one, two = first.node, second.node
     assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
     path = f"{one.src_type.element} -> {two.dst_type.element}"
@@ -256,13 +256,13 @@ def _direct(text: TileText, first: Statement, second: Statement) -> Iterator[Cha
             edited.remove(first)
             edited.replace(second, [indent(text.lines[second.first]) + operation_text(node)])
             word = "" if mode is None else f" with {mode.name}"
-            yield Change(
+            yield ProposedChange(
                 CHEAPER_CHAIN, f"cast {path} in one step{word} in line {second.number}, not by {one.dst_type.element}",
                 "one step less gives the same bits", first.number, edited.text(), recasts=True,
             )  # fmt: skip
 
 
-def _through(text: TileText, first: Statement, second: Statement, other: str) -> Iterator[Change]:
+def _through(text: TileText, first: TextOperation, second: TextOperation, other: str) -> Iterator[ProposedChange]:
     one, two = first.node, second.node
     assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
     tile, uses = one.dst, [each for each in text.all() if not each.body and one.dst in used(text.written(each))]
@@ -282,7 +282,7 @@ def _through(text: TileText, first: Statement, second: Statement, other: str) ->
                 (second, replace(two, src_type=kind, rounding=after)),
             ):
                 edited.replace(place, [indent(text.lines[place.first]) + operation_text(node)])
-            yield Change(
+            yield ProposedChange(
                 CHEAPER_CHAIN,
                 f"cast {path} in lines {first.number} and {second.number}, not by {one.dst_type.element}",
                 "these steps are cheaper and give the same bits", first.number, edited.text(), recasts=True,
@@ -298,12 +298,12 @@ MERGING = "merge rows"
 class _Row:
     """A cast of a part of a tile to a part of another, and the statements that make the parts."""
 
-    cast: Statement
+    cast: TextOperation
     source: pto.Subview
     destination: pto.Subview
 
 
-def merged_rows(text: TileText) -> Iterator[Change]:
+def merged_rows(text: TileText) -> Iterator[ProposedChange]:
     """Yield the text with rows that a loop, or a run of statements, casts one by one cast at once."""
     constants = text.constants()
     for one in text.all():
@@ -315,7 +315,7 @@ def merged_rows(text: TileText) -> Iterator[Change]:
     yield from _of_runs(text, constants)
 
 
-def _row_of(body: Sequence[Statement]) -> _Row | None:
+def _row_of(body: Sequence[TextOperation]) -> _Row | None:
     """Return the one cast of a body that does nothing else; None if it does."""
     parts = {one.node.result: one.node for one in body if isinstance(one.node, pto.Subview)}
     casts = [one for one in body if isinstance(one.node, pto.Tcvt)]
@@ -325,7 +325,7 @@ def _row_of(body: Sequence[Statement]) -> _Row | None:
     return _row(casts[0], parts)
 
 
-def _row(cast: Statement, parts: Mapping[str, pto.Subview]) -> _Row | None:
+def _row(cast: TextOperation, parts: Mapping[str, pto.Subview]) -> _Row | None:
     node = cast.node
     if not isinstance(node, pto.Tcvt) or node.tmp is not None or not {node.src, node.dst} <= parts.keys():
         return None
@@ -349,7 +349,7 @@ def _full(kind: pto.TileType) -> bool:
     return (kind.rows, kind.cols) == (kind.valid_rows, kind.valid_cols)
 
 
-def _of_runs(text: TileText, constants: Mapping[str, int]) -> Iterator[Change]:
+def _of_runs(text: TileText, constants: Mapping[str, int]) -> Iterator[ProposedChange]:
     """Yield statements one behind the other merged where their casts are all the rows of two tiles."""
     parts = {one.node.result: one.node for one in text.all() if isinstance(one.node, pto.Subview)}
     groups: dict[object, list[_Row]] = {}
@@ -372,7 +372,7 @@ def _covers(rows: Sequence[_Row], constants: Mapping[str, int], far: bool) -> bo
     return across and same and _full(whole) and starts == list(range(0, whole.rows, height))
 
 
-def _merged(text: TileText, row: _Row, instead: Sequence[Statement], words: str) -> Change:
+def _merged(text: TileText, row: _Row, instead: Sequence[TextOperation], words: str) -> ProposedChange:
     node, edited, last = row.cast.node, text.edited(), instead[-1]
     assert isinstance(node, pto.Tcvt)
     whole = replace(
@@ -386,13 +386,13 @@ def _merged(text: TileText, row: _Row, instead: Sequence[Statement], words: str)
     for one in instead:
         edited.remove(one)
     edited.replace(last, [indent(text.lines[last.first]) + operation_text(whole)])
-    return Change(
+    return ProposedChange(
         MERGING, f"cast at once {words}: %{row.source.source} to %{row.destination.source}",
         "a cast of a whole tile starts once, not once per row", instead[0].number, edited.text(),
     )  # fmt: skip
 
 
-def _only_in(text: TileText, name: str, statements: Sequence[Statement]) -> bool:
+def _only_in(text: TileText, name: str, statements: Sequence[TextOperation]) -> bool:
     """Whether nothing but these statements, and its definition, names a value."""
     lines = {number for one in statements for number in range(one.first, one.last + 1)}
     other = [line for number, line in enumerate(text.lines) if number not in lines]

@@ -32,7 +32,7 @@ class SuggestionEvidence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ProposedChange:
     """A text that may be better: `kind` names what was done, `line` where, `reason` why it should help.
 
     `recasts` tells one that takes elements through other steps, which has to be tried on every code; `warns`, of what
@@ -52,7 +52,7 @@ class Change:
 class Rejection:
     """A change that was looked at and is not offered, and `why`."""
 
-    change: Change
+    change: ProposedChange
     why: str
 
 
@@ -60,7 +60,7 @@ class Rejection:
 class Suggestion:
     """A change that keeps the outputs and saves cycles; `runs` are the inputs that it was tried on."""
 
-    change: Change
+    change: ProposedChange
     how: SuggestionEvidence
     runs: int
     cycles_before: int

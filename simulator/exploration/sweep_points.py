@@ -30,11 +30,11 @@ from castsim.exploration.sweep_specification import (
     LARGEST_EXTENT,
     PROGRAM_AXES,
     Axis,
+    CycleSource,
     Grid,
-    Kind,
-    Mode,
+    PointKind,
     Setting,
-    Specification,
+    SweepSpecification,
     bare,
     is_argument,
     is_option,
@@ -75,7 +75,7 @@ def reason_of(error: OSError) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class InstallationIdentity:
     """An installation: its version, the SHA-256 of its source files, and those of the facts of targets by name."""
 
     version: str
@@ -93,12 +93,14 @@ class Identity:
         return Installation(self.version, self.sources)
 
 
-def identity(targets: Mapping[str, Target]) -> Identity:
+def identity(targets: Mapping[str, Target]) -> InstallationIdentity:
     """Return the identity of this installation, with targets by the names that a sweep gives them."""
-    return Identity(castsim.__version__, sources_digest(), {name: facts_digest(each) for name, each in targets.items()})
+    return InstallationIdentity(
+        castsim.__version__, sources_digest(), {name: facts_digest(each) for name, each in targets.items()}
+    )
 
 
-def refuse_another(wanted: Identity, shipped: Mapping[str, str]) -> None:
+def refuse_another(wanted: InstallationIdentity, shipped: Mapping[str, str]) -> None:
     """Refuse to work here for a sweep that another installation has begun.
 
     `shipped` names the shipped target for each name of the sweep that is one.
@@ -130,7 +132,7 @@ _SIMULATED_CHUNKS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SweptProgram:
     """A program that has been read, and the parameters that it declares."""
 
     source: Source
@@ -138,19 +140,19 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SweepWork:
     """What is to be computed, divided into chunks of `chunk` combinations.
 
     `targets` are those of the grid by name: a shipped one as its name, any other as it was loaded. `digest` stands for
     all of it.
     """
 
-    kind: Kind
-    mode: Mode
+    kind: PointKind
+    mode: CycleSource
     grid: Grid
     targets: Mapping[str, str | Target]
-    programs: Mapping[str, Program]
-    identity: Identity
+    programs: Mapping[str, SweptProgram]
+    identity: InstallationIdentity
     chunk: int
     digest: str
     max_cycles: int = MAX_CYCLES
@@ -196,7 +198,7 @@ class Work:
         })  # fmt: skip
 
 
-def work_of(specification: Specification) -> Work:
+def work_of(specification: SweepSpecification) -> SweepWork:
     """Return the work of a specification: its targets loaded, its programs read.
 
     Raises:
@@ -204,7 +206,7 @@ def work_of(specification: Specification) -> Work:
     """
     targets: dict[str, str | Target] = {}
     loaded: dict[str, Target] = {}
-    programs: dict[str, Program] = {}
+    programs: dict[str, SweptProgram] = {}
     named = ("", "target")
     try:
         for value in specification.values("target"):
@@ -218,33 +220,33 @@ def work_of(specification: Specification) -> Work:
             f"grid.{named[1]}: {error.message}", span=error.span or specification.places.get(named[1]),
             legal=error.legal,
         ) from None  # fmt: skip
-    if specification.kind is Kind.PROGRAM and not specification.values("target"):
+    if specification.kind is PointKind.PROGRAM and not specification.values("target"):
         loaded |= {name: load_target(name) for name in target_names()}  # whichever the programs name
     whole = specification.grid.combinations
     simulated = min(max(whole // _SIMULATED_CHUNKS, _SIMULATED_CHUNK[0]), _SIMULATED_CHUNK[-1])
-    made = Work(
+    made = SweepWork(
         specification.kind, specification.mode, specification.grid, targets, programs, identity(loaded),
-        simulated if specification.mode is Mode.SIMULATE else ESTIMATED_CHUNK, "",
+        simulated if specification.mode is CycleSource.SIMULATE else ESTIMATED_CHUNK, "",
     )  # fmt: skip
     digest = hashlib.sha256(json.dumps(made.about(), sort_keys=True).encode()).hexdigest()
-    return Work(
+    return SweepWork(
         made.kind, made.mode, made.grid, made.targets, made.programs, made.identity, made.chunk, digest,
         made.max_cycles,
     )  # fmt: skip
 
 
-def _target(specification: Specification, name: str) -> tuple[Target, str | Target]:
+def _target(specification: SweepSpecification, name: str) -> tuple[Target, str | Target]:
     """Return a target, and what of it is handed on."""
     is_file = is_target_file(name)
     found = load_target(specification.path(name) if is_file else name)
     return found, found if is_file else found.name
 
 
-def _program(specification: Specification, name: str) -> Program:
+def _program(specification: SweepSpecification, name: str) -> SweptProgram:
     source = read_source(specification.path(name), lambda: False)
     if source.language is not Language.TILES:
-        return Program(source, frozenset())
-    return Program(source, frozenset(parameters(PtoSource(source.file, source.text))))
+        return SweptProgram(source, frozenset())
+    return SweptProgram(source, frozenset(parameters(PtoSource(source.file, source.text))))
 
 
 def _shown(values: object) -> object:
@@ -301,7 +303,7 @@ class _OneEstimate(Protocol):
     def __call__(self, *extents: int | None) -> Estimate: ...
 
 
-def computed(work: Work, number: int) -> Results:
+def computed(work: SweepWork, number: int) -> Results:
     """Return the rows of a chunk.
 
     Raises:
@@ -310,7 +312,7 @@ def computed(work: Work, number: int) -> Results:
     """
     refuse_another(work.identity, {name: each for name, each in work.targets.items() if isinstance(each, str)})
     results = Results(work.grid.kept(*work.span(number)))
-    if work.kind is Kind.PROGRAM:
+    if work.kind is PointKind.PROGRAM:
         _programs(work, results)
     else:
         for rows, point in _groups(work, results.numbers):
@@ -318,7 +320,7 @@ def computed(work: Work, number: int) -> Results:
     return results
 
 
-def _groups(work: Work, numbers: Integers) -> Iterator[tuple[Integers, dict[str, Setting | None]]]:
+def _groups(work: SweepWork, numbers: Integers) -> Iterator[tuple[Integers, dict[str, Setting | None]]]:
     """Yield rows that differ in their shape only, with what they have in common."""
     axes = [axis for axis in work.grid.axes if axis.name in _GROUPING]
     places = work.grid.places(numbers)
@@ -333,7 +335,7 @@ def _groups(work: Work, numbers: Integers) -> Iterator[tuple[Integers, dict[str,
         yield rows, {name: None if value == DEFAULT else value for name, value in given.items()}
 
 
-def _casts(work: Work, results: Results, rows: Integers, point: Mapping[str, Setting | None]) -> None:
+def _casts(work: SweepWork, results: Results, rows: Integers, point: Mapping[str, Setting | None]) -> None:
     words = {name: None if value is None else str(value) for name, value in point.items()}
     saturation = words.get("saturation")
     target = str(words["target"])
@@ -347,13 +349,13 @@ def _casts(work: Work, results: Results, rows: Integers, point: Mapping[str, Set
         results.fail(rows, error)
         return
     extents = _extents(work, results.numbers[rows])
-    if work.mode is Mode.SIMULATE:
+    if work.mode is CycleSource.SIMULATE:
         _one_by_one(results, rows, extents, estimator.simulate)
         return
     _estimated(results, rows, extents, estimator)
 
 
-def _extents(work: Work, numbers: Integers) -> tuple[Integers, Integers, Integers]:
+def _extents(work: SweepWork, numbers: Integers) -> tuple[Integers, Integers, Integers]:
     """Return rows, columns and row stride of points."""
     places = work.grid.places(numbers)
 
@@ -407,7 +409,7 @@ def _one_by_one(
             results.fail(row, error)
 
 
-def _programs(work: Work, results: Results) -> None:
+def _programs(work: SweepWork, results: Results) -> None:
     """Run the points."""
     places = work.grid.places(results.numbers)
     for row in range(len(results.numbers)):
@@ -418,7 +420,7 @@ def _programs(work: Work, results: Results) -> None:
             results.fail(row, error, placed=True)
 
 
-def _run(work: Work, results: Results, row: int, point: Mapping[str, Setting]) -> None:
+def _run(work: SweepWork, results: Results, row: int, point: Mapping[str, Setting]) -> None:
     program = work.programs[str(point["program"])]
     source = program.source
     values, scalars = _parameters_and_scalars(program, point)
@@ -440,7 +442,7 @@ def _run(work: Work, results: Results, row: int, point: Mapping[str, Setting]) -
 
 
 def _parameters_and_scalars(
-    program: Program, point: Mapping[str, Setting]
+    program: SweptProgram, point: Mapping[str, Setting]
 ) -> tuple[dict[str, int | str], dict[str, int | float]]:
     """Return what a point gives to the parameters of a program, and what to its scalar arguments.
 
@@ -478,13 +480,13 @@ def column_of(cause: str) -> str:
     return cause.replace(" ", "_")
 
 
-def axis_columns(work: Work) -> tuple[str, ...]:
+def axis_columns(work: SweepWork) -> tuple[str, ...]:
     """Return the names of the columns that say which point a row is of: the usual ones, then those of its own."""
-    usual = CAST_AXES if work.kind is Kind.CAST else PROGRAM_AXES
+    usual = CAST_AXES if work.kind is PointKind.CAST else PROGRAM_AXES
     return (*usual, *(axis.name for axis in work.grid.axes if axis.name not in usual))
 
 
-def schema_of(work: Work) -> pa.Schema:
+def schema_of(work: SweepWork) -> pa.Schema:
     """Return the schema of the results; cycles say so in their metadata."""
     counted = {"unit": "cycles"}
     axes = {axis.name: axis for axis in work.grid.axes}
@@ -501,7 +503,7 @@ def schema_of(work: Work) -> pa.Schema:
     })  # fmt: skip
 
 
-def chunk_rows(work: Work, number: int) -> bytes:
+def chunk_rows(work: SweepWork, number: int) -> bytes:
     """Compute a chunk and return its rows as an Arrow stream: the same bytes of meaning wherever that is done.
 
     Raises:
@@ -510,7 +512,7 @@ def chunk_rows(work: Work, number: int) -> bytes:
     return packed(batch_of(work, computed(work, number)))
 
 
-def batch_of(work: Work, results: Results) -> pa.RecordBatch:
+def batch_of(work: SweepWork, results: Results) -> pa.RecordBatch:
     """Return rows as columns."""
     schema = schema_of(work)
     failed = np.array([error is not None for error in results.errors], np.bool_)

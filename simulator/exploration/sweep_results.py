@@ -12,7 +12,7 @@ from castsim.execution.distribution.distributing import Ledger, LedgerLabels, Wo
 from castsim.execution.distribution.origins import Task
 from castsim.exploration.sweep_points import (
     FAILED,
-    Work,
+    SweepWork,
     axes_of,
     check_values,
     chunk_rows,
@@ -25,7 +25,7 @@ from castsim.exploration.sweep_points import (
     unpacked,
     work_of,
 )
-from castsim.exploration.sweep_specification import Specification, is_argument
+from castsim.exploration.sweep_specification import SweepSpecification, is_argument
 from castsim.files import LEDGER, whole_file
 from castsim.isa.errors import ReadError
 from castsim.timing import ProgressCallback
@@ -33,7 +33,7 @@ from castsim.timing import ProgressCallback
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from castsim.exploration.sweep_points import Work
+    from castsim.exploration.sweep_points import SweepWork
 
 
 # From the ledger to the Parquet file: chunk by chunk in the order of the points, under its final name once whole.
@@ -42,7 +42,7 @@ ROW_GROUP = 1 << 17
 """Rows that the file holds together, and that memory holds at most."""
 
 
-def write_results(work: Work, ledger: Ledger, path: Path) -> tuple[int, int]:
+def write_results(work: SweepWork, ledger: Ledger, path: Path) -> tuple[int, int]:
     """Write the results of a finished sweep; return how many rows there are, and how many of them failed.
 
     Raises:
@@ -95,7 +95,7 @@ _FEW = 4
 _Figures = tuple[Path, int, int, int, int, str, str]
 
 
-def carry_out(specification: Specification, path: Path, workers: Workers, progress: ProgressCallback) -> _Figures:
+def carry_out(specification: SweepSpecification, path: Path, workers: Workers, progress: ProgressCallback) -> _Figures:
     """Sweep; parameters and errors are those of `castsim.sweep`. Returns the fields of `Sweep` behind its path."""
     work = work_of(specification)
     with Ledger(path.with_name(path.name + LEDGER), work.about(), BOOK) as ledger:
@@ -114,7 +114,7 @@ def carry_out(specification: Specification, path: Path, workers: Workers, progre
         return ledger.path, rows_written, failed, work.chunks, resumed, found.version, found.facts_digest
 
 
-def task_of(work: Work) -> Task[int, bytes]:
+def task_of(work: SweepWork) -> Task[int, bytes]:
     """Return the task whose pieces are the chunks of a sweep."""
     return Task("sweep", partial(chunk_rows, work), work.identity.installation)
 
@@ -146,7 +146,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class RouteCrossing:
     """Two routes to the same: `below` takes fewer cycles up to before size `x`, `above` from there on."""
 
     what: str
@@ -174,7 +174,7 @@ class Summary:
     x: str
     routes: tuple[Route, ...]
     left_out: int
-    crossings: tuple[Crossing, ...]
+    crossings: tuple[RouteCrossing, ...]
     keys: tuple[str, ...]
     heats: tuple[Heat, ...]
 
@@ -237,7 +237,7 @@ def _words(given: dict[str, object], names: Sequence[str]) -> str:
     )
 
 
-def _crossings(routes: Sequence[Route]) -> tuple[Crossing, ...]:
+def _crossings(routes: Sequence[Route]) -> tuple[RouteCrossing, ...]:
     """Return where, of two routes to the same, the other one becomes the faster."""
     found = []
     for one, other in combinations(routes[:MOST_ROUTES], 2):
@@ -248,7 +248,7 @@ def _crossings(routes: Sequence[Route]) -> tuple[Crossing, ...]:
         for (_, before), (x, after) in pairwise(signs):
             if (before < 0) != (after < 0):
                 faster, slower = (one, other) if before < 0 else (other, one)
-                found.append(Crossing(one.what, faster.how, slower.how, x))
+                found.append(RouteCrossing(one.what, faster.how, slower.how, x))
     return tuple(found)
 
 

@@ -31,9 +31,9 @@ __all__ = [
     "MOST_POINTS",
     "PREFIXES",
     "PROGRAM_AXES",
-    "Kind",
-    "Mode",
-    "Specification",
+    "CycleSource",
+    "PointKind",
+    "SweepSpecification",
     "read_specification",
 ]
 
@@ -334,7 +334,7 @@ Keys = tuple[str | int, ...]
 Place = Callable[[Keys], Span | None]
 
 
-class Kind(StrEnum):
+class PointKind(StrEnum):
     """What a point is."""
 
     CAST = "cast"
@@ -343,7 +343,7 @@ class Kind(StrEnum):
     """A run of a program."""
 
 
-class Mode(StrEnum):
+class CycleSource(StrEnum):
     """Where the cycles of a point come from."""
 
     ESTIMATE = "estimate"
@@ -357,15 +357,15 @@ CAST_AXES = ("src", "dst", "rows", "cols", "row_stride", "rounding", "saturation
 PROGRAM_AXES = ("program", "target")
 """Those of programs; `args.NAME` and `option.NAME` come behind them."""
 PREFIXES = ("args", "option")
-_NEEDED = {Kind.CAST: ("src", "dst", "rows", "cols", "target"), Kind.PROGRAM: ("program",)}
+_NEEDED = {PointKind.CAST: ("src", "dst", "rows", "cols", "target"), PointKind.PROGRAM: ("program",)}
 
 
 @dataclass(frozen=True, slots=True)
-class Specification:
+class SweepSpecification:
     """What is to be swept; `folder` is where relative paths begin, None: the working folder only."""
 
-    kind: Kind
-    mode: Mode
+    kind: PointKind
+    mode: CycleSource
     grid: Grid
     places: Mapping[str, Span | None]
     folder: Path | None = None
@@ -386,14 +386,14 @@ class Specification:
         return beside if beside is not None and is_file(beside) else Path(text)
 
 
-def read_specification(given: str | Path | Mapping[str, object]) -> Specification:
+def read_specification(given: str | Path | Mapping[str, object]) -> SweepSpecification:
     """Return a specification: the path of a TOML file, or the same as dictionaries and lists.
 
     Raises:
         ReadError: it cannot be read; a key that there is not, a value that cannot be; names file, line and column.
     """
     if isinstance(given, Mapping):
-        return _Reader(lambda _: None).read(given, None)
+        return _SpecificationReader(lambda _: None).read(given, None)
     path = Path(given)
     read_bytes(path, "specification")  # refuses what is missing or too large
     try:
@@ -404,7 +404,7 @@ def read_specification(given: str | Path | Mapping[str, object]) -> Specificatio
         )
         raise ReadError(message, span=error.span, legal=error.legal) from None
     place, beginning = places_of(path), Span(str(path), 1, 1)
-    return _Reader(lambda keys: place(keys) or beginning).read(data, path.parent)
+    return _SpecificationReader(lambda keys: place(keys) or beginning).read(data, path.parent)
 
 
 def is_target_file(name: str) -> bool:
@@ -412,31 +412,33 @@ def is_target_file(name: str) -> bool:
     return Path(name).suffix == ".toml"
 
 
-class _Reader:
+class _SpecificationReader:
     """Reads a specification; `place` tells where a key stands."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
 
-    def read(self, data: Mapping[str, object], folder: Path | None) -> Specification:
+    def read(self, data: Mapping[str, object], folder: Path | None) -> SweepSpecification:
         """Return the whole."""
         self._known((), data, ("sweep", "grid", "exclude"))
         head = self._table(data, "sweep", ('[sweep] kind = "cast"',))
         self._known(("sweep",), head, ("kind", "mode"))
-        kind = Kind(self._word(head, "kind", tuple(Kind)))
-        mode = Mode(self._word(head, "mode", tuple(Mode)))
-        if kind is Kind.PROGRAM and mode is Mode.ESTIMATE:
-            self._refuse(("sweep", "mode"), "sweep.mode: programs have no closed form", (f'mode = "{Mode.SIMULATE}"',))
+        kind = PointKind(self._word(head, "kind", tuple(PointKind)))
+        mode = CycleSource(self._word(head, "mode", tuple(CycleSource)))
+        if kind is PointKind.PROGRAM and mode is CycleSource.ESTIMATE:
+            self._refuse(
+                ("sweep", "mode"), "sweep.mode: programs have no closed form", (f'mode = "{CycleSource.SIMULATE}"',)
+            )
         axes, places = self._axes(self._table(data, "grid", ("[grid]",)), kind)
         exclusions = self._exclusions(data.get("exclude", []), axes)
         grid = Grid(tuple(axes), tuple(exclusions))
         if grid.combinations > MOST_POINTS:
             self._refuse(("grid",), f"{grid.combinations} combinations are more than {MOST_POINTS}", ("fewer values",))
-        return Specification(kind, mode, grid, places, folder)
+        return SweepSpecification(kind, mode, grid, places, folder)
 
-    def _axes(self, table: Mapping[str, object], kind: Kind) -> tuple[list[Axis], dict[str, Span | None]]:
-        names = CAST_AXES if kind is Kind.CAST else PROGRAM_AXES
-        prefixes = () if kind is Kind.CAST else PREFIXES
+    def _axes(self, table: Mapping[str, object], kind: PointKind) -> tuple[list[Axis], dict[str, Span | None]]:
+        names = CAST_AXES if kind is PointKind.CAST else PROGRAM_AXES
+        prefixes = () if kind is PointKind.CAST else PREFIXES
         legal = (*names, *(f"{prefix}.NAME" for prefix in prefixes))
         axes: list[Axis] = []
         places: dict[str, Span | None] = {}

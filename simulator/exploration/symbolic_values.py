@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.dataflow.buffer_values import Unknown, copy_bursts
-from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarAccess, Transfer
+from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import (
@@ -34,7 +34,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.machines.strided.operations import Duplicate, Stream, VectorOperation
+from castsim.machines.strided.operations import DuplicateCode, Stream, StridedInstruction
 from castsim.machines.strided.values import NaturalMap, apply_action
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.values import Side, WholeTile, apply_chain
@@ -109,7 +109,7 @@ _MOVED = (Kind.MOVE, Kind.FILL, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.PATTERN_G
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class SymbolicMemory:
     """The terms of the buffer's bytes by one seed, and those of the 256 constants that a byte can hold."""
 
     seed: int
@@ -139,7 +139,7 @@ def effect_words(effect: TileEffect) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def effect_terms(memory: Memory, effect: TileEffect) -> bool:
+def effect_terms(memory: SymbolicMemory, effect: TileEffect) -> bool:
     """Follow an operation; False if nothing finer is known of it than what it touches."""
     work, behaviour = effect.work, effect.behaviour
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
@@ -164,7 +164,7 @@ def effect_terms(memory: Memory, effect: TileEffect) -> bool:
     return True
 
 
-def _per_element(memory: Memory, effect: TileEffect, kind: Kind) -> None:
+def _per_element(memory: SymbolicMemory, effect: TileEffect, kind: Kind) -> None:
     work = effect.work
     operands = [memory.valid(source) for source in work.sources]
     if kind is Kind.ROW_EXPAND:
@@ -184,19 +184,19 @@ def _per_element(memory: Memory, effect: TileEffect, kind: Kind) -> None:
     _write(memory, work.dst, found)
 
 
-def _write(memory: Memory, tile: Tile, terms: Fingerprints) -> None:
+def _write(memory: SymbolicMemory, tile: Tile, terms: Fingerprints) -> None:
     view = memory.elements(tile, *terms.shape)
     view[...] = spread(terms, view.shape[-1])
 
 
-def _spoil_tmp(memory: Memory, work: ResolvedTileOp, terms: Fingerprints) -> None:
+def _spoil_tmp(memory: SymbolicMemory, work: ResolvedTileOp, terms: Fingerprints) -> None:
     """Let what a tmp tile holds rest on the whole operation."""
     if work.tmp is not None:
         key = key_of(memory.seed, "tmp", work.mnemonic, terms.shape)
         memory.buffer[work.tmp.address : work.tmp.end] = spread(gathered(key, terms.reshape(-1)), work.tmp.size)
 
 
-def _moved(memory: Memory, effect: TileEffect) -> None:
+def _moved(memory: SymbolicMemory, effect: TileEffect) -> None:
     """Run a move on the numbers of its bytes: what comes from where, and what is constant."""
     work = effect.work
     touched = work_accesses(work, effect.behaviour)
@@ -245,7 +245,7 @@ class Known:
 
 
 @dataclass(slots=True)
-class Tables:
+class SymbolicTables:
     """What is known of the elements that casts have made, by one seed."""
 
     seed: int
@@ -324,7 +324,7 @@ class UnprovenError(Exception):
     """Something whose term is not known."""
 
 
-class Terms:
+class SeededTerms:
     """Terms by one seed; see `castsim.exploration.symbolic_values`."""
 
     def __init__(self, seed: int, target: TileTarget, arguments: Mapping[str, ArgumentUse]) -> None:
@@ -332,7 +332,7 @@ class Terms:
         self.buffer: Fingerprints = np.zeros(target.memories["ub"].capacity_bytes, np.uint64)
         self.arguments = {name: self._initial(name, use) for name, use in arguments.items()}
         self.constants = np.array([key_of(seed, "byte", value) for value in range(256)], np.uint64)
-        self.tables = Tables(seed)
+        self.tables = SymbolicTables(seed)
 
     def _initial(self, name: str, use: ArgumentUse) -> Fingerprints:
         bits = use.format.bits if use.format.bits in (2, 4) else use.format.storage_bits
@@ -358,7 +358,7 @@ class Terms:
             raise UnprovenError(shortcut.name)
         if isinstance(shortcut, TileEffect):
             effect = shortcut if deltas is None else shortcut.moved(deltas[0])
-            if not effect_terms(Memory(self.seed, self.buffer, self.constants), effect):
+            if not effect_terms(SymbolicMemory(self.seed, self.buffer, self.constants), effect):
                 self._whole(effect_key(effect), accesses(lowered, deltas))
             return
         if isinstance(shortcut, NaturalMap | WholeTile) and self._cast(shortcut, lowered, deltas):
@@ -430,12 +430,12 @@ class Terms:
     def _operation(self, operation: Operation, touched: tuple[Access, ...]) -> None:
         if isinstance(operation, Transfer):
             self._transfer(operation)
-        elif isinstance(operation, ScalarAccess):
+        elif isinstance(operation, ScalarElementAccess):
             if operation.code:
                 memory = self.buffer if operation.argument is None else self.arguments[operation.argument]
                 end = operation.address + len(operation.code)
                 memory[operation.address : end] = self.constants[np.frombuffer(operation.code, np.uint8)]
-        elif isinstance(operation, VectorOperation):
+        elif isinstance(operation, StridedInstruction):
             self._vector(operation)
         elif isinstance(operation, VectorFunction):
             plain = replace(operation, source=0, destination=0, operands=(0,) * len(operation.operands))
@@ -448,7 +448,7 @@ class Terms:
         except TileError as error:
             raise UnprovenError(str(error)) from error
 
-    def _vector(self, operation: VectorOperation) -> None:
+    def _vector(self, operation: StridedInstruction) -> None:
         """Run a strided-repeat instruction, one repeat after the other."""
         lanes = np.flatnonzero([operation.mask >> lane & 1 for lane in range(operation.lanes)])
         formats = [stream.format.name for stream in (*operation.sources, operation.destination)]
@@ -458,7 +458,7 @@ class Terms:
         size = operation.destination.format.storage_bits // 8
         for repeat in range(operation.repeats if lanes.size else 0):
             places = _places(operation.destination, lanes, repeat)
-            if isinstance(operation.action, Duplicate):
+            if isinstance(operation.action, DuplicateCode):
                 code = self.constants[np.frombuffer(operation.action.value.to_bytes(size, "little"), np.uint8)]
                 self.buffer[places] = code
                 self.tables.constant(joined(code[None, :])[0], operation.action.value)
@@ -470,7 +470,7 @@ class Terms:
             if known is not None:
                 self.tables.remember(known, joined(spread(terms, size)))
 
-    def _small(self, operation: VectorOperation, sources: list[Fingerprints]) -> Known | None:
+    def _small(self, operation: StridedInstruction, sources: list[Fingerprints]) -> Known | None:
         """Return the results of a repeat as functions of small elements, None if they are not."""
         ends = operation.sources[0].format, operation.destination.format
         if any(stream.format.name != ends[0].name for stream in operation.sources):
@@ -538,7 +538,7 @@ def same_outputs(
     for seed in (1, 2):
         found = []
         for tree, arguments in (before, after):
-            terms = Terms(seed, target, arguments)
+            terms = SeededTerms(seed, target, arguments)
             try:
                 terms.follow(tree)
             except UnprovenError:

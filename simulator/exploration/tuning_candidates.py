@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from castsim.engines import simulate
-from castsim.execution.dataflow.pipe_operations import Barrier, SetFlag, WaitFlag
+from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
 from castsim.isa.codes import Codes
@@ -30,7 +30,7 @@ from castsim.targets import Target
 from castsim.targets.options import with_options
 from castsim.timing import WAITING, Cause, Timing
 
-__all__ = ["Points", "Row", "Study", "refused"]
+__all__ = ["ChoiceRow", "Points", "Study", "refused"]
 
 
 # The points to try: choices by name, the values of each, and conditions between them.
@@ -45,7 +45,7 @@ _NAMED = re.compile(r"\s*%?([A-Za-z_][\w.-]*)\s+in\b\s*", re.ASCII)
 _NEXT = re.compile(r",(?=\s*%?[A-Za-z_][\w.-]*\s+in\b)", re.ASCII)
 
 
-class Kind(Enum):
+class ChoiceKind(Enum):
     """What a choice is about."""
 
     TILE = "tile"
@@ -55,16 +55,16 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ChoiceAxis:
     """A choice with its values; `span` is where it was typed, None if it comes from the program or from Python."""
 
-    kind: Kind
+    kind: ChoiceKind
     name: str
     values: tuple[Value | float, ...]
     span: Span | None = None
 
 
-def read_axes(kind: Kind, text: str) -> tuple[Axis, ...]:
+def read_axes(kind: ChoiceKind, text: str) -> tuple[ChoiceAxis, ...]:
     """Return the choices of `NAME in VALUES, NAME in VALUES`.
 
     Raises:
@@ -73,7 +73,7 @@ def read_axes(kind: Kind, text: str) -> tuple[Axis, ...]:
     option = f"--{kind.value}"
     source = SourceText(option, text)
     legal = tuple(f"{option} 'R in {form}'" for form in ("8..64", "8..64:8", "8..64*2", "128,256"))
-    found: list[Axis] = []
+    found: list[ChoiceAxis] = []
     begin = 0
     for end in (*(match.start() for match in _NEXT.finditer(text)), len(text)):
         head = _NAMED.match(text, begin, end)
@@ -81,7 +81,7 @@ def read_axes(kind: Kind, text: str) -> tuple[Axis, ...]:
             span = Span.within(source, min(begin, max(0, len(text) - 1)), max(1, end - begin))
             raise ReadError(f"{option} {text[:60]}: not of the form NAME in VALUES", span=span, legal=legal)
         values = read_values(source, head.end(), end)
-        found.append(Axis(kind, head[1], values, Span.within(source, head.start(1), len(head[1]))))
+        found.append(ChoiceAxis(kind, head[1], values, Span.within(source, head.start(1), len(head[1]))))
         begin = end + 1
     return tuple(found)
 
@@ -106,12 +106,14 @@ class Space:
     `fixed` are names with one value that conditions may use as well.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[ChoiceAxis, ...]
     conditions: tuple[Expression, ...] = ()
     fixed: Choices = field(default_factory=dict)
 
     @classmethod
-    def of(cls, axes: Sequence[Axis], conditions: Sequence[Expression] = (), fixed: Choices | None = None) -> Space:
+    def of(
+        cls, axes: Sequence[ChoiceAxis], conditions: Sequence[Expression] = (), fixed: Choices | None = None
+    ) -> Space:
         """Return a space, checked.
 
         Raises:
@@ -239,11 +241,11 @@ def _instructions(node: Node, times: int) -> Iterator[tuple[Lowered, int]]:
 
 def _orders(node: Node) -> bool:
     """Whether an operation only orders others: alone it might wait forever."""
-    return isinstance(node, SetFlag | WaitFlag | Barrier)
+    return isinstance(node, FlagSignal | FlagWait | PipeBarrier)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChoiceRow:
     """What is known of a point.
 
     `number` counts the points from 1 in the order of the space. `at_least` is a lower bound of the cycles, 0 where none
@@ -285,7 +287,7 @@ class Study:
     max_cycles: int = MAX_CYCLES
     limits: Limits = DEFAULT_LIMITS
 
-    def chosen(self, choices: Choices, kind: Kind) -> dict[str, Value | float]:
+    def chosen(self, choices: Choices, kind: ChoiceKind) -> dict[str, Value | float]:
         """Return the choices of one kind."""
         return {axis.name: choices[axis.name] for axis in self.space.axes if axis.kind is kind}
 
@@ -295,11 +297,15 @@ class Study:
         Raises:
             CastsimError: as `castsim.running.load`.
         """
-        tiles = {name: each for name, each in self.chosen(choices, Kind.TILE).items() if not isinstance(each, float)}
+        tiles = {
+            name: each for name, each in self.chosen(choices, ChoiceKind.TILE).items() if not isinstance(each, float)
+        }
         source = replace(self.source, text=with_values(self.source.text, self.source.file, tiles))
-        given = {name: each for name, each in self.chosen(choices, Kind.ARGUMENT).items() if not isinstance(each, str)}
-        options = {name: str(each) for name, each in self.chosen(choices, Kind.OPTION).items()}
-        target = next((str(each) for each in self.chosen(choices, Kind.TARGET).values()), self.target)
+        given = {
+            name: each for name, each in self.chosen(choices, ChoiceKind.ARGUMENT).items() if not isinstance(each, str)
+        }
+        options = {name: str(each) for name, each in self.chosen(choices, ChoiceKind.OPTION).items()}
+        target = next((str(each) for each in self.chosen(choices, ChoiceKind.TARGET).values()), self.target)
         changes = {**self.options, **options}
         return load(
             source, target, self.entry, {**self.args, **given},
@@ -314,7 +320,7 @@ class Points:
         self._study = study
         self._bounds: dict[str, Bounds] = {}
 
-    def bounded(self, row: Row) -> Row:
+    def bounded(self, row: ChoiceRow) -> ChoiceRow:
         """Return a row with what is known without simulating the kernel.
 
         Raises:
@@ -324,12 +330,12 @@ class Points:
         tree = loaded.tree
         if tree is None or loaded.untimed or loaded.language != Language.TILES.value:
             return row
-        key = repr([value for kind in (Kind.TARGET, Kind.OPTION)
+        key = repr([value for kind in (ChoiceKind.TARGET, ChoiceKind.OPTION)
                     for value in self._study.chosen(row.choices, kind).items()])  # fmt: skip
         bounds = self._bounds.setdefault(key, Bounds(loaded.target))
         return replace(_sized(row, loaded), at_least=bounds.of(tree))
 
-    def simulated(self, row: Row) -> Row:
+    def simulated(self, row: ChoiceRow) -> ChoiceRow:
         """Return a row with its cycles.
 
         Raises:
@@ -346,13 +352,13 @@ class Points:
         )
 
 
-def refused(row: Row, error: CastsimError | EngineError) -> Row:
+def refused(row: ChoiceRow, error: CastsimError | EngineError) -> ChoiceRow:
     """Return the row of a point that does not run."""
     place = f"{error.span}: " if error.span else ""
     return replace(row, reason=f"{place}{error.message}", cycles=None)
 
 
-def _sized(row: Row, loaded: LoadedProgram | Loaded) -> Row:
+def _sized(row: ChoiceRow, loaded: LoadedProgram | Loaded) -> ChoiceRow:
     tree = loaded.tree
     if tree is None:
         return row

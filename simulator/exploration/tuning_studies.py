@@ -16,10 +16,10 @@ from castsim.execution.distribution.distributing import Ledger as FileLedger
 from castsim.execution.distribution.distributing import LedgerLabels
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.exploration.tuning_candidates import (
-    Axis,
-    Kind,
+    ChoiceAxis,
+    ChoiceKind,
+    ChoiceRow,
     Points,
-    Row,
     Space,
     Study,
     read_axes,
@@ -37,10 +37,10 @@ from castsim.running import MAX_CYCLES
 from castsim.targets import Target
 from castsim.timing import ProgressCallback
 
-_FIELDS = frozenset(each.name for each in fields(Row)) - {"number"}
+_FIELDS = frozenset(each.name for each in fields(ChoiceRow)) - {"number"}
 
 
-class Ledger:
+class TuningLedger:
     """`rows` by their choices, simulated or not, and the file that each step is added to (None: they are kept nowhere).
 
     So a search that was cut off goes on. A piece of the file is one row, as JSON.
@@ -48,10 +48,10 @@ class Ledger:
 
     def __init__(self, file: FileLedger | None = None) -> None:
         self._file = file
-        self.rows: dict[tuple[bool, str], Row] = {}
+        self.rows: dict[tuple[bool, str], ChoiceRow] = {}
 
     @classmethod
-    def opened(cls, path: Path, about: Mapping[str, str]) -> Ledger:
+    def opened(cls, path: Path, about: Mapping[str, str]) -> TuningLedger:
         """Return the ledger of a file, which is made if it is missing; `search` closes it.
 
         `about` are the digests of what rows depend on, by what they are of.
@@ -77,12 +77,12 @@ class Ledger:
         if self._file is not None:
             self._file.close()
 
-    def known(self, row: Row, *, simulated: bool) -> Row | None:
+    def known(self, row: ChoiceRow, *, simulated: bool) -> ChoiceRow | None:
         """Return what is known of a point, by simulation or without one, under its number of today."""
         found = self.rows.get(_key(row, simulated=simulated))
         return None if found is None else replace(found, number=row.number)
 
-    def add(self, row: Row, *, simulated: bool) -> None:
+    def add(self, row: ChoiceRow, *, simulated: bool) -> None:
         """Keep what has been found out about a point.
 
         Raises:
@@ -96,8 +96,8 @@ class Ledger:
             self._file.add(len(self._file.pieces), json.dumps(kept, allow_nan=False).encode())
 
 
-def _row(line: Mapping[str, object]) -> Row | None:
-    """Return the row of a line, None if it is none that `Ledger.add` writes."""
+def _row(line: Mapping[str, object]) -> ChoiceRow | None:
+    """Return the row of a line, None if it is none that `TuningLedger.add` writes."""
     values = {name: each for name, each in line.items() if name != "simulated"}
     choices, outputs = values.get("choices"), values.get("outputs", {})
     if not isinstance(choices, dict) or not isinstance(outputs, dict) or not values.keys() <= _FIELDS:
@@ -111,10 +111,10 @@ def _row(line: Mapping[str, object]) -> Row | None:
         and isinstance(values.get("bound_by"), str | None)
         and isinstance(values.get("reason", ""), str)
     )
-    return Row(0, **values) if fits else None  # type: ignore[arg-type]  # checked above
+    return ChoiceRow(0, **values) if fits else None  # type: ignore[arg-type]  # checked above
 
 
-def _key(row: Row, *, simulated: bool) -> tuple[bool, str]:
+def _key(row: ChoiceRow, *, simulated: bool) -> tuple[bool, str]:
     return simulated, json.dumps(dict(row.choices), sort_keys=True)
 
 
@@ -134,49 +134,49 @@ class Tuning:
     """The outcome of a `study`: `rows` are the simulated ones by cycles, then others by their bounds, then misfits."""
 
     study: Study
-    rows: tuple[Row, ...]
+    rows: tuple[ChoiceRow, ...]
     left_out: int
     """Combinations for which a condition does not hold."""
 
     @property
-    def simulated(self) -> tuple[Row, ...]:
+    def simulated(self) -> tuple[ChoiceRow, ...]:
         """Rows with cycles, fastest first; of equals the one with fewer bytes, then the earlier one."""
         return tuple(row for row in self.rows if row.cycles is not None)
 
     @property
-    def misfits(self) -> tuple[Row, ...]:
+    def misfits(self) -> tuple[ChoiceRow, ...]:
         """Rows of points that do not run."""
         return tuple(row for row in self.rows if row.reason)
 
     @property
-    def waiting(self) -> tuple[Row, ...]:
+    def waiting(self) -> tuple[ChoiceRow, ...]:
         """Rows that were bounded and not simulated."""
         return tuple(row for row in self.rows if row.cycles is None and not row.reason)
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> ChoiceRow | None:
         """The fastest point; None if none runs."""
         return next(iter(self.simulated), None)
 
     @property
-    def faster_possible(self) -> tuple[Row, ...]:
+    def faster_possible(self) -> tuple[ChoiceRow, ...]:
         """Rows that were not simulated, and whose bounds leave room for fewer cycles than the best has."""
         best = self.best
         return tuple(row for row in self.waiting if best is None or row.at_least < (best.cycles or 0))
 
     @property
-    def pareto(self) -> tuple[Row, ...]:
+    def pareto(self) -> tuple[ChoiceRow, ...]:
         """The simulated points to which none is preferable in cycles and bytes both, fastest first."""
         return front(self.simulated)
 
     @property
-    def unsettled(self) -> tuple[Row, ...]:
+    def unsettled(self) -> tuple[ChoiceRow, ...]:
         """Rows that were not simulated, and might be on that front."""
         done = self.simulated
         return tuple(row for row in self.waiting if not _is_settled(row, done))
 
     @property
-    def differing(self) -> tuple[tuple[Row, tuple[str, ...]], ...]:
+    def differing(self) -> tuple[tuple[ChoiceRow, tuple[str, ...]], ...]:
         """Simulated rows whose outputs are not those of the best to the bit, with the names of these outputs."""
         best = self.best
         found = []
@@ -188,9 +188,9 @@ class Tuning:
         return tuple(found)
 
 
-def front(rows: Sequence[Row]) -> tuple[Row, ...]:
+def front(rows: Sequence[ChoiceRow]) -> tuple[ChoiceRow, ...]:
     """Return the rows to which none is preferable: fewer cycles or bytes, and no more of the other; fastest first."""
-    kept: list[Row] = []
+    kept: list[ChoiceRow] = []
     for row in sorted(rows, key=_rank):
         if not kept or _bytes(row) < _bytes(kept[-1]):
             kept.append(row)
@@ -200,7 +200,7 @@ def front(rows: Sequence[Row]) -> tuple[Row, ...]:
 def search(
     study: Study,
     simulate: int | str = MOST_SIMULATED,
-    ledger: Ledger | None = None,
+    ledger: TuningLedger | None = None,
     progress: ProgressCallback = lambda *_: None,
 ) -> Tuning:
     """Search a space.
@@ -215,18 +215,18 @@ def search(
         ReadError: the kernel or its inputs cannot be read at any point; no point is left by the conditions; the ledger
             cannot be written.
     """
-    with ledger or Ledger() as kept:
+    with ledger or TuningLedger() as kept:
         return _searched(study, simulate, kept, progress)
 
 
-def _searched(study: Study, simulate: int | str, ledger: Ledger, progress: ProgressCallback) -> Tuning:
+def _searched(study: Study, simulate: int | str, ledger: TuningLedger, progress: ProgressCallback) -> Tuning:
     points = Points(study)
     rows = _bounded(study, points, ledger, progress)
     waiting = sorted((row for row in rows if not row.reason), key=lambda row: (row.at_least, _bytes(row), row.number))
     most = len(waiting) if simulate == ALL else int(simulate)
-    done: list[Row] = []
+    done: list[ChoiceRow] = []
     unreadable: list[ReadError] = []
-    finished: dict[int, Row] = {}
+    finished: dict[int, ChoiceRow] = {}
     for row in waiting:
         progress("simulations", len(finished), min(most, len(waiting)))
         if len(finished) >= most:
@@ -242,12 +242,12 @@ def _searched(study: Study, simulate: int | str, ledger: Ledger, progress: Progr
     return Tuning(study, tuple(ordered), study.space.combinations - len(rows))
 
 
-def _bounded(study: Study, points: Points, ledger: Ledger, progress: ProgressCallback) -> list[Row]:
-    rows: list[Row] = []
+def _bounded(study: Study, points: Points, ledger: TuningLedger, progress: ProgressCallback) -> list[ChoiceRow]:
+    rows: list[ChoiceRow] = []
     unreadable: list[ReadError] = []
     for number, choices in enumerate(study.space.points(), 1):
         progress("bounds", number, study.space.combinations)
-        row = Row(number, choices)
+        row = ChoiceRow(number, choices)
         known = ledger.known(row, simulated=False)
         if known is None:
             try:
@@ -267,7 +267,7 @@ def _bounded(study: Study, points: Points, ledger: Ledger, progress: ProgressCal
     return rows
 
 
-def _simulated(points: Points, ledger: Ledger, row: Row, unreadable: list[ReadError]) -> Row:
+def _simulated(points: Points, ledger: TuningLedger, row: ChoiceRow, unreadable: list[ReadError]) -> ChoiceRow:
     known = ledger.known(row, simulated=True)
     if known is None:
         try:
@@ -280,19 +280,19 @@ def _simulated(points: Points, ledger: Ledger, row: Row, unreadable: list[ReadEr
     return replace(known, at_least=row.at_least)
 
 
-def _is_settled(row: Row, done: Sequence[Row]) -> bool:
+def _is_settled(row: ChoiceRow, done: Sequence[ChoiceRow]) -> bool:
     return any((one.cycles or 0) <= row.at_least and _bytes(one) <= _bytes(row) for one in done)
 
 
-def _bytes(row: Row) -> int:
+def _bytes(row: ChoiceRow) -> int:
     return row.buffer_bytes or 0
 
 
-def _rank(row: Row) -> tuple[int, int, int]:
+def _rank(row: ChoiceRow) -> tuple[int, int, int]:
     return row.cycles or 0, _bytes(row), row.number
 
 
-def _order(row: Row) -> tuple[int, int, int, int]:
+def _order(row: ChoiceRow) -> tuple[int, int, int, int]:
     if row.cycles is not None:
         return (0, *_rank(row))
     return (2, row.number, 0, 0) if row.reason else (1, row.at_least, _bytes(row), row.number)
@@ -304,7 +304,7 @@ Several = int | float | str | Sequence[Value | float]
 
 def study_of(
     program: Path,
-    axes: Sequence[Axis],
+    axes: Sequence[ChoiceAxis],
     where: Sequence[str] = (),
     *,
     target: str | Path | Target | None = None,
@@ -325,10 +325,10 @@ def study_of(
     source = read_source(program, lambda: False)
     known = parameters(PtoSource(source.file, source.text)) if source.language is Language.TILES else {}
     for axis in axes:
-        if axis.kind is Kind.TILE and axis.name not in known:
+        if axis.kind is ChoiceKind.TILE and axis.name not in known:
             raise unknown_parameter(axis.name, known, source.file, axis.span)
-    named = {axis.name for axis in axes if axis.kind is Kind.TILE}
-    proposed = [Axis(Kind.TILE, each.name, each.values, each.span) for each in known.values()
+    named = {axis.name for axis in axes if axis.kind is ChoiceKind.TILE}
+    proposed = [ChoiceAxis(ChoiceKind.TILE, each.name, each.values, each.span) for each in known.values()
                 if each.values and each.name not in named]  # fmt: skip
     fixed = {name: each.default for name, each in known.items() if name not in named and not each.values}
     space = Space.of([*axes, *proposed], [read_condition(text) for text in where], {**fixed, **(args or {})})
@@ -347,7 +347,7 @@ def about(study: Study) -> dict[str, str]:
         "max_cycles": study.max_cycles,
         "walk": study.limits.max_walk,
     }
-    named = [str(value) for axis in study.space.axes if axis.kind is Kind.TARGET for value in axis.values]
+    named = [str(value) for axis in study.space.axes if axis.kind is ChoiceKind.TARGET for value in axis.values]
     targets = [*map(_content, named), *([] if study.target is None else [_described(study.target)])]
     return {
         "program": _digest(study.source.text.encode(), study.source.data),
@@ -441,14 +441,14 @@ def tune(
         if isinstance(given, int | float):
             fixed_args[name] = given
         else:
-            axes.append(Axis(Kind.ARGUMENT, name, tuple(given)))
+            axes.append(ChoiceAxis(ChoiceKind.ARGUMENT, name, tuple(given)))
     for name, given in (options or {}).items():
         if isinstance(given, int | float | str):
             fixed_options[name] = str(given)
         else:
-            axes.append(Axis(Kind.OPTION, name, tuple(given)))
+            axes.append(ChoiceAxis(ChoiceKind.OPTION, name, tuple(given)))
     if isinstance(target, Sequence) and not isinstance(target, str):
-        axes.append(Axis(Kind.TARGET, "target", tuple(target)))
+        axes.append(ChoiceAxis(ChoiceKind.TARGET, "target", tuple(target)))
         target = None
     if simulate != ALL and (not isinstance(simulate, int) or simulate < 1):
         raise ReadError(f"simulate={simulate!r}: not a number of points", legal=("1 or more", ALL))
@@ -457,11 +457,11 @@ def tune(
         options=fixed_options, inputs=inputs, sync=sync, engine=engine, max_cycles=max_cycles,
         limits=Limits(max_walk=max_walk),
     )  # fmt: skip
-    ledger = None if resume is None else Ledger.opened(Path(resume), about(study))
+    ledger = None if resume is None else TuningLedger.opened(Path(resume), about(study))
     return search(study, simulate, ledger, progress)
 
 
-def _tile_axes(tile: str | Sequence[str] | Mapping[str, Sequence[Value]]) -> list[Axis]:
+def _tile_axes(tile: str | Sequence[str] | Mapping[str, Sequence[Value]]) -> list[ChoiceAxis]:
     if isinstance(tile, Mapping):
-        return [Axis(Kind.TILE, name, tuple(values)) for name, values in tile.items()]
-    return [axis for text in ([tile] if isinstance(tile, str) else tile) for axis in read_axes(Kind.TILE, text)]
+        return [ChoiceAxis(ChoiceKind.TILE, name, tuple(values)) for name, values in tile.items()]
+    return [axis for text in ([tile] if isinstance(tile, str) else tile) for axis in read_axes(ChoiceKind.TILE, text)]

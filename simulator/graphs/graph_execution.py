@@ -16,7 +16,7 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.graphs import onnx_nodes
 from castsim.graphs.graph_comparison import OutputComparison, against_reference, against_sets
 from castsim.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
-from castsim.graphs.kernel_runner import KernelRun, KernelRunner
+from castsim.graphs.kernel_runner import GraphKernelRunner, KernelRun
 from castsim.graphs.model import TEXT, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor, texts
 from castsim.graphs.model import judged as judged_by_version
 from castsim.graphs.onnx_nodes import placed_operands, run_onnx_node
@@ -328,7 +328,7 @@ def run_graph(
             continue
         given = [None if name is None else values[name] for name in node.inputs]
         check_size(f"node '{node.name}'", _elements(given), most_elements, node.span)
-        runner = KernelRunner(chip, node.name.lstrip("%"), engine, limits, timed=timed)
+        runner = GraphKernelRunner(chip, node.name.lstrip("%"), engine, limits, timed=timed)
         found, outputs = _run_node(runner, graph, node, given)
         done.append(found)
         values |= dict(zip(node.outputs, outputs, strict=False))
@@ -373,7 +373,7 @@ def check_size(what: str, elements: int, most: int, span: Span | None = None) ->
 
 
 def _run_node(
-    runner: KernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
+    runner: GraphKernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
 ) -> tuple[NodeRun, Sequence[GraphTensor]]:
     try:
         outputs, found, comparisons, unjudged = _judged(runner, graph, node, given)
@@ -390,7 +390,7 @@ def _run_node(
 
 
 def _tried(
-    runner: KernelRunner, graph: Graph, run: NodeRun, given: Sequence[GraphTensor | None]
+    runner: GraphKernelRunner, graph: Graph, run: NodeRun, given: Sequence[GraphTensor | None]
 ) -> tuple[OutputComparison, ...]:
     """Run a node that only the run speaks for over every code it may read; nothing where that cannot be done."""
     if run.verdict is not NodeVerdict.NO_MISMATCH or run.plan is not None:
@@ -400,7 +400,7 @@ def _tried(
         return ()
     try:
         _, _, comparisons, unjudged = _judged(
-            KernelRunner(runner.chip, runner.name, runner.engine), graph, run.node, operands
+            GraphKernelRunner(runner.chip, runner.name, runner.engine), graph, run.node, operands
         )
     except CastsimError:
         return ()  # an older version of the operator, which does not take these shapes
@@ -416,7 +416,7 @@ def _with_legal(error: CastsimError) -> str:
 
 
 def _judged(
-    runner: KernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
+    runner: GraphKernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], Answer | None, list[OutputComparison], str | None]:
     """Run a node; return its outputs, the lowering's answer, comparisons, and why there are none if there should be."""
     if graph.language is GraphLanguage.TOSA:
@@ -437,7 +437,7 @@ def _judged(
 
 
 def _against_evaluator(
-    runner: KernelRunner,
+    runner: GraphKernelRunner,
     graph: Graph,
     node: GraphNode,
     operands: list[GraphTensor | None],
@@ -570,7 +570,7 @@ _ONE = np.array([1.0], np.float32).view(np.uint32)
 
 
 @dataclass
-class _Writer(KernelRunner):
+class _NodeWriter(GraphKernelRunner):
     """Writes the programs of a node and runs none: every result is 1, which divides, and which every format has."""
 
     def run(self, kernel: NodeKernel, inputs: Mapping[str, Codes], answered: Answer | None = None) -> dict[str, Codes]:
@@ -596,7 +596,7 @@ def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimE
         if any(each is not None and each.codes.size > _MOST_ELEMENTS for each in given):
             continue
         try:
-            outputs = _written(_Writer(chip, node.name), graph, node, given)
+            outputs = _written(_NodeWriter(chip, node.name), graph, node, given)
         except CastsimError as error:
             if not _moves(node) or node.inputs[-1] in graph.constants:
                 yield node, error
@@ -604,7 +604,7 @@ def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimE
         values |= dict(zip(node.outputs, outputs, strict=False))
 
 
-def _written(runner: KernelRunner, graph: Graph, node: GraphNode, given: list[Any]) -> list[GraphTensor]:
+def _written(runner: GraphKernelRunner, graph: Graph, node: GraphNode, given: list[Any]) -> list[GraphTensor]:
     if graph.language is GraphLanguage.TOSA:
         return run_tosa_node(runner, graph, node, given)[0]
     return run_onnx_node(runner, graph, node, placed_operands(graph, node, given))[0]

@@ -18,7 +18,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
-from castsim.machines.registry import Parts
+from castsim.machines.registry import MachinePart
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
 from castsim.planning import CastRequest, Catalogue, settle
 from castsim.planning.lowering_answers import Answer, Setting, answer
@@ -73,7 +73,7 @@ class Combined:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptValue:
     """`bounded` where `tested` is a number, `origin` where it is NaN: a comparison with itself, and a selection.
 
     The selection takes elements for those of the format `view`.
@@ -86,7 +86,7 @@ class Kept:
     view: Format
 
 
-Instruction = Converted | Combined | Kept
+Instruction = Converted | Combined | KeptValue
 
 
 class NodeKernel:
@@ -133,9 +133,9 @@ class NodeKernel:
         return result
 
     def keep_nan(self, bounded: KernelValue, origin: KernelValue, tested: KernelValue, view: Format) -> KernelValue:
-        """Give NaN of `origin` back to what was made from it; see `Kept`."""
+        """Give NaN of `origin` back to what was made from it; see `KeptValue`."""
         result = self._new(origin.format)
-        self.instructions.append(Kept(result, bounded, origin, tested, view))
+        self.instructions.append(KeptValue(result, bounded, origin, tested, view))
         return result
 
     @property
@@ -189,7 +189,7 @@ def operands(instruction: Instruction) -> tuple[KernelValue, ...]:
     """Return the values that an instruction reads."""
     if isinstance(instruction, Converted):
         return (instruction.source,)
-    if isinstance(instruction, Kept):
+    if isinstance(instruction, KeptValue):
         return instruction.bounded, instruction.origin, instruction.tested
     second = instruction.second
     return (instruction.first, second) if isinstance(second, KernelValue) else (instruction.first,)
@@ -199,7 +199,7 @@ def operands(instruction: Instruction) -> tuple[KernelValue, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeProgram:
+class NodeText:
     """A kernel as text for a target.
 
     Arguments are named as the kernel's ports, their formats by name in `inputs` and `outputs`. `elements` is the size
@@ -229,7 +229,7 @@ class Writing(Protocol):
         """Whether one of the functions clamps its results in a format, and makes 0 of NaN."""
         ...
 
-    def program(self, kernel: NodeKernel, target: Target, elements: int) -> NodeProgram:
+    def program(self, kernel: NodeKernel, target: Target, elements: int) -> NodeText:
         """Return the program of a kernel for at least `elements` elements.
 
         Raises:
@@ -238,7 +238,7 @@ class Writing(Protocol):
         ...
 
 
-WRITING: Parts[Writing] = Parts(
+WRITING: MachinePart[Writing] = MachinePart(
     "program of graphs",
     {
         "strided-repeat": "castsim.graphs.tile_program",

@@ -10,7 +10,7 @@ import numpy as np
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.graphs.graph_comparison import number_of
-from castsim.graphs.graph_kernels import F32, WRITING, Chip, Converted, Kept, KernelValue, NodeKernel, NodeProgram
+from castsim.graphs.graph_kernels import F32, WRITING, Chip, Converted, KeptValue, KernelValue, NodeKernel, NodeText
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
@@ -36,7 +36,7 @@ class ProgramResult:
 
 
 def run_program(
-    program: NodeProgram,
+    program: NodeText,
     inputs: Mapping[str, Codes],
     name: str,
     engine: str | None,
@@ -86,7 +86,7 @@ class KernelRun:
 
     title: str
     instructions: tuple[str, ...]
-    program: NodeProgram
+    program: NodeText
     cycles: int
     elements: int
     settings: Setting = ()
@@ -94,7 +94,7 @@ class KernelRun:
 
 
 @dataclass
-class KernelRunner:
+class GraphKernelRunner:
     """Runs kernels on a chip, and keeps what ran and what is to be said about it."""
 
     chip: Chip
@@ -307,7 +307,7 @@ def _limits(fmt: Format) -> tuple[int, int]:
 def _words(instruction: Any) -> str:
     if isinstance(instruction, Converted):
         return instruction.step.label
-    if isinstance(instruction, Kept):
+    if isinstance(instruction, KeptValue):
         return f"cmp eq {instruction.tested.format.name}, sel {instruction.view.name}"
     second = instruction.second
     if instruction.function == "shl":

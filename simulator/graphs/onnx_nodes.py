@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.graphs.graph_kernels import F32, KernelValue, NodeKernel
-from castsim.graphs.kernel_runner import KernelRunner, clamped, extremes, f32
+from castsim.graphs.kernel_runner import GraphKernelRunner, clamped, extremes, f32
 from castsim.graphs.model import (
     TEXT,
     Graph,
@@ -54,7 +54,7 @@ _RECIPROCAL = (
 
 
 def quantised(
-    runner: KernelRunner,
+    runner: GraphKernelRunner,
     x: GraphTensor,
     scale: GraphTensor,
     zero_point: GraphTensor | None,
@@ -92,7 +92,7 @@ def quantised(
 
 
 def dequantised(
-    runner: KernelRunner,
+    runner: GraphKernelRunner,
     x: GraphTensor,
     scale: GraphTensor,
     zero_point: GraphTensor | None,
@@ -118,7 +118,7 @@ def dequantised(
     return GraphTensor(dst, _by_parts(runner, x, scale, zero_point, dst, axis, block, part))
 
 
-def dynamically_quantised(runner: KernelRunner, x: GraphTensor) -> tuple[GraphTensor, GraphTensor, GraphTensor]:
+def dynamically_quantised(runner: GraphKernelRunner, x: GraphTensor) -> tuple[GraphTensor, GraphTensor, GraphTensor]:
     """Execute DynamicQuantizeLinear: return the quantised tensor, its scale and its zero point.
 
     Raises:
@@ -141,7 +141,9 @@ def dynamically_quantised(runner: KernelRunner, x: GraphTensor) -> tuple[GraphTe
     return quantised(runner, x, scale, zero_point, _U8, 1, 0, "1"), scale, zero_point
 
 
-def _quotient(runner: KernelRunner, kernel: NodeKernel, value: KernelValue, factor: float, fmt: Format) -> KernelValue:
+def _quotient(
+    runner: GraphKernelRunner, kernel: NodeKernel, value: KernelValue, factor: float, fmt: Format
+) -> KernelValue:
     """Return a value divided by the scale and rounded in its own format, as f32."""
     if runner.chip.has("div", fmt, constant=True):
         code = int(np.float32(factor).view(np.uint32)) if fmt == F32 else int(np.float16(factor).view(np.uint16))
@@ -160,7 +162,7 @@ def _quotient(runner: KernelRunner, kernel: NodeKernel, value: KernelValue, fact
 
 
 def _as_float(
-    runner: KernelRunner,
+    runner: GraphKernelRunner,
     kernel: NodeKernel,
     value: KernelValue,
     codes: Codes,
@@ -187,7 +189,7 @@ def _as_float(
     return runner.finish(kernel, kernel.convert(value, found.chain), codes, dst)
 
 
-def _extremes(runner: KernelRunner, codes: Codes) -> tuple[np.float32, np.float32]:
+def _extremes(runner: GraphKernelRunner, codes: Codes) -> tuple[np.float32, np.float32]:
     """Return the smallest and the largest number, found by taking the extremes of two halves again and again."""
     low = high = codes
     while low.size > 1:
@@ -210,7 +212,7 @@ def _extremes(runner: KernelRunner, codes: Codes) -> tuple[np.float32, np.float3
 
 
 def _by_parts(
-    runner: KernelRunner,
+    runner: GraphKernelRunner,
     x: GraphTensor,
     scale: GraphTensor,
     zero_point: GraphTensor | None,
@@ -270,7 +272,9 @@ def expanded(codes: Codes, shape: tuple[int, ...], axis: int, block: int, what: 
 _WIDEST = 32
 
 
-def clipped(runner: KernelRunner, x: GraphTensor, low: GraphTensor | None, high: GraphTensor | None) -> GraphTensor:
+def clipped(
+    runner: GraphKernelRunner, x: GraphTensor, low: GraphTensor | None, high: GraphTensor | None
+) -> GraphTensor:
     """Bound elements; a lower bound above the upper one gives the upper one.
 
     Raises:
@@ -295,7 +299,7 @@ def clipped(runner: KernelRunner, x: GraphTensor, low: GraphTensor | None, high:
 
 
 def combined(
-    runner: KernelRunner, function: str, a: GraphTensor, b: GraphTensor, constant: GraphTensor | None
+    runner: GraphKernelRunner, function: str, a: GraphTensor, b: GraphTensor, constant: GraphTensor | None
 ) -> GraphTensor:
     """Add or multiply two tensors of one format, broadcast against each other.
 
@@ -344,7 +348,7 @@ def _check_width(fmt: Format) -> None:
         raise IllegalError(f"no target computes with {fmt.name}")
 
 
-def _operand(runner: KernelRunner, kernel: NodeKernel, name: str, fmt: Format, worked: Format) -> KernelValue:
+def _operand(runner: GraphKernelRunner, kernel: NodeKernel, name: str, fmt: Format, worked: Format) -> KernelValue:
     value = kernel.input(name, fmt)
     if worked == fmt:
         return value
@@ -358,13 +362,13 @@ def _constant(code: int, fmt: Format, worked: Format) -> int:
     return int(convert_codes(codes, fmt, F32, abstract_policy(fmt, F32))[0])
 
 
-def _broadcast(runner: KernelRunner, tensor: GraphTensor, shape: tuple[int, ...]) -> Codes:
+def _broadcast(runner: GraphKernelRunner, tensor: GraphTensor, shape: tuple[int, ...]) -> Codes:
     if tensor.shape != shape:
         runner.remark("an operand is expanded to the shape of the result before the program, and loaded whole")
     return np.broadcast_to(tensor.codes, shape).reshape(-1)
 
 
-def _wide(runner: KernelRunner, kernel: NodeKernel, value: KernelValue) -> KernelValue:
+def _wide(runner: GraphKernelRunner, kernel: NodeKernel, value: KernelValue) -> KernelValue:
     fmt = value.format
     if isinstance(fmt, IntFormat) and fmt.bits > 16:
         raise IllegalError(
@@ -373,13 +377,15 @@ def _wide(runner: KernelRunner, kernel: NodeKernel, value: KernelValue) -> Kerne
     return runner.widened(kernel, value)
 
 
-def _back(runner: KernelRunner, kernel: NodeKernel, value: KernelValue, fmt: Format) -> KernelValue:
+def _back(runner: GraphKernelRunner, kernel: NodeKernel, value: KernelValue, fmt: Format) -> KernelValue:
     if isinstance(fmt, IntFormat):
         return runner.narrowed(kernel, value, fmt, fmt.minimum, fmt.maximum)
     return runner.rounded(kernel, value, fmt)
 
 
-def _wrapped(runner: KernelRunner, kernel: NodeKernel, function: str, value: KernelValue, fmt: Format) -> KernelValue:
+def _wrapped(
+    runner: GraphKernelRunner, kernel: NodeKernel, function: str, value: KernelValue, fmt: Format
+) -> KernelValue:
     """Return an f32 result as the format: floats rounded, integers modulo 2**bits.
 
     Raises:
@@ -399,7 +405,7 @@ def _wrapped(runner: KernelRunner, kernel: NodeKernel, function: str, value: Ker
 
 
 def run_onnx_node(
-    runner: KernelRunner, graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]
+    runner: GraphKernelRunner, graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], Answer | None]:
     """Run one node by programs; return its outputs, and the answer of the lowering if it is a cast.
 
@@ -436,7 +442,7 @@ def run_onnx_node(
     raise IllegalError(f"node '{node.name}': operator {node.op} is not supported")
 
 
-def _text_cast(runner: KernelRunner, x: GraphTensor, dst: Format) -> GraphTensor:
+def _text_cast(runner: GraphKernelRunner, x: GraphTensor, dst: Format) -> GraphTensor:
     """Cast between numbers and texts, for which no chip has an instruction.
 
     Raises:
@@ -574,7 +580,7 @@ def _reshaped(x: GraphTensor, shape: GraphTensor | None, node: GraphNode) -> Gra
 
 
 def _quantised(
-    runner: KernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], attributes: Any, node: GraphNode
+    runner: GraphKernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], attributes: Any, node: GraphNode
 ) -> GraphTensor:
     scale, zero_point = values[1], values[2]
     assert scale is not None
@@ -604,7 +610,7 @@ def _integer_zero(zero_point: GraphTensor | None, node: GraphNode) -> GraphTenso
 
 
 def _dequantised(
-    runner: KernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], attributes: Any, node: GraphNode
+    runner: GraphKernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], attributes: Any, node: GraphNode
 ) -> GraphTensor:
     scale, zero_point = values[1], values[2]
     assert scale is not None

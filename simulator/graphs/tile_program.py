@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from castsim.execution.vector_operations.behaviour import saturates
-from castsim.graphs.graph_kernels import Combined, Converted, Kept, KernelValue, NodeKernel, NodeProgram, operands
+from castsim.graphs.graph_kernels import Combined, Converted, KeptValue, KernelValue, NodeKernel, NodeText, operands
 from castsim.isa.errors import TileError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
@@ -42,7 +42,7 @@ def clamps(target: TileTarget, functions: tuple[str, ...], fmt: Format) -> bool:
     return saturates(target.tile_arithmetic, functions, fmt.name, target.option)
 
 
-def program(kernel: NodeKernel, target: TileTarget, elements: int) -> NodeProgram:
+def program(kernel: NodeKernel, target: TileTarget, elements: int) -> NodeText:
     """Return the program of a kernel for at least `elements` elements.
 
     Raises:
@@ -55,16 +55,16 @@ def program(kernel: NodeKernel, target: TileTarget, elements: int) -> NodeProgra
     rows = -(-max(elements, 1) // cols)
     capacity = target.memories["ub"].allocatable_bytes
     most = rows
-    writer = _Writer(target, kernel, most, cols)
+    writer = _TileProgramWriter(target, kernel, most, cols)
     while writer.buffer_bytes > capacity:
         if most == 1:
             raise TileError(f"one row of {cols} elements of every tile takes {writer.buffer_bytes} of {capacity} bytes")
         most = min(most - 1, most * capacity // writer.buffer_bytes + 1)
-        writer = _Writer(target, kernel, most, cols)
+        writer = _TileProgramWriter(target, kernel, most, cols)
     trips = -(-rows // most)
     height = -(-rows // trips)
-    writer = _Writer(target, kernel, height, cols)
-    return NodeProgram(
+    writer = _TileProgramWriter(target, kernel, height, cols)
+    return NodeText(
         target=target,
         text=writer.text(trips),
         suffix=".pto",
@@ -90,7 +90,7 @@ class _Tile:
 
 
 @dataclass
-class _Writer:
+class _TileProgramWriter:
     target: TileTarget
     kernel: NodeKernel
     rows: int
@@ -114,7 +114,7 @@ class _Writer:
         for place, instruction in enumerate(self.kernel.instructions):
             if isinstance(instruction, Converted):
                 self._convert(instruction)
-            elif isinstance(instruction, Kept):
+            elif isinstance(instruction, KeptValue):
                 self._keep(instruction)
             else:
                 self._combine(instruction)
@@ -183,7 +183,7 @@ class _Writer:
         else:
             self._with_constant(f"t{function}s", first, second, fmt, result)
 
-    def _keep(self, instruction: Kept) -> None:
+    def _keep(self, instruction: KeptValue) -> None:
         """Compare a tile with itself, which is false of NaN alone, and select by the bits."""
         tested = self.held[instruction.tested.number]
         result = self._take(instruction.result.format)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from castsim.graphs.graph_kernels import F32, KernelValue, NodeKernel
-from castsim.graphs.kernel_runner import KernelRunner, clamped, f32
+from castsim.graphs.kernel_runner import GraphKernelRunner, clamped, f32
 from castsim.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
@@ -26,7 +26,7 @@ from castsim.targets.specification import RescaleRules
 
 
 def converted(
-    runner: KernelRunner, x: GraphTensor, dst: Format, spec: str, version: str, attributes: dict[str, str | int]
+    runner: GraphKernelRunner, x: GraphTensor, dst: Format, spec: str, version: str, attributes: dict[str, str | int]
 ) -> tuple[GraphTensor, Answer]:
     """Run the planned chain of a cast, or the chain that fails on the fewest values if none satisfies.
 
@@ -59,7 +59,7 @@ _LIMBS = 6
 _I32 = FORMATS["i32"]
 
 
-def rescaled(runner: KernelRunner, operator: Rescale, x: GraphTensor, rules: RescaleRules) -> GraphTensor:
+def rescaled(runner: GraphKernelRunner, operator: Rescale, x: GraphTensor, rules: RescaleRules) -> GraphTensor:
     """Execute RESCALE by programs, one per pair of multiplier and shift.
 
     Raises:
@@ -92,7 +92,7 @@ def _read_as(name: str, unsigned: bool) -> IntFormat:
 
 
 def _scaled(
-    runner: KernelRunner,
+    runner: GraphKernelRunner,
     operator: Rescale,
     rules: RescaleRules,
     pair: tuple[int, int],
@@ -103,17 +103,17 @@ def _scaled(
     one = replace(operator, multiplier=(pair[0],), shift=(pair[1],), per_channel=False)
     title = f"RESCALE {operator.src} -> {operator.dst}, multiplier {pair[0]}, shift {pair[1]}, {operator.rounding_mode}"
     kernel, value = runner.unary(title, src)
-    writer = _Writer(runner, kernel, one, rules, src, dst)
+    writer = _RescaleWriter(runner, kernel, one, rules, src, dst)
     result = writer.approximate(value) if operator.rounding_mode == INEXACT_ROUND else writer.exact(value)
     return runner.finish(kernel, result, codes, dst)
 
 
-class _Writer:
+class _RescaleWriter:
     """Appends the instructions of one RESCALE to a kernel."""
 
     def __init__(
         self,
-        runner: KernelRunner,
+        runner: GraphKernelRunner,
         kernel: NodeKernel,
         operator: Rescale,
         rules: RescaleRules,
@@ -266,7 +266,7 @@ _CAST_ATTRIBUTES = ("input_unsigned",)
 
 
 def run_tosa_node(
-    runner: KernelRunner, graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]
+    runner: GraphKernelRunner, graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], Answer | None, AcceptanceSets | None]:
     """Run one node by programs; return its output, the lowering's answer to a cast, and what the specification accepts.
 
@@ -317,7 +317,7 @@ def rescale_of(graph: Graph, node: GraphNode) -> Rescale:
 
 
 def _rescaled(
-    runner: KernelRunner, graph: Graph, node: GraphNode, x: GraphTensor, inputs: Sequence[GraphTensor | None]
+    runner: GraphKernelRunner, graph: Graph, node: GraphNode, x: GraphTensor, inputs: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], None, AcceptanceSets | None]:
     operator = rescale_of(graph, node)
     demanded = rescale(operator, x.codes, graph.spec)

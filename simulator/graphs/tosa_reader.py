@@ -80,7 +80,7 @@ MOST_EXTENTS, LOG2_MOST_ELEMENTS = 32, 63
 
 
 @dataclass(frozen=True, slots=True)
-class TensorType:
+class TosaTensorType:
     """A tensor's element format and extents (None: dynamic). A `!tosa.shape` is one of i64."""
 
     format: Format
@@ -152,7 +152,7 @@ class TosaReader:
         self.position += 1
         return self.texts[self.position - 1]
 
-    def type(self, *, constant: bool = False) -> TensorType:
+    def type(self, *, constant: bool = False) -> TosaTensorType:
         """Read a tensor or shape type; that of a constant may be one of `index`."""
         index = self.position
         text = self.next_of(TosaTokenKind.TYPE, "a tensor type")
@@ -160,7 +160,7 @@ class TosaReader:
         if shape:
             if len(shape.group(1)) > _LONGEST:
                 raise self.error("an extent is too long", index)
-            return TensorType(FORMATS["i64"], (int(shape.group(1)),))
+            return TosaTensorType(FORMATS["i64"], (int(shape.group(1)),))
         match = _TENSOR.fullmatch(text)
         if match is None:
             raise self.error(f"'{text[:60]}' is not a ranked tensor type", index, ("tensor<4x8xf32>", "!tosa.shape<2>"))
@@ -172,7 +172,7 @@ class TosaReader:
             raise self.error(f"element type '{element[:40]}' is not one of TOSA's", index, ELEMENTS)
         extents = tuple(None if part == "?" else int(part) for part in dims)
         self._check_size(extents, index)
-        return TensorType(FORMATS[ELEMENTS[element]], extents)
+        return TosaTensorType(FORMATS[ELEMENTS[element]], extents)
 
     def _check_size(self, extents: tuple[int | None, ...], index: int) -> None:
         if len(extents) > MOST_EXTENTS:
@@ -181,11 +181,11 @@ class TosaReader:
         if count >> LOG2_MOST_ELEMENTS:
             raise self.error(f"a tensor of {count} elements", index, (f"fewer than 2^{LOG2_MOST_ELEMENTS}",))
 
-    def types(self) -> list[TensorType]:
+    def types(self) -> list[TosaTensorType]:
         """Read one type, or a list in parentheses."""
         if not self.take("("):
             return [self.type()]
-        found: list[TensorType] = []
+        found: list[TosaTensorType] = []
         while not self.take(")"):
             if found:
                 self.expect(",")
@@ -392,7 +392,10 @@ def checked_attributes(
 
 
 def check_operand_types(
-    reader: TosaReader, operands: list[tuple[TensorType, int]], result: TensorType, attributes: Mapping[str, Any]
+    reader: TosaReader,
+    operands: list[tuple[TosaTensorType, int]],
+    result: TosaTensorType,
+    attributes: Mapping[str, Any],
 ) -> None:
     """Reject operands of a RESCALE whose element types are not those that the others and `scale32` call for.
 
@@ -494,7 +497,7 @@ class _Function:
     constants: dict[str, GraphTensor] = field(default_factory=dict)
     nodes: list[GraphNode] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    known: dict[str, TensorType] = field(default_factory=dict)
+    known: dict[str, TosaTensorType] = field(default_factory=dict)
     errors: ErrorList = field(default_factory=ErrorList)
     forgotten: set[str] = field(default_factory=set)
     """Values whose definition cannot be read."""
@@ -559,13 +562,13 @@ class _Function:
             shape = tuple(f"{name}.{k}" if extent is None else extent for k, extent in enumerate(kind.shape))
             self.inputs.append(GraphInput(name, kind.format, shape))
 
-    def _results(self) -> list[TensorType]:
+    def _results(self) -> list[TosaTensorType]:
         reader = self.reader
         if not reader.take("->"):
             return []
         if not reader.take("("):
             return [reader.type()]
-        found: list[TensorType] = []
+        found: list[TosaTensorType] = []
         while not reader.take(")"):
             if found:
                 reader.expect(",")
@@ -633,7 +636,7 @@ class _Function:
             reader.expect(")")
         return found
 
-    def _signature(self, operands: list[str]) -> TensorType:
+    def _signature(self, operands: list[str]) -> TosaTensorType:
         """Read `: (types) -> type` and return the result's; constants may give the result alone."""
         reader = self.reader
         reader.expect(":")
@@ -653,14 +656,14 @@ class _Function:
             raise reader.error(f"{len(results)} results instead of one", index)
         return results[0]
 
-    def _constant(self, name: str, kind: TensorType, attributes: dict[str, Any], span: Span) -> None:
+    def _constant(self, name: str, kind: TosaTensorType, attributes: dict[str, Any], span: Span) -> None:
         values: GraphTensor = next(iter(attributes.values()))
         if not _agree(values.shape, kind.shape):
             raise ReadError("the values of the constant have another shape than the result", span=span)
         self.constants[name] = values
 
     def _node(
-        self, name: str, result: str, kind: TensorType, operands: list[str], attributes: dict[str, Any], span: Span
+        self, name: str, result: str, kind: TosaTensorType, operands: list[str], attributes: dict[str, Any], span: Span
     ) -> None:
         same_shape = name in ("tosa.cast", "tosa.rescale", "tosa.identity")
         if same_shape and not _agree(self.known[operands[0]].shape, kind.shape):
@@ -671,7 +674,7 @@ class _Function:
             GraphNode(f"%{result}", name, tuple(operands), (result,), attributes, span, ((kind.format, kind.shape),))
         )
 
-    def _return(self, declared: list[TensorType]) -> None:
+    def _return(self, declared: list[TosaTensorType]) -> None:
         reader = self.reader
         index = reader.position
         reader.position += 1
@@ -688,7 +691,7 @@ class _Function:
             if kind.format != self.known[name].format or not _agree(kind.shape, self.known[name].shape):
                 raise reader.error(f"%{name} is not of the type that the function declares", index)
 
-    def _define(self, name: str, kind: TensorType, index: int) -> None:
+    def _define(self, name: str, kind: TosaTensorType, index: int) -> None:
         if name in self.known:
             raise self.reader.error(f"%{name} is defined already", index)
         self.known[name] = kind

@@ -7,7 +7,7 @@ formats.
 
 from __future__ import annotations
 
-from castsim.graphs.graph_kernels import Combined, Kept, KernelValue, NodeKernel, NodeProgram
+from castsim.graphs.graph_kernels import Combined, KeptValue, KernelValue, NodeKernel, NodeText
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc import parse
@@ -17,7 +17,7 @@ from castsim.planning.vector_text import issue_step, vector_assembly
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, spread
 from castsim.tpc_compiler.code_generation import Sequence, schedule
-from castsim.tpc_compiler.code_generation import Value as Register
+from castsim.tpc_compiler.code_generation import SequenceRegister as Register
 
 _BYTE = 8
 
@@ -47,7 +47,7 @@ def clamps(target: VliwTarget, functions: tuple[str, ...], fmt: Format) -> bool:
     return False
 
 
-def program(kernel: NodeKernel, target: VliwTarget, elements: int) -> NodeProgram:
+def program(kernel: NodeKernel, target: VliwTarget, elements: int) -> NodeText:
     """Return the program of a kernel for at least `elements` elements.
 
     A chain's program calls its arguments `src` and `dst`, as its kernel must.
@@ -60,14 +60,14 @@ def program(kernel: NodeKernel, target: VliwTarget, elements: int) -> NodeProgra
     if chain is not None:
         source, destination = kernel.inputs[0], kernel.outputs[0]
         found = vector_assembly(chain, source.format, destination.format, target, elements)
-        return NodeProgram(
+        return NodeText(
             target, title + found.text, found.suffix, {source.name: source.format},
             {destination.name: destination.format}, found.elements, 1,
         )  # fmt: skip
     scheduled = schedule(_sequence(kernel, target), target)
     size = scheduled.ports[0].elements
     tiles = -(-elements // size)
-    return NodeProgram(
+    return NodeText(
         target=target,
         text=title + scheduled.text(tiles),
         suffix=".tpc",
@@ -110,7 +110,7 @@ def _issue(sequence: Sequence, kernel: NodeKernel, values: dict[int, Register], 
     for instruction in kernel.instructions:
         if isinstance(instruction, Combined):
             result = _combined(sequence, instruction, values)
-        elif isinstance(instruction, Kept):
+        elif isinstance(instruction, KeptValue):
             raise IllegalError(f"{target.name}: selections have no program; bounds that come first keep NaN")
         elif isinstance(instruction.step.forms[0], RereadForm):
             result = values[instruction.source.number]

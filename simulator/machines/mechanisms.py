@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.machines.registry import Parts, loaded
+from castsim.machines.registry import MachinePart, loaded
 from castsim.targets import Target, TileTarget
 from castsim.timing import Cause, Timing
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from castsim.execution.dataflow.buffer_values import CastCounts, Follower
     from castsim.execution.interpreter.lowerer import Lowerer
-    from castsim.execution.interpreter.vector_unit import Body, MicroMemory, Recording, VectorUnit
+    from castsim.execution.interpreter.vector_unit import Body, MicroMemory, RecordingUnit, VectorUnit
     from castsim.execution.outcomes import CastTally
     from castsim.execution.tree import Lowered, Tree
     from castsim.isa.pto.program import Function
@@ -56,7 +56,7 @@ class VectorUnits(Protocol):
         """Return a unit that executes instructions on a memory, changed in place; `casts` gets what conversions do."""
         ...
 
-    def recorder(self, *, as_written: bool) -> Recording:
+    def recorder(self, *, as_written: bool) -> RecordingUnit:
         """Return what records the vector instructions of a program, with all around them.
 
         `as_written`: a program without flags does not wait for its bytes either.
@@ -123,7 +123,7 @@ class LineWait:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchLine:
+class LineLaunches:
     """One line of a launch: its executions, and the cycles of the launches that went to it, by cause.
 
     `number` is a line of the source, or counts the instructions and loops of a tile operation's kernel; None for what
@@ -139,7 +139,7 @@ class LaunchLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Launches:
+class InstructionLaunches:
     """All launches of one source instruction; the `cycles` of its lines add up to its own.
 
     Of a tile operation it is the first one, and `pipe_cycles` are what the engines count of it: mostly the same.
@@ -151,9 +151,9 @@ class Launches:
     executions: int
     cycles: int
     pipe_cycles: int
-    lines: tuple[LaunchLine, ...]
+    lines: tuple[LineLaunches, ...]
 
-    def behind_causes(self) -> Iterator[tuple[Cause, Sequence[tuple[LaunchLine, int]]]]:
+    def behind_causes(self) -> Iterator[tuple[Cause, Sequence[tuple[LineLaunches, int]]]]:
         """Yield every cause with the lines that had cycles of it, most first."""
         for cause in Cause:
             lines = [(line, line.causes[cause]) for line in self.lines if line.causes.get(cause)]
@@ -175,7 +175,7 @@ class LaunchSlice:
 class LaunchReport(Protocol):
     """What a mechanism tells of its launches."""
 
-    def written(self, tree: Tree, target: Target) -> Sequence[Launches]:
+    def written(self, tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
         """Return the launches that a program writes itself."""
         ...
 
@@ -189,7 +189,7 @@ class LaunchReport(Protocol):
         """
         ...
 
-    def lowered(self, tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
+    def lowered(self, tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
         """Return the first launch of each tile operation as the instructions of its kernel."""
         ...
 
@@ -227,7 +227,7 @@ VECTOR_FUNCTION = MechanismParts(
 )
 VLIW = MechanismParts(cast_elements=f"{_ROOM}.vliw.semantics.policies:cast_elements")
 
-MACHINES: Parts[MechanismParts] = Parts(
+MACHINES: MachinePart[MechanismParts] = MachinePart(
     "machine",
     {
         "strided-repeat": f"{_ROOM}.mechanisms:STRIDED_REPEAT",

@@ -17,7 +17,7 @@ from castsim.targets import Target
 _Part = TypeVar("_Part")
 
 
-class Parts(Generic[_Part]):
+class MachinePart(Generic[_Part]):
     """One part of every machine, `what` in words; `places` are `module:name` by mechanism, or modules."""
 
     def __init__(self, what: str, places: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ results = run_assembly(found.assembly, codes)   # the program on the simulated t
 """
 
 from castsim.planning.assembling import assembly_of, cost_of, run_assembly
-from castsim.planning.assembly import Assembly, Cost
+from castsim.planning.assembly import Assembly, ProgramCost
 from castsim.planning.catalogue import Catalogue
 from castsim.planning.counterexample import Counterexample, Required, TracedValue
 from castsim.planning.demand import Demand, Verdict
@@ -22,7 +22,6 @@ __all__ = [
     "CastRequest",
     "Catalogue",
     "Chain",
-    "Cost",
     "Counterexample",
     "Demand",
     "Evidence",
@@ -31,6 +30,7 @@ __all__ = [
     "Method",
     "Plan",
     "PlanKind",
+    "ProgramCost",
     "Refuted",
     "Required",
     "TracedValue",

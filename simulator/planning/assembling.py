@@ -9,7 +9,7 @@ import numpy as np
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
-from castsim.planning.assembly import Assembly, Cost
+from castsim.planning.assembly import Assembly, ProgramCost
 from castsim.planning.mechanisms import PLANNING
 from castsim.planning.sharing import Shared
 from castsim.planning.steps import Chain
@@ -38,7 +38,7 @@ def assembly_of(chain: Chain, src: Format, dst: Format, target: Target, rows: in
 _ASSEMBLIES: Shared[Assembly] = Shared(512)
 
 
-def cost_of(assembly: Assembly) -> Cost:
+def cost_of(assembly: Assembly) -> ProgramCost:
     """Simulate a program's time.
 
     Raises:
@@ -49,7 +49,7 @@ def cost_of(assembly: Assembly) -> Cost:
         lambda: run_loaded(_loaded(assembly), {}, timing_only=True).cycles,
         assembly.target,
     )
-    return Cost(cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
+    return ProgramCost(cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
 
 
 _CYCLES: Shared[int] = Shared(4096)

@@ -30,7 +30,7 @@ class Assembly:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ProgramCost:
     """The cost of a program: cycles of all of it, loads and stores included, for `elements` elements."""
 
     cycles: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from castsim.isa.formats import Format
-from castsim.machines.registry import Parts
+from castsim.machines.registry import MachinePart
 from castsim.planning.constants import Constants
 from castsim.planning.sharing import Shared
 from castsim.targets import Target
@@ -36,7 +36,7 @@ class Planning(Protocol):
         ...
 
 
-PLANNING: Parts[Planning] = Parts(
+PLANNING: MachinePart[Planning] = MachinePart(
     "casts to plan with",
     {
         "strided-repeat": "castsim.planning.strided_casts:PLANNING",

@@ -14,7 +14,7 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import format_named
 from castsim.numerics import value_of
 from castsim.planning.assembling import assembly_of, cost_of
-from castsim.planning.assembly import Assembly, Cost
+from castsim.planning.assembly import Assembly, ProgramCost
 from castsim.planning.catalogue import Catalogue, nearest_format
 from castsim.planning.counterexample import Counterexample, counterexample, decimal_text
 from castsim.planning.demand import Demand, Verdict
@@ -90,7 +90,7 @@ class Plan:
     verdict: Verdict
     chain: Chain
     evidence: Evidence | None
-    cost: Cost | None
+    cost: ProgramCost | None
     assembly: Assembly | None
     counterexample: Counterexample | None
     refuted: tuple[Refuted, ...] = ()
@@ -201,7 +201,7 @@ def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCa
 
 
 def _standing(
-    task: _Task, judgement: Judgement, assembly: Assembly, cost: Cost, refuted: tuple[Refuted, ...] = ()
+    task: _Task, judgement: Judgement, assembly: Assembly, cost: ProgramCost, refuted: tuple[Refuted, ...] = ()
 ) -> Plan:
     """Return the plan of a chain that satisfies the request."""
     return Plan(
@@ -268,7 +268,7 @@ class _Task:
         return judge(self.demand, chain, self.progress, quick=self.quick)
 
 
-def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, Cost] | None, Codes]:
+def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, ProgramCost] | None, Codes]:
     """Return the best chain that stands up to proof; a refuted one adds to the codes, and the search begins anew."""
     judged: dict[tuple[Primitive, ...], Judgement] = {}
     request, demand = task.request, task.demand
@@ -276,7 +276,7 @@ def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, Cost]
         chains = search(task.catalogue, demand, codes, request.steps, task.progress)
         if not chains:
             return None, codes
-        sampled: tuple[Judgement, Assembly, Cost] | None = None
+        sampled: tuple[Judgement, Assembly, ProgramCost] | None = None
         refuted = False
         for chain, assembly, cost in ranked(chains, demand, task.target, request, codes):
             # Spellings of one chain share their verdict.

@@ -10,7 +10,7 @@ from typing import Any
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
 from castsim.planning.assembling import assembly_of, cost_of
-from castsim.planning.assembly import Assembly, Cost
+from castsim.planning.assembly import Assembly, ProgramCost
 from castsim.planning.demand import Demand, Verdict, grading_of
 from castsim.planning.primitives import FormatCast, Integral, Primitive
 from castsim.planning.proof import goes_by_breakpoints
@@ -33,7 +33,7 @@ _SPELLINGS = 6
 
 def ranked(
     chains: list[Chain], demand: Demand, target: Target, request: CastRequest, codes: Codes
-) -> list[tuple[Chain, Assembly, Cost]]:
+) -> list[tuple[Chain, Assembly, ProgramCost]]:
     """Return the most promising chains with their programs, the cheapest first.
 
     Raises:

@@ -7,9 +7,9 @@ from functools import partial
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.isa.formats import Format, IntFormat
 from castsim.machines.strided import operations as strided
-from castsim.machines.strided.operations import BitwiseAnd, Duplicate, VectorOperation
+from castsim.machines.strided.operations import BitwiseAnd, DuplicateCode, StridedInstruction
 from castsim.machines.strided.plan import plan_cast
-from castsim.machines.strided.sequences import Call, emit_call
+from castsim.machines.strided.sequences import ConversionCall, emit_call
 from castsim.machines.strided.values import SCALE_FORMAT
 from castsim.numerics import scale_of
 from castsim.planning.primitives import And, FormatCast, Integral, Primitive, Scaled
@@ -30,7 +30,9 @@ def _primitives(target: StridedRepeatTarget, src: Format, dst: Format, form: Til
     plan = plan_cast(target, src, dst, form.rounding, form.saturation, scratch=form.scratch)
     if plan.sequence is None:
         return (_of_action(plan.action, src, dst),)
-    sequence = Lowered(0, Block(tuple(emit_call(target, plan, Call(1, _DESTINATION, _SOURCE, 0, 0, 1), _SCRATCH))))
+    sequence = Lowered(
+        0, Block(tuple(emit_call(target, plan, ConversionCall(1, _DESTINATION, _SOURCE, 0, 0, 1), _SCRATCH)))
+    )
     return _through_scratch(sequence)
 
 
@@ -39,11 +41,11 @@ def _through_scratch(sequence: Lowered) -> Primitives:
     held: dict[int, Primitives] = {_SOURCE: ()}
     constants: dict[int, int] = {}
     for operation in operations(sequence, None):
-        if not isinstance(operation, VectorOperation):
+        if not isinstance(operation, StridedInstruction):
             continue
         place, action = operation.destination.address, operation.action
         sources = [source.address for source in operation.sources]
-        if isinstance(action, Duplicate):
+        if isinstance(action, DuplicateCode):
             constants[place] = action.value
             continue
         if isinstance(action, BitwiseAnd):
@@ -58,7 +60,7 @@ def _through_scratch(sequence: Lowered) -> Primitives:
 
 def _of_action(action: object, src: Format, dst: Format) -> Primitive:
     match action:
-        case strided.Convert(policy):
+        case strided.ElementwiseCast(policy):
             return FormatCast(src, dst, policy)
         case strided.RoundToIntegral(policy):
             return Integral(dst, policy)

@@ -18,7 +18,7 @@ from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Rounding
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
-from castsim.machines.vliw.semantics import OperandValues, Prepared, State, prepare
+from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, State, prepare
 from castsim.machines.vliw.semantics.configuration import CONVERT_ROUND, ROUND
 from castsim.machines.vliw.semantics.policies import integer_policy, integral_policy, policy_of
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, value_of
@@ -189,7 +189,7 @@ def _parses(target: VliwTarget, text: str) -> bool:
     return True
 
 
-def _prepare(target: VliwTarget, text: str) -> Prepared:
+def _prepare(target: VliwTarget, text: str) -> PreparedInstruction:
     instruction = parse(f"nop; nop; {text}; nop\n", target.dialect, "<plan>").bundles[0].vpu
     assert instruction is not None
     return prepare(instruction, target)
@@ -229,7 +229,7 @@ class _Wide:
     text: str
     fmt: Format
     vectors: tuple[int, ...] = ()
-    prepared: Callable[[int], Prepared] = field(init=False, repr=False, compare=False)
+    prepared: Callable[[int], PreparedInstruction] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prepared", cache(self._prepare))
@@ -251,7 +251,7 @@ class _Wide:
         result = found.view(np.uint8)[: flat.nbytes].view(code_dtype(self.fmt))
         return result.reshape(codes.shape)
 
-    def _prepare(self, size: int) -> Prepared:
+    def _prepare(self, size: int) -> PreparedInstruction:
         registers = self.target.registers.model_copy(update={"vector_bytes": size})
         return _prepare(self.target.model_copy(update={"registers": registers}), self.text)
 

@@ -16,7 +16,7 @@ from castsim.planning.assembly import Assembly, machine_formats
 from castsim.planning.steps import BuiltinForm, Chain, LoweringStep, VectorForm
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, spread, widened_half
-from castsim.tpc_compiler.code_generation import Sequence, Value, schedule
+from castsim.tpc_compiler.code_generation import Sequence, SequenceRegister, schedule
 
 _NIBBLE, _BYTE = 4, 8
 
@@ -94,12 +94,14 @@ class _Emitter:
             raise IllegalError(f"{self.target.name}: a chain through 4-bit registers has no program here")
         return [max(width, _BYTE) for width in bits]
 
-    def _from_nibbles(self, sequence: Sequence, step: LoweringStep, held: list[Value]) -> list[Value]:
+    def _from_nibbles(
+        self, sequence: Sequence, step: LoweringStep, held: list[SequenceRegister]
+    ) -> list[SequenceRegister]:
         """Turn registers of nibbles into two of bytes each.
 
         The conversion gives even elements in one register and odd ones in another; in slots of 16 bits they meet.
         """
-        found: list[Value] = []
+        found: list[SequenceRegister] = []
         for value in held:
             pair = sequence.vector(2)
             sequence.vpu(_head(_form(step), all_lanes=True), pair, value)
@@ -111,7 +113,9 @@ class _Emitter:
                 found.append(result)
         return found
 
-    def _to_nibbles(self, sequence: Sequence, step: LoweringStep, held: list[Value]) -> list[Value]:
+    def _to_nibbles(
+        self, sequence: Sequence, step: LoweringStep, held: list[SequenceRegister]
+    ) -> list[SequenceRegister]:
         """Turn two registers of bytes into one of nibbles, of which it takes the even ones first."""
         found, form = [], _form(step)
         for at in range(0, len(held), 2):
@@ -127,7 +131,7 @@ class _Emitter:
         return found
 
 
-def issue_step(sequence: Sequence, step: LoweringStep, value: Value, target: VliwTarget) -> Value:
+def issue_step(sequence: Sequence, step: LoweringStep, value: SequenceRegister, target: VliwTarget) -> SequenceRegister:
     """Append a step on elements in lane 0 of their slots; return its result.
 
     Raises:
@@ -165,10 +169,10 @@ def _form(step: LoweringStep) -> VectorForm:
     return form
 
 
-def _operands(sequence: Sequence, form: VectorForm, value: Value) -> list[Value | int]:
+def _operands(sequence: Sequence, form: VectorForm, value: SequenceRegister) -> list[SequenceRegister | int]:
     """Return the operands behind the first source; `@` stands for it, `=CODE` for a vector of that code."""
     element = form.mnemonic.rpartition(".")[2]
-    found: list[Value | int] = []
+    found: list[SequenceRegister | int] = []
     for text in form.operands:
         if text.startswith("="):
             found.append(sequence.broadcast(int(text[1:], 16), f"i{FORMATS[element].bits}"))

@@ -4,6 +4,6 @@ The recorder is a header of castsim's own (`include/`), which has the names of t
 kernel does: tiles with their addresses, transfers, flags. Nothing here runs unless a command names a C++ file.
 """
 
-from castsim.pto_cpp.recording import Recording, Request, record, record_all, run
+from castsim.pto_cpp.recording import CppRecording, Request, record, record_all, run
 
-__all__ = ["Recording", "Request", "record", "record_all", "run"]
+__all__ = ["CppRecording", "Request", "record", "record_all", "run"]

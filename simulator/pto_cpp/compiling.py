@@ -249,7 +249,7 @@ _UNKNOWN = re.compile(r"\W(\w+)\W(?: was not declared| has not been declared| do
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class CppKernel:
     """A C++ kernel on its way to a program: `text` is what the compiler gets for the file, `entry` a C++ expression."""
 
     file: Path
@@ -279,7 +279,7 @@ def compiler() -> str:
     )
 
 
-def compile_kernel(kernel: Kernel, folder: Path) -> Path:
+def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
     """Compile a kernel in a folder of its own; return the program.
 
     Raises:
@@ -318,7 +318,7 @@ def compile_kernel(kernel: Kernel, folder: Path) -> Path:
     return program
 
 
-def _refusal(kernel: Kernel, said: str) -> ReadError:
+def _refusal(kernel: CppKernel, said: str) -> ReadError:
     """Return the refusal of what does not compile: the compiler's first error, at its place."""
     found = _MESSAGE.search(said)
     if found is None:

@@ -29,7 +29,7 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import read_bytes
 from castsim.isa.sources import Language, Source
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
-from castsim.pto_cpp.compiling import Kernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
+from castsim.pto_cpp.compiling import CppKernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
 from castsim.pto_cpp.program_making import Maker, SentTile
 from castsim.running import Result, load, run_loaded
 from castsim.synchronisation.race_findings import REPORT
@@ -251,7 +251,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class CppRecording:
     """What a kernel did on one core, as a program whose places are those of the C++ file."""
 
     request: Request
@@ -297,7 +297,7 @@ class _Core:
     lines: Lines
     text: str
 
-    def recorded(self) -> Recording:
+    def recorded(self) -> CppRecording:
         """Run it, again with random inputs of the sizes that it asked for.
 
         Raises:
@@ -314,7 +314,7 @@ class _Core:
             f"{self.request.file}: sizes of random inputs depend on their values", legal=("--in NAME=FILE.npy",)
         )
 
-    def _once(self, arrays: Mapping[str, Codes]) -> Recording:
+    def _once(self, arrays: Mapping[str, Codes]) -> CppRecording:
         """Run it once."""
         kinds = {self.names.index(name): array.dtype.str[1:] for name, array in arrays.items()}
         given_types = {position: _DTYPES[kind] for position, kind in kinds.items() if kind in _DTYPES}
@@ -364,7 +364,7 @@ class _Core:
         name = re.sub(r"\W+", "_", self.entry.rpartition("::")[2]).strip("_")
         function = whole.function(name, sorted(elements))
         program = pto.Program((function,), (("pto.target_arch", f'"{_A5 if a5 else "a3"}"'),), tuple(whole.warnings))
-        return Recording(
+        return CppRecording(
             self.request, self.text, program, blocks, {self.names[p]: kind for p, kind in elements.items()},
             {self.names[p]: size for p, size in whole.ends.items()}, arrays, decisive
         )  # fmt: skip
@@ -386,7 +386,7 @@ class _Core:
         return ReadError(message, span=self.lines.span(place))
 
 
-def record(request: Request, cores: range | None = None) -> list[Recording]:
+def record(request: Request, cores: range | None = None) -> list[CppRecording]:
     """Compile a kernel and record it on one core, or on each of some.
 
     Raises:
@@ -409,8 +409,8 @@ def record(request: Request, cores: range | None = None) -> list[Recording]:
         if isinstance(request.inputs[name], str) and not _is_drawn(str(request.inputs[name])):
             read_input(str(request.inputs[name]), name)  # before anything is compiled
     a5 = _A5 in target.architectures
-    kernel = Kernel(file, for_host(text_of_entry), entry, names, request.folders, request.macros, a5)
-    found: list[Recording] = []
+    kernel = CppKernel(file, for_host(text_of_entry), entry, names, request.folders, request.macros, a5)
+    found: list[CppRecording] = []
     with tempfile.TemporaryDirectory(prefix="castsim-cpp-") as folder:
         program = compile_kernel(replace(kernel, folders=tuple(p.resolve() for p in kernel.folders)), Path(folder))
         lines = Lines(program, file, text)
@@ -426,7 +426,7 @@ def record(request: Request, cores: range | None = None) -> list[Recording]:
     return found
 
 
-def record_all(request: Request) -> tuple[list[Recording], Mapping[str, Codes]]:
+def record_all(request: Request) -> tuple[list[CppRecording], Mapping[str, Codes]]:
     """Compile a kernel and record it on each core, as many as `blocks` or a launch of the file says.
 
     Returns:
@@ -442,7 +442,7 @@ def record_all(request: Request) -> tuple[list[Recording], Mapping[str, Codes]]:
     return recordings, arrays
 
 
-def sizes_of(recordings: Sequence[Recording]) -> dict[str, tuple[str, int]]:
+def sizes_of(recordings: Sequence[CppRecording]) -> dict[str, tuple[str, int]]:
     """Return element format and number of elements of the arguments that some recordings use."""
     found: dict[str, tuple[str, int]] = {}
     for each in recordings:

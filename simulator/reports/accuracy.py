@@ -15,7 +15,7 @@ from castsim.evidence.accuracy_assessment import (
     LABEL_SHAPE,
     Accuracy,
     AssessedRow,
-    Curve,
+    MeasuredCurve,
     Statistics,
     by_evidence,
     predicted,
@@ -92,7 +92,7 @@ def _row(target: str, assessed: AssessedRow) -> Document:
     }
 
 
-def _curve(target: str, curve: Curve) -> Document:
+def _curve(target: str, curve: MeasuredCurve) -> Document:
     return {
         "target": target,
         **document(curve, "operation", "src", "dst", "path"),

@@ -13,10 +13,10 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.exploration.differences import (
     ComparisonError,
     Difference,
-    LineCost,
     LineSpan,
-    Side,
+    ProgramSide,
     SideOutput,
+    SourceLineCost,
     by_line,
     difference,
     side_of,
@@ -51,7 +51,7 @@ def is_document(data: bytes, file: str) -> bool:
     return suffix == ".json" or (suffix not in (".pto", ".tpc", ".s") and data.lstrip()[:1] == b"{")
 
 
-def recorded_side(data: bytes, file: str, *, values: bool) -> Side:
+def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
     """Return the run of a document as a side, with its outputs if `values`.
 
     Elements of outputs are known where the files that the run wrote are still there and unchanged, else their digests.
@@ -64,7 +64,7 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> Side:
         name = found.outputs_not_computed[0].name
         raise ReadError(f"result '{file}': not all elements of output '{name}' were computed")
     instructions = found.instructions or []
-    return Side(
+    return ProgramSide(
         file=file,
         entry=found.entry,
         target=found.target,
@@ -125,7 +125,7 @@ def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
         raise ReadError(f"result '{file}': {error.message}", legal=_LEGAL) from None
 
 
-def _costs(found: RecordedRun, file: str) -> dict[int, LineCost]:
+def _costs(found: RecordedRun, file: str) -> dict[int, SourceLineCost]:
     cycles: dict[int, int | None] = {}
     for each in found.instructions or ():
         before = cycles.get(each.line, 0)
@@ -136,11 +136,11 @@ def _costs(found: RecordedRun, file: str) -> dict[int, LineCost]:
     for line in found.kernel.lines if found.kernel else ():
         if line.line is not None:
             causes[line.line] = _causes(line.causes, file)
-    costs = {line: LineCost(spent, causes.get(line)) for line, spent in cycles.items()}
+    costs = {line: SourceLineCost(spent, causes.get(line)) for line, spent in cycles.items()}
     for launches in found.launches:
         for line in launches.lines:
             if line.line is not None:
-                costs.setdefault(line.line, LineCost(line.cycles, _causes(line.causes, file)))
+                costs.setdefault(line.line, SourceLineCost(line.cycles, _causes(line.causes, file)))
     return costs
 
 
@@ -223,7 +223,7 @@ class _Opened:
     request: SideRequest
     loaded: LoadedProgram | None
     text: str
-    side: Side | None
+    side: ProgramSide | None
 
 
 def diff(
@@ -342,7 +342,7 @@ def _check_inputs(inputs: Iterable[str], programs: Iterable[LoadedProgram]) -> N
             raise ReadError(f"no program that is compared has a tensor argument '{name}'", legal=known)
 
 
-def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> Side:
+def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> ProgramSide:
     """Run the program of a side, if it is one that was not run yet."""
     request, loaded = opened.request, opened.loaded
     if loaded is None:
@@ -359,7 +359,7 @@ def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> Side:
     return _side(result, opened.text, values=not request.timing_only)
 
 
-def _side(result: Result, text: str, *, values: bool) -> Side:
+def _side(result: Result, text: str, *, values: bool) -> ProgramSide:
     """Return a run as a side, with its outputs if `values`.
 
     Raises:

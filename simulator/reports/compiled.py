@@ -18,7 +18,7 @@ from castsim.reports.terminal import table
 from castsim.targets.description import Status
 from castsim.tpc_compiler.c_table import CompiledCastTable, Path
 from castsim.tpc_compiler.cast_building import Order
-from castsim.tpc_compiler.cast_comparison import Column, Difference, ResultComparison, source_format
+from castsim.tpc_compiler.cast_comparison import AccountMismatch, Column, ResultComparison, source_format
 from castsim.tpc_compiler.compiled_casts import CompiledCast, MatrixEntry, SourceForm, entries
 
 
@@ -171,7 +171,7 @@ def _number(code: int, fmt: Format) -> str:
     return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
 
 
-def _difference(found: ResultComparison, difference: Difference) -> Text:
+def _difference(found: ResultComparison, difference: AccountMismatch) -> Text:
     src, dst, witness = source_format(found.cast), FORMATS[found.cast.dst.element], difference.witness
     return Text.assemble(
         ("differs from ", "bold yellow"),

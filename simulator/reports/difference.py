@@ -10,12 +10,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.exploration.differences import (
-    Change,
     Difference,
     ElementDifference,
+    LineChange,
     LineDifference,
     OutputDifference,
-    Side,
+    ProgramSide,
     SideOutput,
     by_effect,
 )
@@ -45,7 +45,7 @@ def difference_lines(lines: Iterable[LineDifference]) -> list[Json]:
     return [{**_line(each), "spent_a": each.spent[0], "spent_b": each.spent[1]} for each in lines]
 
 
-def _side(side: Side) -> Document:
+def _side(side: ProgramSide) -> Document:
     return {**document(side, "file", "entry", "target", "seconds"), "from_json": side.result is None}
 
 
@@ -139,7 +139,7 @@ def head_of(found: Difference) -> Iterator[Text]:
         yield Text(f"outputs: {'the same' if count == 1 else f'all {count} the same'}, bit for bit")
 
 
-def _named(side: Side) -> str:
+def _named(side: ProgramSide) -> str:
     entry = "" if side.entry is None else f" @{side.entry}"
     return f"{side.file}{entry} on {side.target}{', according to its JSON' * (side.result is None)}"
 
@@ -211,7 +211,7 @@ def _lines(found: Difference, width: int) -> Iterator[RenderableType]:
 
 def _only_waits(each: LineDifference) -> bool:
     """Whether a line synchronises on each side where it stands and does nothing else, or waits longer on one alone."""
-    if each.change is Change.CYCLES and not each.effect:
+    if each.change is LineChange.CYCLES and not each.effect:
         return True
     texts = [statement.text for statement in (each.a, each.b) if statement is not None]
     return all(_SYNCHRONISING.search(text) for text in texts)
@@ -240,13 +240,13 @@ def _counted(cycles: int) -> str:
 
 def _texts(each: LineDifference, width: int) -> Iterator[Text]:
     """Yield the text of a line, with a sign where the two differ; what both begin with is left out if it is long."""
-    if each.a is not None and each.b is not None and each.change in (Change.CHANGED, Change.RENAMED):
+    if each.a is not None and each.b is not None and each.change in (LineChange.CHANGED, LineChange.RENAMED):
         first, second = _excerpts(each.a.text, each.b.text, max(width - 8, 20))
         yield _quoted("-", first, "red")
         yield _quoted("+", second, "green")
         return
     statement = each.b or each.a
-    sign, style = {Change.ADDED: ("+", "green"), Change.REMOVED: ("-", "red")}.get(each.change, (" ", "dim"))
+    sign, style = {LineChange.ADDED: ("+", "green"), LineChange.REMOVED: ("-", "red")}.get(each.change, (" ", "dim"))
     if statement is not None:
         yield _quoted(sign, _shortened(statement.text, max(width - 8, 20)), style)
 

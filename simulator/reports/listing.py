@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, TypedDict
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.isa.tpc.encoding import AssembledBinary, Disassembly, Line
+from castsim.isa.tpc.encoding import AssembledBinary, Disassembly, ListedLine
 from castsim.reports.documents import Document, document, json_of
 from castsim.reports.terminal import indented, table
 from castsim.targets.description import Fact
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import Rule, stage_name
+from castsim.targets.vliw_latency import DistanceRule, stage_name
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import PairDistance
@@ -94,13 +94,13 @@ def _listing(found: Disassembly) -> Iterator[str]:
     yield from (f"\n{end:08x} <{label}>:" for label in found.end_labels)
 
 
-def _words(line: Line) -> str:
+def _words(line: ListedLine) -> str:
     """Return the bytes in their order, in groups of eight."""
     digits = line.code.hex()
     return " ".join(digits[start : start + 16] for start in range(0, len(digits), 16))
 
 
-def _text(line: Line) -> str:
+def _text(line: ListedLine) -> str:
     text = line.text if line.known else "(unknown)"
     return text if line.remark is None else f"{text}  // {line.remark}"
 
@@ -178,7 +178,7 @@ def _change(pair: tuple[int, int]) -> str:
 _PAGE = "docs/reference/tpc.md"
 
 
-class Entry(TypedDict):
+class DocumentedPair(TypedDict):
     """One pair in JSON."""
 
     producer: str
@@ -194,13 +194,13 @@ class Entry(TypedDict):
     source: str
 
 
-def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDistance | None) -> Entry | None:
+def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDistance | None) -> DocumentedPair | None:
     """Return a pair as data; None where nothing is shared or known."""
     if found is None:
         return None
     shared = found.shared
     latency = None if shared is None else shared.latency
-    return Entry(
+    return DocumentedPair(
         producer=producer.strip(),
         consumer=consumer.strip(),
         register=None if shared is None else shared.register,
@@ -216,14 +216,16 @@ def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDist
 
 
 def pair_text(
-    target: str, found: Sequence[tuple[str, str, PairDistance | None]], entries: Sequence[Entry | None]
+    target: str, found: Sequence[tuple[str, str, PairDistance | None]], entries: Sequence[DocumentedPair | None]
 ) -> str:
     """Return the answers as text, the distance first."""
     blocks = (_pair_block(target, *each, entry) for each, entry in zip(found, entries, strict=True))
     return "\n".join(blocks)
 
 
-def _pair_block(target: str, producer: str, consumer: str, found: PairDistance | None, entry: Entry | None) -> str:
+def _pair_block(
+    target: str, producer: str, consumer: str, found: PairDistance | None, entry: DocumentedPair | None
+) -> str:
     pair = f"{producer.strip()} -> {consumer.strip()}"
     if found is None or entry is None:
         return f"{pair}\n  no distance: the second reads nothing that the first writes, and no rule is about the pair"
@@ -265,7 +267,9 @@ def _rules(found: PairDistance) -> Iterator[str]:
 def _sources(target: VliwTarget, found: PairDistance) -> Iterator[str]:
     if found.shared is not None:
         latency = found.shared.latency
-        facts: list[Fact] = [] if latency.rule in (Rule.RESEED, Rule.TENSOR_REGISTER) else [target.stages_fact]
+        facts: list[Fact] = (
+            [] if latency.rule in (DistanceRule.RESEED, DistanceRule.TENSOR_REGISTER) else [target.stages_fact]
+        )
         deciding = _fact(target, latency.rule)
         facts += [deciding] if deciding is not None else []
         for source in dict.fromkeys(fact.source for fact in facts):
@@ -274,22 +278,22 @@ def _sources(target: VliwTarget, found: PairDistance) -> Iterator[str]:
         yield f"{target.bundle_distances_fact.source} ({_PAGE} 6.2)"
 
 
-def _fact(target: VliwTarget, rule: Rule) -> Fact | None:
+def _fact(target: VliwTarget, rule: DistanceRule) -> Fact | None:
     """Return the fact of a rule beyond the stages."""
     rules = target.latency_rules
-    facts: dict[Rule, Fact | None] = {
-        Rule.RESEED: target.distances,
-        Rule.TENSOR_REGISTER: target.distances,
-        Rule.UNLISTED: rules.default,
-        Rule.PORT: target.entry_ports_fact,
-        Rule.INDEX_BYPASS: rules.index_bypass,
-        Rule.MASKED_STORE: rules.masked_store,
-        Rule.EVENT: rules.event,
-        Rule.LOOKUP: rules.lookup,
-        Rule.ADDRESS_INCREMENT: rules.address_increment,
-        Rule.INTEGER_ACCUMULATOR: rules.integer_accumulator,
-        Rule.LATE_ACCUMULATOR: rules.float_accumulator,
-        Rule.FORWARDED_ACCUMULATOR: rules.float_accumulator,
+    facts: dict[DistanceRule, Fact | None] = {
+        DistanceRule.RESEED: target.distances,
+        DistanceRule.TENSOR_REGISTER: target.distances,
+        DistanceRule.UNLISTED: rules.default,
+        DistanceRule.PORT: target.entry_ports_fact,
+        DistanceRule.INDEX_BYPASS: rules.index_bypass,
+        DistanceRule.MASKED_STORE: rules.masked_store,
+        DistanceRule.EVENT: rules.event,
+        DistanceRule.LOOKUP: rules.lookup,
+        DistanceRule.ADDRESS_INCREMENT: rules.address_increment,
+        DistanceRule.INTEGER_ACCUMULATOR: rules.integer_accumulator,
+        DistanceRule.LATE_ACCUMULATOR: rules.float_accumulator,
+        DistanceRule.FORWARDED_ACCUMULATOR: rules.float_accumulator,
     }
     return facts.get(rule)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.planning import Chain, Cost, Counterexample, Evidence, Plan, PlanKind, Verdict
+from castsim.planning import Chain, Counterexample, Evidence, Plan, PlanKind, ProgramCost, Verdict
 from castsim.planning.judgement import Method
 from castsim.planning.lowering_answers import Alternative, Answer
 from castsim.planning.lowering_answers.answer import options_text, setting_text
@@ -135,7 +135,7 @@ def _steps(chain: Chain) -> RenderableType:
     return rows
 
 
-def cost_text(cost: Cost) -> str:
+def cost_text(cost: ProgramCost) -> str:
     """Return the cost of a program in words."""
     text = f"cost: {cost.cycles_per_element:.4f} cycles per element, {cost.cycles} for {cost.elements} elements"
     text += " with loads and stores"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.evidence.user_conversions import Binade, Comparison, Counterexample
+from castsim.evidence.user_conversions import BinadeErrors, Comparison, ConversionCounterexample
 from castsim.isa.formats import FORMATS
 from castsim.numerics import value_of
 from castsim.reports.cast_text import number_text
@@ -45,7 +45,7 @@ def comparison_document(found: Comparison) -> Document:
     }
 
 
-def _first(found: Comparison, first: Counterexample) -> Document:
+def _first(found: Comparison, first: ConversionCounterexample) -> Document:
     number = first.number
     return {
         "position": first.position,
@@ -97,7 +97,7 @@ def _parts(found: Comparison) -> Iterator[RenderableType]:
         yield Text(f"... and {len(found.binades) - _SHOWN} more binades (--json)")
 
 
-def _first_text(found: Comparison, first: Counterexample) -> str:
+def _first_text(found: Comparison, first: ConversionCounterexample) -> str:
     def told(code: int, of_source: bool) -> str:
         fmt = found.src if of_source else found.dst
         return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
@@ -106,5 +106,5 @@ def _first_text(found: Comparison, first: Counterexample) -> str:
     return f"first: {told(first.code, True)} gives {given}; the cast gives {told(first.expected, False)}"
 
 
-def _magnitude(binade: Binade) -> str:
+def _magnitude(binade: BinadeErrors) -> str:
     return binade.kind if binade.exponent is None else f"2^{binade.exponent} .. 2^{binade.exponent + 1}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from castsim.isa.formats import Format
-from castsim.machines.registry import Parts
+from castsim.machines.registry import MachinePart
 from castsim.targets import Target
 
 
@@ -87,7 +87,7 @@ class PairsReport(Protocol):
         ...
 
 
-PAIRS: Parts[PairsReport] = Parts(
+PAIRS: MachinePart[PairsReport] = MachinePart(
     "report on the casts",
     {
         "strided-repeat": "castsim.reports.pairs_strided",

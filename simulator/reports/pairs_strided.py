@@ -7,9 +7,9 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, of_kind
-from castsim.machines.strided.operations import Barrier, ControlWrite, StridedOperation, VectorOperation
+from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction, StridedOperation
 from castsim.machines.strided.plan import CastPlan, plan_cast, switched_saturation
-from castsim.machines.strided.sequences import Call, emit_call, overflow_of
+from castsim.machines.strided.sequences import ConversionCall, emit_call, overflow_of
 from castsim.machines.target_cast import saturation_in_force
 from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow, ScratchRow
 from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
@@ -116,7 +116,7 @@ def _scratch(target: StridedRepeatTarget, rule: StridedCast) -> ScratchRow | Non
     plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), None, Saturation.OFF, scratch=True)
     if plan.sequence is None:
         return None
-    call = Call(repeats=1, dst=0, src=0, dst_stride=0, src_stride=0, mask=_ONE_LANE)
+    call = ConversionCall(repeats=1, dst=0, src=0, dst_stride=0, src_stride=0, mask=_ONE_LANE)
     issued = operations(Lowered(0, Block(tuple(emit_call(target, plan, call, 0)))), None)
     return ScratchRow(
         steps=plan.sequence.steps,
@@ -128,11 +128,11 @@ def _scratch(target: StridedRepeatTarget, rule: StridedCast) -> ScratchRow | Non
 
 def _described(operation: StridedOperation) -> str:
     match operation:
-        case VectorOperation():
+        case StridedInstruction():
             return operation.mnemonic
         case ControlWrite(register, value):
             return f"set {register} {value:#x}"
-        case Barrier(pipe):
+        case PipeBarrier(pipe):
             return f"barrier {pipe}"
         case _:
             return type(operation).__name__

@@ -7,7 +7,7 @@ from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.machines.target_cast import saturation_in_force
-from castsim.machines.vector_function.plan import CastPlan, plan_cast, step_policy, switched_saturation
+from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
 from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
 from castsim.targets.vector_function import VectorCast, VectorFunctionTarget
 
@@ -48,7 +48,7 @@ def _plan(
     saturation: Saturation | None = None,
     *,
     scratch: bool = False,
-) -> CastPlan:
+) -> FunctionCastPlan:
     return plan_cast(target, src, dst, mode, saturation, contiguous=True, scratch=scratch)
 
 
@@ -67,7 +67,7 @@ def _row(target: VectorFunctionTarget, rule: VectorCast) -> PairRow:
     )
 
 
-def _in_force(target: VectorFunctionTarget, plan: CastPlan) -> str:
+def _in_force(target: VectorFunctionTarget, plan: FunctionCastPlan) -> str:
     overflow = step_policy(target, plan, plan.src, plan.dst).overflow
     return saturation_in_force(plan.src, plan.dst, overflow, switched_saturation(target, plan))
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import IllegalError
-from castsim.machines.strided.strided_lowering import ScratchUse, StridedLowerer
+from castsim.machines.strided.strided_lowering import CastScratch, StridedLowerer
 from castsim.reports.documents import Document, document
 from castsim.reports.terminal import indented, table
 from castsim.running import load_program
@@ -19,7 +19,7 @@ from castsim.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramScratch:
+class ScratchOfProgram:
     """The casts with tmp tiles, and the buffer: bytes up to the end of the last tile, and with minimal tmp tiles.
 
     `minimal` assumes that every tmp tile shrinks (or grows) to what its most demanding cast needs, the other tiles
@@ -28,7 +28,7 @@ class ProgramScratch:
 
     file: str
     target: Target
-    uses: tuple[ScratchUse, ...]
+    uses: tuple[CastScratch, ...]
     occupied: int
     minimal: int
     capacity: int
@@ -45,7 +45,7 @@ def program_scratch(
     entry: str | None,
     scalars: Mapping[str, int | float],
     limits: Limits = DEFAULT_LIMITS,
-) -> ProgramScratch:
+) -> ScratchOfProgram:
     """Walk a program without refusing small tmp tiles.
 
     Raises:
@@ -69,7 +69,7 @@ def program_scratch(
     spans = [(tile.address, tile.end) for tile in lowerer.tiles.values()]
     others = [(tile.address, tile.end) for key, tile in lowerer.tiles.items() if key not in needs]
     uses = tuple(lowerer.scratch_uses)
-    return ProgramScratch(
+    return ScratchOfProgram(
         loaded.file, loaded.target, uses, _covered(spans), _covered(others) + sum(needs.values()), capacity
     )
 
@@ -77,7 +77,7 @@ def program_scratch(
 _BYTES = {"occupied": "occupied_bytes", "minimal": "minimal_bytes", "capacity": "capacity_bytes"}
 
 
-def program_document(found: ProgramScratch) -> Document:
+def program_document(found: ScratchOfProgram) -> Document:
     """Return the JSON of a program's scratch."""
     return {
         **document(found, "file", "target", file="program"),
@@ -98,7 +98,7 @@ def program_document(found: ProgramScratch) -> Document:
     }
 
 
-def program_text(found: ProgramScratch) -> RenderableType:
+def program_text(found: ScratchOfProgram) -> RenderableType:
     """Return a program's scratch as text."""
     parts: list[RenderableType] = [Text(f"{found.file} on {found.target.name}")]
     if found.uses:

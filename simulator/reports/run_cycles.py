@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.mechanisms import Launches, LaunchLine
+from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import Document, Json, document, json_of
 from castsim.reports.facts import described
 from castsim.reports.numbers import CAUSE_COLOURS, causes_of, grouped, present_causes
@@ -299,7 +299,7 @@ def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-def launch_table(launches: Launches, numbered: str = "line") -> Table:
+def launch_table(launches: InstructionLaunches, numbered: str = "line") -> Table:
     """Return the lines of launches as a table; `numbered` is what they are called."""
     numbers = (numbered, "times", "cycles")
     made = table(numbered, "instruction", "times", "cycles", "by cause", "waits for", numbers=numbers)
@@ -310,7 +310,7 @@ def launch_table(launches: Launches, numbered: str = "line") -> Table:
     return made
 
 
-def _waits(line: LaunchLine, numbered: str) -> str:
+def _waits(line: LineLaunches, numbered: str) -> str:
     """Return the longest wait of a line in words, empty if it waits for nothing."""
     if not line.waits:
         return ""

@@ -12,11 +12,11 @@ from castsim.reports.documents import Document, document
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.terminal import indented
 from castsim.running import Loaded
-from castsim.synchronisation.flags import Note, Place
-from castsim.synchronisation.race_findings import Finding
+from castsim.synchronisation.flags import InsertionPlace, Note
+from castsim.synchronisation.race_findings import RaceFinding
 
 if TYPE_CHECKING:
-    from castsim.machines.vliw.findings import Site, StaleRead
+    from castsim.machines.vliw.findings import InstructionSite, StaleRead
 
 
 def stale_entry(found: StaleRead) -> Document:
@@ -49,7 +49,7 @@ def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
     return f"{what}{often}: the values are the old ones that the hardware would read; first {stale[0].sentence()}"
 
 
-def _site(site: Site) -> Document:
+def _site(site: InstructionSite) -> Document:
     return {"text": site.text, "line": site.span.line, "bundle": site.bundle, "slot": site.slot.name}
 
 
@@ -95,7 +95,7 @@ def _races_data(report: RunReport) -> Document:
     return {} if races is None else {"races": [_entry(found) for found in races]}
 
 
-def _entry(found: Finding) -> Document:
+def _entry(found: RaceFinding) -> Document:
     """Return a finding as JSON; bytes are null where none are concerned, `last_byte` belongs to them."""
     region = found.region
     return {
@@ -241,11 +241,11 @@ def synchronisation_listing(loaded: Loaded) -> list[tuple[str, str]]:
         line = note.span.line
         spelt = _indented(note.text if note.times == 1 else f"{note.text}  // {note.times} times", lines[line - 1])
         match note.place:
-            case Place.BEFORE | Place.AT_END:
+            case InsertionPlace.BEFORE | InsertionPlace.AT_END:
                 above.setdefault(line, []).append(spelt)
-            case Place.AFTER:
+            case InsertionPlace.AFTER:
                 below.setdefault(line, []).append(spelt)
-            case Place.BEHIND:
+            case InsertionPlace.BEHIND:
                 below.setdefault(_closing(lines, line), []).append(spelt)
     return [row for number in range(first, last + 1) for row in _rows(number, lines[number - 1], above, below)]
 

@@ -10,7 +10,7 @@ from math import isfinite, prod
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.execution.entry_and_target import Choice
+from castsim.execution.entry_and_target import ProgramChoice
 from castsim.execution.interpreter.memory import Origin, ReadElement
 from castsim.execution.outcomes import CastPlace, Outcome, Outcomes
 from castsim.execution.tree import Tree
@@ -20,7 +20,7 @@ from castsim.reports.documents import Document, json_of, key
 from castsim.reports.numbers import grouped
 from castsim.reports.run_report import PartialOutput, ReportSection, RunReport
 from castsim.reports.terminal import indented, table
-from castsim.running.program_runs import PlaceholderUse
+from castsim.running.program_runs import OpaqueUse
 from castsim.targets import Target, TileTarget
 from castsim.targets.loader import measured_operation
 
@@ -75,7 +75,7 @@ OUTCOMES = tuple(each.value for each in Outcome if each is not Outcome.EXACT)
 
 
 @dataclass(frozen=True, slots=True)
-class CastLine:
+class InstructionCasts:
     """The casts of one instruction, all its executions together; of vector instructions and TPC code, of one line."""
 
     line: int
@@ -90,14 +90,14 @@ class CastLine:
     nan: int
 
 
-def cast_lines(report: RunReport) -> tuple[CastLine, ...]:
+def cast_lines(report: RunReport) -> tuple[InstructionCasts, ...]:
     """Return the casts whose numbers were computed, in the order of the program."""
     return tuple(_line(place, counts) for place, counts in report.result.casts.items())
 
 
-def _line(place: CastPlace, counts: Outcomes) -> CastLine:
+def _line(place: CastPlace, counts: Outcomes) -> InstructionCasts:
     each = (counts.elements, counts.rounded, counts.clamped, counts.wrapped, counts.overflow, counts.nan)
-    return CastLine(place.line, place.op, place.src, place.dst, *each)
+    return InstructionCasts(place.line, place.op, place.src, place.dst, *each)
 
 
 def _casts_data(report: RunReport) -> Document:
@@ -236,7 +236,7 @@ def _opaque_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield indented(Text(f"the total lacks the time of {', '.join(unset)}; --opaque NAME=CYCLES sets it"))
 
 
-def _placeholder_line(use: PlaceholderUse) -> str:
+def _placeholder_line(use: OpaqueUse) -> str:
     times = "once" if use.executions == 1 else f"{use.executions} times"
     return f"{use.name} on {use.pipe}, {times}, {use.cycles} cycles each"
 
@@ -287,9 +287,9 @@ def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
             yield indented(indented(Text(f"{_places(lines)}: {choice.effect}")))
 
 
-def _effects(report: RunReport) -> dict[Choice, tuple[int, ...]]:
+def _effects(report: RunReport) -> dict[ProgramChoice, tuple[int, ...]]:
     """Return every choice with the lines of the source where it counts, in the order of the walk."""
-    found: dict[Choice, dict[int, None]] = {}
+    found: dict[ProgramChoice, dict[int, None]] = {}
     for choice, span in report.result.loaded.executed.choices:
         found.setdefault(choice, {})[span.line] = None
     return {choice: tuple(sorted(lines)) for choice, lines in found.items()}

@@ -27,7 +27,7 @@ from castsim.timing import Cause, Timing, repeated
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.exploration.lifted_limits import Gain
+    from castsim.exploration.lifted_limits import LiftedLimit
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint_flow import LintFinding
 
@@ -154,7 +154,7 @@ class RunReport:
     """The findings of the linter; None if it was not run."""
     show_synchronisation: bool = False
     """Whether the text lists the program with what was inserted."""
-    gains: tuple[Gain, ...] = ()
+    gains: tuple[LiftedLimit, ...] = ()
     """The gains of lifting limits; empty if not requested."""
     further: tuple[str, ...] = ()
     """Sections that were asked for beside those of every report."""
@@ -174,7 +174,7 @@ class RunReport:
         findings: tuple[LintFinding, ...] | None = None,
         *,
         show_synchronisation: bool = False,
-        gains: tuple[Gain, ...] = (),
+        gains: tuple[LiftedLimit, ...] = (),
         further: tuple[str, ...] = (),
         sensitivities: tuple[Sensitivity, ...] | None = None,
         list_facts: bool = False,

@@ -29,7 +29,7 @@ _MANY = 10_000
 
 
 @dataclass(slots=True)
-class Sweep:
+class SweptShapes:
     """All shapes of a sweep: how many agree to the byte, and the others by reason with some examples."""
 
     auditor: ScratchAuditor
@@ -54,7 +54,9 @@ class Sweep:
                 shown.append(audit)
 
 
-def sweep(auditor: ScratchAuditor, rows: range, cols: range, strides: range | None, *, quiet: bool = False) -> Sweep:
+def sweep(
+    auditor: ScratchAuditor, rows: range, cols: range, strides: range | None, *, quiet: bool = False
+) -> SweptShapes:
     """Audit every shape whose columns fit its row stride; a stride must be whole blocks of the source.
 
     Many shapes are announced on standard error, with a bar if that is a terminal, unless `quiet`.
@@ -69,7 +71,7 @@ def sweep(auditor: ScratchAuditor, rows: range, cols: range, strides: range | No
             + ("" if strides is None else f", {len(strides)} row strides"),
             legal=(f"up to {MOST} shapes; a larger step, such as FIRST:LAST:{-(-count // MOST)}, makes fewer",),
         )
-    found = Sweep(auditor)
+    found = SweptShapes(auditor)
     for rows_, cols_, stride in _watched(shapes(auditor, rows, cols, strides), count, quiet=quiet):
         found.add(auditor.audit(rows_, cols_, stride))
     return found
@@ -145,7 +147,7 @@ def every_text(found: Audits) -> RenderableType:
     return Group(Text(head, style="bold"), indented(needs))
 
 
-def sweep_document(found: Sweep) -> Document:
+def sweep_document(found: SweptShapes) -> Document:
     """Return the JSON of a sweep."""
     return {
         "target": found.auditor.target.name,
@@ -184,7 +186,7 @@ def audit_text(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -
     return Group(*parts)
 
 
-def sweep_text(found: Sweep) -> RenderableType:
+def sweep_text(found: SweptShapes) -> RenderableType:
     """Return a sweep as text: how many shapes agree, and the others by reason."""
     auditor = found.auditor
     parts: list[RenderableType] = [

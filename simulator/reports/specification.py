@@ -22,7 +22,7 @@ _LEFT_OUT = {"informational", "evidence"}
 
 
 @dataclass(frozen=True, slots=True)
-class PairRule:
+class LegalPair:
     """One way in which a pair is legal: since when, what it needs, under which attribute values, by which rule."""
 
     since: str
@@ -85,7 +85,7 @@ def rule_document(name: str, rule: AcceptanceRule) -> Document:
     return {"name": name, **rule.model_dump(mode="json", exclude=_LEFT_OUT), **ulps}
 
 
-def pair_rules(spec: Specification, src: str, dst: str) -> list[PairRule]:
+def pair_rules(spec: Specification, src: str, dst: str) -> list[LegalPair]:
     """Return all rules of a pair; formats by any of their names, or `string`.
 
     Raises:
@@ -94,7 +94,7 @@ def pair_rules(spec: Specification, src: str, dst: str) -> list[PairRule]:
     """
     names = _type_name(src), _type_name(dst)
     found = [
-        PairRule(spec.since(row, *names), row.requires, row.when or {}, row.rule, spec.rules[row.rule])
+        LegalPair(spec.since(row, *names), row.requires, row.when or {}, row.rule, spec.rules[row.rule])
         for row in spec.casts
         if names in spec.pairs(row)
     ]

@@ -43,7 +43,7 @@ def template(name: str) -> str:
         "and status of every number that you change. Tables in CSV files are those of castsim until a file of that "
         "name stands beside this one."
     )
-    lines = [*_comment(head), *_Writer().table((), described(name), model)]
+    lines = [*_comment(head), *_TemplateWriter().table((), described(name), model)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -52,7 +52,7 @@ def template_text(name: str) -> Text:
     return Text(template(name).rstrip("\n"), no_wrap=True)
 
 
-class _Writer:
+class _TemplateWriter:
     """Writes tables; what a schema says of a key or table stands where it comes first."""
 
     def __init__(self) -> None:

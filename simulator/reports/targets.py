@@ -214,7 +214,7 @@ class ChangedFact:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetsDiff:
+class TargetComparison:
     """All source types that either target casts from, in the order of the format table, and the facts that differ."""
 
     first: Target
@@ -237,7 +237,7 @@ class TargetsDiff:
         return "; ".join(parts) or "same"
 
 
-def targets_diff(first: Target, second: Target) -> TargetsDiff:
+def targets_diff(first: Target, second: Target) -> TargetComparison:
     """Compare the legal type pairs of two targets."""
     destinations = [_destinations(target) for target in (first, second)]
     rows = []
@@ -246,7 +246,7 @@ def targets_diff(first: Target, second: Target) -> TargetsDiff:
         if here or there:
             alone = tuple(dst for dst in here if dst not in there), tuple(dst for dst in there if dst not in here)
             rows.append(DiffRow(src, here, there, *alone))
-    return TargetsDiff(first, second, tuple(rows), tuple(_changed_facts(first, second)))
+    return TargetComparison(first, second, tuple(rows), tuple(_changed_facts(first, second)))
 
 
 def _changed_facts(first: Target, second: Target) -> Iterator[ChangedFact]:
@@ -257,7 +257,7 @@ def _changed_facts(first: Target, second: Target) -> Iterator[ChangedFact]:
             yield ChangedFact(name, one, other)
 
 
-def diff_document(diff: TargetsDiff) -> Document:
+def diff_document(diff: TargetComparison) -> Document:
     """Return the JSON of a comparison."""
     return {
         "schema_version": VERSIONS["targets-diff"],
@@ -280,7 +280,7 @@ def diff_document(diff: TargetsDiff) -> Document:
     }
 
 
-def diff_text(diff: TargetsDiff) -> RenderableType:
+def diff_text(diff: TargetComparison) -> RenderableType:
     """Return a comparison as a table."""
     made = table("source", diff.first.name, diff.second.name, "difference")
     for row in diff.rows:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.exploration.tuning_candidates import Kind, Row
+from castsim.exploration.tuning_candidates import ChoiceKind, ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
 from castsim.isa.errors import escaped
 from castsim.reports.documents import Document, document
@@ -20,7 +20,7 @@ from castsim.reports.terminal import indented, table
 if TYPE_CHECKING:
     from castsim.exploration.sweep_studies import Sweep
 
-_KINDS = {Kind.TILE: "tile", Kind.ARGUMENT: "arg", Kind.OPTION: "option"}
+_KINDS = {ChoiceKind.TILE: "tile", ChoiceKind.ARGUMENT: "arg", ChoiceKind.OPTION: "option"}
 
 
 def tuning_document(found: Tuning) -> Document:
@@ -46,7 +46,7 @@ def tuning_document(found: Tuning) -> Document:
     }
 
 
-def row_entry(row: Row, front: set[int]) -> Document:
+def row_entry(row: ChoiceRow, front: set[int]) -> Document:
     """Return a row as JSON; `front` are the numbers of those on the front."""
     return {
         "choices": dict(row.choices),
@@ -57,7 +57,7 @@ def row_entry(row: Row, front: set[int]) -> Document:
     }
 
 
-def command_of(found: Tuning, row: Row) -> str:
+def command_of(found: Tuning, row: ChoiceRow) -> str:
     """Return the command that runs a point."""
 
     study = found.study
@@ -67,7 +67,7 @@ def command_of(found: Tuning, row: Row) -> str:
                   for word in (f"--{option}", f"{name}={value}")]  # fmt: skip
     words += [word for name, given in study.args.items() for word in ("--arg", f"{name}={given}")]
     words += [word for name, given in study.options.items() for word in ("--option", f"{name}={given}")]
-    target = next(iter(study.chosen(row.choices, Kind.TARGET).values()), study.target)
+    target = next(iter(study.chosen(row.choices, ChoiceKind.TARGET).values()), study.target)
     if target is not None:
         words += ["--target", str(target) if isinstance(target, str | Path | int | float) else target.name]
     words += ["--entry", study.entry] if study.entry else []
@@ -116,7 +116,7 @@ def _answer(found: Tuning) -> str:
     return f"Best: {choices_text(best)}: {_known(best.cycles)} cycles{per}{used}"
 
 
-def choices_text(row: Row) -> str:
+def choices_text(row: ChoiceRow) -> str:
     """Return the choices of a row in one line."""
     return ", ".join(f"{name}={value}" for name, value in row.choices.items())
 

@@ -11,7 +11,7 @@ from castsim.execution.input_data import check_elements
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.sources import Language, Source
-from castsim.machines.vliw.assembled import Assembled, execute, load_assembly, load_binary
+from castsim.machines.vliw.assembled import AssembledProgram, execute, load_assembly, load_binary
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
@@ -23,7 +23,7 @@ from castsim.targets.vliw import VliwTarget
 class AssemblyProgram(WalkedWhenIssued):
     """A program of bundles; see `castsim.running.loaded.LoadedProgram`."""
 
-    assembled: Assembled
+    assembled: AssembledProgram
     text: str = ""
     """The source; empty for a binary."""
 

@@ -152,7 +152,7 @@ def _cycles(program: str, target: Target) -> int:
 # ----------------------------------------------------------------------------------------------------------- programs
 
 
-class _Text:
+class _ProgramText:
     """The lines of a program: index constants, views of arguments, tiles, operations."""
 
     def __init__(self, arguments: dict[str, str]) -> None:
@@ -226,7 +226,7 @@ def _up(value: int, unit: int) -> int:
 def _program_of_operation(src: Format, name: str, algorithm: str, rows: int, cols: int) -> str:
     kind, element, held = _KINDS[name]
     groups, spelling = rows * cols // GROUP, element_spelling(src.name)
-    text = _Text({"x": spelling, "codes": element, "exponents": "ui8"})
+    text = _ProgramText({"x": spelling, "codes": element, "exponents": "ui8"})
     text.tile("a", spelling, rows, cols, (rows, cols))
     text.tile("q", element, rows, cols // held, (rows, cols // held))
     text.tile("e", "ui8", 1, _up(groups, 128), (1, groups))
@@ -244,7 +244,7 @@ def _program_of_chain(src: Format, wanted: BlockFormat, target: TileTarget, grou
     """A group a row: its largest magnitude, the exponent by integers, a power of two, products, one rounding."""
     integers, wide = isinstance(wanted.element, IntFormat), _up(groups, GROUP)
     code, spelling = "i8" if integers else element_spelling(wanted.element.name), element_spelling(src.name)
-    text = _Text({"x": spelling, "codes": code, "exponents": "ui8"})
+    text = _ProgramText({"x": spelling, "codes": code, "exponents": "ui8"})
     shape, line = (groups, GROUP), (1, groups)
     text.tile("x0", spelling, *shape, shape)
     first = "x0"

@@ -18,7 +18,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.vliw.assembled import Assembled, Ran, execute
+from castsim.machines.vliw.assembled import AssembledProgram, Ran, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint_checking import lint
@@ -80,8 +80,8 @@ class KernelProgram(WalkedWhenIssued):
         """The tensors of the launch."""
         return self._assembled(0).arguments
 
-    def _assembled(self, engine: int) -> Assembled:
-        return Assembled(self.file, self.launch.engines[engine], self.target)
+    def _assembled(self, engine: int) -> AssembledProgram:
+        return AssembledProgram(self.file, self.launch.engines[engine], self.target)
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
         """Run every engine to its end, one after the other; the slowest gives the time."""

@@ -82,7 +82,7 @@ def whole(text: str, target: Target) -> Fragment:
     ]
     named = {word.text.lower() for words in statements for word in words}
     narrowest = min((fmt.bits for name, fmt in FORMATS.items() if name in named), default=_BYTE)
-    writer = _Writer(tile_target(target), BLOCK_BITS // max(narrowest, 1))
+    writer = _FragmentWriter(tile_target(target), BLOCK_BITS // max(narrowest, 1))
     for words in filter(None, statements):
         writer.statement(words)
     if not writer.results:
@@ -116,7 +116,7 @@ class _Value:
 
 
 @dataclass
-class _Writer:
+class _FragmentWriter:
     target: TileTarget
     step: int
     """Columns of tiles come in so many: whole blocks of 32 bytes of the narrowest type, as casts keep the shape."""

@@ -21,7 +21,7 @@ from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.synchronisation.flags import Synchronised
 from castsim.synchronisation.race_detector import find_races
-from castsim.synchronisation.race_findings import IGNORE, SLOTS, STOP, Finding, RaceKind, refusal
+from castsim.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
 from castsim.targets import Target, load_target
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class ExecutionResult:
     loaded: Loaded
     outputs: Mapping[str, Codes] = field(default_factory=dict)
     stale_reads: tuple[StaleRead, ...] | None = None
-    races: tuple[Finding, ...] | None = None
+    races: tuple[RaceFinding, ...] | None = None
     partial: Mapping[str, Partial] = field(default_factory=dict)
     """Outputs that rest on opaque operations, and are not among the others."""
     undefined: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
@@ -218,7 +218,7 @@ class LoadedProgram(Protocol):
 
 def races_of(
     tree: Tree, target: Target, how: RunOptions, *, unwritten: bool = True
-) -> tuple[tuple[Finding, ...] | None, Warnings]:
+) -> tuple[tuple[RaceFinding, ...] | None, Warnings]:
     """Look for races, unless they are ignored; `unwritten`: also for bytes that are read and nothing wrote.
 
     Returns:

@@ -14,7 +14,7 @@ from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.lowerer import reads_memory
 from castsim.execution.interpreter.memory import put_elements
 from castsim.execution.interpreter.micro_interpreter import Walked, argument_format, walk_function
-from castsim.execution.interpreter.vector_unit import Elements, MicroMemory, PathOnly, Recording, VectorUnit
+from castsim.execution.interpreter.vector_unit import MicroMemory, PathOnly, ReadElements, RecordingUnit, VectorUnit
 from castsim.execution.outcomes import CastTally
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError
@@ -86,7 +86,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         how.stage("path")
         found = self._elements(inputs, how)
         recorder = self.units.recorder(as_written=self.as_written)
-        walked = self._walk(recorder, how, Elements(found.read))
+        walked = self._walk(recorder, how, ReadElements(found.read))
         # What is read and nothing wrote is followed byte by byte with the values.
         races = None if recorder.incomplete else races_of(recorder.tree, self.target, how, unwritten=False)[0]
         if not how.values:
@@ -96,7 +96,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         check_elements(walked.arguments, how.limits.max_elements)
         how.stage("values")
         casts = CastTally()
-        done, memory = self._values(walked, inputs, how, Elements(), how.watch, casts)
+        done, memory = self._values(walked, inputs, how, ReadElements(), how.watch, casts)
         if how.watch is not None:
             how.watch.finish()
         outputs: dict[str, Codes] = {
@@ -106,7 +106,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
             self._loaded(done, recorder, _undefined(memory)), outputs, races=races, casts=casts.finish()
         )
 
-    def _elements(self, inputs: Inputs, how: RunOptions) -> Elements:
+    def _elements(self, inputs: Inputs, how: RunOptions) -> ReadElements:
         """Return what the scalar unit reads: nothing where the program has no such instruction.
 
         Values are computed for it, also where the run computes none, with the sizes of arguments that the elements
@@ -115,15 +115,15 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         Raises:
             ReadError: there is no end of it.
         """
-        found = Elements()
+        found = ReadElements()
         if not reads_memory(self.function.body or ()):
             return found
         for _ in range(_ROUNDS):
-            walked = self._walk(PathOnly(), how, Elements(found.read))
+            walked = self._walk(PathOnly(), how, ReadElements(found.read))
             check_elements(walked.arguments, how.limits.max_elements)
             missing = [name for name, use in walked.arguments.items() if use.needs_input and name not in inputs]
             given = inputs if how.values else {**inputs, **dict.fromkeys(missing, "zeros")}
-            fresh = Elements()
+            fresh = ReadElements()
             try:
                 self._values(walked, given, how, fresh)
             except TileError:  # an argument is smaller than it will be once these elements are known
@@ -138,7 +138,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         )  # fmt: skip
 
     def _values(
-        self, walked: Walked, inputs: Inputs, how: RunOptions, elements: Elements, watch: Watch | None = None,
+        self, walked: Walked, inputs: Inputs, how: RunOptions, elements: ReadElements, watch: Watch | None = None,
         casts: CastTally | None = None,
     ) -> tuple[Walked, MicroMemory]:  # fmt: skip
         """Walk the program with values, arguments being as long as another walk has used them."""
@@ -151,7 +151,9 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         unit = self.units.unit(memory, casts)
         return self._walk(unit if watch is None else watch.micro(unit, memory), how, elements, memory), memory
 
-    def _walk(self, unit: VectorUnit, how: RunOptions, elements: Elements, memory: MicroMemory | None = None) -> Walked:
+    def _walk(
+        self, unit: VectorUnit, how: RunOptions, elements: ReadElements, memory: MicroMemory | None = None
+    ) -> Walked:
         capacity = self.target.memories["ub"].capacity_bytes
         saturating = any(node.word("sat") for node in micro_operations(self.function.body or ()))
         control = self.units.control_at_start(saturating=saturating)
@@ -159,7 +161,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
             self.function, self.scalars, unit, capacity, how.limits.computed, control, memory, elements
         )  # fmt: skip
 
-    def _loaded(self, walked: Walked, recorder: Recording, further: Warnings = ()) -> Loaded:
+    def _loaded(self, walked: Walked, recorder: RecordingUnit, further: Warnings = ()) -> Loaded:
         executed = Executed(
             recorder.tree, walked.arguments, (*self.warnings, *walked.warnings, *recorder.warnings, *further)
         )
@@ -199,7 +201,7 @@ def micro_program(
     )  # fmt: skip
 
 
-def _defaults(found: Elements, inputs: Collection[str]) -> Warnings:
+def _defaults(found: ReadElements, inputs: Collection[str]) -> Warnings:
     """Say which elements nothing gives."""
     return tuple(
         WarningText(WarningKind.DEFAULT_READ, f"no input for %{name}: the elements read from it are taken for 0", span)

@@ -11,7 +11,7 @@ import numpy as np
 
 from castsim.execution.dataflow.buffer_values import CastCounts, TaintTracker
 from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
-from castsim.execution.entry_and_target import OLDEST, TOOLCHAIN, Choice, choose_entry, choose_target
+from castsim.execution.entry_and_target import OLDEST, TOOLCHAIN, ProgramChoice, choose_entry, choose_target
 from castsim.execution.input_data import (
     check_elements,
     check_known,
@@ -26,7 +26,7 @@ from castsim.execution.interpreter.interpreter import Executed, execute, is_opaq
 from castsim.execution.interpreter.lowerer import Lowerer, check_level, has_addresses, has_flags, reads_memory
 from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
-from castsim.execution.tree import Block, Node, Role, Tree
+from castsim.execution.tree import Block, InstructionRole, Node, Tree
 from castsim.execution.vector_operations.quantising import FORMS
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
@@ -51,8 +51,17 @@ from castsim.running.loaded import (
     WalkedWhenIssued,
     races_of,
 )
-from castsim.synchronisation.flags import BARRIERS, INTERLOCK, MODES, PROGRAM, Plan, insert, insert_barriers, noted
-from castsim.synchronisation.race_findings import Finding
+from castsim.synchronisation.flags import (
+    BARRIERS,
+    INTERLOCK,
+    MODES,
+    PROGRAM,
+    SynchronisedFunction,
+    insert,
+    insert_barriers,
+    noted,
+)
+from castsim.synchronisation.race_findings import RaceFinding
 from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
 
@@ -84,7 +93,7 @@ class TileProgram(InTileLanguage, Loaded):
         return ExecutionResult(warned, races=found)
 
     def _computed(
-        self, inputs: Inputs, how: RunOptions, races: tuple[Finding, ...] | None, *, written: bool
+        self, inputs: Inputs, how: RunOptions, races: tuple[RaceFinding, ...] | None, *, written: bool
     ) -> ExecutionResult:
         """Compute the outputs; where opaque operations stand in the way, apart those of which not all is computed.
 
@@ -102,7 +111,7 @@ class TileProgram(InTileLanguage, Loaded):
             put_elements(memory[name], self.arguments[name], given)
         how.stage("values")
         buffer = np.zeros(self.target.memories["ub"].capacity_bytes, np.uint8)
-        opaque = any(each.role is Role.OPAQUE for each in self.tree.instructions)
+        opaque = any(each.role is InstructionRole.OPAQUE for each in self.tree.instructions)
         followed = TaintTracker.beside(buffer, memory, written=written) if opaque or not written else None
         counts = CastCounts()
         follower = followed if how.watch is None else how.watch.tiles(buffer, memory, followed)
@@ -147,9 +156,9 @@ class Walking:
     request: LoadRequest
     scalars: Mapping[str, int | float]
     elements: Elements
-    plan: Plan | None
+    plan: SynchronisedFunction | None
     """The function with the flags that it lacked; None if it is walked as it is."""
-    choices: tuple[tuple[Choice, Span], ...] = ()
+    choices: tuple[tuple[ProgramChoice, Span], ...] = ()
     """What the assembler decided before."""
 
     def program(self, memory: Memory | None = None) -> TileProgram:
@@ -279,7 +288,7 @@ def _parsed(text: str, file: str, request: LoadRequest) -> pto.Program:
     return parse(text, file, max_statements=most, go_past_refused=True)
 
 
-def _plan(function: pto.Function, lowerer: Lowerer, chip: TileTarget, sync: str) -> Plan | None:
+def _plan(function: pto.Function, lowerer: Lowerer, chip: TileTarget, sync: str) -> SynchronisedFunction | None:
     """Return a function with the flags that it lacks, None if it is to go without."""
     if sync in (INTERLOCK, PROGRAM):
         return None

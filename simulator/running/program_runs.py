@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import castsim
 from castsim.engines import engine_for, simulate
 from castsim.execution.dataflow.pipe_operations import Placeholder
-from castsim.execution.entry_and_target import BACKEND, TOOLCHAIN, Choice
+from castsim.execution.entry_and_target import BACKEND, TOOLCHAIN, ProgramChoice
 from castsim.execution.input_data import arrayed
 from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits, stale_mode
-from castsim.execution.tree import Block, Loop, Lowered, Node, Role, Tree
+from castsim.execution.tree import Block, InstructionRole, Loop, Lowered, Node, Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span
 from castsim.isa.warning_text import Warnings
-from castsim.machines.mechanisms import LAUNCH, Launches, LaunchSlice, machine_of
+from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LaunchSlice, machine_of
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
-from castsim.synchronisation.race_findings import MODES, STOP, Finding
+from castsim.synchronisation.race_findings import MODES, STOP, RaceFinding
 from castsim.targets import Target
 from castsim.targets.options import CORES, with_options
 from castsim.timing import Listener, PipeTiming, Timing
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceholderUse:
+class OpaqueUse:
     """One opaque operation by its name: on which pipe, how often it is executed, and the cycles of each time."""
 
     name: str
@@ -51,10 +51,10 @@ class PlaceholderUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Placeholders:
+class OpaqueUses:
     """All of a run; `without` is what it takes if every one takes no cycle, `total` what it took."""
 
-    uses: tuple[PlaceholderUse, ...]
+    uses: tuple[OpaqueUse, ...]
     total: int
     without: int
 
@@ -64,18 +64,18 @@ class Placeholders:
         return self.total - self.without
 
 
-def placeholders_of(tree: Tree, total: int, timed: Callable[[Tree], int]) -> Placeholders | None:
+def placeholders_of(tree: Tree, total: int, timed: Callable[[Tree], int]) -> OpaqueUses | None:
     """Return the placeholders of a tree that takes `total` cycles, None if it has none; `timed` times a tree."""
-    if all(each.role is not Role.OPAQUE for each in tree.instructions):
+    if all(each.role is not InstructionRole.OPAQUE for each in tree.instructions):
         return None
     found = _count(tree.root, {})
-    uses = tuple(PlaceholderUse(each.kind, each.pipe, times, each.cycles) for each, times in found.items())
+    uses = tuple(OpaqueUse(each.kind, each.pipe, times, each.cycles) for each, times in found.items())
     without = total
     if any(use.cycles for use in uses):
         root = _without(tree.root, {})
         assert isinstance(root, Block)
         without = timed(replace(tree, root=root))
-    return Placeholders(uses, total, without)
+    return OpaqueUses(uses, total, without)
 
 
 def _count(node: Node, known: dict[int, Counter[Placeholder]]) -> Counter[Placeholder]:
@@ -149,9 +149,9 @@ class Result(PlotMixin[RunTable]):
     """Outputs of which not all is computed, as they depend on opaque operations; `outputs` lacks them."""
     undefined: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     """Which elements of outputs rest on bytes of a buffer that nothing wrote; they are computed as if these were 0."""
-    placeholders: Placeholders | None = None
+    placeholders: OpaqueUses | None = None
     """The placeholders of opaque operations, and how much of the cycles rests on them; None if there are none."""
-    races: tuple[Finding, ...] | None = None
+    races: tuple[RaceFinding, ...] | None = None
     """What the order of a tile program does not guarantee; None if nothing was checked."""
     casts: Mapping[CastPlace, Outcomes] = field(default_factory=dict)
     """How many numbers each cast of the source rounded, clamped, wrapped, overflowed; empty where no values were
@@ -191,7 +191,7 @@ class Result(PlotMixin[RunTable]):
         return self.timing
 
     @property
-    def choices(self) -> tuple[tuple[Choice, Span], ...]:
+    def choices(self) -> tuple[tuple[ProgramChoice, Span], ...]:
         """Options that decide results, as the text leaves them open, each with a place."""
         return self.loaded.executed.choices
 
@@ -350,7 +350,7 @@ def computed(
 # The launches that a program of vector instructions writes itself; targets without vector functions have none.
 
 
-def written_launches(tree: Tree, target: Target) -> Sequence[Launches]:
+def written_launches(tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
     """Return the launches that a program writes itself; none in programs of tile operations or bundles."""
     told = machine_of(target).launches
     return told.written(tree, target) if told is not None and _has_launches(tree) else ()

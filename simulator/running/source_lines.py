@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.execution.tree import Instruction, Role, Tree
+from castsim.execution.tree import Instruction, InstructionRole, Tree
 from castsim.isa.errors import Span
 from castsim.timing import WAITING, Cause, Timing, repeated
 
@@ -30,7 +30,7 @@ class SourceLine:
 
 def listed(instruction: Instruction) -> bool:
     """Whether reports have a row for an instruction: it stands in the source and is not bookkeeping."""
-    return not instruction.inserted and instruction.role is not Role.BOOKKEEPING
+    return not instruction.inserted and instruction.role is not InstructionRole.BOOKKEEPING
 
 
 def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
@@ -46,7 +46,11 @@ def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
 
 def bookkeeping(tree: Tree, timing: Timing) -> tuple[int, int]:
     """Return executions and cycles of index arithmetic and loop turnarounds, which are not listed by line."""
-    ours = [s for number, s in _by_instruction(timing).items() if tree.instructions[number].role is Role.BOOKKEEPING]
+    ours = [
+        s
+        for number, s in _by_instruction(timing).items()
+        if tree.instructions[number].role is InstructionRole.BOOKKEEPING
+    ]
     return sum(spans.count for spans in ours), sum(spans.cycles for spans in ours)
 
 
@@ -70,7 +74,7 @@ def causes_by_line(tree: Tree, timing: Timing) -> dict[int, dict[Cause, int]]:
 
 
 @dataclass(slots=True)
-class _Spans:
+class _ExecutionSpans:
     """The executions of one instruction together."""
 
     first_start: int
@@ -79,10 +83,10 @@ class _Spans:
     cycles: int = 0
 
 
-def _by_instruction(timing: Timing) -> dict[int, _Spans]:
-    found: dict[int, _Spans] = {}
+def _by_instruction(timing: Timing) -> dict[int, _ExecutionSpans]:
+    found: dict[int, _ExecutionSpans] = {}
     for execution, last, times in repeated(timing.executions):
-        spans = found.setdefault(execution.instruction, _Spans(execution.start, last.end))
+        spans = found.setdefault(execution.instruction, _ExecutionSpans(execution.start, last.end))
         spans.first_start = min(spans.first_start, execution.start)
         spans.last_end = max(spans.last_end, execution.end, last.end)
         spans.count += times
@@ -104,7 +108,7 @@ def _pipe_cycles(timing: Timing) -> dict[int, tuple[int, int]]:
     return found
 
 
-def _line(instruction: Instruction, spans: _Spans, pipe_cycles: int, work: int) -> SourceLine:
+def _line(instruction: Instruction, spans: _ExecutionSpans, pipe_cycles: int, work: int) -> SourceLine:
     return SourceLine(
         text=instruction.text,
         pipe=instruction.pipe,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.dataflow.buffer_values import Follower, TaintTracker
 from castsim.execution.interpreter.arguments import ArgumentUse
-from castsim.execution.interpreter.vector_unit import Copy, Issue, MicroMemory, Pointer, Value, VectorUnit
+from castsim.execution.interpreter.vector_unit import BytePointer, Copy, MicroMemory, Value, VectorIssue, VectorUnit
 from castsim.execution.tiles import Part, Tile
 from castsim.execution.tree import Deltas, GlobalSpace, Lowered, accesses
 from castsim.execution.vector_operations.shapes import is_column
@@ -47,7 +47,7 @@ _GAP = 64
 _WORD = 8
 
 
-class Stretch(NamedTuple):
+class ChangedBytes(NamedTuple):
     """Bytes of a memory that changed: the first, how many, and where their change lies in the journal."""
 
     space: str
@@ -56,10 +56,10 @@ class Stretch(NamedTuple):
     kept: int
 
 
-class Change(NamedTuple):
+class StateChange(NamedTuple):
     """What one operation changed: stretches of memories, and registers with what they held before and after."""
 
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[ChangedBytes, ...] = ()
     registers: tuple[tuple[str, object, object], ...] = ()
 
 
@@ -67,7 +67,7 @@ class Journal:
     """The changes of all operations; their bytes lie in one file, held in memory while it is small."""
 
     def __init__(self) -> None:
-        self._changes: list[Change] = []
+        self._changes: list[StateChange] = []
         self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - lives as long as the journal
         finalize(self, self._file.close)
         self._size = 0
@@ -83,7 +83,7 @@ class Journal:
         """
         kept = []
         for space, start, changed in stretches:
-            kept.append(Stretch(space, start, changed.size, self._size))
+            kept.append(ChangedBytes(space, start, changed.size, self._size))
             self._file.write(changed.tobytes())
             self._size += changed.size
         if self._size > MOST_BYTES:
@@ -91,7 +91,7 @@ class Journal:
                 f"what the operations write takes more than {MOST_BYTES >> 30} GiB to keep: too much to step through",
                 legal=("a smaller run",),
             )
-        self._changes.append(Change(tuple(kept), tuple(registers)))
+        self._changes.append(StateChange(tuple(kept), tuple(registers)))
 
     def apply(self, number: int, memories: Mapping[str, Bytes], registers: dict[str, object], *, back: bool) -> None:
         """Make the change of one operation, or take it back."""
@@ -144,7 +144,7 @@ def packed_bits(fmt: Format) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ElementPlace:
     """Elements of `format`: the first at bit `offset` of a memory, `strides` the bits from one to the next."""
 
     space: str
@@ -153,11 +153,11 @@ class Place:
     strides: tuple[int, ...]
     format: Format
 
-    def moved(self, count: int) -> Place:
+    def moved(self, count: int) -> ElementPlace:
         """Return the same elements, so many bytes further on."""
         return replace(self, offset=self.offset + count * _BYTE) if count else self
 
-    def read_as(self, fmt: Format) -> Place:
+    def read_as(self, fmt: Format) -> ElementPlace:
         """Return the same bits as elements of another format, whose indices count its own elements.
 
         Raises:
@@ -175,7 +175,7 @@ class Place:
         shape = (*self.shape[:-1], self.shape[-1] * old // new)
         return replace(self, shape=shape, strides=(*self.strides[:-1], new), format=fmt)
 
-    def part(self, index: Sequence[slice | int]) -> tuple[Place, list[tuple[int, ...]]]:
+    def part(self, index: Sequence[slice | int]) -> tuple[ElementPlace, list[tuple[int, ...]]]:
         """Return some of the elements as a place, and the index that each has in this one.
 
         Raises:
@@ -219,15 +219,15 @@ class Place:
         return prod(self.shape)
 
 
-def tile_place(tile: Tile) -> Place:
+def tile_place(tile: Tile) -> ElementPlace:
     """Return the valid elements of a tile."""
     fmt, _ = held_format(tile.format)
     inner = tile.element_bits if tile.element_bits >= _BYTE and fmt.bits not in (2, 4) else packed_bits(fmt)
     strides = (inner, tile.rows * inner) if is_column(tile) else (tile.row_pitch * _BYTE, inner)
-    return Place(BUFFER, tile.address * _BYTE, (tile.valid_rows, tile.valid_cols), strides, fmt)
+    return ElementPlace(BUFFER, tile.address * _BYTE, (tile.valid_rows, tile.valid_cols), strides, fmt)
 
 
-def part_place(part: Part) -> Place:
+def part_place(part: Part) -> ElementPlace:
     """Return the elements of a part of an argument, leading dimensions of one element left out."""
     fmt, count = held_format(part.format)
     first = next((axis for axis, size in enumerate(part.sizes[:-2]) if size != 1), len(part.sizes) - 2)
@@ -235,7 +235,7 @@ def part_place(part: Part) -> Place:
     sizes, strides = part.sizes[first:], tuple(stride * bits for stride in part.strides[first:])
     if count > 1:
         sizes, strides = (*sizes, count), (*strides, packed_bits(fmt))
-    return Place(global_space(part.argument), part.offset * bits, sizes, strides, fmt)
+    return ElementPlace(global_space(part.argument), part.offset * bits, sizes, strides, fmt)
 
 
 def global_space(argument: str) -> str:
@@ -243,7 +243,7 @@ def global_space(argument: str) -> str:
     return f"gm:{argument}"
 
 
-def argument_place(name: str, use: ArgumentUse, memory: Bytes) -> Place:
+def argument_place(name: str, use: ArgumentUse, memory: Bytes) -> ElementPlace:
     """Return the elements of an argument as its arrays have them."""
     bits = packed_bits(use.format)
     held = memory.size * _BYTE // bits
@@ -251,14 +251,14 @@ def argument_place(name: str, use: ArgumentUse, memory: Bytes) -> Place:
     return dense(global_space(name), 0, shape, use.format)
 
 
-def dense(space: str, address: int, shape: tuple[int, ...], fmt: Format, bits: int | None = None) -> Place:
+def dense(space: str, address: int, shape: tuple[int, ...], fmt: Format, bits: int | None = None) -> ElementPlace:
     """Return elements side by side from a byte on, the last dimension fastest; `bits` from one to the next."""
     strides = []
     step = packed_bits(fmt) if bits is None else bits
     for extent in reversed(shape):
         strides.append(step)
         step *= extent
-    return Place(space, address * _BYTE, shape, tuple(reversed(strides)), fmt)
+    return ElementPlace(space, address * _BYTE, shape, tuple(reversed(strides)), fmt)
 
 
 Reach = tuple[str, int, int | None]
@@ -267,16 +267,16 @@ Reach = tuple[str, int, int | None]
 _ELEMENT_STORES = (MemoryOperation.ELEMENT_STORE, MemoryOperation.TENSOR_STORE)
 
 
-class Seen(NamedTuple):
+class RecordedOperation(NamedTuple):
     """An operation of a program of vector instructions: its node, whether a vector function issues it, its pointers."""
 
     node: pto.Operation
     inside: bool
-    pointers: tuple[tuple[str, Pointer], ...] = ()
+    pointers: tuple[tuple[str, BytePointer], ...] = ()
 
 
 @dataclass(slots=True)
-class Recording:
+class StepRecording:
     """Follows one run; see `castsim.running.loaded.Watch`. `initial` and `registers` are those of its start.
 
     `seen` are the operations of a program of vector instructions, `bundles` those of assembly, each in program order;
@@ -286,7 +286,7 @@ class Recording:
     journal: Journal = field(default_factory=Journal)
     initial: dict[str, Bytes] = field(default_factory=dict)
     registers: dict[str, object] = field(default_factory=dict)
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[RecordedOperation] = field(default_factory=list)
     bundles: list[int] = field(default_factory=list)
     files: dict[str, File | None] = field(default_factory=dict)
     """The files of registers of assembly by name; None for those that have no number."""
@@ -392,7 +392,7 @@ def _global(arguments: Mapping[str, Bytes]) -> dict[str, Bytes]:
 class _Following:
     """Follows the instructions of a tile program for a recording; see `buffer_values.Follower`."""
 
-    recording: Recording
+    recording: StepRecording
     inner: Follower | None
 
     def step(self, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
@@ -409,13 +409,13 @@ class _Following:
 class _Recorded:
     """A vector unit before another one, which writes down what happens; see `vector_unit.VectorUnit`."""
 
-    recording: Recording
+    recording: StepRecording
     inner: VectorUnit
     inside: bool = False
     """Whether a vector function is being executed."""
 
     def enter(self, scope: pto.Section) -> None:
-        self._begin(Seen(scope, inside=False))
+        self._begin(RecordedOperation(scope, inside=False))
         self.inside = True
         self.inner.enter(scope)
 
@@ -429,10 +429,10 @@ class _Recorded:
     def trip(self, loop: pto.For) -> None:
         self.inner.trip(loop)
 
-    def execute(self, issue: Issue) -> tuple[Value, ...]:
+    def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         node = issue.node
         self._begin(
-            Seen(node, inside=True, pointers=_pointers(node, issue.operands)),
+            RecordedOperation(node, inside=True, pointers=_pointers(node, issue.operands)),
             [] if issue.address is None else [(BUFFER, 0, None)],
         )
         found = self.inner.execute(issue)
@@ -452,36 +452,36 @@ class _Recorded:
         pointers = _pointers(node, (copy.source, copy.destination))
         to = copy.destination
         reach = (BUFFER, 0, None) if to.argument is None else _reach(to, *copy.reach(1))
-        self._begin(Seen(node, inside=False, pointers=pointers), [reach])
+        self._begin(RecordedOperation(node, inside=False, pointers=pointers), [reach])
         self.inner.transfer(copy, node)
 
     def synchronise(self, node: pto.SetFlag | pto.WaitFlag | pto.Barrier, event: int) -> None:
-        self._begin(Seen(node, inside=False))
+        self._begin(RecordedOperation(node, inside=False))
         self.inner.synchronise(node, event)
 
-    def element(self, node: pto.ScalarAccess, place: Pointer, code: bytes) -> None:
+    def element(self, node: pto.ScalarAccess, place: BytePointer, code: bytes) -> None:
         reach = [_reach(place, place.address, place.address + len(code))] if code else []
-        self._begin(Seen(node, inside=self.inside), reach)
+        self._begin(RecordedOperation(node, inside=self.inside), reach)
         self.inner.element(node, place, code)
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
-        self._begin(Seen(node, inside=False))
+        self._begin(RecordedOperation(node, inside=False))
         self.inner.hold(node, pipe, buffer, release=release)
 
     def external(self, node: pto.External) -> None:
-        self._begin(Seen(node, inside=False), [(BUFFER, 0, None)])
+        self._begin(RecordedOperation(node, inside=False), [(BUFFER, 0, None)])
         self.inner.external(node)
 
-    def _begin(self, seen: Seen, reach: Sequence[Reach] = ()) -> None:
+    def _begin(self, seen: RecordedOperation, reach: Sequence[Reach] = ()) -> None:
         self.recording.begin(reach)
         self.recording.seen.append(seen)
 
 
-def _pointers(node: MicroOperation, values: Sequence[Value]) -> tuple[tuple[str, Pointer], ...]:
+def _pointers(node: MicroOperation, values: Sequence[Value]) -> tuple[tuple[str, BytePointer], ...]:
     pairs = zip(node.operands, values, strict=False)
-    return tuple((name, value) for name, value in pairs if isinstance(value, Pointer))
+    return tuple((name, value) for name, value in pairs if isinstance(value, BytePointer))
 
 
-def _reach(pointer: Pointer, start: int, end: int) -> Reach:
+def _reach(pointer: BytePointer, start: int, end: int) -> Reach:
     space = BUFFER if pointer.argument is None else global_space(pointer.argument)
     return space, max(start, 0), end

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from castsim.engines import ENGINES, observe
 from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
-from castsim.execution.interpreter.vector_unit import Pointer
+from castsim.execution.interpreter.vector_unit import BytePointer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tiles import Tile
 from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances
@@ -34,8 +34,8 @@ from castsim.running.program_runs import Result, run_loaded
 from castsim.running.step_recording import (
     BUFFER,
     Bytes,
-    Place,
-    Recording,
+    ElementPlace,
+    StepRecording,
     argument_place,
     dense,
     global_space,
@@ -45,10 +45,10 @@ from castsim.running.step_recording import (
 from castsim.running.stops import (
     Breakpoint,
     Breakpoints,
-    Condition,
-    Elements,
-    Scalars,
+    ScalarVisits,
+    SelectedElements,
     Selection,
+    StopCondition,
     Symbols,
     parse_condition,
     regions_of,
@@ -68,7 +68,7 @@ MOST_STEPS = 5_000_000
 """Operations of a run that can be stepped through."""
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One executed operation: an index into `Trace.instructions`, its cycles, its change in the journal (-1: none)."""
 
     instruction: int
@@ -82,9 +82,9 @@ class Trace:
     """A recorded run. `memories` and `registers` are those of its start, and change with whoever plays it."""
 
     result: Result
-    recording: Recording
+    recording: StepRecording
     instructions: list[Instruction]
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TraceStep] = field(default_factory=list)
     symbols: Symbols = field(default_factory=Symbols)
     regions: Mapping[int, int] = field(default_factory=dict)
     """By the line that a loop or section begins in, the last line of its body."""
@@ -134,7 +134,7 @@ def record(
     Raises:
         CastsimError, EngineError: as `castsim.running.run_loaded`. LimitError: it is too long to step through.
     """
-    recording = Recording()
+    recording = StepRecording()
     result = run_loaded(loaded, inputs, engine=engine, limits=limits, watch=recording)
     trace = Trace(result, recording, list(result.loaded.tree.instructions))
     if recording.core is not None:
@@ -150,7 +150,7 @@ def record(
 def _add(trace: Trace, instruction: int, start: int, end: int, change: int) -> None:
     if len(trace.steps) == MOST_STEPS:
         raise LimitError(f"more than {MOST_STEPS} operations are too many to step through", legal=("a smaller run",))
-    trace.steps.append(Step(instruction, start, end, change))
+    trace.steps.append(TraceStep(instruction, start, end, change))
 
 
 # -------------------------------------------------------------------------------------------------------------- tiles
@@ -191,7 +191,7 @@ class _Mention(NamedTuple):
 
     name: str
     kind: str
-    place: Place
+    place: ElementPlace
     access: int | None
 
 
@@ -259,7 +259,7 @@ def _issued(trace: Trace) -> Iterator[_Issued]:
         yield _Issued(instruction, instruction.span.line, start, end, inside)
 
 
-def _mention_registers(trace: Trace, node: object, pointers: tuple[tuple[str, Pointer], ...]) -> None:
+def _mention_registers(trace: Trace, node: object, pointers: tuple[tuple[str, BytePointer], ...]) -> None:
     symbols, step = trace.symbols, len(trace.steps)
     for name, pointer in pointers:
         fmt = format_named(held_element(pointer.element)) if pointer.element else FORMATS["u8"]
@@ -357,7 +357,7 @@ class Stepper:
     """Values of scalar arguments."""
     _positions: dict[int, list[int]] = field(init=False)
     _pipes: PipeStates | None = None
-    _scalars: Scalars | None = None
+    _scalars: ScalarVisits | None = None
 
     def __post_init__(self) -> None:
         self.lines = [self.trace.instructions[step.instruction].span.line for step in self.trace.steps]
@@ -383,7 +383,7 @@ class Stepper:
         """The cycle in which the operation about to be executed starts; at the end the cycles of the run."""
         return self.trace.cycle(self.position)
 
-    def elements(self, selection: Selection) -> Elements:
+    def elements(self, selection: Selection) -> SelectedElements:
         """Return what a selection stands for now. Errors as `symbols.selected`."""
         trace = self.trace
         return selected(selection, trace.symbols, self.position, trace.memories, trace.registers)
@@ -406,7 +406,7 @@ class Stepper:
         if self.ended or self.trace.recording.core is not None:
             return {}
         if self._scalars is None:
-            self._scalars = Scalars(self.trace.result.loaded, self.args)
+            self._scalars = ScalarVisits(self.trace.result.loaded, self.args)
         places = self._positions[self.line]
         return self._scalars.at(self.line, bisect_left(places, self.position), len(places))
 
@@ -636,7 +636,7 @@ class Stepper:
         """
         return self.breakpoints.add(f"if {text}", condition=self.condition(text))
 
-    def condition(self, text: str) -> Condition:
+    def condition(self, text: str) -> StopCondition:
         """Read a condition, and check what it is about.
 
         Raises:
@@ -660,7 +660,7 @@ class Stepper:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class SteppedLaunch:
     """A program and how it is run: as the options of `castsim run` say."""
 
     program: str

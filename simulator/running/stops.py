@@ -15,19 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.interpreter.arguments import bind_arguments
-from castsim.execution.interpreter.rerolling import Loops, Scalar
+from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_parser import inlined, parse
-from castsim.machines.vector_function.vector_registers import Mask
-from castsim.machines.vector_function.vector_registers import Register as VectorRegister
+from castsim.machines.vector_function.vector_registers import PredicateRegister, VectorRegister
 from castsim.machines.vliw.machine import VliwCore
 from castsim.numerics import decode_to_float64, parse_number
 from castsim.running.loaded import Loaded
-from castsim.running.step_recording import UNKNOWN, Bytes, Place, dense, packed_bits
+from castsim.running.step_recording import UNKNOWN, Bytes, ElementPlace, dense, packed_bits
 from castsim.timing import Cause
 
 # The names of a program and where what they name lies, operation by operation.
@@ -45,7 +44,7 @@ class Shown(NamedTuple):
     known: bool = True
 
 
-class Named(NamedTuple):
+class ProgramName(NamedTuple):
     """A name of a program: `kind` is `tile`, `tensor`, `register`, `pointer` or `memory`."""
 
     name: str
@@ -62,15 +61,15 @@ class Symbols:
     the first of them what that will say.
     """
 
-    fixed: dict[str, Place] = field(default_factory=dict)
-    raw: dict[str, Place] = field(default_factory=dict)
+    fixed: dict[str, ElementPlace] = field(default_factory=dict)
+    raw: dict[str, ElementPlace] = field(default_factory=dict)
     """Whole memories as bytes."""
     formats: dict[str, Format] = field(default_factory=dict)
     _steps: dict[str, list[int]] = field(default_factory=dict)
-    _places: dict[str, list[Place]] = field(default_factory=dict)
+    _places: dict[str, list[ElementPlace]] = field(default_factory=dict)
     _kinds: dict[str, str] = field(default_factory=dict)
 
-    def mention(self, name: str, kind: str, step: int, place: Place) -> None:
+    def mention(self, name: str, kind: str, step: int, place: ElementPlace) -> None:
         """Note that an operation names something that lies at a place."""
         places = self._places.setdefault(name, [])
         if not places or places[-1] != place:
@@ -78,26 +77,26 @@ class Symbols:
             self._steps.setdefault(name, []).append(step)
             self._kinds[name] = kind
 
-    def at(self, name: str, step: int) -> Place | None:
+    def at(self, name: str, step: int) -> ElementPlace | None:
         """Return the place of what is no register when a step is about to be executed, None if there is none."""
         if name in self._places:
             return self._places[name][max(0, bisect_right(self._steps[name], step) - 1)]
         return self.fixed.get(name) or (self.raw.get(name) if name not in self.formats else None)
 
-    def all(self, step: int, registers: Mapping[str, object]) -> Iterator[Named]:
+    def all(self, step: int, registers: Mapping[str, object]) -> Iterator[ProgramName]:
         """Yield everything that has a name, tensors first."""
         for name, place in self.fixed.items():
             if name not in self._places:
-                yield Named(name, "tensor", place.format.name, place.shape)
+                yield ProgramName(name, "tensor", place.format.name, place.shape)
         for name in self._places:
             place = self._places[name][max(0, bisect_right(self._steps[name], step) - 1)]
-            yield Named(name, self._kinds[name], place.format.name, place.shape)
+            yield ProgramName(name, self._kinds[name], place.format.name, place.shape)
         for name, fmt in self.formats.items():
             if registers.get(name) is not None:
                 found = _register(registers[name], fmt)
-                yield Named(name, "register", found[0].format.name, found[0].shape)
+                yield ProgramName(name, "register", found[0].format.name, found[0].shape)
         for name, place in self.raw.items():
-            yield Named(name, "memory", place.format.name, place.shape)
+            yield ProgramName(name, "memory", place.format.name, place.shape)
 
     def names(self) -> list[str]:
         """Return all names."""
@@ -114,11 +113,11 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Elements:
+class SelectedElements:
     """Elements that a selection stands for at some step: where they are, and in which memories."""
 
-    place: Place
-    whole: Place
+    place: ElementPlace
+    whole: ElementPlace
     index: tuple[slice | int, ...]
     memories: Mapping[str, Bytes]
 
@@ -147,7 +146,7 @@ def selected(
     step: int,
     memories: Mapping[str, Bytes],
     registers: Mapping[str, object],
-) -> Elements:
+) -> SelectedElements:
     """Return the elements that a selection stands for when a step is about to be executed.
 
     Raises:
@@ -174,7 +173,7 @@ def selected(
     sizes = [len(each) if isinstance(each, range) else 1 for each in taken] + list(whole.shape[len(taken) :])
     check_size(name, sizes)
     place, _ = whole.part(selection.index) if 0 not in sizes else (replace(whole, shape=tuple(sizes)), [])
-    return Elements(place, whole, selection.index, memories)
+    return SelectedElements(place, whole, selection.index, memories)
 
 
 MOST_SHOWN = 1 << 16
@@ -192,16 +191,16 @@ def check_size(name: str, sizes: Sequence[int]) -> None:
         raise ReadError(f"{count} elements of '{name}' are too many to look at", legal=(f"up to {MOST_SHOWN}",))
 
 
-def _legal(place: Place) -> tuple[str, ...]:
+def _legal(place: ElementPlace) -> tuple[str, ...]:
     return tuple(f"0 .. {extent - 1}" for extent in place.shape) or ("no index",)
 
 
-def _register(held: object, fmt: Format) -> tuple[Place, Bytes]:
+def _register(held: object, fmt: Format) -> tuple[ElementPlace, Bytes]:
     """Return the elements of a register, and its bytes."""
     boolean = FORMATS["bool"]
     if isinstance(held, VectorRegister):
         held = held.data
-    if isinstance(held, Mask):
+    if isinstance(held, PredicateRegister):
         lanes = held.lanes(packed_bits(fmt))
         return dense(REGISTER, 0, lanes.shape, boolean), np.ascontiguousarray(lanes).view(np.uint8)
     if isinstance(held, np.ndarray):
@@ -244,7 +243,7 @@ PIPE_STATES = (WAITING, Cause.BUSY.value, Cause.EMPTY.value)
 class Stopped(Protocol):
     """A program before a step, as a condition sees it."""
 
-    def elements(self, selection: Selection) -> Elements:
+    def elements(self, selection: Selection) -> SelectedElements:
         """Return the elements of a selection. Errors as `symbols.selected`."""
         ...
 
@@ -258,7 +257,7 @@ class Stopped(Protocol):
         ...
 
 
-class Condition(Protocol):
+class StopCondition(Protocol):
     """Something that is true or false at a stop."""
 
     def holds(self, at: Stopped) -> bool:
@@ -322,7 +321,7 @@ def numbers(codes: NDArray[np.unsignedinteger], fmt: Format) -> NDArray[np.gener
     return decode_to_float64(codes if mask is None else codes & mask, fmt)
 
 
-def parse_condition(text: str, pipes: tuple[str, ...]) -> Condition:
+def parse_condition(text: str, pipes: tuple[str, ...]) -> StopCondition:
     """Read a condition: `dst[3,7] is nan`, `acc[0:4,0] >= 448`, `pipe V is waiting`, `cycle > 500`.
 
     Raises:
@@ -427,7 +426,7 @@ class Breakpoint:
     text: str
     line: int | None = None
     step: int | None = None
-    condition: Condition | None = None
+    condition: StopCondition | None = None
     hits: int = 0
 
 
@@ -441,7 +440,7 @@ class Breakpoints:
     _count: int = 0
 
     def add(
-        self, text: str, *, line: int | None = None, step: int | None = None, condition: Condition | None = None
+        self, text: str, *, line: int | None = None, step: int | None = None, condition: StopCondition | None = None
     ) -> Breakpoint:
         """Return a new breakpoint."""
         self._count += 1
@@ -501,14 +500,14 @@ def _inside(node: pto.Operation) -> list[pto.Operation]:
 MOST_VISITS = 300_000
 """Operations that are followed; behind them no scalar is known."""
 
-Values = dict[str, Scalar | None]
+Values = dict[str, DependentScalar | None]
 
 
 class _UnknownError(Exception):
     """What decides the path is not known."""
 
 
-class Scalars:
+class ScalarVisits:
     """The scalars of one run by line and visit: how often the operations of the line have been reached before."""
 
     def __init__(self, loaded: Loaded, args: Mapping[str, int | float]) -> None:
@@ -521,7 +520,7 @@ class Scalars:
         except (CastsimError, StopIteration):  # assembly, or what only the run could read
             self._function = None
             return
-        self._arguments = {name: value for name, value in bound.items() if isinstance(value, Scalar)}
+        self._arguments = {name: value for name, value in bound.items() if isinstance(value, DependentScalar)}
         self._visits = Counter(line for line, _ in islice(self._follow(), MOST_VISITS))
 
     def at(self, line: int, execution: int, executions: int) -> Mapping[str, int | float]:
@@ -572,7 +571,7 @@ class Scalars:
         lower, upper, step = (_source_number(values, name) for name in (node.lower, node.upper, node.step))
         carried = [values.get(name) for name in node.initial]
         for count in range(lower, upper, step):
-            own = {**values, node.variable: Scalar(count), **dict(zip(node.carried, carried, strict=True))}
+            own = {**values, node.variable: DependentScalar(count), **dict(zip(node.carried, carried, strict=True))}
             yield node.span.line, own
             yield from self._region(node.body, own)
             carried = _yielded(node.body, own)
@@ -602,7 +601,7 @@ def _source_number(values: Values, name: str) -> int:
     return int(found.value)
 
 
-def _yielded(body: Sequence[pto.Operation], values: Values) -> list[Scalar | None]:
+def _yielded(body: Sequence[pto.Operation], values: Values) -> list[DependentScalar | None]:
     last = body[-1] if body else None
     names = last.values if isinstance(last, pto.Yield | pto.Condition) else ()
     return [values.get(name) for name in names]
@@ -612,15 +611,17 @@ def _execute(node: pto.Operation, values: Values) -> None:
     """Compute what an operation gives, where that is a scalar that is known."""
     match node:
         case pto.Constant():
-            values[node.result] = Scalar(constant(node.value, node.type.name))
+            values[node.result] = DependentScalar(constant(node.value, node.type.name))
         case pto.Arith() | pto.Compare() | pto.Convert():
             try:
-                values[node.result] = evaluate(node, lambda name: _known(values, name), Loops(), lambda *_: True)
+                values[node.result] = evaluate(
+                    node, lambda name: _known(values, name), LoopDependence(), lambda *_: True
+                )
             except (_UnknownError, CastsimError):
                 values[node.result] = None
 
 
-def _known(values: Values, name: str) -> Scalar:
+def _known(values: Values, name: str) -> DependentScalar:
     found = values.get(name)
     if found is None:
         raise _UnknownError

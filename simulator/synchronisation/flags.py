@@ -19,24 +19,24 @@ from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.synchronisation.removing import (
     BranchSpan,
-    Element,
     ElementKind,
+    ElementListing,
+    FlagPair,
+    FlagPairWait,
     Hold,
-    Listing,
     LoopSpan,
     Mark,
-    Pair,
+    MarkedElement,
     Rules,
     Set,
     Touching,
     Uses,
-    Wait,
     assign_events,
     dependences,
     needs_no_barrier,
     remove_needless,
 )
-from castsim.synchronisation.sync_reading import Reading, read
+from castsim.synchronisation.sync_reading import ElementReading, read
 from castsim.targets.dataflow import DataflowTarget
 
 INSERT = "insert"
@@ -67,7 +67,7 @@ MODES = (INSERT, INTERLOCK, BARRIERS, PROGRAM)
 # for had waited for them; a flag is put where an operation on any other pipe shares bytes with it.
 
 
-def place_flags(listing: Listing, rules: Rules) -> list[Pair]:
+def place_flags(listing: ElementListing, rules: Rules) -> list[FlagPair]:
     """Put sets, waits and barriers of single pipes before and after the elements of a program; return the pairs."""
     scanner = _Scanner(listing.elements, rules)
     for number, element in enumerate(listing.elements):
@@ -80,14 +80,14 @@ def place_flags(listing: Listing, rules: Rules) -> list[Pair]:
 
 
 @dataclass(slots=True)
-class _State:
+class _BackwardState:
     """What is known while going back from an operation: pipes `ordered` before it, pairs whose wait was `seen`."""
 
     ordered: set[str] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)
 
-    def copy(self) -> _State:
-        return _State(set(self.ordered), set(self.seen))
+    def copy(self) -> _BackwardState:
+        return _BackwardState(set(self.ordered), set(self.seen))
 
 
 @dataclass(slots=True)
@@ -98,9 +98,9 @@ class _Scan:
     """
 
     number: int
-    element: Element
+    element: MarkedElement
     touching: Touching
-    state: _State
+    state: _BackwardState
     loop: LoopSpan | None = None
     start: int = 0
     nested: bool = False
@@ -120,9 +120,9 @@ class _Scan:
 
 @dataclass(slots=True)
 class _Scanner:
-    elements: list[Element]
+    elements: list[MarkedElement]
     rules: Rules
-    pairs: list[Pair] = field(default_factory=list)
+    pairs: list[FlagPair] = field(default_factory=list)
     uses: Uses = field(init=False)
     stops: list[int] = field(init=False)
     """Elements that every scan must look at, in order: ends and beginnings of regions, and operations with flags."""
@@ -136,7 +136,7 @@ class _Scanner:
     def order(self, number: int) -> None:
         """Look at everything before an operation."""
         element = self.elements[number]
-        self._scan_from(_Scan(number, element, self.uses.of(element), _State()), number, 0)
+        self._scan_from(_Scan(number, element, self.uses.of(element), _BackwardState()), number, 0)
 
     def close(self, loop: LoopSpan) -> None:
         """Look, for every operation of a loop, at the trip before."""
@@ -146,7 +146,7 @@ class _Scanner:
                 continue
             touching = self.uses.of(element)
             if touching.any_within(loop.begin, loop.end):
-                state, start = _State(), loop.begin + 1
+                state, start = _BackwardState(), loop.begin + 1
                 # Of a branch around the operation, the trip before is looked at as a whole.
                 first = _Scan(number, element, touching, state, start=start, again=(start, loop.end))
                 self._scan_from(first, number, start)
@@ -221,7 +221,7 @@ class _Scanner:
                 if mark.pipe == pipe:
                     state.ordered.add(pipe)
             elif mark.pair.waiter == pipe or mark.pair.waiter in state.ordered:
-                if isinstance(mark, Wait):
+                if isinstance(mark, FlagPairWait):
                     state.seen.add(mark.pair.number)
                 elif mark.pair.number in state.seen:
                     state.ordered.add(mark.pair.signaller)
@@ -240,11 +240,11 @@ class _Scanner:
             now.before.append(Hold(now.pipe))
             _include(self.holds.setdefault(now.pipe, []), scan.number)
         else:
-            pair = Pair(len(self.pairs), front.pipe, now.pipe, position, scan.number, scan.loop,
+            pair = FlagPair(len(self.pairs), front.pipe, now.pipe, position, scan.number, scan.loop,
                         frozenset(buffer for both in pairs for buffer in both))  # fmt: skip
             self.pairs.append(pair)
             front.after.append(Set(pair))
-            now.before.append(Wait(pair))
+            now.before.append(FlagPairWait(pair))
             _include(self.stops, position)
             _include(self.stops, scan.number)
         scan.state.ordered.add(front.pipe)
@@ -290,9 +290,11 @@ class Emitted:
     end: tuple[Order, ...]
 
 
-def emit(elements: list[Element], target: DataflowTarget, tail: tuple[Order, ...]) -> Emitted:
+def emit(elements: list[MarkedElement], target: DataflowTarget, tail: tuple[Order, ...]) -> Emitted:
     """Return what is inserted into a program; equal marks at one place become one."""
-    carried = [m.pair for e in elements for m in e.before if isinstance(m, Wait) and m.pair.loop and not m.pair.drained]
+    carried = [
+        m.pair for e in elements for m in e.before if isinstance(m, FlagPairWait) and m.pair.loop and not m.pair.drained
+    ]
     around = [pair for pair in carried if not pair.at_loop]
     before, after = [], []
     for element in elements:
@@ -329,11 +331,11 @@ def _orders(marks: list[Mark], target: DataflowTarget) -> Iterable[Order]:
             yield _set(mark.pair) if isinstance(mark, Set) else _wait(mark.pair)
 
 
-def _set(pair: Pair) -> pto.SetFlag:
+def _set(pair: FlagPair) -> pto.SetFlag:
     return pto.SetFlag(_pipe(pair.signaller), _pipe(pair.waiter), pair.event, inserted=True)
 
 
-def _wait(pair: Pair) -> pto.WaitFlag:
+def _wait(pair: FlagPair) -> pto.WaitFlag:
     return pto.WaitFlag(_pipe(pair.signaller), _pipe(pair.waiter), pair.event, inserted=True)
 
 
@@ -346,7 +348,7 @@ def _pipe(name: str) -> pto.Pipe:
 # What belongs to the next trip of a loop stays inside it; barriers stay where they are.
 
 
-def move_flags(elements: list[Element]) -> None:
+def move_flags(elements: list[MarkedElement]) -> None:
     """Move waits before, and sets behind, the branches and loops that their other half is not in."""
     for element in elements:
         if element.kind is ElementKind.IF_BEGIN:
@@ -359,7 +361,7 @@ def move_flags(elements: list[Element]) -> None:
             _move(elements, element.region.begin + 1, element.region.end, (element.region.begin, element.region.end))
 
 
-def _move(elements: list[Element], start: int, end: int, ends: tuple[int, int]) -> None:
+def _move(elements: list[MarkedElement], start: int, end: int, ends: tuple[int, int]) -> None:
     """Move what leaves the elements from `start` to before `end` to the two ends of their region."""
     first, last = ends
     loop = elements[last].region if elements[last].kind is ElementKind.LOOP_END else None
@@ -368,7 +370,7 @@ def _move(elements: list[Element], start: int, end: int, ends: tuple[int, int]) 
         """Whether the other half of a mark is elsewhere, and not in the next trip of this loop."""
         if isinstance(mark, Hold) or (loop is not None and mark.pair.loop is loop):
             return False
-        other = mark.pair.set_at if isinstance(mark, Wait) else mark.pair.wait_at
+        other = mark.pair.set_at if isinstance(mark, FlagPairWait) else mark.pair.wait_at
         return not start <= other < end
 
     for element in elements[start:end]:
@@ -385,12 +387,12 @@ def _move(elements: list[Element], start: int, end: int, ends: tuple[int, int]) 
             element.after.reverse()
 
 
-def _pair(mark: Mark) -> Pair:
+def _pair(mark: Mark) -> FlagPair:
     assert not isinstance(mark, Hold)
     return mark.pair
 
 
-class Place(StrEnum):
+class InsertionPlace(StrEnum):
     """Where an inserted instruction stands, seen from the source line that it belongs to."""
 
     BEFORE = "before"
@@ -405,7 +407,7 @@ class Insert:
     """An inserted instruction, and where it stands."""
 
     node: Order
-    place: Place
+    place: InsertionPlace
 
     @property
     def span(self) -> Span:
@@ -419,29 +421,29 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SynchronisedFunction:
     """A function with synchronisation, and what was inserted, in the order of the text."""
 
     function: pto.Function
     inserts: tuple[Insert, ...]
 
 
-def insert(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> Plan:
+def insert(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> SynchronisedFunction:
     """Insert flags and barriers into a function without flags; see the package for the rules."""
     reading = read(function, lowerer, target.pipes)
-    return _Writer(reading, plan(reading.listing, target, tail_of(function))).function(function)
+    return _SynchronisationWriter(reading, plan(reading.listing, target, tail_of(function))).function(function)
 
 
-def insert_barriers(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> Plan:
+def insert_barriers(function: pto.Function, lowerer: Lowerer, target: DataflowTarget) -> SynchronisedFunction:
     """Insert a barrier on all pipes before every operation and at the end: the simplest of the tool's ways."""
     reading = read(function, lowerer, target.pipes)
     before = tuple((DRAIN,) if e.kind is ElementKind.OPERATION else () for e in reading.listing.elements)
-    return _Writer(reading, Emitted((), before, ((),) * len(before), (DRAIN,))).function(function)
+    return _SynchronisationWriter(reading, Emitted((), before, ((),) * len(before), (DRAIN,))).function(function)
 
 
-def plan(listing: Listing, target: DataflowTarget, tail: tuple[Order, ...] = (DRAIN,)) -> Emitted:
+def plan(listing: ElementListing, target: DataflowTarget, tail: tuple[Order, ...] = (DRAIN,)) -> Emitted:
     """Return what is inserted around the elements of a program; a single operation gets only the end."""
-    elements: list[Element] = listing.elements
+    elements: list[MarkedElement] = listing.elements
     facts = target.synchronisation
     if len(elements) > 1:
         regions = any(element.kind is not ElementKind.OPERATION for element in elements)
@@ -460,32 +462,32 @@ def _ids(target: DataflowTarget, pipes: tuple[str, str]) -> int:
 
 
 @dataclass(slots=True)
-class _Writer:
-    reading: Reading
+class _SynchronisationWriter:
+    reading: ElementReading
     emitted: Emitted
     inserts: list[Insert] = field(default_factory=list)
 
-    def function(self, function: pto.Function) -> Plan:
+    def function(self, function: pto.Function) -> SynchronisedFunction:
         """Return the function with everything put in."""
         body = function.body or ()
         made: list[pto.Operation] = []
         if body:
-            self._put(self.emitted.start, Place.BEFORE, body[0].span, made)
+            self._put(self.emitted.start, InsertionPlace.BEFORE, body[0].span, made)
         ended = [node for node in body if isinstance(node, pto.Return)][:1]
         made += self._region(body[: body.index(ended[0])] if ended else body)
         last = ended[0].span if ended else body[-1].span if body else function.span
-        self._put(self.emitted.end, Place.AT_END, last, made)
-        return Plan(replace(function, body=(*made, *ended)), tuple(self.inserts))
+        self._put(self.emitted.end, InsertionPlace.AT_END, last, made)
+        return SynchronisedFunction(replace(function, body=(*made, *ended)), tuple(self.inserts))
 
     def _region(self, body: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
         made: list[pto.Operation] = []
         for node in body:
             first, last = self.reading.places.get(id(node), (-1, -1))
             if first >= 0:
-                self._put(self.emitted.before[first], Place.BEFORE, node.span, made)
+                self._put(self.emitted.before[first], InsertionPlace.BEFORE, node.span, made)
             made.append(self._inside(node))
             if last >= 0:
-                place = Place.AFTER if first == last else Place.BEHIND
+                place = InsertionPlace.AFTER if first == last else InsertionPlace.BEHIND
                 self._put(self.emitted.after[last], place, node.span, made)
         return tuple(made)
 
@@ -500,7 +502,7 @@ class _Writer:
             case _:
                 return node
 
-    def _put(self, orders: Iterable[Order], place: Place, span: Span, made: list[pto.Operation]) -> None:
+    def _put(self, orders: Iterable[Order], place: InsertionPlace, span: Span, made: list[pto.Operation]) -> None:
         """Append inserted instructions; a barrier right behind the same one is left out."""
         for order in orders:
             last = made[-1] if made else None
@@ -519,7 +521,7 @@ class Note:
     """An inserted instruction: how a program spells it, where it stands, and how often it is executed."""
 
     text: str
-    place: Place
+    place: InsertionPlace
     span: Span
     times: int
 

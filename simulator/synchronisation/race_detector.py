@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from castsim.execution.dataflow.pipe_operations import (
     ALL_PIPES,
-    Barrier,
     ControlWrite,
-    ScalarAccess,
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
+    ScalarElementAccess,
     ScalarWork,
-    SetFlag,
-    WaitFlag,
 )
 from castsim.execution.tree import (
     Access,
     Block,
     Bytes,
     Instruction,
+    InstructionRole,
     Lowered,
-    Role,
     Tree,
     common_bytes,
     elements,
@@ -35,8 +35,8 @@ from castsim.execution.tree import (
 from castsim.isa.errors import Span
 from castsim.synchronisation.race_findings import (
     SLOTS,
-    Finding,
     Instance,
+    RaceFinding,
     RaceKind,
     RaceRegion,
     Touch,
@@ -68,7 +68,7 @@ Start = Callable[[Instance, str, Clock, int], None]
 class _Queued:
     """Something in the queue of a pipe: a flag, a barrier, or the work of an instance; and what the issuer knew."""
 
-    action: SetFlag | WaitFlag | Barrier | None
+    action: FlagSignal | FlagWait | PipeBarrier | None
     instance: Instance
     issued: tuple[int, ...]
 
@@ -93,7 +93,7 @@ class Clocks:
         self.pipes = {name: _Pipe(name, number, [0] * len(names)) for number, name in enumerate(names)}
         self.numbers = {name: pipe.number for name, pipe in self.pipes.items()}
         self.scalar = self.pipes[pipes.scalar]
-        self.stuck: tuple[Instance, WaitFlag | Barrier] | None = None
+        self.stuck: tuple[Instance, FlagWait | PipeBarrier] | None = None
         """The flags that the scalar unit itself waits for and that are never set."""
         self._start = start
         self._signals: dict[Key, deque[Clock]] = {}
@@ -104,7 +104,7 @@ class Clocks:
         """Issue the work of an instance to a pipe."""
         self._push(self.pipes[name], None, instance)
 
-    def act(self, instance: Instance, action: SetFlag | WaitFlag | Barrier) -> None:
+    def act(self, instance: Instance, action: FlagSignal | FlagWait | PipeBarrier) -> None:
         """Issue a flag or barrier."""
         if action.pipe in (ALL_PIPES, self.scalar.name):
             self._scalar(instance, action)
@@ -121,14 +121,14 @@ class Clocks:
         others = (pipe for pipe in self.pipes.values() if pipe is not self.scalar)
         return [pipe for pipe in others if self.scalar.known[pipe.number] < pipe.ended]
 
-    def _scalar(self, instance: Instance, action: SetFlag | WaitFlag | Barrier) -> None:
+    def _scalar(self, instance: Instance, action: FlagSignal | FlagWait | PipeBarrier) -> None:
         """Do what an action of the scalar unit does; all pipes have gone as far as they can."""
         scalar = self.scalar
-        if isinstance(action, SetFlag):
+        if isinstance(action, FlagSignal):
             woken = self._signal(scalar, action)
             if woken is not None:
                 self._run(woken)
-        elif isinstance(action, WaitFlag):
+        elif isinstance(action, FlagWait):
             signals = self._signals.get((action.signaller, action.pipe, action.event))
             if signals:
                 _join(scalar.known, signals.popleft())
@@ -143,7 +143,7 @@ class Clocks:
                 scalar.known[pipe.number] = pipe.ended
         self._issuer = tuple(scalar.known)
 
-    def _push(self, pipe: _Pipe, action: SetFlag | WaitFlag | Barrier | None, instance: Instance) -> None:
+    def _push(self, pipe: _Pipe, action: FlagSignal | FlagWait | PipeBarrier | None, instance: Instance) -> None:
         pipe.queue.append(_Queued(action, instance, self._issuer))
         if len(pipe.queue) == 1:
             self._run(pipe)
@@ -164,11 +164,11 @@ class Clocks:
             pipe.ended += 1
             pipe.last = queued.instance
             self._start(queued.instance, pipe.name, pipe.known, pipe.ended)
-        elif isinstance(action, SetFlag):
+        elif isinstance(action, FlagSignal):
             woken = self._signal(pipe, action)
             if woken is not None:
                 ready.append(woken)
-        elif isinstance(action, WaitFlag):
+        elif isinstance(action, FlagWait):
             key = (action.signaller, action.pipe, action.event)
             signals = self._signals.get(key)
             if not signals:
@@ -179,7 +179,7 @@ class Clocks:
             pipe.known[pipe.number] = pipe.ended
         return True
 
-    def _signal(self, pipe: _Pipe, action: SetFlag) -> _Pipe | None:
+    def _signal(self, pipe: _Pipe, action: FlagSignal) -> _Pipe | None:
         """Send a signal; return the pipe that was waiting for it."""
         clock = list(pipe.known)
         clock[pipe.number] = pipe.ended
@@ -258,7 +258,7 @@ class Conflicts:
         self._told: set[tuple[int, int, RaceKind]] = set()
         self._latest = {space: _Accesses() for space in contended_spaces(tree.root, tree.instructions, self._vector)}
 
-    def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[Finding]:
+    def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[RaceFinding]:
         """Take in an execution that starts on `pipe` as number `count`; yield what it may overtake."""
         followed = [touch for touch in instance.touches if touch.access.space in self._latest]
         for touch in followed:
@@ -289,7 +289,7 @@ class Conflicts:
             for each in instance.touches
         )
 
-    def _compare(self, record: _Record, instance: Instance, touch: Touch, hazard: Hazard) -> Iterator[Finding]:
+    def _compare(self, record: _Record, instance: Instance, touch: Touch, hazard: Hazard) -> Iterator[RaceFinding]:
         """Compare bytes with an access that may not have ended."""
         kind = RaceKind.MISSING_BARRIER if record.touch.pipe == touch.pipe else RaceKind.RACE
         pair = (record.instance.lowered.instruction, instance.lowered.instruction, kind)
@@ -302,7 +302,7 @@ class Conflicts:
 
     def _finding(
         self, record: _Record, instance: Instance, touch: Touch, what: tuple[RaceKind, Hazard, RaceRegion]
-    ) -> Finding:
+    ) -> RaceFinding:
         kind, hazard, region = what
         first = self._instructions[record.instance.lowered.instruction]
         second = self._instructions[instance.lowered.instruction]
@@ -313,7 +313,7 @@ class Conflicts:
         )
         pipes = (record.touch.pipe, touch.pipe)
         spans = (first.span, second.span)
-        return Finding(kind, message, spans, pipes, region, self._missing(first, second, pipes))
+        return RaceFinding(kind, message, spans, pipes, region, self._missing(first, second, pipes))
 
     def _missing(self, first: Instruction, second: Instruction, pipes: tuple[str, str]) -> str:
         one, other = pipes
@@ -376,7 +376,7 @@ class WrittenBytes:
         self._settled: set[Touch] = set()
         """Touches that no loop moves and whose bytes are all written."""
 
-    def execute(self, instance: Instance) -> Iterator[Finding]:
+    def execute(self, instance: Instance) -> Iterator[RaceFinding]:
         """Take in the next execution in program order; yield what it reads that nothing wrote."""
         own = scratch_reads(instance.lowered.accesses)
         for number, touch in enumerate(instance.touches):
@@ -414,12 +414,12 @@ class WrittenBytes:
                 return start + first, start + first + length
         return None
 
-    def _finding(self, instance: Instance, region: RaceRegion) -> Finding:
+    def _finding(self, instance: Instance, region: RaceRegion) -> RaceFinding:
         instruction = self._instructions[instance.lowered.instruction]
         message = (
             f"{instruction.text} ({instruction.span}) on {instruction.pipe} reads {region} before anything writes them"
         )
-        return Finding(RaceKind.UNWRITTEN, message, (instruction.span,), (instruction.pipe,), region)
+        return RaceFinding(RaceKind.UNWRITTEN, message, (instruction.span,), (instruction.pipe,), region)
 
 
 def _whole_tiles(instance: Instance) -> Iterator[Bytes]:
@@ -427,7 +427,7 @@ def _whole_tiles(instance: Instance) -> Iterator[Bytes]:
     section 7.9).
     """
     for operation in instance.lowered.body.items:
-        if isinstance(operation, ScalarAccess) and operation.code and operation.tile_bytes is not None:
+        if isinstance(operation, ScalarElementAccess) and operation.code and operation.tile_bytes is not None:
             yield operation.tile_bytes
 
 
@@ -458,10 +458,10 @@ def _stretches(access: Access, moves: Sequence[Sequence[int]]) -> Iterator[Bytes
         yield start, start + length
 
 
-Action = SetFlag | WaitFlag | Barrier
+Action = FlagSignal | FlagWait | PipeBarrier
 
 
-def find_races(tree: Tree, target: DataflowTarget, *, unwritten: bool = True) -> tuple[Finding, ...]:
+def find_races(tree: Tree, target: DataflowTarget, *, unwritten: bool = True) -> tuple[RaceFinding, ...]:
     """Return everything wrong with the order of a program, deadlocks first.
 
     A tree that is interlocked has no races by its definition; only what nothing wrote is looked for, if that is asked
@@ -488,7 +488,7 @@ def _profile(body: Block) -> _Profile:
     works = False
     for operation in elements(body):
         match operation:
-            case SetFlag() | WaitFlag() | Barrier():
+            case FlagSignal() | FlagWait() | PipeBarrier():
                 (behind if works else before).append(operation)
             case ControlWrite(register):
                 control[works].append(register)
@@ -516,7 +516,7 @@ class _Detector:
     tree: Tree
     target: DataflowTarget
     unwritten: bool
-    findings: dict[tuple[RaceKind, str], Finding] = field(default_factory=dict)
+    findings: dict[tuple[RaceKind, str], RaceFinding] = field(default_factory=dict)
     flags: dict[Key, _FlagUse] = field(default_factory=dict)
     profiles: dict[int, _Profile] = field(default_factory=dict)
     clocks: Clocks = field(init=False)
@@ -526,13 +526,13 @@ class _Detector:
         self.clocks = Clocks(self.target.pipes, self._start)
         self.conflicts = Conflicts(self.tree, self.target, self.clocks.numbers)
 
-    def run(self) -> tuple[Finding, ...]:
+    def run(self) -> tuple[RaceFinding, ...]:
         capacities = {name: memory.capacity_bytes for name, memory in self.target.memories.items()}
         written = WrittenBytes(capacities, self.tree.instructions)
         known = self.unwritten
         for instance in unfold(self.tree.root, self.tree.instructions):
             # An opaque instruction may have written anything: from there on nothing is known of the bytes.
-            known = known and self._instruction(instance).role is not Role.OPAQUE
+            known = known and self._instruction(instance).role is not InstructionRole.OPAQUE
             if known:
                 self._tell(written.execute(instance))
             if not self.tree.interlocked:
@@ -554,7 +554,7 @@ class _Detector:
             self._act(instance, action)
         pipe, accesses = self._instruction(instance).pipe, bool(instance.lowered.accesses)
         # What is opaque and touches nothing that is known stands on its pipe for the time alone.
-        works = profile.works and (accesses or self._instruction(instance).role is not Role.OPAQUE)
+        works = profile.works and (accesses or self._instruction(instance).role is not InstructionRole.OPAQUE)
         on_scalars = pipe == self.target.pipes.scalar and accesses
         if (works or on_scalars) and self.clocks.stuck is None:
             self.clocks.work(instance, pipe)
@@ -564,14 +564,14 @@ class _Detector:
 
     def _act(self, instance: Instance, action: Action) -> None:
         """Count flags in program order, also behind a place that is never reached."""
-        if isinstance(action, SetFlag):
+        if isinstance(action, FlagSignal):
             use = self.flags.setdefault((action.pipe, action.waiter, action.event), _FlagUse())
             use.sets += 1
             use.pending += 1
             if use.pending > 1:
                 self._tell([self._pending(instance, action, use)])
             use.set_at = self._span(instance)
-        elif isinstance(action, WaitFlag):
+        elif isinstance(action, FlagWait):
             use = self.flags.setdefault((action.signaller, action.pipe, action.event), _FlagUse())
             use.waits += 1
             use.pending -= 1
@@ -594,7 +594,7 @@ class _Detector:
             f"on {vector.name} may still read it"
         )
         self._tell(
-            [Finding(RaceKind.CONTROL, message, (running.span, writer.span), (vector.name,), missing="barrier ALL")]
+            [RaceFinding(RaceKind.CONTROL, message, (running.span, writer.span), (vector.name,), missing="barrier ALL")]
         )
 
     # ------------------------------------------------------------------------------------------------- the end
@@ -612,35 +612,35 @@ class _Detector:
         if not blocked:
             self._tell(self._unfinished())
 
-    def _unfinished(self) -> Iterable[Finding]:
+    def _unfinished(self) -> Iterable[RaceFinding]:
         last = [(pipe.name, self._instruction(pipe.last)) for pipe in self.clocks.unfinished() if pipe.last is not None]
         if last:
             running = ", ".join(f"{each.text} ({each.span}) on {name}" for name, each in last)
             message = f"the function ends while this may still be running: {running}"
             spans = tuple(sorted((each.span for _, each in last), key=lambda span: (span.line, span.column)))
             missing = "barrier ALL at the end of the function"
-            yield Finding(RaceKind.UNFINISHED, message, spans, tuple(name for name, _ in last), missing=missing)
+            yield RaceFinding(RaceKind.UNFINISHED, message, spans, tuple(name for name, _ in last), missing=missing)
 
-    def _deadlock(self, blocked: list[tuple[str, Instance, Action | None]]) -> Finding:
+    def _deadlock(self, blocked: list[tuple[str, Instance, Action | None]]) -> RaceFinding:
         reasons = []
         for name, instance, action in blocked:
             place = self._span(instance)
-            if isinstance(action, WaitFlag):
+            if isinstance(action, FlagWait):
                 flag = f"flag {action.signaller} -> {action.pipe} id {action.event} ({place})"
                 reasons.append(f"{name} waits for {flag}, {self._signal(action)}")
             else:
                 reasons.append(f"{name} waits for all pipes to drain ({place})")
         spans = tuple(self._span(instance) for _, instance, _ in reversed(blocked))
-        return Finding(RaceKind.DEADLOCK, "; ".join(reasons), spans, tuple(name for name, _, _ in blocked))
+        return RaceFinding(RaceKind.DEADLOCK, "; ".join(reasons), spans, tuple(name for name, _, _ in blocked))
 
-    def _signal(self, action: WaitFlag) -> str:
+    def _signal(self, action: FlagWait) -> str:
         """Describe the fate of a signal that is waited for and never set."""
         use = self.flags[action.signaller, action.pipe, action.event]
         if use.sets >= use.waits:
             return f"set after what {action.signaller} waits for"
         return "which nothing sets again" if use.sets else "which nothing sets"
 
-    def _pending(self, instance: Instance, action: SetFlag, use: _FlagUse) -> Finding:
+    def _pending(self, instance: Instance, action: FlagSignal, use: _FlagUse) -> RaceFinding:
         here = self._span(instance)
         before = use.set_at or here
         message = (
@@ -648,7 +648,9 @@ class _Detector:
             f"for the previous one ({before})"
         )
         missing = f"wait_flag {action.pipe} -> {action.waiter} id {action.event} between the two, or another id"
-        return Finding(RaceKind.PENDING_TWICE, message, (before, here), (action.pipe, action.waiter), missing=missing)
+        return RaceFinding(
+            RaceKind.PENDING_TWICE, message, (before, here), (action.pipe, action.waiter), missing=missing
+        )
 
     def _instruction(self, instance: Instance) -> Instruction:
         return self.tree.instructions[instance.lowered.instruction]
@@ -656,14 +658,14 @@ class _Detector:
     def _span(self, instance: Instance) -> Span:
         return self._instruction(instance).span
 
-    def _tell(self, findings: Iterable[Finding]) -> None:
+    def _tell(self, findings: Iterable[RaceFinding]) -> None:
         """Keep each finding once, however many trips have it."""
         for finding in findings:
             self.findings.setdefault((finding.kind, finding.message), finding)
 
 
-def _left(key: Key, span: Span) -> Finding:
+def _left(key: Key, span: Span) -> RaceFinding:
     signaller, waiter, event = key
     flag = f"{signaller} -> {waiter} id {event}"
     message = f"set_flag {flag} ({span}) is never waited for"
-    return Finding(RaceKind.UNMATCHED, message, (span,), (signaller, waiter), missing=f"wait_flag {flag}")
+    return RaceFinding(RaceKind.UNMATCHED, message, (span,), (signaller, waiter), missing=f"wait_flag {flag}")

@@ -68,7 +68,7 @@ class RaceRegion:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RaceFinding:
     """One thing that is wrong.
 
     `spans` are the places of the instructions involved in program order, the finding belongs to the last; `pipes` are
@@ -88,7 +88,7 @@ class Finding:
         return f"{self.kind}: {self.message}" + (f"; missing: {self.missing}" if self.missing else "")
 
 
-def refusal(findings: Sequence[Finding]) -> RaceError | EngineError:
+def refusal(findings: Sequence[RaceFinding]) -> RaceError | EngineError:
     """Return the error that rejects a program for its findings, of which there is at least one."""
     spelt = [finding.sentence for finding in findings[:_SHOWN]]
     more = len(findings) - len(spelt)

@@ -38,7 +38,7 @@ class ElementKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class OperandBytes:
     """What an operand stands for: an argument of the kernel, a tile, or stretches of bytes of one.
 
     `space` is the memory, `root` what the bytes belong to: the name of an argument, the number of an allocation.
@@ -51,7 +51,7 @@ class Buffer:
     ranges: tuple[Range, ...] | None = None
     filled: int = 0
 
-    def overlaps(self, other: Buffer) -> bool:
+    def overlaps(self, other: OperandBytes) -> bool:
         """Whether both may be the same bytes: what is not known to be apart within one root is not."""
         if self.space != other.space:
             return False
@@ -85,7 +85,7 @@ class BranchSpan:
 
 
 @dataclass(slots=True, eq=False)
-class Pair:
+class FlagPair:
     """A flag: set behind element `set_at`, waited for before element `wait_at`.
 
     `loop` is the loop whose next trip waits for it (None: the same trip does), `buffers` what the two operations
@@ -98,7 +98,7 @@ class Pair:
     set_at: int
     wait_at: int
     loop: LoopSpan | None = None
-    buffers: frozenset[Buffer] = frozenset()
+    buffers: frozenset[OperandBytes] = frozenset()
     event: int = -1
     at_loop: bool = False
     """Whether the first set and the last wait of a carried pair stand at its loop instead of the function's ends."""
@@ -114,14 +114,14 @@ class Pair:
 class Set:
     """The set of a pair."""
 
-    pair: Pair
+    pair: FlagPair
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class FlagPairWait:
     """The wait of a pair."""
 
-    pair: Pair
+    pair: FlagPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +131,11 @@ class Hold:
     pipe: str
 
 
-Mark = Set | Wait | Hold
+Mark = Set | FlagPairWait | Hold
 
 
 @dataclass(slots=True, eq=False)
-class Element:
+class MarkedElement:
     """One element: what it is, and the marks before and after it.
 
     An operation has a pipe and what it `reads` and `writes`. `block` is the number of the innermost region that the
@@ -145,8 +145,8 @@ class Element:
     kind: ElementKind
     block: int
     pipe: str = ""
-    reads: tuple[Buffer, ...] = ()
-    writes: tuple[Buffer, ...] = ()
+    reads: tuple[OperandBytes, ...] = ()
+    writes: tuple[OperandBytes, ...] = ()
     gathers: bool = False
     """Whether the program then keeps all its flags: the operation is a gather or scatter."""
     region: LoopSpan | BranchSpan | None = None
@@ -155,18 +155,23 @@ class Element:
 
 
 @dataclass(slots=True)
-class Listing:
+class ElementListing:
     """The elements of a program in the order of its text."""
 
-    elements: list[Element] = field(default_factory=list)
+    elements: list[MarkedElement] = field(default_factory=list)
     _open: list[int] = field(default_factory=lambda: [0])
     _blocks: int = 0
 
     def operation(
-        self, pipe: str, reads: Sequence[Buffer] = (), writes: Sequence[Buffer] = (), *, gathers: bool = False
+        self,
+        pipe: str,
+        reads: Sequence[OperandBytes] = (),
+        writes: Sequence[OperandBytes] = (),
+        *,
+        gathers: bool = False,
     ) -> int:
         """Add an operation; return its number."""
-        element = Element(ElementKind.OPERATION, self._open[-1], pipe, tuple(reads), tuple(writes), gathers)
+        element = MarkedElement(ElementKind.OPERATION, self._open[-1], pipe, tuple(reads), tuple(writes), gathers)
         return self._add(element)
 
     def begin_loop(self) -> LoopSpan:
@@ -202,9 +207,9 @@ class Listing:
         branch.end = self._mark(ElementKind.IF_END, branch)
 
     def _mark(self, kind: ElementKind, region: LoopSpan | BranchSpan) -> int:
-        return self._add(Element(kind, self._open[-1], region=region))
+        return self._add(MarkedElement(kind, self._open[-1], region=region))
 
-    def _add(self, element: Element) -> int:
+    def _add(self, element: MarkedElement) -> int:
         self.elements.append(element)
         return len(self.elements) - 1
 
@@ -224,14 +229,16 @@ _Pipes = tuple[str, str]
 _Life = tuple[int, int]
 
 
-def assign_events(elements: list[Element], pairs: list[Pair], ids_of: Callable[[_Pipes], int]) -> list[Pair]:
+def assign_events(
+    elements: list[MarkedElement], pairs: list[FlagPair], ids_of: Callable[[_Pipes], int]
+) -> list[FlagPair]:
     """Give every pair an id, `ids_of` of which its pipes have, or let it be joined or drained; return who is left."""
-    by_pipes: dict[_Pipes, list[Pair]] = {}
+    by_pipes: dict[_Pipes, list[FlagPair]] = {}
     for element in elements:
         for mark in element.before:
-            if isinstance(mark, Wait):
+            if isinstance(mark, FlagPairWait):
                 by_pipes.setdefault(mark.pair.pipes, []).append(mark.pair)
-    kept: list[Pair] = []
+    kept: list[FlagPair] = []
     for pipes, waiting in by_pipes.items():
         kept += _Assignment(elements, len(elements), ids_of(pipes)).assign(waiting)
     left = {pair.number for pair in kept}
@@ -242,16 +249,16 @@ def assign_events(elements: list[Element], pairs: list[Pair], ids_of: Callable[[
 class _Assignment:
     """The ids of one pair of pipes; `lives` of those that have each."""
 
-    elements: list[Element]
+    elements: list[MarkedElement]
     count: int
     ids: int
-    lives: dict[int, list[tuple[_Life, Pair]]] = field(default_factory=dict)
+    lives: dict[int, list[tuple[_Life, FlagPair]]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     """Where the last life of each ends."""
 
-    def assign(self, waiting: list[Pair]) -> list[Pair]:
+    def assign(self, waiting: list[FlagPair]) -> list[FlagPair]:
         """Give ids to pairs in the order of their waits; return those that are left, and the drained ones."""
-        kept: list[Pair] = []
+        kept: list[FlagPair] = []
         for pair in waiting:
             if self._take(pair):
                 kept.append(pair)
@@ -259,7 +266,7 @@ class _Assignment:
                 return self._again([*kept, *waiting[waiting.index(pair) :]])
         return kept
 
-    def _again(self, waiting: list[Pair]) -> list[Pair]:
+    def _again(self, waiting: list[FlagPair]) -> list[FlagPair]:
         """Start over with flags of loops that hold their ids for their loops only."""
         self.lives.clear()
         self.ends.clear()
@@ -275,12 +282,12 @@ class _Assignment:
                 pair.at_loop &= len(lives) > 1
         return waiting
 
-    def _life(self, pair: Pair) -> _Life:
+    def _life(self, pair: FlagPair) -> _Life:
         if pair.loop is None:
             return 2 * pair.set_at + 1, 2 * pair.wait_at
         return (2 * pair.loop.begin, 2 * pair.loop.end + 1) if pair.at_loop else (-1, 2 * self.count)
 
-    def _take(self, pair: Pair) -> bool:
+    def _take(self, pair: FlagPair) -> bool:
         """Give a pair the lowest id that was never used, or else the lowest one that is free; tell whether there is."""
         life = self._life(pair)
         free = (n for n in sorted(self.lives) if self._free(n, life))
@@ -295,7 +302,7 @@ class _Assignment:
     def _free(self, event: int, life: _Life) -> bool:
         return life[0] > self.ends[event] or not any(_meet(life, other) for other, _ in self.lives[event])
 
-    def _join(self, pair: Pair, kept: list[Pair]) -> bool:
+    def _join(self, pair: FlagPair, kept: list[FlagPair]) -> bool:
         """Let a pair join an earlier one that stands in the same place and guards the same buffers.
 
         The flag of both is set where the later one was, and waited for where the earlier one is.
@@ -312,7 +319,7 @@ class _Assignment:
                 self.elements[pair.set_at].after.append(Set(other))
                 other.set_at = pair.set_at
             self.elements[pair.set_at].after.remove(Set(pair))
-            self.elements[pair.wait_at].before.remove(Wait(pair))
+            self.elements[pair.wait_at].before.remove(FlagPairWait(pair))
             return True
         return False
 
@@ -321,7 +328,7 @@ def _meet(one: _Life, other: _Life) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def remove_needless(elements: list[Element], pairs: list[Pair]) -> list[Pair]:
+def remove_needless(elements: list[MarkedElement], pairs: list[FlagPair]) -> list[FlagPair]:
     """Take out the pairs that others make needless; return those that are left."""
     if any(element.gathers for element in elements):
         return pairs
@@ -334,11 +341,11 @@ def remove_needless(elements: list[Element], pairs: list[Pair]) -> list[Pair]:
             gone.add(pair.number)
             alike[pair.pipes] -= 1
             elements[pair.set_at].after.remove(Set(pair))
-            elements[pair.wait_at].before.remove(Wait(pair))
+            elements[pair.wait_at].before.remove(FlagPairWait(pair))
     return [pair for pair in pairs if pair.number not in gone]
 
 
-def _end(pair: Pair) -> int:
+def _end(pair: FlagPair) -> int:
     return pair.loop.end if pair.loop else -1
 
 
@@ -346,8 +353,8 @@ def _end(pair: Pair) -> int:
 class _Way:
     """The way from the set of a pair to its wait, and the sets of other pairs of the same pipes passed on it."""
 
-    elements: list[Element]
-    pair: Pair
+    elements: list[MarkedElement]
+    pair: FlagPair
     passed: set[int] = field(default_factory=set)
 
     def needless(self) -> bool:
@@ -355,7 +362,7 @@ class _Way:
         pair, elements = self.pair, self.elements
         behind = elements[pair.set_at].after
         here = elements[pair.wait_at].before
-        last = here[: here.index(Wait(pair))]
+        last = here[: here.index(FlagPairWait(pair))]
         if self._met(behind[behind.index(Set(pair)) + 1 :]):
             return True
         if pair.loop is None:
@@ -427,7 +434,7 @@ class Rules:
     literal: bool = False
 
 
-def dependences(now: Element, front: Element, rules: Rules) -> list[tuple[Buffer, Buffer]]:
+def dependences(now: MarkedElement, front: MarkedElement, rules: Rules) -> list[tuple[OperandBytes, OperandBytes]]:
     """Return the pairs of operands over which `now` depends on `front`, an operation that comes before it."""
     if now.pipe == front.pipe == rules.pipes.scalar:
         return []
@@ -445,7 +452,9 @@ def dependences(now: Element, front: Element, rules: Rules) -> list[tuple[Buffer
     return found
 
 
-def needs_no_barrier(pairs: Sequence[tuple[Buffer, Buffer]], now: Element, front: Element, rules: Rules) -> bool:
+def needs_no_barrier(
+    pairs: Sequence[tuple[OperandBytes, OperandBytes]], now: MarkedElement, front: MarkedElement, rules: Rules
+) -> bool:
     """Whether a vector operation may follow another one closely although it depends on it.
 
     It may if all that they have in common is what the first one wrote and the second reads, exactly the same bytes,
@@ -470,11 +479,11 @@ Places = dict[str, list[int]]
 class Uses:
     """Where each buffer is read and where it is written."""
 
-    elements: Sequence[Element]
+    elements: Sequence[MarkedElement]
     rules: Rules
-    _readers: dict[Buffer, Places] = field(default_factory=dict)
-    _writers: dict[Buffer, Places] = field(default_factory=dict)
-    _near: dict[Buffer, tuple[Buffer, ...]] = field(default_factory=dict)
+    _readers: dict[OperandBytes, Places] = field(default_factory=dict)
+    _writers: dict[OperandBytes, Places] = field(default_factory=dict)
+    _near: dict[OperandBytes, tuple[OperandBytes, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for number, element in enumerate(self.elements):
@@ -483,7 +492,7 @@ class Uses:
                     for buffer in dict.fromkeys(buffers):
                         places.setdefault(buffer, {}).setdefault(element.pipe, []).append(number)
 
-    def of(self, now: Element) -> Touching:
+    def of(self, now: MarkedElement) -> Touching:
         """Return the operations that an operation depends on wherever they come before it, as `dependences` has it."""
         pipes, found = self.rules.pipes, Touching({})
         alone = frozenset((now.pipe,)) if now.pipe == pipes.scalar else frozenset[str]()
@@ -499,7 +508,7 @@ class Uses:
                 found.add(self._writers.get(other), rewriting)
         return found
 
-    def _overlapping(self, buffer: Buffer) -> tuple[Buffer, ...]:
+    def _overlapping(self, buffer: OperandBytes) -> tuple[OperandBytes, ...]:
         if buffer not in self._near:
             known = dict.fromkeys((*self._readers, *self._writers))
             self._near[buffer] = tuple(other for other in known if buffer.overlaps(other))

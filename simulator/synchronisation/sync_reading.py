@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer, gathers, pipe_of
-from castsim.execution.interpreter.rerolling import Loops, Scalar
+from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.interpreter.tile_allocation import TileNode, is_foreign, share_bytes
 from castsim.isa.errors import CastsimError
@@ -18,14 +18,14 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.operand_forms import scratch_of
 from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.vector_operations import ALIASES
-from castsim.synchronisation.removing import Buffer, Listing
+from castsim.synchronisation.removing import ElementListing, OperandBytes
 from castsim.targets.dataflow import Pipes
 
 # Where parts and slots of tiles lie, as far as the text of a program tells (docs/reference/pto.md section 5.1).
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedTile:
     """A tile at a known address: its first bit, and the bits from one row, and from one column, to the next."""
 
     start: int
@@ -33,12 +33,12 @@ class Placed:
     column_bits: int
 
     @classmethod
-    def of(cls, kind: pto.TileType, address: int, bits: int) -> Placed:
+    def of(cls, kind: pto.TileType, address: int, bits: int) -> PlacedTile:
         """Place a tile of its own."""
         rows_first = kind.block_layout != "row_major"
         return cls(address * 8, bits if rows_first else kind.cols * bits, kind.rows * bits if rows_first else bits)
 
-    def part(self, row: int, column: int) -> Placed:
+    def part(self, row: int, column: int) -> PlacedTile:
         """Return the place of a part, which keeps the distances between rows and between columns."""
         return replace(self, start=self.start + row * self.row_bits + column * self.column_bits)
 
@@ -51,7 +51,7 @@ class Placed:
         return tuple((start // 8, -(-(start + length * unit) // 8)) for start in starts)
 
 
-def slots_of(kind: pto.MultiTileType, whole: Buffer, size: int, alignment: int) -> tuple[Buffer, ...]:
+def slots_of(kind: pto.MultiTileType, whole: OperandBytes, size: int, alignment: int) -> tuple[OperandBytes, ...]:
     """Return the buffers of several tiles of `size` bytes, one behind the other; one for all if nothing tells where."""
     if whole.ranges is None:
         return (whole,)
@@ -60,28 +60,28 @@ def slots_of(kind: pto.MultiTileType, whole: Buffer, size: int, alignment: int) 
     return tuple(replace(whole, ranges=((start, start + size),)) for start in starts)
 
 
-Value = tuple[Buffer, ...]
+Value = tuple[OperandBytes, ...]
 """What a name may stand for: one buffer, or several where the path decides."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ElementReading:
     """The elements of a function, and the first and the last one of each operation that has any, by its identity."""
 
-    listing: Listing
+    listing: ElementListing
     places: dict[int, tuple[int, int]]
 
 
-def read(function: pto.Function, lowerer: Lowerer, pipes: Pipes) -> Reading:
+def read(function: pto.Function, lowerer: Lowerer, pipes: Pipes) -> ElementReading:
     """List the elements of a function; tiles lie where the walk will place them."""
-    reader = _Reader(lowerer, pipes, _shared(function, lowerer), alignment=lowerer.buffer()[2])
+    reader = _ElementReader(lowerer, pipes, _shared(function, lowerer), alignment=lowerer.buffer()[2])
     for argument in function.arguments:
         if isinstance(argument.type, pto.PointerType):
-            reader.values[argument.name] = (Buffer("gm", argument.name),)
+            reader.values[argument.name] = (OperandBytes("gm", argument.name),)
         elif isinstance(argument.type, pto.TileType):
-            reader.values[argument.name] = (Buffer(argument.type.location, argument.name),)
+            reader.values[argument.name] = (OperandBytes(argument.type.location, argument.name),)
     reader.region(function.body or ())
-    return Reading(reader.listing, reader.places)
+    return ElementReading(reader.listing, reader.places)
 
 
 def _shared(function: pto.Function, lowerer: Lowerer) -> dict[int, int]:
@@ -93,18 +93,18 @@ def _shared(function: pto.Function, lowerer: Lowerer) -> dict[int, int]:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ElementReader:
     lowerer: Lowerer
     pipes: Pipes
     shared: dict[int, int]
-    listing: Listing = field(default_factory=Listing)
+    listing: ElementListing = field(default_factory=ElementListing)
     places: dict[int, tuple[int, int]] = field(default_factory=dict)
     values: dict[str, Value] = field(default_factory=dict)
-    constants: dict[str, Scalar] = field(default_factory=dict)
+    constants: dict[str, DependentScalar] = field(default_factory=dict)
     next_address: dict[str, int] = field(default_factory=dict)
     roots: dict[int, int] = field(default_factory=dict)
     """Numbers of the allocations met, by identity."""
-    placed: dict[str, Placed] = field(default_factory=dict)
+    placed: dict[str, PlacedTile] = field(default_factory=dict)
     """Tiles whose addresses are known, by name."""
     alignment: int = 32
 
@@ -160,7 +160,7 @@ class _Reader:
                 for name, kind in zip(node.results, node.result_types, strict=True):
                     if isinstance(kind, pto.TileType):
                         root = self.roots.setdefault(id(node), len(self.roots))
-                        self.values[name] = (Buffer(kind.location, root),)
+                        self.values[name] = (OperandBytes(kind.location, root),)
             case pto.PartitionView():
                 self.values[node.result] = self.values.get(node.view, ())
 
@@ -183,23 +183,27 @@ class _Reader:
     def _scalar(self, node: pto.Constant | pto.Arith | pto.Compare | pto.Convert) -> None:
         """Keep a scalar that is known before the program runs."""
         if isinstance(node, pto.Constant):
-            self.constants[node.result] = Scalar(constant(node.value, node.type.name))
+            self.constants[node.result] = DependentScalar(constant(node.value, node.type.name))
             return
         operands = (node.operand,) if isinstance(node, pto.Convert) else node.operands
         if operands and all(name in self.constants for name in operands):
             try:
-                self.constants[node.result] = evaluate(node, self.constants.__getitem__, Loops(), lambda *_: False)
+                self.constants[node.result] = evaluate(
+                    node, self.constants.__getitem__, LoopDependence(), lambda *_: False
+                )
             except CastsimError:
                 return  # the walk says so, if it comes here
 
-    def _tile(self, node: TileNode, name: str, kind: pto.TileType, address: str | None) -> Buffer:
+    def _tile(self, node: TileNode, name: str, kind: pto.TileType, address: str | None) -> OperandBytes:
         root, bits = self.roots.setdefault(id(node), len(self.roots)), self._bits(kind)
         size = kind.rows * kind.cols * bits // 8
         start = self._address(node, kind, address, size)
         self.placed.pop(name, None)
         if start is not None:
-            self.placed[name] = Placed.of(kind, start, bits)
-        return Buffer(kind.location, root, None if start is None else ((start, start + size),), _filled(kind, bits))
+            self.placed[name] = PlacedTile.of(kind, start, bits)
+        return OperandBytes(
+            kind.location, root, None if start is None else ((start, start + size),), _filled(kind, bits)
+        )
 
     def _bits(self, kind: pto.TileType) -> int:
         fmt = element_format(kind.element)
@@ -212,7 +216,9 @@ class _Reader:
         step = slot_bytes(size, self.alignment)
         start = self._address(node, kind, node.address, step * (node.type.count - 1) + size)
         root = self.roots.setdefault(id(node), len(self.roots))
-        whole = Buffer(kind.location, root, None if start is None else ((start, start + size),), _filled(kind, bits))
+        whole = OperandBytes(
+            kind.location, root, None if start is None else ((start, start + size),), _filled(kind, bits)
+        )
         self.values[node.result] = slots_of(node.type, whole, size, self.alignment)
 
     def _slot(self, node: pto.GetTile) -> None:
@@ -224,7 +230,7 @@ class _Reader:
         self.values[node.result] = slots[number : number + 1]
         ranges = slots[number].ranges
         if ranges is not None:
-            self.placed[node.result] = Placed.of(node.type, ranges[0][0], self._bits(node.type))
+            self.placed[node.result] = PlacedTile.of(node.type, ranges[0][0], self._bits(node.type))
 
     def _part(self, node: pto.Subview) -> None:
         """A part at offsets that the text tells has bytes of its own; any other counts as the whole tile."""
@@ -257,7 +263,7 @@ class _Reader:
         fmt = element_format(kind.element)
         filled = _filled(kind, fmt.storage_bits if is_foreign(kind) else self.lowerer.element_bits(fmt))
         sources = self.values.get(node.inputs[0], ())
-        self.values[node.outputs[0]] = tuple(Buffer(b.space, b.root, b.ranges, filled) for b in sources)
+        self.values[node.outputs[0]] = tuple(OperandBytes(b.space, b.root, b.ranges, filled) for b in sources)
 
     # ------------------------------------------------------------------------------------------------- control flow
 
@@ -277,7 +283,7 @@ class _Reader:
         if not any(isinstance(kind, pto.TileType) for kind in node.result_types):
             return found
         while True:
-            trial = _Reader(self.lowerer, self.pipes, self.shared, roots=self.roots, alignment=self.alignment)
+            trial = _ElementReader(self.lowerer, self.pipes, self.shared, roots=self.roots, alignment=self.alignment)
             trial.values, trial.constants = {**self.values, **found}, dict(self.constants)
             trial.placed = dict(self.placed)
             trial.next_address = dict(self.next_address)

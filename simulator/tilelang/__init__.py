@@ -11,9 +11,9 @@ from typing import Any
 
 from castsim.tilelang.lowering import lower
 from castsim.tilelang.programs import converted
-from castsim.tilelang.running import FunctionCycles, KernelRun, run, simulated
+from castsim.tilelang.running import CoreRuns, FunctionCycles, run, simulated
 
-__all__ = ["FunctionCycles", "KernelRun", "program", "run", "simulated"]
+__all__ = ["CoreRuns", "FunctionCycles", "program", "run", "simulated"]
 
 
 def program(

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.tilelang.lowering import Array, Lowered
-from castsim.tilelang.scalars import Value
+from castsim.tilelang.lowering import LoweredKernel, TileArray
+from castsim.tilelang.scalars import TextValue
 from castsim.tilelang.statements import POINTED, Walk
 
 Bytes = NDArray[np.uint8]
@@ -69,10 +69,10 @@ class Pointed:
 
 
 @dataclass(slots=True)
-class Bound:
+class BoundArrays:
     """The arrays of a call: each as its bytes in memory, with shape and strides in elements."""
 
-    lowered: Lowered
+    lowered: LoweredKernel
     dims: dict[str, float]
     given: dict[str, tuple[Bytes, tuple[int, ...], Any]]
     pointed: Pointed = field(default_factory=Pointed)
@@ -87,10 +87,10 @@ class Bound:
             found = walk.number(expression)
         except IllegalError:
             return None
-        return None if isinstance(found, Value) else int(found)
+        return None if isinstance(found, TextValue) else int(found)
 
 
-def used_numbers(bound: Bound) -> dict[str, float]:
+def used_numbers(bound: BoundArrays) -> dict[str, float]:
     """Return the numbers that are parameters of the lowered kernel."""
     known = {bound.lowered.name_of(each) for each in bound.lowered.parameters}
     given = {each for each in bound.dims if each not in known and each not in variables_of(bound.lowered)}
@@ -101,19 +101,19 @@ def used_numbers(bound: Bound) -> dict[str, float]:
     return {name: value for name, value in bound.dims.items() if name in known}
 
 
-def variables_of(lowered: Lowered) -> set[str]:
+def variables_of(lowered: LoweredKernel) -> set[str]:
     """Return the names of dimensions, strides and scalars."""
     found = {str(each) for each in lowered.arrays if isinstance(each, str)}
-    shapes = [e for each in lowered.arrays if isinstance(each, Array) for e in (*each.shape, *each.strides)]
+    shapes = [e for each in lowered.arrays if isinstance(each, TileArray) for e in (*each.shape, *each.strides)]
     return found | {str(each.name) for each in shapes if type(each).__name__ == "Var"}
 
 
-def width_of(array: Array) -> int:
+def width_of(array: TileArray) -> int:
     """Return the bytes of an element."""
     return dtype_of(array).itemsize
 
 
-def dtype_of(array: Array) -> np.dtype[Any]:
+def dtype_of(array: TileArray) -> np.dtype[Any]:
     """Return the type of an array; two elements of 4 bits are a byte."""
     word = array.dtype
     if word.startswith("float4"):
@@ -122,7 +122,7 @@ def dtype_of(array: Array) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, word) if hasattr(ml_dtypes, word) else word)
 
 
-def extent_of(bound: Bound, array: Array) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+def extent_of(bound: BoundArrays, array: TileArray) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """Return shape, strides and number of elements of an array.
 
     Raises:
@@ -148,11 +148,11 @@ def extent_of(bound: Bound, array: Array) -> tuple[tuple[int, ...], tuple[int, .
     return shape, strides, _reach(shape, strides)
 
 
-def extents_of(bound: Bound) -> dict[str, int]:
+def extents_of(bound: BoundArrays) -> dict[str, int]:
     """Return how many elements, from the first to the last, those arrays have whose dimensions are known."""
     found = {}
     for array in bound.lowered.arrays:
-        if isinstance(array, Array) and not any(bound.number(each) is None for each in array.shape):
+        if isinstance(array, TileArray) and not any(bound.number(each) is None for each in array.shape):
             found[array.name] = extent_of(bound, array)[2]
     return found
 
@@ -165,14 +165,14 @@ def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
     return 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
 
 
-def bind(lowered: Lowered, given: Mapping[str, Any], dims: Mapping[str, float]) -> Bound:
+def bind(lowered: LoweredKernel, given: Mapping[str, Any], dims: Mapping[str, float]) -> BoundArrays:
     """Bind arrays to parameters, and the names in their shapes and strides to numbers.
 
     Raises:
         ReadError: shapes contradict each other or what the kernel is made for.
     """
-    bound = Bound(lowered, dict(dims), {})
-    arrays = [each for each in lowered.arrays if isinstance(each, Array)]
+    bound = BoundArrays(lowered, dict(dims), {})
+    arrays = [each for each in lowered.arrays if isinstance(each, TileArray)]
     names = [each.name for each in arrays]
     unknown = [name for name in given if name not in names]
     if unknown:
@@ -188,7 +188,7 @@ def bind(lowered: Lowered, given: Mapping[str, Any], dims: Mapping[str, float]) 
     return bound
 
 
-def _table(bound: Bound, array: Array, value: Any) -> Any:
+def _table(bound: BoundArrays, array: TileArray, value: Any) -> Any:
     """Return a table of pointers as one of places; what is none as it is."""
     if array.name not in bound.lowered.tables:
         return value
@@ -198,7 +198,7 @@ def _table(bound: Bound, array: Array, value: Any) -> Any:
     return np.array(bound.tables[array.name], np.int64)
 
 
-def _bind_one(bound: Bound, array: Array, value: Any) -> None:
+def _bind_one(bound: BoundArrays, array: TileArray, value: Any) -> None:
     data, shape, strides = memory_of(value, array.name)
     wide = 2 if array.dtype.startswith("float4") else 1
     seen = (*shape[:-1], shape[-1] * wide) if shape else shape
@@ -218,7 +218,7 @@ def _bind_one(bound: Bound, array: Array, value: Any) -> None:
     bound.given[array.name] = data, shape, strides
 
 
-def _name_strides(bound: Bound, array: Array, strides: Sequence[int]) -> None:
+def _name_strides(bound: BoundArrays, array: TileArray, strides: Sequence[int]) -> None:
     for expression, step in zip(array.strides, strides, strict=False):
         if type(expression).__name__ == "Var":
             bound.dims.setdefault(str(expression.name), step)

@@ -26,7 +26,7 @@ _SCHEDULE = "tl.enable_auto_schedule"
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class TileArray:
     """An array of the source: shape and strides are expressions, `dtype` is a word of TileLang's."""
 
     name: str
@@ -36,13 +36,13 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredKernel:
     """A kernel in lowered TIR, the parameters of its source in their order, and how many cores it is launched on."""
 
     name: str
     parameters: tuple[Any, ...]
     body: Any
-    arrays: tuple[Array | str, ...]
+    arrays: tuple[TileArray | str, ...]
     """Arrays, and names of scalars."""
     cores: int
     fast_math: bool
@@ -137,7 +137,7 @@ def lower(
     schedule: bool = True,
     pass_configs: Mapping[str, Any] | None = None,
     places: Mapping[tuple[str, int], str] | None = None,
-) -> Lowered:
+) -> LoweredKernel:
     """Lower a function of the dialect (`factory.get_tir(...)`, or what a plain factory returns) as for the device.
 
     Args:
@@ -156,13 +156,13 @@ def lower(
         raise ReadError(f"expected a function of TileLang (T.prim_func), not {type(prim).__name__}")
     engine = import_module("tilelang.engine.lower")
     name = str(prim.attrs["global_symbol"]) if prim.attrs and "global_symbol" in prim.attrs else "kernel"
-    arrays: list[Array | str] = []
+    arrays: list[TileArray | str] = []
     handles: dict[str, str] = {}
     for parameter in prim.params:
         if parameter in prim.buffer_map:
             buffer = prim.buffer_map[parameter]
             handles[str(buffer.data.name)] = str(buffer.name)
-            arrays.append(Array(str(buffer.name), tuple(buffer.shape), tuple(buffer.strides), str(buffer.dtype)))
+            arrays.append(TileArray(str(buffer.name), tuple(buffer.shape), tuple(buffer.strides), str(buffer.dtype)))
         else:
             arrays.append(str(parameter.name))
     configs = {_SCHEDULE: True, **_keys(pass_configs or {})} | ({} if schedule else {_SCHEDULE: False})
@@ -178,7 +178,7 @@ def lower(
     (found,) = functions
     extents = found.attrs.get("thread_extent", {})
     cores = int(getattr(extents.get("blockIdx.x", 1), "value", extents.get("blockIdx.x", 1)))
-    return Lowered(
+    return LoweredKernel(
         name, tuple(found.params), found.body, tuple(arrays), cores, fast, handles, _tables(found.body, handles),
         places or noted_places(),
     )  # fmt: skip
@@ -208,7 +208,7 @@ def _keys(configs: Mapping[Any, Any]) -> dict[str, Any]:
 
 def lowered_of(
     file: Path, function: str, arguments: Mapping[str, int | float], schedule: bool = True
-) -> tuple[Lowered, frozenset[str]]:
+) -> tuple[LoweredKernel, frozenset[str]]:
     """Execute a Python file and lower what one of its functions hands over, with the passes that it asks for.
 
     Also returned are the names of the arguments that the function took.

@@ -14,16 +14,16 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.sources import Language, Source
 from castsim.isa.spans import Located
 from castsim.tilelang.cores import Meeting
-from castsim.tilelang.lowering import Lowered
-from castsim.tilelang.scalars import INDEX, Number, Place, Value, element_of, pointer
+from castsim.tilelang.lowering import LoweredKernel
+from castsim.tilelang.scalars import INDEX, Number, Place, TextValue, element_of, pointer
 from castsim.tilelang.statements import POINTED, Walk
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class TirProgram:
     """A kernel on one core: the text of its program, the place of each line, the vector functions in their order."""
 
-    lowered: Lowered
+    lowered: LoweredKernel
     core: int
     lines: tuple[str, ...]
     places: tuple[Place, ...]
@@ -106,9 +106,9 @@ def _number(name: str, value: float, dtype: str) -> float:
 
 
 def converted(
-    lowered: Lowered, core: int, dims: Mapping[str, float], extents: Mapping[str, int] | None = None,
+    lowered: LoweredKernel, core: int, dims: Mapping[str, float], extents: Mapping[str, int] | None = None,
     meeting: Meeting | None = None,
-) -> Converted:  # fmt: skip
+) -> TirProgram:  # fmt: skip
     """Return a lowered kernel as a program of one core.
 
     `extents` are numbers of elements of arrays, where known; `meeting` is that of the cores that run.
@@ -122,22 +122,22 @@ def converted(
             f"core {core}: {lowered.name} is launched on {lowered.cores}", legal=(f"0 .. {lowered.cores - 1}",)
         )
     numbers: dict[Any, Number | float] = {}
-    parameters: dict[Any, Value] = {}
+    parameters: dict[Any, TextValue] = {}
     heads: list[str] = []
     for each in lowered.parameters:
         name, dtype = lowered.name_of(each), str(each.dtype)
         if dtype == "handle":
             kind = pointer(element_of(each.type_annotation.element_type.dtype), "gm")
-            parameters[each] = Value(f"%{name}", kind)
+            parameters[each] = TextValue(f"%{name}", kind)
             heads.append(f"%{name}: {kind}")
         elif name in dims:
             numbers[each] = _number(name, dims[name], dtype)
         elif "int" in dtype:
-            numbers[each] = Value(f"%{name}", INDEX)
+            numbers[each] = TextValue(f"%{name}", INDEX)
             heads.append(f"%{name}: index")
         else:
             kind = element_of(dtype)
-            numbers[each] = Value(f"%{name}", kind)
+            numbers[each] = TextValue(f"%{name}", kind)
             heads.append(f"%{name}: {kind}")
     known = {str(each.name) for each in lowered.parameters if str(each.dtype) != "handle"}
     wrong = [name for name in dims if name not in known]
@@ -159,7 +159,7 @@ def converted(
         *((f"  func.func private @{name}({types})", None) for name, (_, _, types) in walk.externals.items()),
         ("}", None),
     ]  # fmt: skip
-    return Converted(
+    return TirProgram(
         lowered, core, tuple(line for line, _ in lines), tuple(place for _, place in lines), tuple(walk.functions),
         walk.externals, walk.atomics,
     )  # fmt: skip

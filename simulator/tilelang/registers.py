@@ -14,8 +14,8 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro_words import conversion, plain_word
 from castsim.tilelang.scalars import (
     INDEX,
-    Scalars,
-    Value,
+    ScalarTranslator,
+    TextValue,
     bits_of,
     element_of,
     kinds,
@@ -45,7 +45,7 @@ def _format(element: str) -> str:
     return _FORMATS.get(element, element.replace("ui", "u"))
 
 
-class Registers(Scalars):
+class VectorTranslator(ScalarTranslator):
     """Vector operations."""
 
     fast_math: bool = False
@@ -71,25 +71,25 @@ class Registers(Scalars):
             raise refused(f"{type(e).__name__} of registers", self.text.where)
         return self.number(e)
 
-    def seen_as(self, value: Value, element: str) -> Value:
+    def seen_as(self, value: TextValue, element: str) -> TextValue:
         """Return a register's bits with other elements."""
         kind = register(element)
         if value.kind == kind:
             return value
         return self.text.once(f"pto.vbitcast {value.name} : {value.kind} -> {kind}", kind)
 
-    def masked(self, e: Any, bits: int) -> Value:
+    def masked(self, e: Any, bits: int) -> TextValue:
         """Return a mask, seen at a width."""
-        return self.mask_as(self.value(e) if not isinstance(e, Value) else e, bits)
+        return self.mask_as(self.value(e) if not isinstance(e, TextValue) else e, bits)
 
-    def mask_as(self, found: Value, bits: int) -> Value:
+    def mask_as(self, found: TextValue, bits: int) -> TextValue:
         """Return a mask's bits at a width."""
         kind = mask(bits)
         if found.kind == kind:
             return found
         return self.text.once(f"pto.pbitcast {found.name} : {found.kind} -> {kind}", kind)
 
-    def address(self, e: Any, element: str | None = None) -> tuple[Value, Value]:
+    def address(self, e: Any, element: str | None = None) -> tuple[TextValue, TextValue]:
         """Return pointer and offset of `tvm_access_ptr`, or those of another element type."""
         if name_of(e) != "tirx.tvm_access_ptr":
             raise refused(f"a pointer by {name_of(e)}", self.text.where)
@@ -102,13 +102,15 @@ class Registers(Scalars):
         space = "gm" if e.args[1] in self.globals else "ub"
         return self.pointed(self.base(e.args[1]), wanted, space), self.text.named(offset)
 
-    globals: dict[Any, Value]
+    globals: dict[Any, TextValue]
 
-    def base(self, data: Any) -> Value:
+    def base(self, data: Any) -> TextValue:
         """Return the pointer to a buffer's beginning."""
         raise NotImplementedError
 
-    def put_register(self, name: str, operands: list[Value], result: str, words: str = "", tail: str = "") -> Value:
+    def put_register(
+        self, name: str, operands: list[TextValue], result: str, words: str = "", tail: str = ""
+    ) -> TextValue:
         """Put a vector operation with one result."""
         text = f"pto.{name} {names(operands)}{tail}{words} : {kinds(operands)} -> {result}"
         return self.text.one(text, result)
@@ -156,13 +158,13 @@ class Registers(Scalars):
             raise refused(f"T.simd.{name}", self.text.where, "has no vector instruction in castsim")
         return handler(e, args)
 
-    def _two(self, name: str, args: list[Any]) -> Value:
+    def _two(self, name: str, args: list[Any]) -> TextValue:
         a, b = self.value(args[0]), self.value(args[1])
         if name not in _SHIFTS:
             b = self.seen_as(b, a.element)
         return self.put_register(name, [a, b, self.masked(args[2], a.bits)], a.kind)
 
-    def _by_scalar(self, name: str, args: list[Any]) -> Value:
+    def _by_scalar(self, name: str, args: list[Any]) -> TextValue:
         a = self.value(args[0])
         scalar = self.as_scalar(self.number(args[1]), "i16" if name in ("vshls", "vshrs") else a.element)
         return self.put_register(name, [a, scalar, self.masked(args[2], a.bits)], a.kind)
@@ -191,15 +193,15 @@ class Registers(Scalars):
         """Return the number of a register in an array of them."""
         raise NotImplementedError
 
-    def _pair_get(self, e: Any, args: list[Any]) -> Value:
+    def _pair_get(self, e: Any, args: list[Any]) -> TextValue:
         pair = self.value(args[0])
         assert isinstance(pair, tuple)
-        found: Value = pair[int(args[1].value)]
+        found: TextValue = pair[int(args[1].value)]
         return found
 
     # ---------------------------------------------------------------------------------------------------- memory
 
-    def _moving(self, e: Any, element: str) -> Value:
+    def _moving(self, e: Any, element: str) -> TextValue:
         """Return the pointer that a mutable one (`make_ubuf_ptr`) is now."""
         return self.pointed(self.value(e), element, "ub")
 
@@ -216,7 +218,7 @@ class Registers(Scalars):
             f"pto.vlds {at.name}[{offset.name}]{words} : {at.kind} -> {register(element)}", register(element)
         )
 
-    def _vld2(self, e: Any, args: list[Any]) -> tuple[Value, ...]:
+    def _vld2(self, e: Any, args: list[Any]) -> tuple[TextValue, ...]:
         if len(args) > 2:
             raise refused("T.simd.vld2 with an offset", self.text.where)
         kind = register(element_of(e.dtype))
@@ -244,7 +246,7 @@ class Registers(Scalars):
             f"{value.kind}, {at.kind}, {chosen.kind}"
         )
 
-    def _vsstb(self, e: Any, args: list[Any]) -> Value | None:
+    def _vsstb(self, e: Any, args: list[Any]) -> TextValue | None:
         """A store of blocks; the high half of the stride is between them, the low one that of a repeat."""
         value, stride = self.value(args[0]), self.number(args[2])
         parts = [self._binary("shift_right", stride, 16, "int32"), self._binary("bitwise_and", stride, 65535, "int32")]
@@ -258,7 +260,7 @@ class Registers(Scalars):
         self.text.line(text)
         return None
 
-    def _one_point(self, value: Value, own: str, dist: str) -> Value:
+    def _one_point(self, value: TextValue, own: str, dist: str) -> TextValue:
         bits = int(dist.rpartition("_B")[2])
         if value.bits == bits:
             return value
@@ -267,7 +269,7 @@ class Registers(Scalars):
     def _mem_bar(self, e: Any, args: list[Any]) -> None:
         self.text.line(f'pto.mem_bar "{args[0].value}"')
 
-    def _vgather2(self, e: Any, args: list[Any]) -> Value:
+    def _vgather2(self, e: Any, args: list[Any]) -> TextValue:
         kind = register(element_of(e.dtype))
         index = self.value(args[1])
         index = self.seen_as(index, f"ui{index.bits}")
@@ -280,20 +282,20 @@ class Registers(Scalars):
         operands = [value, self._moved(args[1]), index, self.masked(args[3], value.bits)]
         self.text.line(f"pto.vscatter {names(operands)} : {kinds(operands)}")
 
-    def _vgatherb(self, e: Any, args: list[Any]) -> Value:
+    def _vgatherb(self, e: Any, args: list[Any]) -> TextValue:
         element = element_of(e.dtype)
         every = f'pto.pset_b32 "PAT_ALL" : {mask(32)}'
         chosen = self.masked(args[2], 32) if len(args) > 2 else self.text.once(every, mask(32))
         operands = [self._moved(args[0], element), self.seen_as(self.value(args[1]), "ui32"), chosen]
         return self.put_register("vgatherb", operands, register(element))
 
-    def _moved(self, e: Any, element: str | None = None) -> Value:
+    def _moved(self, e: Any, element: str | None = None) -> TextValue:
         at, offset = self.address(e, element)
         if offset == self.text.constants.get(("0", INDEX)):
             return at
         return self.text.once(f"pto.addptr {at.name}, {offset.name} : {at.kind} -> {at.kind}", at.kind)
 
-    def _pld(self, e: Any, args: list[Any]) -> Value:
+    def _pld(self, e: Any, args: list[Any]) -> TextValue:
         at, offset = self.address(args[0])
         return self.text.one(
             f'pto.plds {at.name}[{offset.name}], "{args[1].value}" : {at.kind}, index -> {mask(8)}', mask(8)
@@ -312,7 +314,7 @@ class Registers(Scalars):
         found = e.annotations.get("precision") if e.annotations else None
         return None if found is None else int(getattr(found, "value", found))
 
-    def _vdiv(self, e: Any, args: list[Any]) -> Value:
+    def _vdiv(self, e: Any, args: list[Any]) -> TextValue:
         a, b = self.value(args[0]), self.value(args[1])
         chosen = self.masked(args[2], a.bits)
         z = self.put_register("vdiv", [a, b, chosen], a.kind)
@@ -320,7 +322,7 @@ class Registers(Scalars):
         exact = not self.fast_math if precision is None else precision == _PRECISE
         return self._exact_quotient(a, b, z, chosen) if exact and a.element == "f32" else z
 
-    def _exact_quotient(self, a: Value, b: Value, z: Value, chosen: Value) -> Value:
+    def _exact_quotient(self, a: TextValue, b: TextValue, z: TextValue, chosen: TextValue) -> TextValue:
         """Choose among a quotient and its two neighbours by what they leave; zero and special quotients stay."""
         put, f32, wide, whole = self.put_register, a.kind, register("i32"), register("ui32")
         words = {value: self.text.constant(value, "i32") for value in (1, -1)}
@@ -350,25 +352,25 @@ class Registers(Scalars):
         above = put("vcmp", [left[2], least, chosen], mask(32), tail=', "lt"')
         return put("vsel", [z, put("vsel", [near[2], best, above], f32), stays], f32)
 
-    def _f32(self, name: str, a: Value, other: Value | float | None, chosen: Value) -> Value:
-        operand = [] if other is None else [other if isinstance(other, Value) else self.text.constant(other, "f32")]
+    def _f32(self, name: str, a: TextValue, other: TextValue | float | None, chosen: TextValue) -> TextValue:
+        operand = [] if other is None else [other if isinstance(other, TextValue) else self.text.constant(other, "f32")]
         return self.put_register(name, [a, *operand, chosen], a.kind)
 
-    def _f32_test(self, a: Value, number: float, order: str, chosen: Value) -> Value:
+    def _f32_test(self, a: TextValue, number: float, order: str, chosen: TextValue) -> TextValue:
         operands = [a, self.text.constant(number, "f32"), chosen]
         return self.put_register("vcmps", operands, mask(32), tail=f', "{order}"')
 
-    def _either(self, a: Value, b: Value, chosen: Value) -> Value:
+    def _either(self, a: TextValue, b: TextValue, chosen: TextValue) -> TextValue:
         return self.put_register("vsel", [a, b, chosen], a.kind)
 
-    def _precise_vexp(self, a: Value, chosen: Value) -> Value:
+    def _precise_vexp(self, a: TextValue, chosen: TextValue) -> TextValue:
         """The exponential whose subnormal results are squares of that of half the argument."""
         z = self._f32("vexp", a, None, chosen)
         small = self._f32_test(z, _SUBNORMAL, "le", chosen)
         half = self._f32("vexp", self._f32("vmuls", a, 0.5, chosen), None, chosen)
         return self._either(self._f32("vmul", half, half, chosen), z, small)
 
-    def _precise_vln(self, a: Value, chosen: Value) -> Value:
+    def _precise_vln(self, a: TextValue, chosen: TextValue) -> TextValue:
         """The logarithm, of positive subnormal numbers with a detour by 2^23."""
         z = self._f32("vln", a, None, chosen)
         tests = [self._f32_test(a, 2.0**-126, "lt", chosen), self._f32_test(a, 0.0, "gt", chosen)]
@@ -376,7 +378,7 @@ class Registers(Scalars):
         scaled = self._f32("vln", self._f32("vmuls", a, 2.0**23, chosen), None, chosen)
         return self._either(self._f32("vadds", scaled, -23 * log(2.0), chosen), z, small)
 
-    def _precise_vsqrt(self, a: Value, chosen: Value) -> Value:
+    def _precise_vsqrt(self, a: TextValue, chosen: TextValue) -> TextValue:
         """The square root by way of the reciprocal, one step of Newton and a correction, numbers below 1 scaled."""
         put = self._f32
         low = self._f32_test(a, 1.0, "lt", chosen)
@@ -394,11 +396,11 @@ class Registers(Scalars):
         special = [self._f32_test(a, 0.0, "eq", chosen), self._f32_test(a, float("inf"), "eq", chosen)]
         return self._either(a, found, self.put_register("por", [*special, chosen], mask(32)))
 
-    def _vexpdif(self, e: Any, args: list[Any]) -> Value:
+    def _vexpdif(self, e: Any, args: list[Any]) -> TextValue:
         a, b = self.value(args[0]), self.value(args[1])
         return self.put_register("vexpdif", [a, b, self.masked(args[2], a.bits)], register("f32"), tail=', "EVEN"')
 
-    def _vcvt(self, e: Any, args: list[Any]) -> Value:
+    def _vcvt(self, e: Any, args: list[Any]) -> TextValue:
         source, element = self.value(args[0]), element_of(e.dtype)
         try:
             pair = conversion(_format(source.element), _format(element))
@@ -412,45 +414,45 @@ class Registers(Scalars):
         chosen = self.masked(args[1], pair.mask_width)
         return self.put_register("vcvt", [source, chosen], register(element), f" {{{shown}}}" if shown else "")
 
-    def _vcmp(self, e: Any, args: list[Any]) -> Value:
+    def _vcmp(self, e: Any, args: list[Any]) -> TextValue:
         a, b = self.value(args[0]), self.value(args[1])
         operands = [a, self.seen_as(b, a.element), self.masked(args[2], a.bits)]
         return self.put_register("vcmp", operands, mask(a.bits), tail=f', "{args[3].value}"')
 
-    def _vcmps(self, e: Any, args: list[Any]) -> Value:
+    def _vcmps(self, e: Any, args: list[Any]) -> TextValue:
         a = self.value(args[0])
         operands = [a, self.as_scalar(self.number(args[1]), a.element), self.masked(args[2], a.bits)]
         return self.put_register("vcmps", operands, mask(a.bits), tail=f', "{args[3].value}"')
 
     # ------------------------------------------------------------------------------------------------------ moves
 
-    def _vdup(self, e: Any, args: list[Any]) -> Value:
+    def _vdup(self, e: Any, args: list[Any]) -> TextValue:
         element = element_of(e.dtype)
         operands = [self.as_scalar(self.number(args[0]), element), self.masked(args[1], bits_of(element))]
         return self.put_register("vdup", operands, register(element))
 
-    def _vdupv(self, e: Any, args: list[Any]) -> Value:
+    def _vdupv(self, e: Any, args: list[Any]) -> TextValue:
         a, where = self.value(args[0]), str(args[2].value).removeprefix("POS_")
         return self.put_register("vdup", [a, self.masked(args[1], a.bits)], a.kind, f' {{position = "{where}"}}')
 
-    def _vci(self, e: Any, args: list[Any]) -> Value:
+    def _vci(self, e: Any, args: list[Any]) -> TextValue:
         element = element_of(e.dtype)
         order = "DESC" if "DEC" in str(args[1].value) else "ASC"
         start = self.as_scalar(self.number(args[0]), element)
         return self.put_register("vci", [start], register(element), f' {{order = "{order}"}}')
 
-    def _vsel(self, e: Any, args: list[Any]) -> Value:
+    def _vsel(self, e: Any, args: list[Any]) -> TextValue:
         a, b = self.value(args[0]), self.value(args[1])
         b = self.seen_as(b, a.element)
         return self.put_register("vsel", [a, b, self.masked(args[2], a.bits)], a.kind)
 
-    def _vselr(self, e: Any, args: list[Any]) -> Value:
+    def _vselr(self, e: Any, args: list[Any]) -> TextValue:
         a, index = self.value(args[0]), self.value(args[1])
         plain = self.seen_as(a, f"ui{a.bits}")
         found = self.put_register("vselr", [plain, self.seen_as(index, f"ui{a.bits}")], plain.kind)
         return self.seen_as(found, a.element)
 
-    def _interleaved(self, e: Any, args: list[Any], name: str) -> tuple[Value, ...]:
+    def _interleaved(self, e: Any, args: list[Any], name: str) -> tuple[TextValue, ...]:
         a, b = self.value(args[0]), self.value(args[1])
         b = self.seen_as(b, a.element)
         return self.text.put(
@@ -460,18 +462,18 @@ class Registers(Scalars):
     _vintlv = partialmethod(_interleaved, name="vintlv")
     _vdintlv = partialmethod(_interleaved, name="vdintlv")
 
-    def _vpack(self, e: Any, args: list[Any]) -> Value:
+    def _vpack(self, e: Any, args: list[Any]) -> TextValue:
         a = self.value(args[0])
         a = self.seen_as(a, f"ui{a.bits}")
         packed = self.put_register("vpack", [a], register(f"ui{a.bits // 2}"), tail=f', "{args[1].value}"')
         return self.seen_as(packed, element_of(e.dtype))
 
-    def _vunpack(self, e: Any, args: list[Any]) -> Value:
+    def _vunpack(self, e: Any, args: list[Any]) -> TextValue:
         a = self.value(args[0])
         name = "vzunpack" if a.element[0] == "u" else "vsunpack"
         return self.put_register(name, [a], register(element_of(e.dtype)), tail=f', "{args[1].value}"')
 
-    def _carried_over(self, e: Any, args: list[Any], name: str) -> tuple[Value, Value]:
+    def _carried_over(self, e: Any, args: list[Any], name: str) -> tuple[TextValue, TextValue]:
         """Put an operation on 32-bit words with a carry; the dialect hands it over first."""
         a = self.value(args[0])
         given = [a, self.seen_as(self.value(args[1]), a.element), *(self.masked(each, 32) for each in args[2:])]
@@ -484,40 +486,40 @@ class Registers(Scalars):
     _vaddcs = partialmethod(_carried_over, name="vaddcs")
     _vsubcs = partialmethod(_carried_over, name="vsubcs")
 
-    def _vmull(self, e: Any, args: list[Any]) -> tuple[Value, ...]:
+    def _vmull(self, e: Any, args: list[Any]) -> tuple[TextValue, ...]:
         a = self.value(args[0])
         given = [a, self.seen_as(self.value(args[1]), a.element), self.masked(args[2], 32)]
         return self.text.put(f"pto.vmull {names(given)} : {kinds(given)} -> {a.kind}, {a.kind}", a.kind, a.kind)
 
-    def _vabsdif(self, e: Any, args: list[Any]) -> Value:
+    def _vabsdif(self, e: Any, args: list[Any]) -> TextValue:
         """The magnitude of a difference: two instructions, where the device has one."""
         a, b = self.value(args[0]), self.value(args[1])
         chosen = self.masked(args[2], a.bits)
         return self.put_register("vabs", [self.put_register("vsub", [a, b, chosen], a.kind), chosen], a.kind)
 
-    def _vusqz(self, e: Any, args: list[Any]) -> Value:
+    def _vusqz(self, e: Any, args: list[Any]) -> TextValue:
         element = element_of(e.dtype)
         chosen = self.masked(args[0], bits_of(element))
         zero = self.put_register("vdup", [self.as_scalar(0, element), chosen], register(element))
         return self.put_register("vusqz", [zero, chosen], zero.kind)
 
-    def _vsqz(self, e: Any, args: list[Any]) -> Value:
+    def _vsqz(self, e: Any, args: list[Any]) -> TextValue:
         a = self.value(args[0])
         return self.put_register("vsqz", [a, self.masked(args[1], a.bits)], a.kind)
 
     # ------------------------------------------------------------------------------------------------------ masks
 
-    def _pset(self, e: Any, args: list[Any], name: str = "pset") -> Value:
+    def _pset(self, e: Any, args: list[Any], name: str = "pset") -> TextValue:
         bits = min(int(args[0].value), 32)
         return self.text.once(f'pto.{name}_b{bits} "{args[1].value}" : {mask(bits)}', mask(bits))
 
     _pge = partialmethod(_pset, name="pge")
 
-    def _update_mask(self, e: Any, args: list[Any]) -> Value:
+    def _update_mask(self, e: Any, args: list[Any]) -> TextValue:
         bits, count = int(args[1].value), self.as_scalar(self.number(args[0]), "i32")
         return self.text.put(f"pto.plt_b{bits} {count.name} : i32 -> {mask(bits)}, i32", mask(bits), "i32")[0]
 
-    def _part(self, e: Any, args: list[Any], name: str, factor: int) -> Value:
+    def _part(self, e: Any, args: list[Any], name: str, factor: int) -> TextValue:
         a = self.value(args[0])
         bits = max(8, min(32, int(a.bits * factor) if factor > 1 else a.bits // 2))
         return self.put_register(name, [a], mask(bits), tail=f', "{args[1].value}"')
@@ -525,7 +527,7 @@ class Registers(Scalars):
     _ppack = partialmethod(_part, name="ppack", factor=1)
     _punpack = partialmethod(_part, name="punpack", factor=2)
 
-    def _pintlv(self, e: Any, args: list[Any], name: str = "pintlv") -> tuple[Value, ...]:
+    def _pintlv(self, e: Any, args: list[Any], name: str = "pintlv") -> tuple[TextValue, ...]:
         bits = int(args[2].value)
         a, b, kind = self.masked(args[0], bits), self.masked(args[1], bits), mask(bits)
         return self.text.put(f"pto.{name}_b{bits} {a.name}, {b.name} : {kind}, {kind} -> {kind}, {kind}", kind, kind)

@@ -17,7 +17,7 @@ from castsim.running import Result, load, run_loaded
 from castsim.synchronisation.race_findings import STOP
 from castsim.targets import Target
 from castsim.tilelang.arrays import (
-    Bound,
+    BoundArrays,
     Bytes,
     bind,
     dtype_of,
@@ -29,8 +29,8 @@ from castsim.tilelang.arrays import (
     width_of,
 )
 from castsim.tilelang.cores import Meeting
-from castsim.tilelang.lowering import Array, Lowered, front_end, lower, noted_places, placed
-from castsim.tilelang.programs import Converted, converted
+from castsim.tilelang.lowering import LoweredKernel, TileArray, front_end, lower, noted_places, placed
+from castsim.tilelang.programs import TirProgram, converted
 from castsim.tilelang.statements import POINTED
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class FunctionCycles:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelRun:
+class CoreRuns:
     """A kernel that has been run: outputs by name, in the arrays' shapes, and the result of each core.
 
     What else is asked of it is answered by the result of the core that took longest.
@@ -61,7 +61,7 @@ class KernelRun:
     outputs: Mapping[str, Any]
     """Arrays; lists of them by tables of pointers, if one of the arrays that such tables point to was written."""
     results: tuple[Result, ...]
-    programs: tuple[Converted, ...]
+    programs: tuple[TirProgram, ...]
 
     @property
     def longest(self) -> int:
@@ -111,7 +111,7 @@ def run(
     races: str = STOP,
     engine: str | None = None,
     **arrays: Any,
-) -> KernelRun:
+) -> CoreRuns:
     """Run a kernel on one core, or with `core="all"` on each.
 
     Args:
@@ -137,9 +137,9 @@ def run(
 
 
 def run_lowered(
-    lowered: Lowered, given: Mapping[str, Any], core: int | str, dims: Mapping[str, float],
+    lowered: LoweredKernel, given: Mapping[str, Any], core: int | str, dims: Mapping[str, float],
     target: str | Target | None = None, timing_only: bool = False, races: str = STOP, engine: str | None = None,
-) -> KernelRun:  # fmt: skip
+) -> CoreRuns:  # fmt: skip
     """Run a lowered kernel; arguments and errors as of `run`."""
     if core != ALL and not isinstance(core, int):
         raise ReadError(f"core {core!r} is none", legal=("0", '"all"'))
@@ -169,10 +169,10 @@ def run_lowered(
             state |= {name: stored[-1][name][0] for name in program.atomics}
         if timing_only or not meeting.goes_on():
             break
-    return KernelRun(lowered.name, _merged(bound, stored, programs), tuple(results), tuple(programs))
+    return CoreRuns(lowered.name, _merged(bound, stored, programs), tuple(results), tuple(programs))
 
 
-def program_for(lowered: Lowered, core: int, given: Mapping[str, Any], dims: Mapping[str, float]) -> Converted:
+def program_for(lowered: LoweredKernel, core: int, given: Mapping[str, Any], dims: Mapping[str, float]) -> TirProgram:
     """Return a kernel as the program of a core, for arrays that are known and dimensions that they do not give.
 
     Raises:
@@ -190,7 +190,7 @@ def _codes(data: Bytes, loaded: Any, name: str) -> NDArray[Any]:
 
 
 def _merged(
-    bound: Bound, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]], programs: Sequence[Converted]
+    bound: BoundArrays, stored: Sequence[Mapping[str, tuple[Bytes, NDArray[np.bool_]]]], programs: Sequence[TirProgram]
 ) -> dict[str, Any]:
     """Return the outputs, of all cores together; what is changed atomically holds the changes of those before.
 
@@ -198,8 +198,8 @@ def _merged(
         IllegalError: two cores store to the same bytes.
     """
     outputs: dict[str, Any] = {}
-    for array in (*bound.lowered.arrays, Array(POINTED, (), (), "uint8")):
-        if not isinstance(array, Array) or not any(array.name in each for each in stored):
+    for array in (*bound.lowered.arrays, TileArray(POINTED, (), (), "uint8")):
+        if not isinstance(array, TileArray) or not any(array.name in each for each in stored):
             continue
         shape, strides, size = extent_of(bound, array)
         data = np.zeros(size * width_of(array), np.uint8)
@@ -229,7 +229,7 @@ def _merged(
     return outputs
 
 
-def function_cycles(result: Result, program: Converted) -> tuple[FunctionCycles, ...]:
+def function_cycles(result: Result, program: TirProgram) -> tuple[FunctionCycles, ...]:
     """Return the vector functions of a run, by the places where they begin, with the cycles of their launches."""
     if result.untimed:
         return ()
@@ -247,7 +247,7 @@ def function_cycles(result: Result, program: Converted) -> tuple[FunctionCycles,
 
 
 @contextmanager
-def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) -> Iterator[list[KernelRun]]:
+def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) -> Iterator[list[CoreRuns]]:
     """Simulate the kernels that are called meanwhile, on tensors of the CPU; the list takes in each run.
 
     Factories decorated by `tilelang.jit` are built and lowered, never compiled; kernels write to the tensors that they
@@ -258,7 +258,7 @@ def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) 
     """
     front_end("simulating kernels of TileLang")
     jit = import_module("tilelang.jit").JITImpl
-    log: list[KernelRun] = []
+    log: list[CoreRuns] = []
     kernels: dict[Any, Callable[..., Any]] = {}
     known_tensors: dict[int, Any] = {}
 
@@ -312,11 +312,11 @@ def _pointed_to(table: Any, known: Mapping[int, Any], name: str) -> list[Any]:
 
 
 def _kernel(
-    lowered: Lowered,
+    lowered: LoweredKernel,
     outputs: Sequence[int],
     cores: int | str,
     races: str,
-    log: list[KernelRun],
+    log: list[CoreRuns],
     known: Mapping[int, Any],
 ) -> Callable[..., Any]:
     """Return what stands for a compiled kernel; `known` are tensors by their addresses."""
@@ -338,7 +338,7 @@ def _kernel(
         fresh = []
         for position in sorted(made):
             array = lowered.arrays[position]
-            assert isinstance(array, Array)
+            assert isinstance(array, TileArray)
             given[array.name] = torch.empty(extent_of(bound, array)[0], dtype=getattr(torch, array.dtype))
             fresh.append(given[array.name])
         found = run_lowered(lowered, given, cores, dims, races=races)

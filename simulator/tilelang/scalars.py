@@ -21,7 +21,7 @@ INDEX = "index"
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class TextValue:
     """A value of the text: its name with the percent sign, and its type as written there."""
 
     name: str
@@ -41,7 +41,7 @@ class Value:
         return bits_of(self.element)
 
 
-Number = int | bool | Value
+Number = int | bool | TextValue
 """What a scalar expression comes to: a number that is known, or a value of type index, i1 or a float's."""
 
 _WIDTHS = {"f32": 32, "f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "!pto.f4E2M1x2": 8}
@@ -72,21 +72,21 @@ Place = str | None
 
 
 @dataclass(slots=True)
-class Region:
+class StatementRegion:
     """Lines of a region, each with its place, and the values of pure operations that are known in it."""
 
     lines: list[tuple[str, Place]] = field(default_factory=list)
-    known: dict[str, Value] = field(default_factory=dict)
+    known: dict[str, TextValue] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Text:
+class FunctionText:
     """The body of a function: what is put goes into the innermost region; constants stand at its head."""
 
     place: Place = None
     near: Place = None
-    regions: list[Region] = field(default_factory=lambda: [Region()])
-    constants: dict[tuple[str, str], Value] = field(default_factory=dict)
+    regions: list[StatementRegion] = field(default_factory=lambda: [StatementRegion()])
+    constants: dict[tuple[str, str], TextValue] = field(default_factory=dict)
     count: int = 0
 
     def at(self, place: object) -> None:
@@ -107,17 +107,17 @@ class Text:
         """Put a line."""
         self.regions[-1].lines.append((text, self.place))
 
-    def put(self, text: str, *kinds: str) -> tuple[Value, ...]:
+    def put(self, text: str, *kinds: str) -> tuple[TextValue, ...]:
         """Put an operation with results of these types."""
-        results = tuple(Value(self.name(), kind) for kind in kinds)
+        results = tuple(TextValue(self.name(), kind) for kind in kinds)
         self.line(f"{', '.join(each.name for each in results)} = {text}")
         return results
 
-    def one(self, text: str, kind: str) -> Value:
+    def one(self, text: str, kind: str) -> TextValue:
         """Put an operation with one result."""
         return self.put(text, kind)[0]
 
-    def once(self, text: str, kind: str) -> Value:
+    def once(self, text: str, kind: str) -> TextValue:
         """Return the result of a pure operation, which is put where none of the regions around has it."""
         for region in self.regions:
             if text in region.known:
@@ -125,7 +125,7 @@ class Text:
         self.regions[-1].known[text] = found = self.one(text, kind)
         return found
 
-    def constant(self, value: float, kind: str) -> Value:
+    def constant(self, value: float, kind: str) -> TextValue:
         """Return a constant; floats are written by their bits."""
         if kind == "f32":
             word = f"0x{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"
@@ -135,30 +135,30 @@ class Text:
         else:
             word = str(value).lower() if kind == "i1" else str(int(value))
         name = f"%c{'m' if word[0] == '-' else ''}{word.lstrip('-')}_{kind}"
-        return self.constants.setdefault((word, kind), Value(name, kind))
+        return self.constants.setdefault((word, kind), TextValue(name, kind))
 
-    def named(self, value: Number) -> Value:
+    def named(self, value: Number) -> TextValue:
         """Return a number as a value."""
-        if isinstance(value, Value):
+        if isinstance(value, TextValue):
             return value
         return self.constant(value, "i1" if isinstance(value, bool) else INDEX)
 
     @contextmanager
-    def region(self) -> Iterator[Region]:
+    def region(self) -> Iterator[StatementRegion]:
         """Put what follows into a region of its own, which is handed back."""
-        self.regions.append(Region())
+        self.regions.append(StatementRegion())
         try:
             yield self.regions[-1]
         finally:
             self.regions.pop()
 
-    def enclose(self, head: str, region: Region, end: str = "}") -> None:
+    def enclose(self, head: str, region: StatementRegion, end: str = "}") -> None:
         """Put a region between a head and an end."""
         self.line(head)
         self.regions[-1].lines += [(f"  {line}", place) for line, place in region.lines]
         self.line(end)
 
-    def choose(self, head: str, yes: Region, no: Region) -> None:
+    def choose(self, head: str, yes: StatementRegion, no: StatementRegion) -> None:
         """Put two regions, of which the head chooses one; the second is left out if it is empty."""
         self.enclose(head, yes, "} else {" if no.lines else "}")
         if no.lines:
@@ -175,12 +175,12 @@ def _bf16(value: float) -> bytes:
     return struct.pack("<H", (whole + 0x7FFF + (whole >> 16 & 1)) >> 16 & 0xFFFF)
 
 
-def names(values: Sequence[Value]) -> str:
+def names(values: Sequence[TextValue]) -> str:
     """Return values as operands."""
     return ", ".join(each.name for each in values)
 
 
-def kinds(values: Sequence[Value]) -> str:
+def kinds(values: Sequence[TextValue]) -> str:
     """Return the types of values."""
     return ", ".join(each.kind for each in values)
 
@@ -234,10 +234,10 @@ def element_of(dtype: Any) -> str:
     return ELEMENTS.get(word) or ELEMENTS[word.rpartition("x")[0]]
 
 
-class Scalars:
+class ScalarTranslator:
     """Expressions, with the values of variables and of mutable scalars and registers."""
 
-    text: Text
+    text: FunctionText
     lane: int = 0
     """Which lane of a vector of scalars is followed."""
     variables: dict[Any, Any]
@@ -277,7 +277,7 @@ class Scalars:
 
     def _of_not(self, e: Any) -> Number:
         value = self.number(e.a)
-        return self._pure("arith.xori", value, self.text.named(True)) if isinstance(value, Value) else not value
+        return self._pure("arith.xori", value, self.text.named(True)) if isinstance(value, TextValue) else not value
 
     def _of_select(self, e: Any) -> Number:
         return self._selected(e.condition, e.true_value, e.false_value)
@@ -323,14 +323,14 @@ class Scalars:
             return self.text.once(f"math.{_FUNCTIONS[name]} {names(values)} : {values[0].kind}", kind)
         raise refused(name, self.text.where)
 
-    def _pure(self, operation: str, a: Value, b: Value) -> Value:
+    def _pure(self, operation: str, a: TextValue, b: TextValue) -> TextValue:
         return self.text.once(f"{operation} {a.name}, {b.name} : {a.kind}", a.kind)
 
     def _binary(self, kind: str, a: Number, b: Number, dtype: str) -> Number:
         if dtype.startswith(("float", "bfloat")):
             return self._pure(f"arith.{_FLOATS[kind]}", self.text.named(a), self.text.named(b))
         operation, fold = _INTEGERS[kind]
-        if not isinstance(a, Value) and not isinstance(b, Value):
+        if not isinstance(a, TextValue) and not isinstance(b, TextValue):
             return self.cut(fold(a, b), dtype)
         if (kind in ("Add", "Sub") and b == 0) or (kind in ("Mul", "FloorDiv", "Div") and b == 1):
             return a
@@ -344,7 +344,7 @@ class Scalars:
         return self.cut(self._pure(f"arith.{operation}", self.text.named(a), self.text.named(b)), dtype)
 
     def _compared(self, order: str, a: Number, b: Number, dtype: str) -> Number:
-        if not isinstance(a, Value) and not isinstance(b, Value):
+        if not isinstance(a, TextValue) and not isinstance(b, TextValue):
             return bool(_COMPARISONS[order](a, b))
         first, second = self.text.named(a), self.text.named(b)
         if dtype.startswith(("float", "bfloat")):
@@ -364,14 +364,14 @@ class Scalars:
 
     def _selected(self, condition: Any, yes: Any, no: Any) -> Number:
         chosen = self.number(condition)
-        if not isinstance(chosen, Value):
+        if not isinstance(chosen, TextValue):
             return self.number(yes if chosen else no)
         if self.loads(yes) or self.loads(no):  # which may lie outside where the condition does not hold
             return self._either_side(chosen, yes, no)
         a, b = self.text.named(self.number(yes)), self.text.named(self.number(no))
         return self.text.once(f"arith.select {chosen.name}, {a.name}, {b.name} : {a.kind}", a.kind)
 
-    def _either_side(self, condition: Value, *sides: Any) -> Value:
+    def _either_side(self, condition: TextValue, *sides: Any) -> TextValue:
         """Put an `scf.if` that computes one of two expressions."""
         regions, ends = [], []
         for side in sides:
@@ -379,7 +379,7 @@ class Scalars:
                 ends.append(self.text.named(self.number(side)))
             region.lines.append((f"scf.yield {ends[-1].name} : {ends[-1].kind}", None))
             regions.append(region)
-        result = Value(self.text.name(), ends[0].kind)
+        result = TextValue(self.text.name(), ends[0].kind)
         self.text.choose(f"{result.name} = scf.if {condition.name} -> ({result.kind}) {{", *regions)
         return result
 
@@ -394,7 +394,7 @@ class Scalars:
         bits = int(dtype.lstrip("uint"))
         if bits == 64:
             return value
-        if not isinstance(value, Value):
+        if not isinstance(value, TextValue):
             return self.known_cut(value, dtype)
         if dtype[0] == "u":
             return self._pure("arith.andi", value, self.text.constant((1 << bits) - 1, INDEX))
@@ -407,7 +407,7 @@ class Scalars:
         low = value & ((1 << bits) - 1)
         return low - (1 << bits) if dtype[0] == "i" and low >> (bits - 1) else low
 
-    def _cast(self, operation: str, value: Value, kind: str) -> Value:
+    def _cast(self, operation: str, value: TextValue, kind: str) -> TextValue:
         return self.text.once(f"arith.{operation} {value.name} : {value.kind} to {kind}", kind)
 
     def converted(self, value: Number, source: str, dtype: str) -> Number:
@@ -418,7 +418,7 @@ class Scalars:
         if dtype.startswith(floats):
             kind = element_of(dtype)
             if not source.startswith(floats):
-                if not isinstance(value, Value):
+                if not isinstance(value, TextValue):
                     return self.text.constant(float(value), kind)
                 if value.kind == "i1":
                     value = self._cast("extui", value, "i64")
@@ -431,7 +431,7 @@ class Scalars:
         if dtype == "bool":
             return self._compared("ne", value, 0, source)
         if source == "bool":
-            if not isinstance(value, Value):
+            if not isinstance(value, TextValue):
                 return int(value)
             return self._cast("index_cast", self._cast("extui", value, "i64"), INDEX)
         narrower = int(dtype.lstrip("uint")) < int(source.lstrip("uint"))
@@ -447,10 +447,10 @@ class Scalars:
         whole = self._cast("bitcast", self.text.named(value), f"i{source.lstrip('bfloat')}")
         return self.cut(self._cast("index_cast", whole, INDEX), dtype)
 
-    def as_scalar(self, value: Number, kind: str) -> Value:
+    def as_scalar(self, value: Number, kind: str) -> TextValue:
         """Return a scalar of an element type, as an operand of a vector operation."""
         plain = kind.lstrip("u") if kind[0] in "ui" else kind
-        if isinstance(value, Value):
+        if isinstance(value, TextValue):
             if value.kind == plain:
                 return value
             if value.kind == INDEX and plain[0] == "i":
@@ -464,7 +464,7 @@ class Scalars:
             return self.text.constant(self.known_cut(int(value), f"int{plain[1:]}"), plain)
         return self.text.constant(value, plain)
 
-    def scalar_load(self, base: Value, offset: Number, dtype: str) -> Number:
+    def scalar_load(self, base: TextValue, offset: Number, dtype: str) -> Number:
         """Return an element of memory, loaded by the scalar unit."""
         element = element_of(dtype)
         plain = element.lstrip("u")
@@ -477,7 +477,7 @@ class Scalars:
             return loaded
         return self._cast("index_castui" if element[0] == "u" else "index_cast", loaded, INDEX)
 
-    def pointed(self, base: Value, element: str, space: str) -> Value:
+    def pointed(self, base: TextValue, element: str, space: str) -> TextValue:
         """Return a pointer with another element type."""
         kind = pointer(element, space)
         if base.kind == kind:

@@ -15,14 +15,14 @@ from typing import Any
 from castsim.isa.errors import CastsimError
 from castsim.tilelang.cores import ALL_CORES, OWN_GROUP, Meeting
 from castsim.tilelang.cores import UNTIMED as CROSSING
-from castsim.tilelang.registers import Registers
+from castsim.tilelang.registers import VectorTranslator
 from castsim.tilelang.scalars import (
     INDEX,
+    FunctionText,
     Number,
     Place,
-    Region,
-    Text,
-    Value,
+    StatementRegion,
+    TextValue,
     bits_of,
     element_of,
     kinds,
@@ -32,7 +32,7 @@ from castsim.tilelang.scalars import (
     refused,
     register,
 )
-from castsim.tilelang.threads import UNTIMED, Launch
+from castsim.tilelang.threads import UNTIMED, SimtLaunch
 
 POINTED = "pointed"
 """Name of the argument that holds what tables of pointers point to."""
@@ -57,15 +57,15 @@ class _UnsetError(Exception):
         self.key = key
 
 
-class Walk(Registers):
+class Walk(VectorTranslator):
     """A walk through one function: what it puts is the body of the program."""
 
     def __init__(
-        self, parameters: Mapping[Any, Value], numbers: Mapping[Any, Number | float], core: int, *,
+        self, parameters: Mapping[Any, TextValue], numbers: Mapping[Any, Number | float], core: int, *,
         fast_math: bool = False, places: Mapping[tuple[str, int], str] | None = None,
         extents: Mapping[str, int] | None = None, meeting: Meeting | None = None,
     ) -> None:  # fmt: skip
-        self.text = Text()
+        self.text = FunctionText()
         self.globals = dict(parameters)
         self.parameters = {each.name[1:] for each in parameters.values()}
         self.variables = dict(numbers)
@@ -92,7 +92,7 @@ class Walk(Registers):
         """Put the body; again, with 0 to begin with, where a path leaves a scalar or a register without a value."""
         first = dict(self.variables)
         while True:
-            self.text, self.cells, self.variables, self.functions = Text(), {}, dict(first), []
+            self.text, self.cells, self.variables, self.functions = FunctionText(), {}, dict(first), []
             self.externals = {}
             self._buffer()  # which also tells a core without work from a program of tiles
             try:
@@ -130,7 +130,7 @@ class Walk(Registers):
         for number, each in enumerate(statements):
             self.statement(each)
             left = self.cells.get((self.leaving, 0), False)
-            if isinstance(left, Value) and number + 1 < len(statements) and self._leaves(each):
+            if isinstance(left, TextValue) and number + 1 < len(statements) and self._leaves(each):
                 stays = self._pure("arith.xori", left, self.text.named(True))
                 self._branch(stays, statements[number + 1 :], ())
                 return
@@ -200,18 +200,18 @@ class Walk(Registers):
         given |= {key: value for key, value in self.cells.items() if key[0] in used}
         if any(key in stores for key, _ in self.cells):
             raise refused("a scalar of around it that T.SimtVF changes", self.text.where)
-        passed = {key: value for key, value in given.items() if isinstance(value, Value)}
+        passed = {key: value for key, value in given.items() if isinstance(value, TextValue)}
         arrays = {each: self.globals[each].name[1:] for each in used if each in self.globals}
         if not self.parameters.issuperset(arrays.values()):
             raise refused("a table of pointers in T.SimtVF", self.text.where)
         self.external(
             "simt", tuple(passed.values()), UNTIMED,
-            Launch(s, tuple(passed), {key: value for key, value in given.items() if key not in passed},
+            SimtLaunch(s, tuple(passed), {key: value for key, value in given.items() if key not in passed},
                    {each: (name, self.extents.get(name)) for each, name in arrays.items()},
                    frozenset(each for each in arrays if each in stores), self.atomics),
         )  # fmt: skip
 
-    def external(self, name: str, operands: tuple[Value, ...], untimed: str, run: Callable[..., None]) -> None:
+    def external(self, name: str, operands: tuple[TextValue, ...], untimed: str, run: Callable[..., None]) -> None:
         """Call a function that is no text: the program declares it."""
         callee = f"{name}_{len(self.externals)}"
         self.externals[callee] = untimed, run, kinds(operands)
@@ -303,7 +303,7 @@ class Walk(Registers):
             raise refused("an element with several indices", self.text.where)
         return self._binary("Add", self.number(access.indices[0]), self.number(access.buffer.elem_offset), "int64")
 
-    def base(self, data: Any) -> Value:
+    def base(self, data: Any) -> TextValue:
         """Return the pointer to a buffer's beginning; all of UB is one buffer, laid out by the compiler."""
         if data in self.globals:
             return self.globals[data]
@@ -311,7 +311,7 @@ class Walk(Registers):
             raise refused(f"pointer {data.name}", self.text.where, "comes from nothing that is known")
         return self._buffer()
 
-    def _buffer(self) -> Value:
+    def _buffer(self) -> TextValue:
         kind = pointer("ui8", "ub")
         return self.text.once(f"pto.castptr {self.text.constant(0, 'i64').name} : i64 -> {kind}", kind)
 
@@ -340,7 +340,7 @@ class Walk(Registers):
 
     def _place_of(self, index: Any) -> int:
         found = self.number(index)
-        if isinstance(found, Value):
+        if isinstance(found, TextValue):
             raise _NotConstantError
         return int(found)
 
@@ -386,7 +386,7 @@ class Walk(Registers):
         if self._leaves(s.body):
             self._loop_that_is_left(s, low, extent, step)
             return
-        if not isinstance(extent, Value) and extent <= 1:
+        if not isinstance(extent, TextValue) and extent <= 1:
             if extent == 1:
                 self.variables[s.loop_var] = low
                 self.statement(s.body)
@@ -396,7 +396,12 @@ class Walk(Registers):
         try:
             self._loop(s, low, extent, step)
         except _NotConstantError:
-            if isinstance(low, Value) or isinstance(extent, Value) or isinstance(step, Value) or extent > _MOST_COPIES:
+            if (
+                isinstance(low, TextValue)
+                or isinstance(extent, TextValue)
+                or isinstance(step, TextValue)
+                or extent > _MOST_COPIES
+            ):
                 raise
             self.cells, self.variables, self.text.count = cells, variables, count
             del self.functions[kept:], self.text.regions[len(before) :]
@@ -411,8 +416,8 @@ class Walk(Registers):
         high = self._binary("Add", low, self._binary("Mul", extent, step, "int64"), "int64")
         keys = self._changed(s.body)
         first = [self._carried(self.cells[key]) for key in keys]
-        own = [Value(self.text.name("k"), each.kind) for each in first]
-        index = Value(self.text.name("i"), INDEX)
+        own = [TextValue(self.text.name("k"), each.kind) for each in first]
+        index = TextValue(self.text.name("i"), INDEX)
         leave = self._bound(s.body)
         with self.text.region() as region:
             self.variables[s.loop_var] = index
@@ -423,12 +428,12 @@ class Walk(Registers):
         moving = [n for n in range(len(keys)) if last[n] != own[n]]
         still = {own[n].name: first[n].name for n in range(len(keys)) if last[n] == own[n]}
         self._rename(region, still)
-        last = [Value(still.get(each.name, each.name), each.kind) for each in last]
+        last = [TextValue(still.get(each.name, each.name), each.kind) for each in last]
         self.cells.update((keys[n], first[n]) for n in range(len(keys)) if n not in moving)
         start, end, stride = (self.text.named(each).name for each in (low, high, step))
         head = f"scf.for {index.name} = {start} to {end} step {stride}"
         if moving:
-            results = [Value(self.text.name(), own[n].kind) for n in moving]
+            results = [TextValue(self.text.name(), own[n].kind) for n in moving]
             pairs = ", ".join(f"{own[n].name} = {first[n].name}" for n in moving)
             head = f"{names(results)} = {head} iter_args({pairs}) -> ({kinds(results)})"
             ends = [last[n] for n in moving]
@@ -436,21 +441,21 @@ class Walk(Registers):
             self.cells.update((keys[n], result) for n, result in zip(moving, results, strict=True))
         self.text.enclose(f"{head} {{", region)
 
-    def _carried(self, value: Any) -> Value:
+    def _carried(self, value: Any) -> TextValue:
         return self.text.named(value)
 
-    def _as_kind(self, value: Any, kind: str) -> Value:
+    def _as_kind(self, value: Any, kind: str) -> TextValue:
         found = self.text.named(value)
         if found.kind == kind:
             return found
         if kind.startswith("!pto.mask"):
             return self.mask_as(found, int(kind[11:-1]))
         if kind.startswith("!pto.vreg"):
-            return self.seen_as(found, Value("", kind).element)
+            return self.seen_as(found, TextValue("", kind).element)
         return self.as_scalar(found, kind)
 
     @staticmethod
-    def _rename(region: Region, names_of: Mapping[str, str]) -> None:
+    def _rename(region: StatementRegion, names_of: Mapping[str, str]) -> None:
         if names_of:
             search = re.compile("(?:" + "|".join(map(re.escape, names_of)) + r")\b")
             region.lines[:] = [
@@ -459,13 +464,13 @@ class Walk(Registers):
 
     def _on_ifthenelse(self, s: Any) -> None:
         condition = self.number(s.condition)
-        if not isinstance(condition, Value):
+        if not isinstance(condition, TextValue):
             if condition or s.else_case is not None:
                 self.statement(s.then_case if condition else s.else_case)
             return
         self._branch(condition, *([] if case is None else [case] for case in (s.then_case, s.else_case)))
 
-    def _branch(self, condition: Value, *cases: Sequence[Any]) -> None:
+    def _branch(self, condition: TextValue, *cases: Sequence[Any]) -> None:
         """Put two lists of statements, of which a condition chooses one."""
         keys = self._changed(*cases[0], *cases[1])
         before = dict(self.cells)
@@ -482,7 +487,7 @@ class Walk(Registers):
         self.cells = before
         same = [n for n in range(len(keys)) if ends[0][n] == ends[1][n]]
         moving = [n for n in range(len(keys)) if n not in same]
-        results = [Value(self.text.name(), shapes[n]) for n in moving]
+        results = [TextValue(self.text.name(), shapes[n]) for n in moving]
         for region, last in zip(regions, ends, strict=True):
             if moving:
                 own = [last[n] for n in moving]
@@ -520,7 +525,7 @@ class Walk(Registers):
         own_keys = [key for key in self.cells if key[0] is self.leaving]
         keys = [*own_keys, *(key for key in self._changed(body) if key not in own_keys)]
         first = [self._carried(self.cells[key]) for key in keys]
-        own, passed = ([Value(self.text.name("k"), each.kind) for each in first] for _ in range(2))
+        own, passed = ([TextValue(self.text.name("k"), each.kind) for each in first] for _ in range(2))
         with self.text.region() as before:
             self.cells.update(zip(keys, own, strict=True))
             condition = self.text.named(goes_on())
@@ -535,7 +540,7 @@ class Walk(Registers):
             last = [self._as_kind(self.cells[key], each.kind) for key, each in zip(keys, own, strict=True)]
         after.lines.append((f"scf.yield {names(last)} : {kinds(last)}", None))
         leave()
-        results = [Value(self.text.name(), each.kind) for each in own]
+        results = [TextValue(self.text.name(), each.kind) for each in own]
         pairs = ", ".join(f"{a.name} = {b.name}" for a, b in zip(own, first, strict=True))
         self.text.enclose(f"{names(results)} = scf.while ({pairs}) : ({kinds(own)}) -> ({kinds(own)}) {{", before, "")
         self.text.regions[-1].lines.pop()
@@ -591,12 +596,12 @@ class Walk(Registers):
         source, _, destination = str(event.value).partition("_")
         found = self.number(number)
         pipes = f'"PIPE_{source}", "PIPE_{destination}"'
-        if isinstance(found, Value):
+        if isinstance(found, TextValue):
             self.text.line(f"pto.{what}_dyn[{pipes}, {found.name}]")
         else:
             self.text.line(f'pto.{what}[{pipes}, "EVENT_ID{found}"]')
 
-    def _sides(self, first: Any, second: Any) -> list[Value]:
+    def _sides(self, first: Any, second: Any) -> list[TextValue]:
         """Return the pointers of a transfer, both with elements of bytes where their own widths differ."""
         found, elements = [], [element_of(each.args[0].dtype) for each in (first, second)]
         element = elements[0] if bits_of(elements[0]) == bits_of(elements[1]) else "ui8"
@@ -607,7 +612,7 @@ class Walk(Registers):
             found.append(at)
         return found
 
-    def _words(self, *numbers: Any) -> list[Value]:
+    def _words(self, *numbers: Any) -> list[TextValue]:
         return [self.as_scalar(self.number(each), "i64") for each in numbers]
 
     def _transfer_in(self, args: Any) -> None:

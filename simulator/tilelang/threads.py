@@ -164,7 +164,7 @@ class Philox:
 
 
 @dataclass(slots=True)
-class Memory:
+class ThreadMemory:
     """Bytes of the buffer and of global arrays by the variables of their data, with marks of what was stored."""
 
     bytes: dict[Any, Array]
@@ -175,7 +175,9 @@ class Memory:
 class Threads:
     """The threads of one launch."""
 
-    def __init__(self, memory: Memory, buffer: Array, values: Mapping[Any, Any], cells: Mapping[Any, Any]) -> None:
+    def __init__(
+        self, memory: ThreadMemory, buffer: Array, values: Mapping[Any, Any], cells: Mapping[Any, Any]
+    ) -> None:
         self.memory, self.buffer, self.cells = memory, buffer, cells
         self.values: dict[Any, Any] = dict(values)
         self.locals: dict[Any, Array] = {}
@@ -550,7 +552,7 @@ def _folded(groups: Array, combine: Callable[[Any, Any], Any]) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class SimtLaunch:
     """A SIMT function where it is called: what it takes from around it, and the global arrays that it reaches."""
 
     block: Any
@@ -574,7 +576,7 @@ class Launch:
         if memory is None:
             return
         given = {**self.known, **dict(zip(self.keys, values, strict=True))}
-        held = Memory({data: memory.arguments[name] for data, (name, _) in self.arrays.items()})
+        held = ThreadMemory({data: memory.arguments[name] for data, (name, _) in self.arrays.items()})
         cells = {key: value for key, value in given.items() if isinstance(key, tuple)}
         variables = {key: value for key, value in given.items() if not isinstance(key, tuple)}
         Threads(held, memory.buffer, variables, cells).run(self.block)

@@ -49,7 +49,7 @@ VOID_VALUE = Value(VOID)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CodeLine:
     """An instruction or a label of the text, and its place in C."""
 
     text: str
@@ -68,7 +68,7 @@ class Emitter:
         self.parsed = parsed
         self.target = target
         self.generation = next(g for g in reversed(GENERATIONS) if g in (target.name, *target.architectures))
-        self.lines: list[Line] = []
+        self.lines: list[CodeLine] = []
         self.here: Any = None
         self.notes: dict[str, Span] = {}
         self._count = 0
@@ -105,7 +105,7 @@ class Emitter:
 
     def emit(self, text: str, predicate: str = "") -> None:
         """Write an instruction."""
-        self.lines.append(Line(f"{text}, {predicate}" if predicate else text, self.span()))
+        self.lines.append(CodeLine(f"{text}, {predicate}" if predicate else text, self.span()))
 
     def label(self) -> str:
         """Return a new label."""
@@ -114,7 +114,7 @@ class Emitter:
 
     def place(self, label: str) -> None:
         """Write a label."""
-        self.lines.append(Line(f"{label}:", self.span()))
+        self.lines.append(CodeLine(f"{label}:", self.span()))
 
     def name(self, stem: str = "t") -> str:
         """Return a new name of a register."""
@@ -206,5 +206,12 @@ def base_of(text: str) -> str:
 
 
 __all__ = [
-    "VOID_VALUE", "WORD", "CastsimError", "Emitter", "Line", "Value", "base_of", "member_text",
+    "VOID_VALUE",
+    "WORD",
+    "CastsimError",
+    "CodeLine",
+    "Emitter",
+    "Value",
+    "base_of",
+    "member_text",
 ]  # fmt: skip

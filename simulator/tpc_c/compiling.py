@@ -10,7 +10,7 @@ from typing import Any
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.spans import Span
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_c.code import Line, Value
+from castsim.tpc_c.code import CodeLine, Value
 from castsim.tpc_c.declared import assigned_in, walked
 from castsim.tpc_c.expressions import NeedsMemoryError, Print, Variable
 from castsim.tpc_c.loops import ACCUMULATORS
@@ -22,7 +22,7 @@ MAIN = "main"
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class MainParameter:
     """A parameter of main: a tensor by its number, or a scalar by its register."""
 
     name: str
@@ -43,8 +43,8 @@ class Compiled:
 
     parsed: Parsed
     target: VliwTarget
-    parameters: tuple[Parameter, ...]
-    lines: tuple[Line, ...]
+    parameters: tuple[MainParameter, ...]
+    lines: tuple[CodeLine, ...]
     tables: Mapping[str, tuple[int, int]]
     rounded: frozenset[str]
     notes: Mapping[str, Span]
@@ -53,12 +53,12 @@ class Compiled:
     prints: Mapping[tuple[int | None, int | None], Print]
 
     @property
-    def tensors(self) -> tuple[Parameter, ...]:
+    def tensors(self) -> tuple[MainParameter, ...]:
         """The tensors in the order of their numbers."""
         return tuple(each for each in self.parameters if isinstance(each.type, TensorType))
 
     @property
-    def scalars(self) -> tuple[Parameter, ...]:
+    def scalars(self) -> tuple[MainParameter, ...]:
         """The scalars in the order of main."""
         return tuple(each for each in self.parameters if isinstance(each.type, Scalar))
 
@@ -118,17 +118,17 @@ class Compiler(Statements):
             else:
                 raise self.wrong(f"{name} cannot stand outside of functions", node=node)
 
-    def _parameters(self, main: Any) -> list[Parameter]:
-        found: list[Parameter] = []
+    def _parameters(self, main: Any) -> list[MainParameter]:
+        found: list[MainParameter] = []
         tensors = scalars = 0
         nodes = list(main.decl.type.args.params if main.decl.type.args else [])
         for (name, kind), node in zip(self.parameters(main), nodes, strict=False):
             if isinstance(kind, TensorType):
-                found.append(Parameter(name, TENSOR, tensors, "", self.span(node)))
+                found.append(MainParameter(name, TENSOR, tensors, "", self.span(node)))
                 tensors += 1
             elif isinstance(kind, Scalar):
                 held = Scalar("u8") if kind.name == "bool" else kind
-                found.append(Parameter(name, held, scalars, f"%s.{name}_given", self.span(node)))
+                found.append(MainParameter(name, held, scalars, f"%s.{name}_given", self.span(node)))
                 scalars += 1
             else:
                 raise self.wrong(f"main takes tensors and scalars, not {kind}", node=node)
@@ -136,7 +136,7 @@ class Compiler(Statements):
             raise self.refused(f"main has {tensors} tensors; {self.target.name} has {self.target.tensors.limit}")
         return found
 
-    def _given(self, parameter: Parameter) -> Value:
+    def _given(self, parameter: MainParameter) -> Value:
         if isinstance(parameter.type, TensorType):
             return Value(TENSOR, const=parameter.number)
         return Value(parameter.type, parameter.register)
@@ -161,7 +161,7 @@ def _is_prelude(node: Any) -> bool:
         type_named(node.name) is not None)  # fmt: skip
 
 
-def _stored(lines: tuple[Line, ...]) -> frozenset[int]:
+def _stored(lines: tuple[CodeLine, ...]) -> frozenset[int]:
     """Return the tensors that instructions store to, by coordinates or by an address made of them."""
     found: set[int] = set()
     addresses: dict[str, set[int]] = {}
@@ -206,4 +206,4 @@ def compile_kernel(
             raise IllegalError("the kernel is nested too deeply", span=Span(file, 1, 1)) from None
 
 
-__all__ = ["INDEX", "CastsimError", "Compiled", "Compiler", "Index", "Parameter", "Vector", "compile_kernel"]
+__all__ = ["INDEX", "CastsimError", "Compiled", "Compiler", "Index", "MainParameter", "Vector", "compile_kernel"]

@@ -50,7 +50,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LValue:
     """What can be assigned to: a register, a coordinate of an int5, or a word or vector of memory."""
 
     type: CType
@@ -232,10 +232,10 @@ class Expressions(Library, Declared):
             return self.bits_as(value, kind.to)
         return self.loaded(self._pointed(self.value(node)), into)
 
-    def _pointed(self, pointer: Value) -> Place:
+    def _pointed(self, pointer: Value) -> LValue:
         if not isinstance(pointer.type, Pointer):
             raise self.wrong(f"* takes a pointer, not {pointer.type}")
-        return Place(pointer.type.to, address=pointer)
+        return LValue(pointer.type.to, address=pointer)
 
     def on_pointer(self, sign: str, one: Value, two: Value) -> Value:
         """Return a local address some elements further on."""
@@ -311,13 +311,13 @@ class Expressions(Library, Declared):
         self.wants_value = wants
         return value if place.index is not None or place.address is not None else self.loaded(place)
 
-    def _same(self, old: Value, right: Value, place: Place) -> bool:
+    def _same(self, old: Value, right: Value, place: LValue) -> bool:
         """Whether the result of a compound assignment has the type of the place, so that it may go there at once."""
         if isinstance(place.type, Scalar) and isinstance(old.type, Scalar):
             return isinstance(right.type, Scalar) and place.type == common(old.type, right.type)
         return True
 
-    def _on_dimension(self, sign: str, place: Place, right: Value) -> Value:
+    def _on_dimension(self, sign: str, place: LValue, right: Value) -> Value:
         """`p[2] += s`: one instruction on one coordinate."""
         assert place.index is not None
         register, dimension = place.index
@@ -327,7 +327,7 @@ class Expressions(Library, Declared):
         self.emit(f"{word}.i32 b{1 << dimension:05b} {register}, {both}")
         return self.loaded(place) if self.wants_value else Value(INT, const=0)
 
-    def store(self, place: Place, value: Value) -> None:
+    def store(self, place: LValue, value: Value) -> None:
         """Put a value of the right type where it belongs."""
         if place.index is not None:
             register, dimension = place.index
@@ -337,7 +337,7 @@ class Expressions(Library, Declared):
         elif value.text != place.text or value.known:
             self.move(place.text, self.converted(value, place.type))
 
-    def loaded(self, place: Place, into: str | None = None) -> Value:
+    def loaded(self, place: LValue, into: str | None = None) -> Value:
         """Return what a place holds."""
         if place.index is not None:
             found = self.dest(INT, into)
@@ -347,7 +347,7 @@ class Expressions(Library, Declared):
             return self._from_memory(place, into)
         return Value(place.type, place.text)
 
-    def at(self, node: Any) -> Place:
+    def at(self, node: Any) -> LValue:
         """Return the place that an expression names."""
         before, self.here = self.here, node
         try:
@@ -366,7 +366,7 @@ class Expressions(Library, Declared):
         finally:
             self.here = before
 
-    def _place_of(self, name: str) -> Place:
+    def _place_of(self, name: str) -> LValue:
         found = self.variable(name)
         if found is None:
             self._named(name)
@@ -376,7 +376,7 @@ class Expressions(Library, Declared):
         if found.address is not None:
             return self._memory(found)
         constant = name if found.constant else ""
-        return Place(found.type, found.value.text if found.value is not None else "", constant=constant)
+        return LValue(found.type, found.value.text if found.value is not None else "", constant=constant)
 
     def _on_ArrayRef(self, node: Any, into: str | None) -> Value:  # noqa: N802
         place = self._element(node)
@@ -384,7 +384,7 @@ class Expressions(Library, Declared):
             return Value(place.type, place.text)
         return self.loaded(place, into)
 
-    def _element(self, node: Any) -> Place:
+    def _element(self, node: Any) -> LValue:
         """Return the place of an element of an array or of a coordinate of an int5."""
         base: Any = node
         indices: list[Any] = []
@@ -397,8 +397,8 @@ class Expressions(Library, Declared):
         held = self.value(base) if variable is None else (variable.value or self.loaded(self._place_of(base.name)))
         if isinstance(held.type, Pointer):
             step = self.on_pointer("+", held, self.value(indices[0])) if not self._zero(indices[0]) else held
-            return self._deeper(Place(held.type.to, address=step), indices[1:])
-        return self._deeper(Place(held.type, held.text), indices)
+            return self._deeper(LValue(held.type.to, address=step), indices[1:])
+        return self._deeper(LValue(held.type, held.text), indices)
 
     def in_registers(self, node: Any) -> bool:
         """Whether an element is a coordinate of an int5."""
@@ -409,7 +409,7 @@ class Expressions(Library, Declared):
         found = self._quiet(node)
         return found.known and not found.const
 
-    def _deeper(self, place: Place, indices: list[Any]) -> Place:
+    def _deeper(self, place: LValue, indices: list[Any]) -> LValue:
         if not indices:
             return place
         if isinstance(place.type, Index):
@@ -422,12 +422,12 @@ class Expressions(Library, Declared):
                 raise self.wrong(f"an int5 has no coordinate {dimension}", "0 .. 4", node=indices[0])
             if place.address is not None:
                 raise self.wrong("int5 in local memory is not supported")
-            return Place(INT, index=(place.text, dimension))
+            return LValue(INT, index=(place.text, dimension))
         if isinstance(place.type, Vector):
             raise self.wrong(f"an element of a vector ({place.type}) can be printed, not computed with", "an intrinsic")
         raise self.wrong(f"[] does not take {place.type}")
 
-    def _array_element(self, variable: Variable, name: str, indices: list[Any]) -> Place:
+    def _array_element(self, variable: Variable, name: str, indices: list[Any]) -> LValue:
         offset: Value = self.const(0, INT)
         while indices and isinstance(variable.type, Array):
             number = self.converted(self.value(indices[0]), INT)
@@ -450,21 +450,21 @@ class Expressions(Library, Declared):
         if variable.address is None:
             assert variable.value is not None
             if variable.value.known:
-                return Place(variable.type, self.in_register(variable.value).text, constant=constant)
-            return self._deeper(Place(variable.type, variable.value.text, constant=constant), indices)
+                return LValue(variable.type, self.in_register(variable.value).text, constant=constant)
+            return self._deeper(LValue(variable.type, variable.value.text, constant=constant), indices)
         address = self.binary("+", offset, self.const(variable.address, INT))
         pointer = Value(Pointer(variable.type, "local"), address.text, address.const, address.temp)
-        return self._deeper(Place(variable.type, address=pointer, constant=constant), indices)
+        return self._deeper(LValue(variable.type, address=pointer, constant=constant), indices)
 
-    def _memory(self, variable: Variable) -> Place:
+    def _memory(self, variable: Variable) -> LValue:
         assert variable.address is not None
-        return Place(variable.type, address=Value(Pointer(variable.type, "local"), const=variable.address))
+        return LValue(variable.type, address=Value(Pointer(variable.type, "local"), const=variable.address))
 
     def _on_StructRef(self, node: Any, into: str | None) -> Value:  # noqa: N802
         place = self._member_place(node)
         return Value(place.type, place.text)
 
-    def _member_place(self, node: Any) -> Place:
+    def _member_place(self, node: Any) -> LValue:
         if node.type != ".":
             raise self.refused("-> is not supported", "a member by .v1")
         held = self.value(node.name)
@@ -473,11 +473,11 @@ class Expressions(Library, Declared):
             raise self.wrong(f"{held.type} has no member {node.field.name}", *names)
         assert isinstance(held.type, Group)
         number = names.index(node.field.name)
-        return Place(held.type.members[number], member_text(held, number))
+        return LValue(held.type.members[number], member_text(held, number))
 
     # --------------------------------------------------------------------------------------------------------- memory
 
-    def _from_memory(self, place: Place, into: str | None) -> Value:
+    def _from_memory(self, place: LValue, into: str | None) -> Value:
         assert place.address is not None
         kind, pointer = place.type, place.address
         assert isinstance(pointer.type, Pointer)
@@ -507,7 +507,7 @@ class Expressions(Library, Declared):
             address = self.binary("+", address, self.const(offset, UNSIGNED))
         return self.local_address(address)
 
-    def _to_memory(self, place: Place, value: Value) -> None:
+    def _to_memory(self, place: LValue, value: Value) -> None:
         assert place.address is not None
         kind, pointer = place.type, place.address
         assert isinstance(pointer.type, Pointer)
@@ -661,4 +661,4 @@ class Expressions(Library, Declared):
             del self.lines[count:]
 
 
-__all__ = ["COMPARISONS", "INDEX", "MOST_CALLS", "Expressions", "NeedsMemoryError", "Place", "TensorType", "Variable"]
+__all__ = ["COMPARISONS", "INDEX", "MOST_CALLS", "Expressions", "LValue", "NeedsMemoryError", "TensorType", "Variable"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from castsim.tpc_c.arithmetic import Arithmetic
 from castsim.tpc_c.code import VOID_VALUE, Value, member_text
 from castsim.tpc_c.source import words, words_of
-from castsim.tpc_c.table import Call
+from castsim.tpc_c.table import IntrinsicCall
 from castsim.tpc_c.types import (
     BOOL,
     INT,
@@ -61,7 +61,7 @@ def register_type(unit: str, element: str) -> CType:
 class Intrinsics(Arithmetic):
     """Calls by name and values; `into` is the register that the result is wanted in."""
 
-    def intrinsic(self, name: str, call: Call, arguments: Sequence[Value], into: str | None) -> Value:
+    def intrinsic(self, name: str, call: IntrinsicCall, arguments: Sequence[Value], into: str | None) -> Value:
         """Return the result of a call."""
         if not self.since(call.row.generation):
             raise self.refused(f"{name} is not available on {self.generation}; from {call.row.generation} on")
@@ -85,7 +85,14 @@ class Intrinsics(Arithmetic):
         return int(value.const or 0)
 
     def tail(
-        self, name: str, call: Call, arguments: list[Value], first: int, result: CType | None, *, income: bool = True
+        self,
+        name: str,
+        call: IntrinsicCall,
+        arguments: list[Value],
+        first: int,
+        result: CType | None,
+        *,
+        income: bool = True,
     ) -> Tail:
         """Read switches, income, predicate and polarity from the argument `first` on."""
         places = 4 if income else 3
@@ -109,7 +116,7 @@ class Intrinsics(Arithmetic):
         return self.bits_as(value, result) if same else self.converted(value, result)
 
     def _predicated(
-        self, name: str, call: Call, value: Value, polarity: bool, switches: int, income: Value | None
+        self, name: str, call: IntrinsicCall, value: Value, polarity: bool, switches: int, income: Value | None
     ) -> Tail:
         if isinstance(value.type, Mask):
             if not call.lanewise and call.row.mnemonic != "st_tnsr_sqz":
@@ -140,7 +147,8 @@ class Intrinsics(Arithmetic):
         return self.in_register(value)
 
     def _emit(
-        self, call: Call, extra: Sequence[str], tail: Tail, result: CType, texts: Sequence[str], into: str | None,
+        self, call: IntrinsicCall, extra: Sequence[str], tail: Tail, result: CType, texts: Sequence[str],
+        into: str | None,
         *, partly: bool = False,
     ) -> Value:  # fmt: skip
         """Write the instruction of a call, its destination first."""
@@ -166,10 +174,10 @@ class Intrinsics(Arithmetic):
 
     # ----------------------------------------------------------------------------------------------------- arithmetic
 
-    def _kind(self, call: Call) -> CType:
+    def _kind(self, call: IntrinsicCall) -> CType:
         return register_type(call.unit, call.element)
 
-    def _binary(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _binary(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)
         if call.unit == "i":
             return self._on_coordinates(name, call, arguments, into)
@@ -178,7 +186,7 @@ class Intrinsics(Arithmetic):
         extra = [*call.row.words.split(), *words_of(call.row.mnemonic, call.element, tail.switches)]
         return self._emit(call, list(dict.fromkeys(extra)), tail, kind, [one.text, self._text(two)], into)
 
-    def _pair(self, call: Call, arguments: list[Value], kind: CType) -> tuple[Value, Value]:
+    def _pair(self, call: IntrinsicCall, arguments: list[Value], kind: CType) -> tuple[Value, Value]:
         """Return two operands, of which the second may be a scalar or an immediate."""
         second = kind
         if isinstance(kind, Vector) and call.row.mnemonic in ("shl", "shr", "ash", "shuffle"):
@@ -194,7 +202,7 @@ class Intrinsics(Arithmetic):
             two = self._wide(two, second)
         return self._wide(one, kind), two
 
-    def _on_coordinates(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _on_coordinates(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`i_i32_add(a, b, mask, switches, income, ..)`: dimensions outside the mask keep the income."""
         compares = call.row.shape == "compare"
         unary = call.row.shape in ("unary", "move")
@@ -219,7 +227,7 @@ class Intrinsics(Arithmetic):
             return mask, f"b{mask:05b}"
         return None, self.special_register("M0", self.converted(value, INT))
 
-    def _unary(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _unary(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         if call.unit == "i":
             return self._on_coordinates(name, call, arguments, into)
         kind = self._kind(call)
@@ -242,14 +250,14 @@ class Intrinsics(Arithmetic):
         return self._emit(call, extra, tail, result, [self._text(value)], into)
 
     @staticmethod
-    def _unary_result(call: Call, kind: CType) -> CType:
+    def _unary_result(call: IntrinsicCall, kind: CType) -> CType:
         if isinstance(kind, Mask) or kind == BOOL or call.row.mnemonic not in ("extract_exp", "nearbyint"):
             return kind
         if call.row.mnemonic == "nearbyint" and call.row.words != "cnvrt":
             return kind
         return register_type(call.unit, _EXPONENTS[Scalar(call.element).bits])
 
-    def _move(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _move(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         if call.unit == "i":
             return self._on_coordinates(name, call, arguments, into)
         kind = self._kind(call)
@@ -272,7 +280,7 @@ class Intrinsics(Arithmetic):
         text = self._positive(value).text if truth else self.operand(value)
         return self._emit_text("mov", tail, kind, [text], into)
 
-    def _compare(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _compare(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         if call.unit == "i":
             return self._on_coordinates(name, call, arguments, into)
         kind = self._kind(call)
@@ -282,7 +290,7 @@ class Intrinsics(Arithmetic):
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
         return self._emit(call, extra, tail, result, [one.text, self._text(two)], into)
 
-    def _select(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _select(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         compared, chosen = self._kind(call), vector_of(call.result)
         result = group_of(call.result, 2) if call.row.operation.startswith("sel2") else chosen
         tail = self.tail(name, call, arguments, 4, result)
@@ -295,7 +303,7 @@ class Intrinsics(Arithmetic):
         texts = [one.text, self._text(two), three.text, self._text(four)]
         return self._emit(call, extra, tail, result, texts, into)
 
-    def _four(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _four(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`msac(a, b, n1, n2, ..)`: the accumulator is the income."""
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 4, kind)
@@ -305,7 +313,7 @@ class Intrinsics(Arithmetic):
         extra = words_of("msac", call.element, tail.switches)
         return self._emit(call, extra, tail, kind, texts, into, partly=True)
 
-    def _ternary(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _ternary(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 3, kind)
         texts = self._wide_texts(arguments[:3], kind)
@@ -316,7 +324,7 @@ class Intrinsics(Arithmetic):
         return [each.text if isinstance(each.type, Vector) else self._wide(self._vector(each, kind), kind).text
                 for each in values]  # fmt: skip
 
-    def _special(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _special(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`calc_fp_special(classes, classes, function, income, ..)`: other lanes keep the income."""
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 2, kind)
@@ -327,7 +335,7 @@ class Intrinsics(Arithmetic):
 
     # ------------------------------------------------------------------------------------------------------- products
 
-    def wide_type(self, call: Call) -> CType:
+    def wide_type(self, call: IntrinsicCall) -> CType:
         """Return the type of a product or a sum of products."""
         element, row = call.element, call.row
         if "acc_i16" in row.words:
@@ -344,7 +352,7 @@ class Intrinsics(Arithmetic):
             wide, count = element, 1
         return Scalar(wide) if call.unit == "s" else group_of(wide, count)
 
-    def _words(self, call: Call, switches: int) -> list[str]:
+    def _words(self, call: IntrinsicCall, switches: int) -> list[str]:
         """Return the words of a product in the order of the text."""
         own = words_of(call.row.mnemonic, call.element, switches)
         fixed = call.row.words.split()
@@ -354,7 +362,7 @@ class Intrinsics(Arithmetic):
         found += [each for each in fixed if each != "acc_32" and each not in found]
         return found + [each for each in own if each == "neg_zp"]
 
-    def _product(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _product(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         if call.unit == "i":
             return self._on_coordinates(name, call, arguments, into)
         kind, result = self._kind(call), self.wide_type(call)
@@ -364,7 +372,7 @@ class Intrinsics(Arithmetic):
         one, two = self._pair(call, arguments, kind)
         return self._emit(call, self._words(call, tail.switches), tail, result, [one.text, self._text(two)], into)
 
-    def _accumulate(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _accumulate(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`mac(a, b, [c, d,] [zero points,] accumulator, switches, predicate, polarity)`."""
         fixed = call.row.words.split()
         if "x2" in fixed and call.element == "f32":
@@ -389,7 +397,7 @@ class Intrinsics(Arithmetic):
         self.emit(f"mov ZP_REG, {self._wide(self._vector(value, kind), kind).text}")
         return ["ZP_REG"]
 
-    def _add_product(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _add_product(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """`madd(a, b, c, [zero points,] switches, income, ..)`."""
         kind, result = self._kind(call), self.wide_type(call)
         fixed = call.row.words.split()
@@ -401,7 +409,7 @@ class Intrinsics(Arithmetic):
         extra = [*self._words(call, tail.switches), *self._zero_points(fixed, arguments[count - 1], kind)]
         return self._emit(call, extra, tail, result, [one.text, self._text(two), third.text], into)
 
-    def _pairs(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _pairs(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         """The f32 forms on pairs: operands are a pair or a scalar, then vectors or scalars."""
         pair = group_of("f32", 2)
         mac, madd = call.row.mnemonic == "mac", call.row.mnemonic == "madd"
@@ -420,7 +428,7 @@ class Intrinsics(Arithmetic):
 
     # -------------------------------------------------------------------------------------------------- rearrangement
 
-    def _rearrange(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _rearrange(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 1, kind)
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
@@ -431,7 +439,7 @@ class Intrinsics(Arithmetic):
         head = " ".join([f"{call.row.mnemonic}.{element}", *extra])
         return self._emit_text(head, tail, kind, texts, into, partly=True)
 
-    def _groups(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _groups(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind, operation = self._kind(call), call.row.operation
         numbers = {"mov_dual_group": 3, "mov_dual_group_all": 5, "mov_dual_group_unpack": 5, "mov_group": 1}
         count = numbers.get(operation, 0)
@@ -454,7 +462,7 @@ class Intrinsics(Arithmetic):
         texts += [hex(given[0] & 0xFFFFFFFF)] if given else []
         return self._emit(call, extra, tail, kind, texts, into, partly=True)
 
-    def _interval(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _interval(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         whole = {"f32": "u32", "bf16": "u16", "f16": "u16"}[call.element]
         pair = Group((vector_of(whole), vector_of(call.element)))
         tail = self.tail(name, call, arguments, 2, pair)
@@ -465,7 +473,7 @@ class Intrinsics(Arithmetic):
         texts = [self._wide(self._vector(arguments[0], self._kind(call)), self._kind(call)).text, hex(shift)]
         return self._emit(call, [f"entry_variant={_VARIANTS[variant]}"], tail, pair, texts, into)
 
-    def _lookup(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _lookup(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         count = 2 if call.row.mnemonic in ("lookup_2c", "lookup_c1c2") else 1
         result = group_of(call.element, count)
         tail = self.tail(name, call, arguments, 2, result)
@@ -506,7 +514,7 @@ class Intrinsics(Arithmetic):
             return self.const((int(parts[0].const or 0) & 255) | (int(parts[1].const or 0) & 255) << 8, INT)
         return self.binary("|", parts[0], self.binary("<<", parts[1], self.const(8, INT)))
 
-    def _place(self, name: str, call: Call, arguments: list[Value], word: str) -> tuple[str, str]:
+    def _place(self, name: str, call: IntrinsicCall, arguments: list[Value], word: str) -> tuple[str, str]:
         """Return the tensor and the coordinates of an access."""
         if "direct" in call.extras:
             return tuple(self.in_register(self.converted(each, INT)).text for each in arguments[:2])  # type: ignore[return-value]
@@ -514,7 +522,7 @@ class Intrinsics(Arithmetic):
             raise self.wrong(f"the coordinates of {name} are int5, not {arguments[0].type}")
         return self.tensor(name, arguments[1], word), arguments[0].text
 
-    def _load_tensor(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _load_tensor(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)
         partial = "partial" in call.extras
         self._need(name, arguments, 2 + 2 * partial, 8)
@@ -535,7 +543,7 @@ class Intrinsics(Arithmetic):
         keeps = partial or call.row.mnemonic != "ld_tnsr"
         return self._emit_text(" ".join([call.row.mnemonic, *extra]), tail, kind, texts, into, partly=keeps)
 
-    def _store_tensor(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _store_tensor(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind = register_type("s" if call.row.mnemonic == "st_tnsr_s" else "v", call.element)
         squeezed = call.row.mnemonic == "st_tnsr_sqz"
         count = 3 + squeezed + 2 * ("partial" in call.extras) + ("rmw" in call.extras)
@@ -562,13 +570,13 @@ class Intrinsics(Arithmetic):
         self.emit(f"{' '.join([call.row.mnemonic, *extra])} {', '.join(texts)}", tail.predicate)
         return VOID_VALUE
 
-    def _load_global(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _load_global(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)
         self._need(name, arguments, 1, 5)
         tail = self.tail(name, call, arguments, 1, kind)
         return self._emit_text("ld_g", tail, kind, [self.address(arguments[0])], into)
 
-    def _store_global(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _store_global(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         self._need(name, arguments, 2, 5)
         tail = self.tail(name, call, arguments, 2, None, income=False)
         if not tail.never:
@@ -590,7 +598,7 @@ class Intrinsics(Arithmetic):
         text = self.operand(held)
         return f"{text if not held.known else self.in_register(held).text}, 0x0" if not self.since("gaudi") else text
 
-    def _load_local(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _load_local(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 1, kind)
         if call.unit == "s":
@@ -600,7 +608,7 @@ class Intrinsics(Arithmetic):
             return self._emit_text(head, tail, kind, [address], into)
         return self._emit_text(call.row.mnemonic, tail, kind, [self.local_address(arguments[0])], into)
 
-    def _store_local(self, name: str, call: Call, arguments: list[Value], into: str | None) -> Value:
+    def _store_local(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 2, None, income=False)
         if tail.never:

@@ -17,11 +17,11 @@ from castsim.isa.tpc import Bundle, RegisterDeclaration, TpcProgram
 from castsim.isa.tpc.program import File, Item
 from castsim.targets.tpc_compiler import function_tables
 from castsim.tpc_c.code import Emitter
-from castsim.tpc_c.compiling import Compiled, Parameter
+from castsim.tpc_c.compiling import Compiled, MainParameter
 from castsim.tpc_c.loops import ACCUMULATORS
 from castsim.tpc_c.types import Scalar
 from castsim.tpc_compiler.scheduling import Scheduled, schedule_program
-from castsim.tpc_compiler.virtual_registers import Label, SequentialProgram, Written, read_sequential
+from castsim.tpc_compiler.virtual_registers import LabelPlace, SequentialProgram, WrittenInstruction, read_sequential
 
 DIMENSIONS = 5
 _TENSOR = re.compile(r"(?:(in|out|inout):)?([a-z][a-z0-9_]*)(?:\[([^\]]*)\])?")
@@ -183,10 +183,12 @@ def sequential(compiled: Compiled, request: LaunchRequest, arguments: Mapping[st
         message = f"{compiled.target.name} has no such instruction: {error.message} ({shown})"
         raise IllegalError(message, span=place, legal=error.legal) from None
     instructions = tuple(
-        Written({slot: each.at(of_c(written.span)) for slot, each in written.slots.items()}, of_c(written.span))
+        WrittenInstruction(
+            {slot: each.at(of_c(written.span)) for slot, each in written.slots.items()}, of_c(written.span)
+        )
         for written in source.instructions
     )
-    labels = tuple(Label(each.name, each.place, of_c(each.span)) for each in source.labels)
+    labels = tuple(LabelPlace(each.name, each.place, of_c(each.span)) for each in source.labels)
     return replace(source, instructions=instructions, labels=labels)
 
 
@@ -220,7 +222,7 @@ def _entries(name: str) -> int:
     return next((each.entries for each in function_tables() if each.table == name), 256)
 
 
-def _bits(compiled: Compiled, parameter: Parameter, number: float) -> int:
+def _bits(compiled: Compiled, parameter: MainParameter, number: float) -> int:
     kind = parameter.type
     assert isinstance(kind, Scalar)
     if not kind.is_float and (not isinstance(number, int) or not -(1 << 31) <= number < 1 << 32):

@@ -12,7 +12,7 @@ from castsim.tpc_c.arithmetic import type_word
 from castsim.tpc_c.code import VOID_VALUE, WORD, Value, member_text
 from castsim.tpc_c.intrinsics import Intrinsics, Tail
 from castsim.tpc_c.source import CACHE_WORDS, CLIP_FP, LINEAR, LUT_POINTER, rounding, words
-from castsim.tpc_c.table import Call, Conversion, call_named, intrinsics, near
+from castsim.tpc_c.table import IntrinsicCall, IntrinsicConversion, call_named, intrinsics, near
 from castsim.tpc_c.types import (
     BOOL,
     FLOAT,
@@ -31,11 +31,11 @@ from castsim.tpc_c.types import (
     type_named,
     vector_of,
 )
-from castsim.tpc_compiler.c_table import VectorType, path_of, promotes
+from castsim.tpc_compiler.c_table import ElementVector, path_of, promotes
 from castsim.tpc_compiler.cast_building import Order, build
 from castsim.tpc_compiler.code_generation import Sequence as Steps
-from castsim.tpc_compiler.code_generation import Value as Held
-from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, Writer
+from castsim.tpc_compiler.code_generation import SequenceRegister as Held
+from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
 
 __all__ = ["Library", "TensorType"]
 
@@ -49,7 +49,7 @@ _INTEGER_WIDTH = {"i16": "to_16", "u16": "to_16", "i8": "to_8", "u8": "to_8"}
 class Conversions(Intrinsics):
     """Conversions by name and values."""
 
-    def conversion(self, name: str, found: Conversion, arguments: Sequence[Value], into: str | None) -> Value:
+    def conversion(self, name: str, found: IntrinsicConversion, arguments: Sequence[Value], into: str | None) -> Value:
         """Return the result of a CONVERT.
 
         Arguments: source, [shifts,] [lane,] switches, income, predicate, polarity.
@@ -78,7 +78,7 @@ class Conversions(Intrinsics):
         if self._has_lane(found, wide, narrow):
             lane = self.number(name, given[place], "the lane")
             place += 1
-        call = Call(next(iter(intrinsics().values())), found.unit, found.target, found.target, found.lanewise,
+        call = IntrinsicCall(next(iter(intrinsics().values())), found.unit, found.target, found.target, found.lanewise,
                     frozenset())  # fmt: skip
         tail = self.tail(name, call, given, place, target)
         if tail.never:
@@ -103,7 +103,7 @@ class Conversions(Intrinsics):
             return self.operand(self.converted(value, INT))
         return value.text
 
-    def _has_lane(self, found: Conversion, wide: int, narrow: int) -> bool:
+    def _has_lane(self, found: IntrinsicConversion, wide: int, narrow: int) -> bool:
         """Whether the call names a lane: the narrowing ones of vectors do, but of f32 to bf16 on the oldest."""
         if found.unit == "s" or found.form in ("all", "x2", "x4") or wide <= narrow:
             return False
@@ -111,11 +111,11 @@ class Conversions(Intrinsics):
             return found.form == "" and self.since("gaudib")
         return not (found.integer and found.target == "u4")
 
-    def _all_lanes(self, found: Conversion) -> bool:
+    def _all_lanes(self, found: IntrinsicConversion) -> bool:
         """Whether the generation has the form that narrows all lanes."""
         return self.since("greco") or (found.source, found.target) == ("f32", "bf16")
 
-    def _head(self, found: Conversion, lane: int | None, switches: int) -> str:
+    def _head(self, found: IntrinsicConversion, lane: int | None, switches: int) -> str:
         mode = rounding(switches)
         lanes = [f"lane_sel={lane}"] if lane is not None else []
         every = ["all_lanes"] if found.form == "all" else ["single_lane"] if found.form == "single" else []
@@ -129,14 +129,14 @@ class Conversions(Intrinsics):
         return " ".join([f"convert.{found.source}", *middle])
 
     def _one_by_one(
-        self, found: Conversion, value: Value, shift: str, tail: Tail, target: CType, into: str | None
+        self, found: IntrinsicConversion, value: Value, shift: str, tail: Tail, target: CType, into: str | None
     ) -> Value:
         """Narrow lane by lane, as the header's macro does where no form takes all lanes."""
         members = value.type.members if isinstance(value.type, Group) else ()
         result = self.temp(target)
         if tail.predicate and tail.income is not None:
             self.move(result.text, tail.income)
-        single = Conversion(found.unit, found.source, found.target, "", found.lanewise, found.integer)
+        single = IntrinsicConversion(found.unit, found.source, found.target, "", found.lanewise, found.integer)
         for lane in range(len(members)):
             lane_number = lane if self._has_lane(single, 2, 1) or lane else 0
             head = self._head(single, lane_number, tail.switches)
@@ -181,13 +181,13 @@ class Conversions(Intrinsics):
             return found
         if len(old) == len(new) or switches & LINEAR:
             return self._in_order(value, target, switches, into)
-        found_name = Conversion("v", one, two, "all", False, "")
+        found_name = IntrinsicConversion("v", one, two, "all", False, "")
         return self.conversion(f"v_convert_{one}_to_{two}", found_name, [value, self.const(switches, INT)], into)
 
     def _in_order(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
         """Convert as the compiler does for casts: every element stays at its place."""
         old, new = _parts(value.type), _parts(target)
-        one, two = (VectorType(each[0].element.name, each[0].lanes * len(each)) for each in (old, new))
+        one, two = (ElementVector(each[0].element.name, each[0].lanes * len(each)) for each in (old, new))
         word = rounding(switches) or "csr"
         try:
             path = path_of(one.element, two.element, self.target)
@@ -267,7 +267,7 @@ class Library(Conversions):
         if own is not None:
             return own(name, list(arguments), into)
         found = call_named(name)
-        if isinstance(found, Conversion):
+        if isinstance(found, IntrinsicConversion):
             return self.conversion(name, found, arguments, into)
         if found is not None:
             if found.row.shape == "lookup" and not self._by_pointer(arguments):
@@ -556,7 +556,7 @@ class Library(Conversions):
         count = len(OPERANDS.get(wanted, ("x",)))
         self._need(name, list(given), count, count)
         known = {each.table: each for each in function_tables()}
-        writer = Writer(self.target, {table: each.function(self.target) for table, each in known.items()})
+        writer = SequenceWriter(self.target, {table: each.function(self.target) for table, each in known.items()})
         inputs = tuple(writer.sequence.input(f"x{place}", "f32")[0] for place in range(count))
         result = FUNCTIONS[wanted](writer, inputs)
         for table in writer.tables:

@@ -22,7 +22,7 @@ _UNROLL = re.compile(r"\bunroll\b\s*\(?\s*(\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedLoop:
     """A loop that counts: its variable, whether the loop declares it, start, sign, bound and step as trees."""
 
     name: str
@@ -74,7 +74,7 @@ class Loops(Expressions):
         for each in self.rotations.pop(id(node.stmt), ()):
             self._added(each)
 
-    def _unroll_notes(self, node: Any, counted: Counted | None, pragmas: list[str]) -> None:
+    def _unroll_notes(self, node: Any, counted: CountedLoop | None, pragmas: list[str]) -> None:
         """Say what the vendor's compiler makes of a pragma that promises trips by so many at once.
 
         Source: docs/reference/tpc_c.md, pragmas.
@@ -191,7 +191,7 @@ class Loops(Expressions):
 
     # -------------------------------------------------------------------------------------------------------- counting
 
-    def _counted(self, node: Any) -> Counted | None:
+    def _counted(self, node: Any) -> CountedLoop | None:
         """Return how a loop counts, None if its head does not say."""
         condition = node.cond
         if type(condition).__name__ != "BinaryOp" or condition.op not in _MIRRORED or node.next is None:
@@ -211,7 +211,7 @@ class Loops(Expressions):
             if step is None:
                 return None
             others = tuple(each for each in nexts if each is not own[0])
-            return Counted(name, declares, start, sign, right, step[0], step[1], others)
+            return CountedLoop(name, declares, start, sign, right, step[0], step[1], others)
         return None
 
     def _started(self, init: Any) -> dict[str, tuple[bool, Any]]:
@@ -225,7 +225,7 @@ class Loops(Expressions):
             if type(each).__name__ == "Assignment" and each.op == "=" and type(each.lvalue).__name__ == "ID"
         }
 
-    def _may_count(self, node: Any, counted: Counted) -> bool:
+    def _may_count(self, node: Any, counted: CountedLoop) -> bool:
         """Whether LOOP can do it: the body leaves its count alone, ends every trip, and the levels suffice."""
         body = assigned_in(node.stmt).union(*map(assigned_in, counted.others))
         read = names_of(counted.bound) | (names_of(counted.step) if counted.step is not None else set())
@@ -239,19 +239,19 @@ class Loops(Expressions):
         return kind == INT and isinstance(bound.type, Scalar) and not bound.type.is_float and (
             bound.type != UNSIGNED or bound.known)  # fmt: skip
 
-    def _local_read(self, counted: Counted) -> bool:
+    def _local_read(self, counted: CountedLoop) -> bool:
         """Whether bound or step rest on memory, which the body may write."""
         trees = [each for each in (counted.bound, counted.step) if each is not None]
         return not all(self.is_pure(each) for each in trees)
 
-    def _type_in(self, node: Any, counted: Counted) -> object:
+    def _type_in(self, node: Any, counted: CountedLoop) -> object:
         if counted.declares:
             declared = next(each for each in node.init.decls if each.name == counted.name)
             return self.type_of(declared.type)
         found = self.variable(counted.name)
         return None if found is None or found.address is not None else found.type
 
-    def _hardware(self, node: Any, counted: Counted) -> None:
+    def _hardware(self, node: Any, counted: CountedLoop) -> None:
         """Write a hardware loop; the variable is its iterator."""
         start = self.converted(self.value(counted.start), INT)
         outer = None if counted.declares else self.variable(counted.name)
@@ -285,7 +285,7 @@ class Loops(Expressions):
             return
         self.place(end)
 
-    def _begin_others(self, node: Any, counted: Counted) -> None:
+    def _begin_others(self, node: Any, counted: CountedLoop) -> None:
         """Declare or assign what the head of a loop begins with beside its variable."""
         if type(node.init).__name__ == "DeclList":
             for each in node.init.decls:
@@ -298,7 +298,7 @@ class Loops(Expressions):
 
     # ------------------------------------------------------------------------------------------------------- unrolling
 
-    def _unrolled(self, node: Any, counted: Counted, pragmas: list[str]) -> bool:
+    def _unrolled(self, node: Any, counted: CountedLoop, pragmas: list[str]) -> bool:
         """Write all trips one after the other, if the pragma says so or registers are chosen by the variable."""
         numbers = self._numbers(node, counted)
         if numbers is None or leaves(node.stmt) or not counted.declares or counted.others:
@@ -315,7 +315,7 @@ class Loops(Expressions):
             self.scopes.pop()
         return True
 
-    def _numbers(self, node: Any, counted: Counted, most: int = _MOST_UNROLLED) -> list[int] | None:
+    def _numbers(self, node: Any, counted: CountedLoop, most: int = _MOST_UNROLLED) -> list[int] | None:
         """Return what the variable counts through, None if that is not known or too much."""
         if counted.start is None or not counted.declares:
             return None

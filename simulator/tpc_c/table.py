@@ -42,7 +42,7 @@ def intrinsics() -> dict[str, Intrinsic]:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class IntrinsicCall:
     """A name taken apart. `element` is the type of the operation, `result` that of a selection's lanes."""
 
     row: Intrinsic
@@ -54,7 +54,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
+class IntrinsicConversion:
     """The name of a conversion taken apart: `integer` is the source of CONVERT_INT, else empty; `form` as written."""
 
     unit: str
@@ -69,13 +69,13 @@ def _format(word: str) -> str:
     return SHORT.get(word, word)
 
 
-def call_named(name: str) -> Call | Conversion | None:
+def call_named(name: str) -> IntrinsicCall | IntrinsicConversion | None:
     """Return what the name of a function says, None if the rule gives it no meaning."""
     found = _CONVERT.fullmatch(name)
     if found is not None:
         integer = found[2] if "int" in found[2] else ""
         source = integer.replace("uint", "u").replace("int", "i") if integer else _format(found[2])
-        return Conversion(found[1], source, _format(found[3]), (found[4] or "")[1:], found[5] == "vb", integer)
+        return IntrinsicConversion(found[1], source, _format(found[3]), (found[4] or "")[1:], found[5] == "vb", integer)
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -95,7 +95,7 @@ def call_named(name: str) -> Call | Conversion | None:
     row = intrinsics().get(rest)
     if row is None or unit not in row.units:
         return None
-    return Call(row, unit, element, result, lanewise, frozenset(extras))
+    return IntrinsicCall(row, unit, element, result, lanewise, frozenset(extras))
 
 
 def near(name: str, known: list[str]) -> list[str]:

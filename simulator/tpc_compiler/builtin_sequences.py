@@ -16,7 +16,7 @@ from castsim.isa.tpc import Slot
 from castsim.isa.tpc.dialect import Feature
 from castsim.targets.tpc_compiler import BuiltinRow, Recipe, StepText, builtin_rounding
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, Value
+from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, SequenceRegister
 
 _SIGNATURE = re.compile(r"(?P<result>\w+) \((?P<arguments>[^)]*)\)")
 _VECTOR = re.compile(r"[a-z]+(?P<elements>\d+)(?P<pair>_pair_t)?")
@@ -45,7 +45,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class CastSignature:
     """The arguments and result of a cast builtin; `scalar` is name and format of its number, if it takes one.
 
     All sources have one format, so that they are one array: first all elements of the first register, and so on.
@@ -57,7 +57,7 @@ class Signature:
     scalar: tuple[str, str] | None
 
 
-def read_signature(row: BuiltinRow, target: VliwTarget) -> Signature:
+def read_signature(row: BuiltinRow, target: VliwTarget) -> CastSignature:
     """Read the signature of a cast builtin.
 
     Raises:
@@ -69,7 +69,7 @@ def read_signature(row: BuiltinRow, target: VliwTarget) -> Signature:
     vectors = [argument for argument in arguments if argument not in _SCALARS]
     if match is None or not vectors or len(scalars) > 1:
         raise TargetDataError(f"{row.builtin}: '{row.signature}' is not a signature of a cast")
-    return Signature(
+    return CastSignature(
         text=row.signature,
         source=replace(_vectors(row, vectors, row.source, target), held=_HELD.get(row.recipe)),
         result=_vectors(row, [match["result"]], row.result, target),
@@ -103,10 +103,17 @@ _LOWER_HALF, _UPPER_HALF = 0x0000FFFF, 0xFFFF0000
 _DUAL_GROUPS, _GROUPS = range(4), 2
 """The switches of MOV_DG name four dual groups, those of PACK and UNPACK the two groups of each."""
 
-Values = tuple[Value, ...]
+Values = tuple[SequenceRegister, ...]
 
 
-def move_one(sequence: Sequence, result: Value, source: Value, place: tuple[int, int], enabled: int, mask: int) -> None:
+def move_one(
+    sequence: Sequence,
+    result: SequenceRegister,
+    source: SequenceRegister,
+    place: tuple[int, int],
+    enabled: int,
+    mask: int,
+) -> None:
     """MOV_DG of one dual group: `place` is source and destination, `enabled` which groups are written."""
     src, dst = place
     switches = f"src={src} dst={dst} wr_lg={enabled & 1:#x} wr_ug={enabled >> 1:#x}"
@@ -115,8 +122,8 @@ def move_one(sequence: Sequence, result: Value, source: Value, place: tuple[int,
 
 def move_all(
     sequence: Sequence,
-    result: Value,
-    source: Value,
+    result: SequenceRegister,
+    source: SequenceRegister,
     moves: Mapping[int, tuple[int, int]],
     unused: Mapping[int, int] | None = None,
 ) -> None:
@@ -130,7 +137,7 @@ def move_all(
     sequence.vpu(f"mov_dg.all {' '.join(switches)}", result, source, _EVERY_BYTE)
 
 
-def _packed(sequence: Sequence, element: str, source: Value, stride: int) -> Value:
+def _packed(sequence: Sequence, element: str, source: SequenceRegister, stride: int) -> SequenceRegister:
     """Keep every stride-th element: each DG has its kept elements in order, once per 64 / stride bytes."""
     found = sequence.vector()
     for group in (0, 1):
@@ -139,8 +146,8 @@ def _packed(sequence: Sequence, element: str, source: Value, stride: int) -> Val
 
 
 def _unpacked(
-    sequence: Sequence, element: str, source: Value, stride: int, part: int, zeroes: str | None = None
-) -> Value:
+    sequence: Sequence, element: str, source: SequenceRegister, stride: int, part: int, zeroes: str | None = None
+) -> SequenceRegister:
     """Spread part `part` of each DG, 64 / stride bytes, over the DG; zeroes between the elements, of type `zeroes`."""
     found = sequence.broadcast(0, zeroes) if zeroes else sequence.zeroed()
     group, half = (part, 0) if stride == _GROUPS else divmod(part, stride // _GROUPS)
@@ -322,7 +329,7 @@ class Built:
     """A builtin as a sequence; `setup` writes the rounding register first, if a mode was asked for."""
 
     row: BuiltinRow
-    signature: Signature
+    signature: CastSignature
     sequence: Sequence
     setup: tuple[EmittedInstruction, ...]
     rounding: str
@@ -355,7 +362,7 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
     if signature.scalar is not None:
         sequence.scalar(*signature.scalar)
     word = "" if mode == target.convert_rounding.default else mode
-    results = _Writer(row, signature, sequence, word).results(sources)
+    results = _BuiltinWriter(row, signature, sequence, word).results(sources)
     sequence.output(OUTPUT, signature.result.format, *results)
     return Built(row, signature, sequence, setup, mode if rounding is None else rounding)
 
@@ -377,15 +384,15 @@ def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _BuiltinWriter:
     """Appends the instructions of one builtin; `mode` is the rounding word, empty where it is not written."""
 
     row: BuiltinRow
-    signature: Signature
+    signature: CastSignature
     sequence: Sequence
     mode: str
 
-    def results(self, sources: tuple[Value, ...]) -> tuple[Value, ...]:
+    def results(self, sources: tuple[SequenceRegister, ...]) -> tuple[SequenceRegister, ...]:
         """Append everything; return the result registers."""
         row = self.row
         if row.recipe is Recipe.HALF_IN_WIDE_LANES:
@@ -398,7 +405,7 @@ class _Writer:
         moved = reorder(self.sequence, row.recipe, narrow, ready)
         return tuple(self._steps(row.after, register) for register in moved)
 
-    def _all_lanes(self, sources: tuple[Value, ...]) -> tuple[Value, ...]:
+    def _all_lanes(self, sources: tuple[SequenceRegister, ...]) -> tuple[SequenceRegister, ...]:
         """Append one conversion of all lanes, from or to a pair or quad."""
         source = sources[0]
         if self.row.before:
@@ -413,7 +420,9 @@ class _Writer:
             return (result,)
         return tuple(self._steps(self.row.after, part) for part in result.parts)
 
-    def _steps(self, steps: tuple[StepText, ...], source: Value, last: Value | None = None) -> Value:
+    def _steps(
+        self, steps: tuple[StepText, ...], source: SequenceRegister, last: SequenceRegister | None = None
+    ) -> SequenceRegister:
         """Append steps on a register; the last result goes to `last` if given."""
         for number, step in enumerate(steps, start=1):
             result = last if last is not None and number == len(steps) else self.sequence.vector()
@@ -421,11 +430,11 @@ class _Writer:
             source = result
         return source
 
-    def _step(self, step: StepText, result: Value, source: Value) -> None:
+    def _step(self, step: StepText, result: SequenceRegister, source: SequenceRegister) -> None:
         head = " ".join(filter(None, (self.mode if word == _MODE else word for word in step.head.split())))
         self.sequence.vpu(head, result, source, *(() if step.operand is None else (self._operand(step.operand),)))
 
-    def _operand(self, text: str) -> Value | int:
+    def _operand(self, text: str) -> SequenceRegister | int:
         named = {scalar.name: scalar.value for scalar in self.sequence.scalars}
         if text in named:
             return named[text]
@@ -435,19 +444,19 @@ class _Writer:
             raise TargetDataError(f"{self.row.builtin}: '{text}' is not an operand", legal=named or ("0x0",)) from None
 
 
-def widened_half(sequence: Sequence, source: Value) -> Value:
+def widened_half(sequence: Sequence, source: SequenceRegister) -> SequenceRegister:
     """Append f16 to f32 for halves that stand in 32-bit lanes: exact, NaN payloads and signs kept.
 
     Exponents are rebiased by an addition, once more for infinity and NaN; a subnormal gets the exponent of the smallest
     normal number and an implicit one, and loses it again by a subtraction.
     """
 
-    def unary(head: str, value: Value, operand: int) -> Value:
+    def unary(head: str, value: SequenceRegister, operand: int) -> SequenceRegister:
         result = sequence.vector()
         sequence.vpu(head, result, value, operand)
         return result
 
-    def equal(value: Value, number: int) -> Value:
+    def equal(value: SequenceRegister, number: int) -> SequenceRegister:
         found = sequence.mask()
         sequence.vpu("cmp_eq.u32", found, value, number)
         return found
@@ -476,8 +485,14 @@ _PAIR = 2
 
 
 def spread(
-    sequence: Sequence, source: Value, bits: int, ratio: int, target: VliwTarget, *, printed: str | None = None
-) -> tuple[Value, ...]:
+    sequence: Sequence,
+    source: SequenceRegister,
+    bits: int,
+    ratio: int,
+    target: VliwTarget,
+    *,
+    printed: str | None = None,
+) -> tuple[SequenceRegister, ...]:
     """Return `ratio` registers with the elements, of `bits` bits, in lane 0 of slots of zeroes `ratio` times wider.
 
     `printed`: by the moves that the compiler prints for casts of LLVM IR, with this integer type.
@@ -492,7 +507,9 @@ def spread(
     return moves(sequence, printed or f"i{bits}", (source,))
 
 
-def gather(sequence: Sequence, sources: Items[Value], bits: int, target: VliwTarget, *, printed: bool = False) -> Value:
+def gather(
+    sequence: Sequence, sources: Items[SequenceRegister], bits: int, target: VliwTarget, *, printed: bool = False
+) -> SequenceRegister:
     """Return one register with the elements, of `bits` bits, in lane 0 of the slots of one, two or four registers."""
     if len(sources) == 1:
         return sources[0]

@@ -26,7 +26,7 @@ _FLOAT_LIKE = re.compile(r"(minifloat|minihalf|bfloat|float|half)(\d*)", re.ASCI
 
 
 @dataclass(frozen=True, slots=True)
-class VectorType:
+class ElementVector:
     """Elements of one format; `elements` None leaves their number open."""
 
     element: str
@@ -62,7 +62,7 @@ def is_signed(element: str) -> bool:
     return not isinstance(fmt, IntFormat) or fmt.signed
 
 
-def vector_type(text: str) -> VectorType:
+def vector_type(text: str) -> ElementVector:
     """Return the type that a text names: a C vector type (`bfloat128`) or a format (`bf16`).
 
     Raises:
@@ -77,9 +77,9 @@ def vector_type(text: str) -> VectorType:
         count = int(found[2]) if found[2] else None
         if count == 0:
             raise ReadError(f"'{text}' has no elements", legal=(f"{found[1]}128",))
-        return VectorType(rows[found[1]].element, count)
+        return ElementVector(rows[found[1]].element, count)
     if text == "i1":
-        return VectorType(text)
+        return ElementVector(text)
     try:
         name = format_named(text).name
         if name not in FORMATS:
@@ -88,7 +88,7 @@ def vector_type(text: str) -> VectorType:
     except ReadError:
         legal = (*(f"{name}N" for name in rows), "or a format: f32, bf16, i16, ...")
         raise ReadError(f"'{text}' is neither a vector type of TPC-C nor a format", legal=legal) from None
-    return VectorType(name)
+    return ElementVector(name)
 
 
 def native_elements(element: str, target: VliwTarget) -> int:
@@ -96,7 +96,7 @@ def native_elements(element: str, target: VliwTarget) -> int:
     return target.registers.vector_bytes * 8 // bits_of(element)
 
 
-def registers_of(kind: VectorType, target: VliwTarget) -> int:
+def registers_of(kind: ElementVector, target: VliwTarget) -> int:
     """Return the number of vector registers that a type fills.
 
     Raises:
@@ -112,7 +112,7 @@ def registers_of(kind: VectorType, target: VliwTarget) -> int:
     return kind.elements // native
 
 
-def matched(src: VectorType, dst: VectorType, target: VliwTarget) -> tuple[VectorType, VectorType]:
+def matched(src: ElementVector, dst: ElementVector, target: VliwTarget) -> tuple[ElementVector, ElementVector]:
     """Give both types of a conversion the same number of elements; where none is named, one register of the narrower.
 
     Raises:
@@ -122,7 +122,7 @@ def matched(src: VectorType, dst: VectorType, target: VliwTarget) -> tuple[Vecto
         raise IllegalError(
             f"a conversion keeps the number of elements: {src.name} has {src.elements}, {dst.name} {dst.elements}",
             legal=[
-                f"{VectorType(src.element, count).name} -> {VectorType(dst.element, count).name}"
+                f"{ElementVector(src.element, count).name} -> {ElementVector(dst.element, count).name}"
                 for count in (src.elements, dst.elements)
                 if all(count >= native_elements(each.element, target) for each in (src, dst) if each.element != "i1")
             ],
@@ -134,13 +134,13 @@ def matched(src: VectorType, dst: VectorType, target: VliwTarget) -> tuple[Vecto
     for kind in (src, dst):
         most = native_elements(kind.element, target) * target.registers.V
         if count > most:
-            whole = VectorType(kind.element, native_elements(kind.element, target))
-            asked = VectorType(kind.element, count)
+            whole = ElementVector(kind.element, native_elements(kind.element, target))
+            asked = ElementVector(kind.element, count)
             raise IllegalError(f"{asked.name}: all vector registers hold {most} elements", legal=(whole.name,))
-    return VectorType(src.element, count), VectorType(dst.element, count)
+    return ElementVector(src.element, count), ElementVector(dst.element, count)
 
 
-def one_register(src: VectorType, dst: VectorType, target: VliwTarget) -> tuple[VectorType, VectorType]:
+def one_register(src: ElementVector, dst: ElementVector, target: VliwTarget) -> tuple[ElementVector, ElementVector]:
     """Give both types of a conversion of one register to one their numbers of elements.
 
     A predicate has as many as the other type.
@@ -152,10 +152,10 @@ def one_register(src: VectorType, dst: VectorType, target: VliwTarget) -> tuple[
     for kind, other in ((src, dst), (dst, src)):
         count = native_elements(other.element if kind.element == "i1" else kind.element, target)
         if kind.elements not in (None, count):
-            whole = VectorType(kind.element, count).name
+            whole = ElementVector(kind.element, count).name
             message = f"lane order converts one register to one: {kind.name} is not one register"
             raise IllegalError(message, legal=(whole, kind.element))
-        found.append(VectorType(kind.element, count))
+        found.append(ElementVector(kind.element, count))
     return found[0], found[1]
 
 

@@ -14,15 +14,15 @@ from castsim.numerics import encode_value
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, spread
 from castsim.tpc_compiler.c_table import (
+    ElementVector,
     HopMethod,
     Path,
     PathHop,
-    VectorType,
     bits_of,
     is_float,
     registers_of,
 )
-from castsim.tpc_compiler.code_generation import Sequence, Value
+from castsim.tpc_compiler.code_generation import Sequence, SequenceRegister
 
 # One hop of a path as instructions: on a register whose elements stand in lane 0 of wide slots, or lane by lane.
 
@@ -42,7 +42,15 @@ def rounded(mode: str) -> str:
     return "" if mode == _FROM_REGISTER else f" {mode}"
 
 
-def in_lane(sequence: Sequence, hop: PathHop, source: Value, mode: str, *, zeroed: bool, into: Value | None) -> Value:
+def in_lane(
+    sequence: Sequence,
+    hop: PathHop,
+    source: SequenceRegister,
+    mode: str,
+    *,
+    zeroed: bool,
+    into: SequenceRegister | None,
+) -> SequenceRegister:
     """Append a hop that reads and writes lane 0 of its slots, or every lane where the widths agree.
 
     `zeroed` says that a slot holds zeroes besides the source element. The result goes `into` a register, if given.
@@ -67,7 +75,9 @@ def in_lane(sequence: Sequence, hop: PathHop, source: Value, mode: str, *, zeroe
     return result
 
 
-def whole(sequence: Sequence, hop: PathHop, sources: tuple[Value, ...], mode: str) -> tuple[Value, ...]:
+def whole(
+    sequence: Sequence, hop: PathHop, sources: tuple[SequenceRegister, ...], mode: str
+) -> tuple[SequenceRegister, ...]:
     """Append one all_lanes instruction and return the registers of its result.
 
     Towards narrower elements the sources are one group of registers (or its parts in order), towards wider ones one
@@ -81,18 +91,18 @@ def whole(sequence: Sequence, hop: PathHop, sources: tuple[Value, ...], mode: st
     return result.parts if up else (result,)
 
 
-def grouped(parts: tuple[Value, ...]) -> Value:
+def grouped(parts: tuple[SequenceRegister, ...]) -> SequenceRegister:
     """Return the group of which these are all registers in order."""
-    return Value(parts[0].number, _HOPS_GROUPS[len(parts)], len(parts))
+    return SequenceRegister(parts[0].number, _HOPS_GROUPS[len(parts)], len(parts))
 
 
-def is_whole_group(parts: tuple[Value, ...]) -> bool:
+def is_whole_group(parts: tuple[SequenceRegister, ...]) -> bool:
     """Whether registers are those of one group, all and in order."""
     size = len(parts)
     return all(part.number == parts[0].number and part.size == size and part.part == k for k, part in enumerate(parts))
 
 
-def multiplied(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
+def multiplied(sequence: Sequence, hop: PathHop, source: SequenceRegister, mode: str) -> SequenceRegister:
     """Append one instruction that converts a pair (x2) or quad (x4) of registers to elements of the same width."""
     result = sequence.vector(source.size)
     head = f"convert.{hop.src} x{source.size} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}"
@@ -100,7 +110,7 @@ def multiplied(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Va
     return result
 
 
-def widthwise(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
+def widthwise(sequence: Sequence, hop: PathHop, source: SequenceRegister, mode: str) -> SequenceRegister:
     """Append a hop between types of one width on all registers of a group, with the word all_lanes.
 
     The compiler prints so from Greco on; the word has no effect (docs/reference/tpc.md 2.7).
@@ -111,7 +121,7 @@ def widthwise(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Val
     return result
 
 
-def lanes(sequence: Sequence, hop: PathHop, sources: tuple[Value, ...], mode: str) -> Value:
+def lanes(sequence: Sequence, hop: PathHop, sources: tuple[SequenceRegister, ...], mode: str) -> SequenceRegister:
     """Append conversions of one lane each into one register: element r*i + k from element i of source k."""
     result = sequence.vector()
     for lane, source in enumerate(sources):
@@ -119,7 +129,7 @@ def lanes(sequence: Sequence, hop: PathHop, sources: tuple[Value, ...], mode: st
     return result
 
 
-def shifted(sequence: Sequence, source: Value, bits: int, wide: int) -> Value:
+def shifted(sequence: Sequence, source: SequenceRegister, bits: int, wide: int) -> SequenceRegister:
     """Append a shift that brings higher lanes of wide slots down by `bits`, filling with zeroes."""
     if bits == 0:
         return source
@@ -155,7 +165,9 @@ def _single(hop: PathHop) -> bool:
     return isinstance(row, ConvertRow | IntegerConvertRow) and (not row.lanes or "single_lane" in row.lanes)
 
 
-def _convert(sequence: Sequence, hop: PathHop, result: Value, source: Value, mode: str, lane: int | None) -> None:
+def _convert(
+    sequence: Sequence, hop: PathHop, result: SequenceRegister, source: SequenceRegister, mode: str, lane: int | None
+) -> None:
     """Append CONVERT or CONVERT_INT; `lane` None is all_lanes."""
     same = bits_of(hop.src) == bits_of(hop.dst)
     chosen = "" if same else f" {_ALL}" if lane is None else f" lane_sel={lane}" if lane else ""
@@ -169,7 +181,7 @@ def _convert(sequence: Sequence, hop: PathHop, result: Value, source: Value, mod
     sequence.vpu(f"{hop.row.mnemonic}{chosen} {hop.integer_rounding}{width}", result, source, hop.shift)
 
 
-def _clamp(sequence: Sequence, hop: PathHop, result: Value, source: Value) -> None:
+def _clamp(sequence: Sequence, hop: PathHop, result: SequenceRegister, source: SequenceRegister) -> None:
     """Compare with the largest signed number and move it where the source is larger."""
     mask = sequence.mask()
     sequence.vpu(f"cmp_grt.{hop.src}", mask, source, largest(hop.dst))
@@ -177,7 +189,7 @@ def _clamp(sequence: Sequence, hop: PathHop, result: Value, source: Value) -> No
     sequence.vpu(f"mov.{hop.dst}", result, largest(hop.dst), where=mask)
 
 
-def _offset(sequence: Sequence, hop: PathHop, result: Value, source: Value, mode: str) -> None:
+def _offset(sequence: Sequence, hop: PathHop, result: SequenceRegister, source: SequenceRegister, mode: str) -> None:
     """Float to u32 through i32: from 2^31 on with 2^31 subtracted before and added, saturating, after."""
     assert hop.through is not None
     power = _float_code(_TOP, hop.src)
@@ -189,7 +201,7 @@ def _offset(sequence: Sequence, hop: PathHop, result: Value, source: Value, mode
     sequence.vpu(f"add.{hop.dst} st", result, result, _TOP, where=mask)
 
 
-def _halve(sequence: Sequence, hop: PathHop, result: Value, source: Value, mode: str) -> None:
+def _halve(sequence: Sequence, hop: PathHop, result: SequenceRegister, source: SequenceRegister, mode: str) -> None:
     """u32 to float through i32: beyond the signed range shifted right by 1 before and doubled after."""
     assert hop.through is not None and is_float(hop.dst)
     mask, halved = sequence.mask(), sequence.copy(source)
@@ -228,8 +240,8 @@ class Order(StrEnum):
 
 def build(
     path: Path,
-    src: VectorType,
-    dst: VectorType,
+    src: ElementVector,
+    dst: ElementVector,
     order: Order,
     mode: ModeOf,
     target: VliwTarget,
@@ -261,7 +273,7 @@ def build_bool(dst: str, count: int) -> Sequence:
     `count` is the number of registers of the result.
     """
     sequence = Sequence()
-    outputs: list[Value] = []
+    outputs: list[SequenceRegister] = []
     for given in sequence.input(SOURCE, f"u{bits_of(dst)}", count):
         mask, result = sequence.mask(), sequence.zeroed()
         sequence.vpu(f"cmp_neq.u{bits_of(dst)}", mask, given, 0)
@@ -276,7 +288,7 @@ def one_of(element: str) -> int:
     return encode_value(1, FORMATS[element]).code if is_float(element) else 1
 
 
-def build_kept(src: VectorType, dst: VectorType, target: VliwTarget) -> Sequence:
+def build_kept(src: ElementVector, dst: ElementVector, target: VliwTarget) -> Sequence:
     """Return a cast without instructions: the registers of the source, as many as the result has, under its type.
 
     Raises:
@@ -296,7 +308,7 @@ def _is_widthwise(path: Path, count: int, target: VliwTarget) -> bool:
     return one_width and count in (1, *_GROUPS) and target.features.has[Feature.LANE_CHOICE]
 
 
-def _in_group(sequence: Sequence, path: Path, count: int, mode: ModeOf) -> tuple[Value, ...]:
+def _in_group(sequence: Sequence, path: Path, count: int, mode: ModeOf) -> tuple[SequenceRegister, ...]:
     """Convert all registers of a vector at once."""
     (value,) = sequence.input(SOURCE, path.src, count, count)
     for hop in path.hops:
@@ -312,7 +324,7 @@ def _linear(
     target: VliwTarget,
     *,
     printed: bool,
-) -> tuple[Value, ...]:
+) -> tuple[SequenceRegister, ...]:
     """Spread into wide slots, convert in them, gather."""
     multiple = _multiple(path, counts[0])
     if multiple:
@@ -320,8 +332,8 @@ def _linear(
         return tuple(multiplied(sequence, path.hops[0], group, mode(path.hops[0])) for group in groups)
     up, down = (path.widest // bits_of(element) for element in (path.src, path.dst))
     element = None if not printed else f"i{bits_of(path.src)}" if is_float(path.src) else path.src
-    slots: list[Value] = []
-    outputs: list[Value] = []
+    slots: list[SequenceRegister] = []
+    outputs: list[SequenceRegister] = []
     for register in sequence.input(SOURCE, path.src, counts[0]):
         for slot in spread(sequence, register, bits_of(path.src), up, target, printed=element):
             value, zeroed = slot, up > 1
@@ -348,7 +360,7 @@ def _multiple(path: Path, count: int) -> int | None:
 
 def _lane(
     sequence: Sequence, path: Path, counts: tuple[int, int], mode: ModeOf, target: VliwTarget
-) -> tuple[Value, ...]:
+) -> tuple[SequenceRegister, ...]:
     """Convert lane 0 of every slot of one register; the slots are spread where a type on the way is wider."""
     if counts != (1, 1):
         raise IllegalError(
@@ -364,7 +376,7 @@ def _lane(
 
 def _swizzled(
     sequence: Sequence, path: Path, counts: tuple[int, int], mode: ModeOf, target: VliwTarget
-) -> tuple[Value, ...]:
+) -> tuple[SequenceRegister, ...]:
     """Convert all lanes without putting them in order; registers in between are numbered by the lane they hold."""
     shared = min(counts)
     group = counts[0] // shared
@@ -372,7 +384,7 @@ def _swizzled(
     joined = first is not None and group in _GROUPS and takes_group(first, group, target)
     inputs = sequence.input(SOURCE, path.src, counts[0], group if joined else 1)
     singles = [part for value in inputs for part in value.parts]
-    outputs: list[Value] = []
+    outputs: list[SequenceRegister] = []
     for start in range(0, counts[0], group):
         values = singles[start : start + group]
         for place, hop in enumerate(path.hops):
@@ -388,8 +400,13 @@ def takes_group(hop: PathHop, count: int, target: VliwTarget) -> bool:
 
 
 def hop_in_swizzle(
-    sequence: Sequence, hop: PathHop, values: list[Value], mode: str, following: PathHop | None, target: VliwTarget
-) -> list[Value]:
+    sequence: Sequence,
+    hop: PathHop,
+    values: list[SequenceRegister],
+    mode: str,
+    following: PathHop | None,
+    target: VliwTarget,
+) -> list[SequenceRegister]:
     """Append a hop on registers numbered by lane; its results are numbered likewise.
 
     With r registers, element e of a vector is element e // r of register e % r. A result that `following` reads as a
@@ -397,7 +414,7 @@ def hop_in_swizzle(
     """
     wide, narrow = bits_of(hop.dst), bits_of(hop.src)
     if wide == narrow:
-        into: tuple[Value | None, ...] = (None,) * len(values)
+        into: tuple[SequenceRegister | None, ...] = (None,) * len(values)
         if following is not None and len(values) in _GROUPS and takes_group(following, len(values), target):
             into = sequence.vector(len(values)).parts
         pairs = zip(values, into, strict=True)
@@ -408,7 +425,7 @@ def hop_in_swizzle(
     return [each[lane] for lane in range(wide // narrow) for each in found]
 
 
-def _up_in_swizzle(sequence: Sequence, hop: PathHop, value: Value, mode: str) -> list[Value]:
+def _up_in_swizzle(sequence: Sequence, hop: PathHop, value: SequenceRegister, mode: str) -> list[SequenceRegister]:
     """Append the conversion of all lanes; shifts bring them to lane 0 where the instruction reads no other."""
     if has_all_lanes(hop):
         return list(whole(sequence, hop, (value,), mode))
@@ -423,11 +440,11 @@ def _up_in_swizzle(sequence: Sequence, hop: PathHop, value: Value, mode: str) ->
 
 
 def _down_in_swizzle(
-    sequence: Sequence, hop: PathHop, values: list[Value], mode: str, target: VliwTarget
-) -> list[Value]:
+    sequence: Sequence, hop: PathHop, values: list[SequenceRegister], mode: str, target: VliwTarget
+) -> list[SequenceRegister]:
     ratio = bits_of(hop.src) // bits_of(hop.dst)
     count = len(values) // ratio
-    found: list[Value] = []
+    found: list[SequenceRegister] = []
     for number in range(count):
         sources = tuple(values[number::count])
         if prefers_all_lanes(hop, target) and is_whole_group(sources):

@@ -21,7 +21,7 @@ from castsim.isa.tpc.convert_forms import RANDOM_ROUNDINGS
 from castsim.numerics import Policy, code_dtype, convert_codes, decode_to_float64, encode_value, value_of
 from castsim.targets.tpc_compiler import ChainReading
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.c_table import VectorType, bits_of, is_float, is_signed, matched
+from castsim.tpc_compiler.c_table import ElementVector, bits_of, is_float, is_signed, matched
 from castsim.tpc_compiler.cast_building import RESULT, Order
 from castsim.tpc_compiler.compiled_casts import CompiledCast, SourceForm, prepared, word_of
 
@@ -173,7 +173,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class AccountMismatch:
     """That an account gives other values than the cast: the input that shows it best, and both results."""
 
     label: str
@@ -191,7 +191,7 @@ class ResultComparison:
     cast: CompiledCast
     other: CompiledCast | None
     columns: tuple[Column, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[AccountMismatch, ...]
     vector_operations: int
     bundles: int
     instructions: tuple[Opcode, ...]
@@ -271,7 +271,7 @@ def _tiles(cast: CompiledCast, codes: Codes) -> Iterator[Codes]:
         yield np.full(count, code, codes.dtype)
 
 
-def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) -> Iterator[Difference]:
+def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) -> Iterator[AccountMismatch]:
     """Look for inputs on which the accounts differ; random rounding differs from itself and is left out."""
     if cast.order not in (Order.LINEAR, Order.SCALAR) or cast.mode in RANDOM_ROUNDINGS or not (in_ir or other):
         return
@@ -285,12 +285,12 @@ def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) ->
         different = differs(ours, found, poison, cast.dst.element)
         witness = witness_of(inputs, ours, found, different, typed)
         if witness is not None:
-            yield Difference(LANGUAGE, witness)
+            yield AccountMismatch(LANGUAGE, witness)
     if other is not None:
         theirs = other.values(inputs)
         witness = witness_of(inputs, ours, theirs, ours != theirs, typed)
         if witness is not None:
-            yield Difference(other.reading.value, witness)
+            yield AccountMismatch(other.reading.value, witness)
 
 
 # Casts in text of LLVM IR: cast instructions on vectors and scalars, and the vendor's calls `llvm.tpc.*.swch`.
@@ -338,14 +338,14 @@ def casts_of_text(text: str, file: str, target: VliwTarget, order: Order | str =
         ReadError: a cast that cannot be read, or none; no such order.
         IllegalError: an instruction between types that it does not lead between; what `compile_cast` refuses.
     """
-    found = tuple(_Reader(SourceText(file, text), target, word_of("order", Order, order)).casts())
+    found = tuple(_IrReader(SourceText(file, text), target, word_of("order", Order, order)).casts())
     if not found:
         legal = ("%y = fptrunc <128 x float> %x to <128 x bfloat>", f"calls @llvm.tpc.{Opcode.FPTRUNC}.swch")
         raise ReadError(f"{file} holds no cast of LLVM IR", legal=legal)
     return found
 
 
-class _Reader:
+class _IrReader:
     """Reads the casts of one text; `unsigned` are the registers of a function that hold unsigned integers."""
 
     def __init__(self, source: SourceText, target: VliwTarget, order: Order) -> None:
@@ -417,7 +417,7 @@ class _Reader:
         count = "" if lanes is None else f"{lanes} x "
         form = SourceForm.IR if rounding is None else SourceForm.AS
         try:
-            kinds = VectorType(source, lanes or 1), VectorType(result, lanes or 1)
+            kinds = ElementVector(source, lanes or 1), ElementVector(result, lanes or 1)
             one, two = kinds if lanes is None else matched(*kinds, self._target)
             cast = prepared(
                 one, two, self._target, form=form, rounding=rounding, reading=ChainReading.COMPILER, order=order

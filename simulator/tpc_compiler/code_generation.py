@@ -35,7 +35,7 @@ from castsim.targets.vliw import VliwTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class SequenceRegister:
     """A register of a sequence, or an aligned pair or quad of vector registers.
 
     `number` identifies the groups of a sequence; `part` is the place within the group, None for all of it.
@@ -46,7 +46,7 @@ class Value:
     size: int = 1
     part: int | None = None
 
-    def __getitem__(self, part: int) -> Value:
+    def __getitem__(self, part: int) -> SequenceRegister:
         """Return one register of a pair or quad.
 
         Raises:
@@ -54,15 +54,15 @@ class Value:
         """
         if self.part is not None or not 0 <= part < self.size:
             raise IllegalError(f"a group of {self.size} registers has no register {part}")
-        return Value(self.number, File.V, self.size, part)
+        return SequenceRegister(self.number, File.V, self.size, part)
 
     @property
-    def parts(self) -> tuple[Value, ...]:
+    def parts(self) -> tuple[SequenceRegister, ...]:
         """Its registers, one by one."""
         return (self,) if self.size == 1 or self.part is not None else tuple(self[k] for k in range(self.size))
 
 
-Operand = Value | int
+Operand = SequenceRegister | int
 """A register, or a 32-bit immediate as an unsigned or signed number."""
 
 
@@ -76,13 +76,13 @@ class EmittedInstruction:
     slot: Slot
     head: str
     operands: tuple[Operand, ...]
-    where: Value | None = None
+    where: SequenceRegister | None = None
     inverted: bool = False
 
     @property
-    def values(self) -> tuple[Value, ...]:
+    def values(self) -> tuple[SequenceRegister, ...]:
         """The registers that it mentions."""
-        found = tuple(operand for operand in self.operands if isinstance(operand, Value))
+        found = tuple(operand for operand in self.operands if isinstance(operand, SequenceRegister))
         return found if self.where is None else (*found, self.where)
 
 
@@ -92,10 +92,10 @@ class SequencePort:
 
     name: str
     format: str
-    values: tuple[Value, ...]
+    values: tuple[SequenceRegister, ...]
 
     @property
-    def registers(self) -> tuple[Value, ...]:
+    def registers(self) -> tuple[SequenceRegister, ...]:
         """The single registers, in order."""
         return tuple(part for value in self.values for part in value.parts)
 
@@ -106,7 +106,7 @@ class ScalarArgument:
 
     name: str
     format: str
-    value: Value
+    value: SequenceRegister
 
 
 class Sequence:
@@ -124,7 +124,7 @@ class Sequence:
 
     # --------------------------------------------------------------------------------------------------- registers
 
-    def vector(self, size: int = 1) -> Value:
+    def vector(self, size: int = 1) -> SequenceRegister:
         """Return a new vector register; with `size` 2 or 4 a pair or quad, spelled D or A.
 
         Raises:
@@ -134,31 +134,31 @@ class Sequence:
             raise IllegalError(f"no group of {size} vector registers", legal=map(str, VECTOR_GROUPS))
         return self._new(VECTOR_GROUPS[size], size)
 
-    def mask(self) -> Value:
+    def mask(self) -> SequenceRegister:
         """Return a new vector predicate."""
         return self._new(File.VP)
 
-    def register(self) -> Value:
+    def register(self) -> SequenceRegister:
         """Return a new scalar register."""
         return self._new(File.S)
 
-    def _new(self, file: File, size: int = 1) -> Value:
+    def _new(self, file: File, size: int = 1) -> SequenceRegister:
         self._count += 1
-        return Value(self._count - 1, file, size)
+        return SequenceRegister(self._count - 1, file, size)
 
     # -------------------------------------------------------------------------------------------------------- ports
 
-    def input(self, name: str, fmt: str, registers: int = 1, group: int = 1) -> tuple[Value, ...]:
+    def input(self, name: str, fmt: str, registers: int = 1, group: int = 1) -> tuple[SequenceRegister, ...]:
         """Return the registers that hold an input, `registers` of them, in groups of `group` registers."""
         values = tuple(self.vector(group) for _ in range(registers // group))
         self.inputs.append(SequencePort(name, fmt, values))
         return values
 
-    def output(self, name: str, fmt: str, *values: Value) -> None:
+    def output(self, name: str, fmt: str, *values: SequenceRegister) -> None:
         """Name a result; its registers are stored one after the other."""
         self.outputs.append(SequencePort(name, fmt, values))
 
-    def scalar(self, name: str, fmt: str) -> Value:
+    def scalar(self, name: str, fmt: str) -> SequenceRegister:
         """Return the S register of a number that the caller gives."""
         found = self.register()
         self.scalars.append(ScalarArgument(name, fmt, found))
@@ -167,30 +167,30 @@ class Sequence:
     # ------------------------------------------------------------------------------------------------- instructions
 
     def add(
-        self, slot: Slot, head: str, *operands: Operand, where: Value | None = None, inverted: bool = False
+        self, slot: Slot, head: str, *operands: Operand, where: SequenceRegister | None = None, inverted: bool = False
     ) -> None:
         """Append an instruction; see `EmittedInstruction`."""
         self.steps.append(EmittedInstruction(slot, head, operands, where, inverted))
 
-    def vpu(self, head: str, *operands: Operand, where: Value | None = None, inverted: bool = False) -> None:
+    def vpu(self, head: str, *operands: Operand, where: SequenceRegister | None = None, inverted: bool = False) -> None:
         """Append an instruction of the vector slot."""
         self.add(Slot.VPU, head, *operands, where=where, inverted=inverted)
 
-    def spu(self, head: str, *operands: Operand, where: Value | None = None, inverted: bool = False) -> None:
+    def spu(self, head: str, *operands: Operand, where: SequenceRegister | None = None, inverted: bool = False) -> None:
         """Append an instruction of the scalar slot."""
         self.add(Slot.SPU, head, *operands, where=where, inverted=inverted)
 
-    def broadcast(self, number: int, element: str = "i32") -> Value:
+    def broadcast(self, number: int, element: str = "i32") -> SequenceRegister:
         """Return a vector with a number in every element of a type, by a MOV in the LOAD slot; no VPU operation."""
         found = self.vector()
         self.add(Slot.LOAD, f"mov.{element}", found, number)
         return found
 
-    def zeroed(self) -> Value:
+    def zeroed(self) -> SequenceRegister:
         """Return a vector of zeros; no VPU operation."""
         return self.broadcast(0)
 
-    def copy(self, source: Value) -> Value:
+    def copy(self, source: SequenceRegister) -> SequenceRegister:
         """Return a copy of a vector register, by a MOV in the LOAD slot; no VPU operation."""
         found = self.vector()
         self.add(Slot.LOAD, "mov", found, source)
@@ -213,7 +213,7 @@ class PlacedPort:
     port: SequencePort
     tensor: int
     direction: str
-    indices: tuple[Value, ...]
+    indices: tuple[SequenceRegister, ...]
     elements: int
 
     @property
@@ -273,12 +273,12 @@ def _ports(sequence: Sequence, target: VliwTarget) -> Iterator[PlacedPort]:
         registers = port.registers
         lanes = target.registers.vector_bytes * _BYTE_BITS // format_named(port.format).bits
         # Values of the sequence count from 0 upwards.
-        indices = tuple(Value(-1 - number - place, File.I) for place in range(len(registers)))
+        indices = tuple(SequenceRegister(-1 - number - place, File.I) for place in range(len(registers)))
         number += len(registers)
         yield PlacedPort(port, tensor, direction, indices, lanes * len(registers))
 
 
-def _mentions(step: EmittedInstruction, register: Value) -> bool:
+def _mentions(step: EmittedInstruction, register: SequenceRegister) -> bool:
     """Whether a step mentions a register itself or the group that it belongs to."""
     return any(
         value.number == register.number and (value.part is None or value.part == register.part or register.part is None)
@@ -426,7 +426,7 @@ def free_registers(target: VliwTarget) -> dict[File, list[int]]:
     }
 
 
-def allocate(steps: Items[EmittedInstruction], kept: Items[Value], target: VliwTarget) -> dict[int, int]:
+def allocate(steps: Items[EmittedInstruction], kept: Items[SequenceRegister], target: VliwTarget) -> dict[int, int]:
     """Return the first register of each value, by its number.
 
     A value lives from its first to its last mention; those `kept` live throughout.
@@ -448,11 +448,11 @@ def allocate(steps: Items[EmittedInstruction], kept: Items[Value], target: VliwT
     return found
 
 
-def _file(value: Value) -> File:
+def _file(value: SequenceRegister) -> File:
     return GROUPED.get(value.file, (value.file, 1))[0]
 
 
-def _take(free: list[int], value: Value) -> int:
+def _take(free: list[int], value: SequenceRegister) -> int:
     """Take aligned registers; the oldest ones, so that few instructions have to wait for earlier readers."""
     for index in free:
         group = range(index, index + value.size)
@@ -539,14 +539,14 @@ def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple
     lines = [tuple(text if slot is own else None for slot in Slot) for own, text in instructions]
     source = "".join(f"{'; '.join(text or 'nop' for text in line)}\n" for line in lines)
     program = parse(source, target.dialect, _FILE)
-    places = _Scheduler(program.bundles, target).places()
+    places = _SequenceScheduler(program.bundles, target).places()
     body: list[list[str | None]] = [list(NOTHING) for _ in range(max(places, default=-1) + 1)]
     for place, (slot, text) in zip(places, instructions, strict=True):
         body[place][slot] = text
     return tuple(tuple(line) for line in body), places
 
 
-class _Scheduler:
+class _SequenceScheduler:
     """Places the instructions of bundles that hold one each."""
 
     def __init__(self, singles: tuple[Bundle, ...], target: VliwTarget) -> None:

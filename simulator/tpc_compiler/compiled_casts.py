@@ -33,10 +33,10 @@ from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tpc_compiler.c_table import (
+    ElementVector,
     HopMethod,
     Path,
     PathHop,
-    VectorType,
     bits_of,
     is_float,
     matched,
@@ -58,7 +58,7 @@ from castsim.tpc_compiler.cast_building import (
     largest,
     rounded,
 )
-from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, Value, schedule
+from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, SequenceRegister, schedule
 from castsim.tpc_compiler.kernel_execution import KernelResult, execute
 
 # The way of a cast of LLVM IR as the compiler prints it: the types between, and the rounding word of every CONVERT.
@@ -72,7 +72,7 @@ _UNITS = {_SCALAR: "spu", _VECTOR: "vpu"}
 _NEAREST, _IR_PATHS_FROM_REGISTER = "rhne", "csr"
 
 
-def ir_path(src: VectorType, dst: VectorType, target: VliwTarget) -> Path:
+def ir_path(src: ElementVector, dst: ElementVector, target: VliwTarget) -> Path:
     """Return the path of a cast of LLVM IR between scalars (one element) or vectors.
 
     Raises:
@@ -101,7 +101,7 @@ def _text_only(row: IrCastRow, missing: str, target: VliwTarget) -> IllegalError
     )
 
 
-def _row(unit: str, src: VectorType, dst: VectorType, target: VliwTarget) -> IrCastRow | None:
+def _row(unit: str, src: ElementVector, dst: ElementVector, target: VliwTarget) -> IrCastRow | None:
     pair = unit, src.element, dst.element
     for row in ir_casts():
         sizes = row.elements or (src.elements,)
@@ -153,7 +153,7 @@ def build_scalar(path: Path, mode: Callable[[PathHop], str]) -> Sequence:
     return sequence
 
 
-def _hop(sequence: Sequence, hop: PathHop, source: Value, mode: str) -> Value:
+def _hop(sequence: Sequence, hop: PathHop, source: SequenceRegister, mode: str) -> SequenceRegister:
     if hop.means is HopMethod.KEEP:
         return source
     result = sequence.register()
@@ -209,8 +209,8 @@ class CompiledCast:
     """
 
     target: VliwTarget
-    src: VectorType
-    dst: VectorType
+    src: ElementVector
+    dst: ElementVector
     form: SourceForm
     reading: ChainReading
     order: Order
@@ -300,7 +300,7 @@ def compile_cast(
             raise IllegalError(message, legal=(f"--order {Order.LINEAR}",))
         return _reinterpreted(source, result, chosen, rounding)
     if arrangement is Order.SCALAR:
-        source, result = (VectorType(kind.element, 1) for kind in (source, result))
+        source, result = (ElementVector(kind.element, 1) for kind in (source, result))
     elif arrangement is Order.LANE:
         source, result = one_register(source, result, chosen)
     else:
@@ -309,8 +309,8 @@ def compile_cast(
 
 
 def prepared(
-    src: VectorType,
-    dst: VectorType,
+    src: ElementVector,
+    dst: ElementVector,
     target: VliwTarget,
     *,
     form: SourceForm,
@@ -337,8 +337,8 @@ def prepared(
 
 
 def _path(
-    src: VectorType,
-    dst: VectorType,
+    src: ElementVector,
+    dst: ElementVector,
     target: VliwTarget,
     form: SourceForm,
     reading: ChainReading,
@@ -364,7 +364,7 @@ def _path(
     return found if rounding is None else replace(found, hops=tuple(replace(hop, word=None) for hop in found.hops))
 
 
-def kept(src: VectorType, dst: VectorType, target: VliwTarget, form: SourceForm) -> CompiledCast:
+def kept(src: ElementVector, dst: ElementVector, target: VliwTarget, form: SourceForm) -> CompiledCast:
     """Return the cast that keeps the bits of the first registers."""
     hop = (PathHop(HopMethod.KEEP, src.element, dst.element),)
     path = Path(src.element, dst.element, hop, Status.DOCUMENTED, ("tpc_builtin_support: interpreted cast",))
@@ -372,7 +372,7 @@ def kept(src: VectorType, dst: VectorType, target: VliwTarget, form: SourceForm)
     return CompiledCast(target, src, dst, form, ChainReading.COMPILER, Order.LINEAR, path, None, kind)
 
 
-def lowering_kind(src: VectorType, dst: VectorType, target: VliwTarget) -> LoweringKind | None:
+def lowering_kind(src: ElementVector, dst: ElementVector, target: VliwTarget) -> LoweringKind | None:
     """Return the compiler table's kind of lowering between two vector types, None if it has none."""
     for row in lowering_matrix(target.name):
         if (row.src, row.dst) == (src.element, dst.element) and (src.elements, dst.elements) in row.counts:
@@ -428,7 +428,7 @@ def _check_reading(reading: ChainReading, order: Order) -> None:
         )
 
 
-def _reinterpreted(src: VectorType, dst: VectorType, target: VliwTarget, rounding: str | None) -> CompiledCast:
+def _reinterpreted(src: ElementVector, dst: ElementVector, target: VliwTarget, rounding: str | None) -> CompiledCast:
     """Give a reinterpretation its numbers of elements and check that both types have equally many bits."""
     if rounding is not None:
         raise IllegalError("reinterpret_cast keeps the bits and takes no rounding mode", legal=("no mode",))
@@ -437,21 +437,21 @@ def _reinterpreted(src: VectorType, dst: VectorType, target: VliwTarget, roundin
             raise IllegalError(f"{target.name} has no elements of {kind.element}", legal=target.elements.formats)
     if src.elements is None:
         total = dst.elements * dst.bits if dst.elements else target.registers.vector_bytes * 8
-        src = VectorType(src.element, total // src.bits)
+        src = ElementVector(src.element, total // src.bits)
     assert src.elements is not None
     if dst.elements is None:
-        dst = VectorType(dst.element, src.elements * src.bits // dst.bits)
+        dst = ElementVector(dst.element, src.elements * src.bits // dst.bits)
     assert dst.elements is not None
     if src.elements * src.bits != dst.elements * dst.bits:
         raise IllegalError(
             f"reinterpret_cast keeps the bits: {src.name} has {src.elements * src.bits}, {dst.name} "
             f"{dst.elements * dst.bits}",
-            legal=(VectorType(dst.element, src.elements * src.bits // dst.bits).name,),
+            legal=(ElementVector(dst.element, src.elements * src.bits // dst.bits).name,),
         )
     return kept(src, dst, target, SourceForm.REINTERPRET)
 
 
-def _no_promotion(src: VectorType, dst: VectorType) -> IllegalError:
+def _no_promotion(src: ElementVector, dst: ElementVector) -> IllegalError:
     legal = ", ".join(row.name for row in promotions_of(src.element))
     return IllegalError(
         f"C converts {src.name} to {dst.name} only by an explicit cast; by itself it promotes {src.name} to: "
@@ -524,8 +524,8 @@ _BYTE_BITS = 8
 class MatrixEntry:
     """One entry: two vector types and the kind of lowering between them."""
 
-    src: VectorType
-    dst: VectorType
+    src: ElementVector
+    dst: ElementVector
     kind: LoweringKind
 
     def __str__(self) -> str:
@@ -535,7 +535,7 @@ class MatrixEntry:
 def entries(target: VliwTarget, src: str | None = None, dst: str | None = None) -> tuple[MatrixEntry, ...]:
     """Return the entries of a generation, or those of a pair of element types."""
     return tuple(
-        MatrixEntry(VectorType(row.src, before), VectorType(row.dst, after), row.kind)
+        MatrixEntry(ElementVector(row.src, before), ElementVector(row.dst, after), row.kind)
         for row in lowering_matrix(target.name)
         if src in (None, row.src) and dst in (None, row.dst)
         for before, after in row.counts

@@ -11,39 +11,42 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from castsim.isa.tpc import Comparison, Immediate, LabelUse, Slot
+from castsim.isa.tpc import Immediate, LabelUse, LoopComparison, Slot
 from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.operand_text import AssemblySource
 from castsim.machines.vliw.control import holds, signed
 from castsim.tpc_compiler.placing import (
-    Block,
+    BasicBlock,
+    BlockGraph,
     BlockLoop,
     Entering,
-    Placed,
+    PlacedBlock,
+    PlacementPolicy,
     Placer,
-    Policy,
-    Shape,
     copies,
     is_jump,
     mark_fresh,
     renamed,
     without_unread,
 )
-from castsim.tpc_compiler.scheduled_operations import Operation, Operations
+from castsim.tpc_compiler.scheduled_operations import OperationLookup, ScheduledOperation
 
 # Blocks that follow each other: what each finds under way, and empty bundles where a way back is too short.
 
 _MOST_ROUNDS = 2000
 
-Schedule = list[Placed]
+Schedule = list[PlacedBlock]
 """The blocks of a text in bundles."""
 
 
 def place_all(
-    shape: Shape, placer: Placer, policies: Sequence[Policy], fixed: Mapping[Block, Placed] | None = None
+    shape: BlockGraph,
+    placer: Placer,
+    policies: Sequence[PlacementPolicy],
+    fixed: Mapping[BasicBlock, PlacedBlock] | None = None,
 ) -> Schedule:
     """Place every block, each by its policy but those that have their places; keep all distances between blocks."""
-    placed: list[Placed | None] = [None] * len(shape.blocks)
+    placed: list[PlacedBlock | None] = [None] * len(shape.blocks)
     for number, block in enumerate(shape.blocks):
         if fixed is not None and block in fixed:
             placed[number] = fixed[block]
@@ -55,7 +58,9 @@ def place_all(
     return found
 
 
-def entering_block(shape: Shape, placed: Sequence[Placed | None], number: int, placer: Placer) -> Iterator[Entering]:
+def entering_block(
+    shape: BlockGraph, placed: Sequence[PlacedBlock | None], number: int, placer: Placer
+) -> Iterator[Entering]:
     """Yield what may be under way at the beginning of a block, on every path through blocks that have been placed."""
     reach = placer.distances.reach
     first = [(step.first, 0, step.first, step.first >= number) for step in shape.into[number]]
@@ -78,7 +83,7 @@ def entering_block(shape: Shape, placed: Sequence[Placed | None], number: int, p
                 waiting.append(state)
 
 
-def settle(shape: Shape, schedule: Schedule, placer: Placer) -> None:
+def settle(shape: BlockGraph, schedule: Schedule, placer: Placer) -> None:
     """Lengthen blocks until every distance holds on every path, and loops are as long as they must be."""
     for _ in range(_MOST_ROUNDS):
         missing = _too_near(shape, schedule, placer) or _too_short(shape, schedule, placer)
@@ -99,7 +104,7 @@ class _Missing:
     in_front: bool = False
 
 
-def _too_near(shape: Shape, schedule: Schedule, placer: Placer) -> _Missing | None:
+def _too_near(shape: BlockGraph, schedule: Schedule, placer: Placer) -> _Missing | None:
     """Return a block that must become longer, and by how many bundles; None if all distances hold."""
     reach, needed = placer.distances.reach, placer.distances.needed
     for number, own in enumerate(schedule):
@@ -115,7 +120,7 @@ def _too_near(shape: Shape, schedule: Schedule, placer: Placer) -> _Missing | No
     return None
 
 
-def _between(shape: Shape, schedule: Schedule, entering: Entering, number: int, bundles: int) -> _Missing:
+def _between(shape: BlockGraph, schedule: Schedule, entering: Entering, number: int, bundles: int) -> _Missing:
     """Return where bundles between an instruction and a later block go: in front of that block if the instruction ends
     the block to be lengthened, or stands in the delay bundles there.
     """
@@ -125,7 +130,7 @@ def _between(shape: Shape, schedule: Schedule, entering: Entering, number: int, 
     return _Missing(entering.pad, bundles)
 
 
-def _too_short(shape: Shape, schedule: Schedule, placer: Placer) -> _Missing | None:
+def _too_short(shape: BlockGraph, schedule: Schedule, placer: Placer) -> _Missing | None:
     """Return the last block of a loop body that must become longer, as `_too_near`."""
     rules = placer.operations.target.loop_rules
     starts = first_bundles(schedule)
@@ -145,7 +150,7 @@ def _too_short(shape: Shape, schedule: Schedule, placer: Placer) -> _Missing | N
 
 
 def _iterator_reads(
-    shape: Shape, schedule: Schedule, placer: Placer, loop: BlockLoop, block: int, starts: Sequence[int]
+    shape: BlockGraph, schedule: Schedule, placer: Placer, loop: BlockLoop, block: int, starts: Sequence[int]
 ) -> int:
     """Return how much longer the body must be for the reads of its iterator by the VPU, 0 or less if it may stay."""
     rules = placer.operations.target.loop_rules
@@ -158,7 +163,7 @@ def _iterator_reads(
     return max((rules.iterator_at_end + 1 - (starts[loop.end] - place) for place in places), default=0)
 
 
-def _innermost(shape: Shape, block: int) -> BlockLoop | None:
+def _innermost(shape: BlockGraph, block: int) -> BlockLoop | None:
     return max((loop for loop in shape.loops if loop.holds(block)), key=lambda loop: loop.depth, default=None)
 
 
@@ -181,29 +186,29 @@ _BUDGET = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class TripDependence:
     """A dependence on another instruction, of the same trip or (`trips` 1) of the one before."""
 
     other: int
     trips: int
 
 
-class Trip:
+class LoopTrip:
     """The instructions of one trip, with what depends on what."""
 
-    def __init__(self, operations: Sequence[Operation], placer: Placer) -> None:
+    def __init__(self, operations: Sequence[ScheduledOperation], placer: Placer) -> None:
         self.operations = operations
         self.placer = placer
         count = len(operations)
-        self.before: list[list[Edge]] = [[] for _ in range(count)]
-        self.behind: list[list[Edge]] = [[] for _ in range(count)]
+        self.before: list[list[TripDependence]] = [[] for _ in range(count)]
+        self.behind: list[list[TripDependence]] = [[] for _ in range(count)]
         for first in range(count):
             for second in range(count):
                 if self.needed(first, self._slot(first), second, self._slot(second)) is not None:
                     trips = 0 if first < second else 1
                     for distance in {trips, 1}:
-                        self.before[second].append(Edge(first, distance))
-                        self.behind[first].append(Edge(second, distance))
+                        self.before[second].append(TripDependence(first, distance))
+                        self.behind[first].append(TripDependence(second, distance))
         self.heights = self._heights()
 
     def needed(self, first: int, slot: Slot, second: int, second_slot: Slot) -> int | None:
@@ -264,13 +269,13 @@ class Trip:
 class ModuloSchedule:
     """Places one trip at one interval."""
 
-    def __init__(self, trip: Trip, interval: int) -> None:
+    def __init__(self, trip: LoopTrip, interval: int) -> None:
         self._trip = trip
         self._interval = interval
         self._places: dict[int, tuple[int, Slot]] = {}
         self._last: dict[int, int] = {}
 
-    def places(self) -> dict[Operation, tuple[int, Slot]] | None:
+    def places(self) -> dict[ScheduledOperation, tuple[int, Slot]] | None:
         """Return bundle and slot of every instruction, from bundle 0 on; None if none were found."""
         trip = self._trip
         waiting = set(range(len(trip.operations)))
@@ -362,16 +367,16 @@ _INTERVALS = 24
 """Intervals tried for one body."""
 _MOST_TRIPS = 1 << 20
 
-NewPlacer = Callable[[Shape], Placer]
+NewPlacer = Callable[[BlockGraph], Placer]
 
 
 @dataclass(frozen=True, slots=True)
-class Pipelined:
+class PipelinedText:
     """A text with loops that begin a trip before the last one has ended. `fixed` are blocks that have their places."""
 
-    blocks: tuple[Block, ...]
-    fixed: dict[Block, Placed]
-    shape: Shape
+    blocks: tuple[BasicBlock, ...]
+    fixed: dict[BasicBlock, PlacedBlock]
+    shape: BlockGraph
     schedule: Schedule
 
     @property
@@ -381,8 +386,8 @@ class Pipelined:
 
 
 def pipelined(
-    blocks: Sequence[Block], most: int | None, operations: Operations, placer: NewPlacer
-) -> Iterator[Pipelined]:
+    blocks: Sequence[BasicBlock], most: int | None, operations: OperationLookup, placer: NewPlacer
+) -> Iterator[PipelinedText]:
     """Yield the text with more and more loops pipelined, in no more than so many bundles (None: in any number)."""
     current = _placed(tuple(blocks), {}, operations, placer)
     done: set[str] = set()
@@ -400,21 +405,22 @@ def pipelined(
 
 
 def _placed(
-    blocks: tuple[Block, ...], fixed: dict[Block, Placed], operations: Operations, placer: NewPlacer
-) -> Pipelined:
-    shape = Shape(list(blocks), operations.target)
+    blocks: tuple[BasicBlock, ...], fixed: dict[BasicBlock, PlacedBlock], operations: OperationLookup, placer: NewPlacer
+) -> PipelinedText:
+    shape = BlockGraph(list(blocks), operations.target)
     without_unread(shape, operations)
     own = {
-        block: Placed({key: each.places[key] for key in block.operations}, each.length) for block, each in fixed.items()
+        block: PlacedBlock({key: each.places[key] for key in block.operations}, each.length)
+        for block, each in fixed.items()
     }
-    schedule = place_all(shape, placer(shape), [Policy()] * len(blocks), own)
-    return Pipelined(blocks, fixed, shape, schedule)
+    schedule = place_all(shape, placer(shape), [PlacementPolicy()] * len(blocks), own)
+    return PipelinedText(blocks, fixed, shape, schedule)
 
 
 # ----------------------------------------------------------------------------------------------------- which loops
 
 
-def _eligible(shape: Shape, operations: Operations) -> Iterator[BlockLoop]:
+def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[BlockLoop]:
     """Yield the loops of one block with a known number of trips, whose iterators nothing reads."""
     read = {name for block in shape.blocks for each in block.all for name in operations.touched(each).reads}
     for loop in shape.loops:
@@ -429,7 +435,7 @@ def _eligible(shape: Shape, operations: Operations) -> Iterator[BlockLoop]:
             yield loop
 
 
-def _label(shape: Shape, loop: BlockLoop) -> str:
+def _label(shape: BlockGraph, loop: BlockLoop) -> str:
     end = shape.blocks[loop.head].end
     assert end is not None
     label = end.instruction.operand("end")
@@ -437,13 +443,13 @@ def _label(shape: Shape, loop: BlockLoop) -> str:
     return label.name
 
 
-def _trips(loop: Operation) -> int | None:
+def _trips(loop: ScheduledOperation) -> int | None:
     """Return the trips of a loop with immediates, None for others, for no trip and for very many."""
     start, bound, step = (loop.instruction.operand(role) for role in ("start", "bound", "step"))
     compare = loop.instruction.operand("compare")
     if not (isinstance(start, Immediate) and isinstance(bound, Immediate) and isinstance(step, Immediate)):
         return None
-    assert isinstance(compare, Comparison)
+    assert isinstance(compare, LoopComparison)
     value, trips = start.signed, 0
     while holds(compare, value, bound.signed):
         value, trips = signed((value + step.value) & 0xFFFFFFFF), trips + 1
@@ -456,8 +462,8 @@ def _trips(loop: Operation) -> int | None:
 
 
 def _best(
-    current: Pipelined, loop: BlockLoop, most: int | None, operations: Operations, placer: NewPlacer
-) -> Pipelined | None:
+    current: PipelinedText, loop: BlockLoop, most: int | None, operations: OperationLookup, placer: NewPlacer
+) -> PipelinedText | None:
     """Return the text with one loop in the shortest way that fits, None if there is none shorter than now."""
     shape = current.shape
     end = shape.blocks[loop.head].end
@@ -486,28 +492,28 @@ def _best(
     return best
 
 
-def _rounds(found: Pipelined, loop: BlockLoop) -> int:
+def _rounds(found: PipelinedText, loop: BlockLoop) -> int:
     end = found.shape.blocks[loop.head].end
     assert end is not None
     return _trips(end) or 0
 
 
-def _trip(body: Block, times: int, operations: Operations, placer: Placer) -> Trip:
+def _trip(body: BasicBlock, times: int, operations: OperationLookup, placer: Placer) -> LoopTrip:
     """Return some trips of a body as one."""
-    written = Block([], [copies(each) for _ in range(times) for each in body.operations])
+    written = BasicBlock([], [copies(each) for _ in range(times) for each in body.operations])
     mark_fresh(written, operations)
-    return Trip(renamed(written.operations, operations), placer)
+    return LoopTrip(renamed(written.operations, operations), placer)
 
 
 def _at_interval(
-    current: Pipelined,
+    current: PipelinedText,
     loop: BlockLoop,
-    trip: Trip,
+    trip: LoopTrip,
     interval: int,
     rounds: int,
-    operations: Operations,
+    operations: OperationLookup,
     placer: NewPlacer,
-) -> Pipelined | None:
+) -> PipelinedText | None:
     """Return the text with a loop pipelined at an interval; None if there is no such schedule."""
     places = ModuloSchedule(trip, interval).places()
     if places is None:
@@ -520,37 +526,37 @@ def _at_interval(
     order = sorted(places, key=lambda each: (places[each][0] % interval, -stage[each], trip.operations.index(each)))
     before = [copies(each) for number in range(stages - 1) for each in order if stage[each] <= number]
     behind = [copies(each) for number in range(stages - 1) for each in order if stage[each] > number]
-    kernel = Block([], list(order))
-    fixed = {kernel: Placed({each: (places[each][0] % interval, places[each][1]) for each in order}, interval)}
+    kernel = BasicBlock([], list(order))
+    fixed = {kernel: PlacedBlock({each: (places[each][0] % interval, places[each][1]) for each in order}, interval)}
     blocks = list(current.blocks)
     old = blocks[loop.head]
-    head = Block(old.labels, [*old.operations, *before], _loop(old.end, rounds - stages + 1, operations))
+    head = BasicBlock(old.labels, [*old.operations, *before], _loop(old.end, rounds - stages + 1, operations))
     label = _label(current.shape, loop)
     following = blocks[loop.end]
-    rest = Block([each for each in following.labels if each != label], following.operations, following.end)
+    rest = BasicBlock([each for each in following.labels if each != label], following.operations, following.end)
     outside = any(other.end == loop.end for other in current.shape.loops if other is not loop)
     if rest.labels or outside:
-        tail = [Block([label], behind), rest]
+        tail = [BasicBlock([label], behind), rest]
     else:
-        tail = [Block([label], [*behind, *rest.operations], rest.end)]
+        tail = [BasicBlock([label], [*behind, *rest.operations], rest.end)]
     for block in (head, tail[0]):
         _rename(block, operations)
     blocks[loop.head : loop.end + 1] = [head, kernel, *tail]
     return _placed(tuple(blocks), {**current.fixed, **fixed}, operations, placer)
 
 
-def _rename(block: Block, operations: Operations) -> None:
+def _rename(block: BasicBlock, operations: OperationLookup) -> None:
     changed = renamed(block.all, operations)
     if block.end is not None:
         block.end = changed.pop()
     block.operations = changed
 
 
-def _loop(end: Operation | None, rounds: int, operations: Operations) -> Operation:
+def _loop(end: ScheduledOperation | None, rounds: int, operations: OperationLookup) -> ScheduledOperation:
     """Return the LOOP of so many rounds."""
     assert end is not None
     label = end.instruction.operand("end")
     text = f"loop 0, {rounds}, 1, <, {label}"
     source = AssemblySource(text, "<loop>")
     slots = read_instruction(source, source.words(0, 0, len(text)), operations.target.dialect)
-    return Operation(slots, end.span)
+    return ScheduledOperation(slots, end.span)

@@ -19,22 +19,22 @@ from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.scheduled_operations import Distances, Operation, Operations, drawn, renumbered
-from castsim.tpc_compiler.virtual_registers import STRIDE, Unit, unit_of_cell
+from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, drawn, renumbered
+from castsim.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit_of_cell
 
 # Basic blocks of a text, its loops, and which block may follow which.
 
 
 @dataclass(eq=False, slots=True)
-class Block:
+class BasicBlock:
     """Instructions that are executed one after the other; `end` is the one that decides what follows, if any."""
 
     labels: list[str] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
-    end: Operation | None = None
+    operations: list[ScheduledOperation] = field(default_factory=list)
+    end: ScheduledOperation | None = None
 
     @property
-    def all(self) -> list[Operation]:
+    def all(self) -> list[ScheduledOperation]:
         """The instructions with the last one."""
         return [*self.operations, *([self.end] if self.end else [])]
 
@@ -54,7 +54,7 @@ class BlockLoop:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BlockStep:
     """A step from one block to another; `back` if it begins another trip of a hardware loop."""
 
     first: int
@@ -62,21 +62,21 @@ class Step:
     back: bool = False
 
 
-class Shape:
+class BlockGraph:
     """The blocks of a text with their loops and steps.
 
     Raises:
         IllegalError: loops that cross or are nested too deep; a jump into or out of a loop body.
     """
 
-    def __init__(self, blocks: list[Block], target: VliwTarget) -> None:
+    def __init__(self, blocks: list[BasicBlock], target: VliwTarget) -> None:
         self.blocks = blocks
         self._target = target
         self._at = {label: number for number, block in enumerate(blocks) for label in block.labels}
         self.loops = self._loops()
         self._check_jumps()
         self.steps = tuple(step for number in range(len(blocks)) for step in self._behind(number))
-        self.into: tuple[tuple[Step, ...], ...] = tuple(
+        self.into: tuple[tuple[BlockStep, ...], ...] = tuple(
             tuple(step for step in self.steps if step.second == number) for number in range(len(blocks))
         )
 
@@ -85,7 +85,7 @@ class Shape:
         sizes = self._target.registers
         return str(Register(File.S, sizes.S - sizes.loop_iterators + loop.depth))
 
-    def goal(self, jump: Operation) -> int:
+    def goal(self, jump: ScheduledOperation) -> int:
         """Return the block that a jump goes to."""
         return self._at[_goal(jump.instruction, "src_a")]
 
@@ -125,34 +125,34 @@ class Shape:
         """Return the loops to whose bodies a block belongs."""
         return [loop for loop in self.loops if loop.holds(block)]
 
-    def _behind(self, number: int) -> list[Step]:
+    def _behind(self, number: int) -> list[BlockStep]:
         end = self.blocks[number].end
-        found: list[Step] = []
+        found: list[BlockStep] = []
         if end is None:
             return self._arrivals(number, number + 1)
         if end.mnemonic == "halt":
             return []
         if end.mnemonic == "loop":
             loop = next(each for each in self.loops if each.head == number)
-            return [Step(number, loop.start), *self._arrivals(number, loop.end)]
+            return [BlockStep(number, loop.start), *self._arrivals(number, loop.end)]
         found = self._arrivals(number, self._at[_goal(end.instruction, "src_a")])
         predicate = end.instruction.predicate
         sure = predicate is None or (is_constant(predicate.register) and not predicate.inverted)
         return found if sure else [*found, *self._arrivals(number, number + 1)]
 
-    def _arrivals(self, number: int, following: int) -> list[Step]:
+    def _arrivals(self, number: int, following: int) -> list[BlockStep]:
         """Return where a step leads: the end of a body leads to its start and on to what follows."""
         ending = sorted((each for each in self.loops if each.end == following), key=lambda each: -each.depth)
-        found = [Step(number, loop.start, back=True) for loop in ending if loop.holds(number)]
-        return [*found, *([Step(number, following)] if following < len(self.blocks) else [])]
+        found = [BlockStep(number, loop.start, back=True) for loop in ending if loop.holds(number)]
+        return [*found, *([BlockStep(number, following)] if following < len(self.blocks) else [])]
 
 
-def blocks_of(operations: list[Operation], labels: dict[int, list[str]]) -> list[Block]:
+def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]) -> list[BasicBlock]:
     """Cut a text at labels (by the number of the instruction that they stand before) and behind ends of blocks.
 
     The last block is empty or ends the program; behind LOOP, a jump and HALT always begins a block.
     """
-    found = [Block()]
+    found = [BasicBlock()]
     ends = {_goal(each.instruction, "end"): n for n, each in enumerate(operations) if each.mnemonic == "loop"}
 
     def begin(number: int) -> None:
@@ -162,17 +162,17 @@ def blocks_of(operations: list[Operation], labels: dict[int, list[str]]) -> list
             here = [*inner_first, *(name for name in here if name not in ends)]
         for name in here:
             if name in ends and names:  # inside the body until here: a jump over what ends it stays inside
-                found.append(Block(names))
+                found.append(BasicBlock(names))
                 names = []
             names = [*names, name]
         if names:
-            found.append(Block(names))
+            found.append(BasicBlock(names))
 
     for number, operation in enumerate(operations):
         begin(number)
         if operation.ends_block:
             found[-1].end = operation
-            found.append(Block())
+            found.append(BasicBlock())
         else:
             found[-1].operations.append(operation)
     begin(len(operations))
@@ -185,7 +185,7 @@ def _goal(instruction: TpcInstruction, role: str) -> str:
     return label.name
 
 
-def is_jump(operation: Operation) -> bool:
+def is_jump(operation: ScheduledOperation) -> bool:
     """Whether an instruction is a jump."""
     return operation.mnemonic in JUMPS
 
@@ -193,7 +193,7 @@ def is_jump(operation: Operation) -> bool:
 # Values in virtual registers: undefined ones, those that nothing reads, and a register of its own for each.
 
 
-def check_defined(shape: Shape, operations: Operations, declared: Set[Unit]) -> None:
+def check_defined(shape: BlockGraph, operations: OperationLookup, declared: Set[VirtualRegister]) -> None:
     """Reject reads of virtual registers that nothing has written on the first way there.
 
     Raises:
@@ -225,7 +225,9 @@ def check_defined(shape: Shape, operations: Operations, declared: Set[Unit]) -> 
             known |= touched.writes
 
 
-def _undefined(operation: Operation, unit: Unit, operations: Operations, known: Set[str]) -> ReadError:
+def _undefined(
+    operation: ScheduledOperation, unit: VirtualRegister, operations: OperationLookup, known: Set[str]
+) -> ReadError:
     names = operations.names
     near = {each for cell in known if (each := unit_of_cell(cell)) is not None and each.file is unit.file}
     legal = [names.spelling(each) for each in sorted(near, key=lambda each: each.number)][:8]
@@ -235,12 +237,12 @@ def _undefined(operation: Operation, unit: Unit, operations: Operations, known: 
     return ReadError(message, span=span, legal=(f"an instruction before that writes {shown}", *legal))
 
 
-def without_unread(shape: Shape, operations: Operations) -> list[Operation]:
+def without_unread(shape: BlockGraph, operations: OperationLookup) -> list[ScheduledOperation]:
     """Take out instructions whose only results are virtual registers that nothing reads later; return them."""
-    removed: list[Operation] = []
+    removed: list[ScheduledOperation] = []
     while True:
         behind = _live_behind(shape, operations)
-        gone: list[Operation] = []
+        gone: list[ScheduledOperation] = []
         for number, block in enumerate(shape.blocks):
             live = set(behind[number])
             for operation in reversed(block.all):
@@ -256,7 +258,7 @@ def without_unread(shape: Shape, operations: Operations) -> list[Operation]:
             block.operations = [each for each in block.operations if each not in left]
 
 
-def _live_behind(shape: Shape, operations: Operations) -> list[set[str]]:
+def _live_behind(shape: BlockGraph, operations: OperationLookup) -> list[set[str]]:
     """Return the virtual cells that some path behind each block reads."""
     behind: list[set[str]] = [set() for _ in shape.blocks]
     waiting = list(range(len(shape.blocks)))
@@ -272,20 +274,20 @@ def _live_behind(shape: Shape, operations: Operations) -> list[set[str]]:
     return behind
 
 
-def _before(operation: Operation, operations: Operations, live: set[str]) -> set[str]:
+def _before(operation: ScheduledOperation, operations: OperationLookup, live: set[str]) -> set[str]:
     touched = operations.touched(operation)
     found = (live - (touched.writes - touched.old)) | touched.reads
     return found | (touched.old & live)
 
 
-def _unread(operation: Operation, operations: Operations, live: Set[str]) -> bool:
+def _unread(operation: ScheduledOperation, operations: OperationLookup, live: Set[str]) -> bool:
     touched = operations.touched(operation)
     if not touched.writes or drawn(operations.first(operation)) or operation.ends_block:
         return False
     return live.isdisjoint(touched.writes) and all(unit_of_cell(cell) is not None for cell in touched.writes)
 
 
-def mark_fresh(block: Block, operations: Operations) -> None:
+def mark_fresh(block: BasicBlock, operations: OperationLookup) -> None:
     """Mark narrowing conversions of single lanes behind which others write all other lanes before anything reads."""
     for place, operation in enumerate(block.operations):
         ratio = _lanes(operation, operations)
@@ -304,7 +306,7 @@ def mark_fresh(block: Block, operations: Operations) -> None:
             operations.forget(operation)
 
 
-def _lanes(operation: Operation, operations: Operations) -> int | None:
+def _lanes(operation: ScheduledOperation, operations: OperationLookup) -> int | None:
     """Return how many lanes a conversion of one lane chooses among; None for anything else, and under a predicate."""
     instruction = operation.instruction
     if instruction.form.family is not Family.CONVERSION or instruction.switch("lane_sel") is None:
@@ -316,13 +318,13 @@ def _lanes(operation: Operation, operations: Operations) -> int | None:
     return wide // narrow if wide > narrow else None
 
 
-def renamed(operations_in_order: Sequence[Operation], operations: Operations) -> list[Operation]:
+def renamed(operations_in_order: Sequence[ScheduledOperation], operations: OperationLookup) -> list[ScheduledOperation]:
     """Return instructions of a block in which every value but the last of a virtual register has one of its own."""
-    last: dict[Unit, int] = {}
+    last: dict[VirtualRegister, int] = {}
     for place, operation in enumerate(operations_in_order):
         for unit in _begun(operation, operations):
             last[unit] = place
-    current: dict[Unit, Unit] = {}
+    current: dict[VirtualRegister, VirtualRegister] = {}
     found = []
     for place, operation in enumerate(operations_in_order):
         results = dict(current)
@@ -334,7 +336,7 @@ def renamed(operations_in_order: Sequence[Operation], operations: Operations) ->
     return found
 
 
-def _begun(operation: Operation, operations: Operations) -> set[Unit]:
+def _begun(operation: ScheduledOperation, operations: OperationLookup) -> set[VirtualRegister]:
     """Return the virtual registers of which an instruction begins a new value: it writes all, and keeps nothing."""
     touched = operations.touched(operation)
     if touched.old:
@@ -344,14 +346,16 @@ def _begun(operation: Operation, operations: Operations) -> set[Unit]:
     return {unit for unit in units if all(f"{unit.file}{unit.base + k}" in touched.writes for k in range(sizes[unit]))}
 
 
-def copies(operation: Operation) -> Operation:
+def copies(operation: ScheduledOperation) -> ScheduledOperation:
     """Return a copy of an instruction, for another trip of a loop."""
-    return Operation({slot: replace(each) for slot, each in operation.slots.items()}, operation.span, operation.fresh)
+    return ScheduledOperation(
+        {slot: replace(each) for slot, each in operation.slots.items()}, operation.span, operation.fresh
+    )
 
 
 # Whether instructions may share a bundle: slots, immediates, operand fields, predicates, excluded neighbours.
 
-Occupant = tuple[Operation, Slot]
+Occupant = tuple[ScheduledOperation, Slot]
 """An instruction and its slot."""
 
 
@@ -370,7 +374,7 @@ class _OneBundle(Flow):
 class Room:
     """Answers whether instructions may share a bundle."""
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: OperationLookup) -> None:
         self._operations = operations
         self._known: dict[frozenset[Occupant], bool] = {}
 
@@ -399,13 +403,13 @@ def bundle_of(occupants: Sequence[Occupant]) -> Bundle:
 
 
 @dataclass(slots=True)
-class Placed:
+class PlacedBlock:
     """A block in bundles: for each instruction its bundle and slot, and the number of bundles with delay bundles."""
 
-    places: dict[Operation, tuple[int, Slot]] = field(default_factory=dict)
+    places: dict[ScheduledOperation, tuple[int, Slot]] = field(default_factory=dict)
     length: int = 0
 
-    def delay(self, end: Operation | None, bundles: int) -> None:
+    def delay(self, end: ScheduledOperation | None, bundles: int) -> None:
         """Put empty bundles at the end, before what ends the block."""
         self.length += bundles
         if end is not None and end in self.places:
@@ -427,14 +431,14 @@ class Entering:
     `pad` is the block that is to become longer if that is too near.
     """
 
-    operation: Operation
+    operation: ScheduledOperation
     slot: Slot
     gap: int
     pad: int
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PlacementPolicy:
     """The way of placing: `one` instruction a bundle in order, at least `apart` bundles from each other; else a list.
 
     A list takes no instruction that stands `window` or more behind the first one that waits.
@@ -448,13 +452,13 @@ class Policy:
 class Placer:
     """Places the blocks of one text."""
 
-    def __init__(self, operations: Operations, distances: Distances) -> None:
+    def __init__(self, operations: OperationLookup, distances: Distances) -> None:
         self.operations = operations
         self.distances = distances
         self.room = Room(operations)
         self._target = operations.target
 
-    def place(self, block: Block, entering: Sequence[Entering], policy: Policy) -> Placed:
+    def place(self, block: BasicBlock, entering: Sequence[Entering], policy: PlacementPolicy) -> PlacedBlock:
         """Return a block in bundles."""
         run = _Run(self, block.operations, entering, policy)
         placed = run.placed()
@@ -464,7 +468,7 @@ class Placer:
 
     # ------------------------------------------------------------------------------------------------- end of block
 
-    def _place_end(self, block: Block, placed: Placed, run: _Run, policy: Policy) -> None:
+    def _place_end(self, block: BasicBlock, placed: PlacedBlock, run: _Run, policy: PlacementPolicy) -> None:
         """Place what ends a block; others may follow it into its delay bundles."""
         end = block.end
         assert end is not None
@@ -481,7 +485,7 @@ class Placer:
         placed.places[end] = at, slot
         placed.length = max(placed.length, at + 1 + delay)
 
-    def _end_fits(self, block: Block, placed: Placed, run: _Run, end: Occupant, at: int) -> bool:
+    def _end_fits(self, block: BasicBlock, placed: PlacedBlock, run: _Run, end: Occupant, at: int) -> bool:
         allowed = self._target.jump_rules.delay_slots if is_jump(end[0]) else tuple(s.name.lower() for s in Slot)
         beside = [(other, slot) for other, (place, slot) in placed.places.items() if place == at]
         if not self.room.shared_by([*beside, end]) or at < run.entered(end[0], end[1]):
@@ -496,7 +500,7 @@ class Placer:
 
     # --------------------------------------------------------------------------------------------------- what clashes
 
-    def clashes(self, one: Occupant, at: int, others: Mapping[Operation, tuple[int, Slot]]) -> bool:
+    def clashes(self, one: Occupant, at: int, others: Mapping[ScheduledOperation, tuple[int, Slot]]) -> bool:
         """Whether an issue rule bars an instruction from a bundle, given where others stand."""
         begins = self.distances.begins(one[0])
         for other, (place, slot) in others.items():
@@ -507,9 +511,9 @@ class Placer:
                 return True
         return False
 
-    def related(self, block: Sequence[Operation]) -> dict[Operation, list[Operation]]:
+    def related(self, block: Sequence[ScheduledOperation]) -> dict[ScheduledOperation, list[ScheduledOperation]]:
         """Return, for each instruction, the earlier ones that it must follow, in the order of the text."""
-        found: dict[Operation, list[Operation]] = {}
+        found: dict[ScheduledOperation, list[ScheduledOperation]] = {}
         by_name: dict[str, list[int]] = {}
         for place, operation in enumerate(block):
             touched = self.operations.touched(operation)
@@ -532,28 +536,32 @@ class _Run:
     """Places the instructions of one block."""
 
     def __init__(
-        self, placer: Placer, operations: Sequence[Operation], entering: Sequence[Entering], policy: Policy
+        self,
+        placer: Placer,
+        operations: Sequence[ScheduledOperation],
+        entering: Sequence[Entering],
+        policy: PlacementPolicy,
     ) -> None:
         self._placer = placer
         self._operations = operations
         self._entering = entering
         self._policy = policy
         self._before = placer.related(operations)
-        self._places: dict[Operation, tuple[int, Slot]] = {}
+        self._places: dict[ScheduledOperation, tuple[int, Slot]] = {}
         self._bundles: dict[int, list[Occupant]] = {}
         self._entered: dict[Occupant, int] = {}
         self._earlier: dict[Occupant, int] = {}
 
-    def placed(self) -> Placed:
+    def placed(self) -> PlacedBlock:
         """Return the places."""
         if self._policy.one:
             self._in_order()
         else:
             self._by_list()
         length = 1 + max((place for place, _ in self._places.values()), default=-1)
-        return Placed(self._places, length)
+        return PlacedBlock(self._places, length)
 
-    def entered(self, operation: Operation, slot: Slot) -> int:
+    def entered(self, operation: ScheduledOperation, slot: Slot) -> int:
         """Return the first bundle that is far enough behind all earlier blocks."""
         key = operation, slot
         if key not in self._entered:
@@ -566,7 +574,7 @@ class _Run:
             self._entered[key] = max([0, *wanted])
         return self._entered[key]
 
-    def _earliest(self, operation: Operation, slot: Slot) -> int:
+    def _earliest(self, operation: ScheduledOperation, slot: Slot) -> int:
         """Return the first bundle that is far enough behind what must come before; all that is placed."""
         if (operation, slot) not in self._earlier:
             found = self.entered(operation, slot)
@@ -577,7 +585,7 @@ class _Run:
             self._earlier[operation, slot] = found
         return self._earlier[operation, slot]
 
-    def _free(self, operation: Operation, slot: Slot, at: int) -> bool:
+    def _free(self, operation: ScheduledOperation, slot: Slot, at: int) -> bool:
         if not self._placer.room.shared_by([*self._bundles.get(at, ()), (operation, slot)]):
             return False
         barred, most = self._placer.distances.barred, self._placer.distances.most_barred
@@ -593,7 +601,7 @@ class _Run:
             for each in self._entering
         )
 
-    def _put(self, operation: Operation, slot: Slot, at: int) -> None:
+    def _put(self, operation: ScheduledOperation, slot: Slot, at: int) -> None:
         self._places[operation] = at, slot
         self._bundles.setdefault(at, []).append((operation, slot))
 
@@ -627,8 +635,11 @@ class _Run:
             at += 1
 
     def _ready(
-        self, waiting: list[Operation], number: Mapping[Operation, int], heights: Mapping[Operation, int]
-    ) -> list[Operation]:
+        self,
+        waiting: list[ScheduledOperation],
+        number: Mapping[ScheduledOperation, int],
+        heights: Mapping[ScheduledOperation, int],
+    ) -> list[ScheduledOperation]:
         window = self._policy.window
         limit = len(number) if window is None else number[waiting[0]] + window
         ready = [
@@ -638,7 +649,7 @@ class _Run:
         ]
         return sorted(ready, key=lambda operation: (-heights[operation], number[operation]))
 
-    def _heights(self) -> dict[Operation, int]:
+    def _heights(self) -> dict[ScheduledOperation, int]:
         """Return how far each instruction is from the end of the block, in bundles."""
         found = dict.fromkeys(self._operations, 0)
         for operation in reversed(self._operations):
@@ -649,13 +660,13 @@ class _Run:
         return found
 
 
-def _load_of_slots(operations: Sequence[Operation]) -> dict[Slot, int]:
+def _load_of_slots(operations: Sequence[ScheduledOperation]) -> dict[Slot, int]:
     """Return how many instructions can stand in one slot only, by slot."""
     alone = [next(iter(operation.slots)) for operation in operations if len(operation.slots) == 1]
     return {slot: alone.count(slot) for slot in Slot}
 
 
-def bundles_of(placed: Placed) -> Iterator[list[Occupant]]:
+def bundles_of(placed: PlacedBlock) -> Iterator[list[Occupant]]:
     """Yield what each bundle of a block holds."""
     found: list[list[Occupant]] = [[] for _ in range(placed.length)]
     for operation, (place, slot) in placed.places.items():

@@ -10,7 +10,7 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Immediate, Predicate, Register, Slot, Special, TpcInstruction
 from castsim.isa.tpc.forms import LOCAL, STORES, TENSORS, Family, MemoryOperation
 from castsim.isa.tpc.program import ENDS_OF_BLOCKS, JUMPS, File
-from castsim.machines.vliw.latency_bound import Placed as Site
+from castsim.machines.vliw.latency_bound import SlottedInstruction as Site
 from castsim.machines.vliw.latency_bound import applies
 from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.memories import ConfigurationSpace
@@ -18,7 +18,7 @@ from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multipl
 from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.targets.vliw import VliwTarget, names
-from castsim.tpc_compiler.virtual_registers import FIRST, Names, Unit, unit_of
+from castsim.tpc_compiler.virtual_registers import FIRST, Names, VirtualRegister, unit_of
 
 _PARTLY = ("shuffle", "calc", "udiv")
 """First words of instructions of which operands decide what they write."""
@@ -46,7 +46,7 @@ class WideRegisters(Registers):
 
 
 @dataclass(eq=False, slots=True)
-class Operation:
+class ScheduledOperation:
     """One instruction of the text, or a copy of it.
 
     `fresh` says that it need not keep what its destination held: instructions behind it write the rest before anything
@@ -83,7 +83,7 @@ class Touched:
     old: frozenset[str]
 
 
-class Operations:
+class OperationLookup:
     """Looks up instructions of one target; `names` are the virtual registers of the text."""
 
     def __init__(self, target: VliwTarget, names: Names) -> None:
@@ -92,10 +92,10 @@ class Operations:
         self.maps = True
         """Whether the text stores to the configuration space, on which much else depends."""
         self._registers = WideRegisters(target)
-        self._touched: dict[Operation, Touched] = {}
-        self._stateful: dict[Operation, bool] = {}
+        self._touched: dict[ScheduledOperation, Touched] = {}
+        self._stateful: dict[ScheduledOperation, bool] = {}
 
-    def plan(self, operation: Operation, slot: Slot) -> InstructionPlan:
+    def plan(self, operation: ScheduledOperation, slot: Slot) -> InstructionPlan:
         """Return an instruction, looked up for one slot.
 
         Raises:
@@ -113,11 +113,11 @@ class Operations:
             operation.plans[slot] = found
         return found
 
-    def first(self, operation: Operation) -> InstructionPlan:
+    def first(self, operation: ScheduledOperation) -> InstructionPlan:
         """Return an instruction, looked up for its first slot."""
         return self.plan(operation, next(iter(operation.slots)))
 
-    def touched(self, operation: Operation) -> Touched:
+    def touched(self, operation: ScheduledOperation) -> Touched:
         """Return what an instruction reads and writes."""
         found = self._touched.get(operation)
         if found is None:
@@ -130,7 +130,7 @@ class Operations:
             )
         return found
 
-    def has_state(self, operation: Operation) -> bool:
+    def has_state(self, operation: ScheduledOperation) -> bool:
         """Whether more than registers keeps an instruction in its order: memory, generators, configuration."""
         found = self._stateful.get(operation)
         if found is None:
@@ -141,7 +141,7 @@ class Operations:
             self._stateful[operation] = found
         return found
 
-    def forget(self, operation: Operation) -> None:
+    def forget(self, operation: ScheduledOperation) -> None:
         """Look an instruction up anew, after a change of what it keeps."""
         self._touched.pop(operation, None)
 
@@ -150,12 +150,12 @@ class Operations:
         """Return the bits of a format."""
         return FORMATS[name].bits
 
-    def units(self, operation: Operation) -> dict[Unit, int]:
+    def units(self, operation: ScheduledOperation) -> dict[VirtualRegister, int]:
         """Return the virtual registers of an instruction, and how many registers of each it uses."""
         plan = self.first(operation)
         cells = [(cell, len(operand.cells)) for operand in operands(plan) for cell in operand.cells]
         cells += [(cell, len(plan.results)) for cell in plan.results]
-        found: dict[Unit, int] = {}
+        found: dict[VirtualRegister, int] = {}
         for cell, count in cells:
             unit = None if cell.file is None else unit_of(Register(cell.file, int(cell.name[len(cell.file) :])))
             if unit is not None:
@@ -186,14 +186,20 @@ def mapped(plan: InstructionPlan) -> bool:
     return plan.memory in LOCAL and plan.instruction.switch("mmio") == 1
 
 
-def renumbered(operation: Operation, renames: Mapping[Unit, Unit], results: Mapping[Unit, Unit]) -> Operation:
+def renumbered(
+    operation: ScheduledOperation,
+    renames: Mapping[VirtualRegister, VirtualRegister],
+    results: Mapping[VirtualRegister, VirtualRegister],
+) -> ScheduledOperation:
     """Return an instruction with other virtual registers: `renames` in its operands, `results` in its destination."""
     slots = {slot: _renumbered(each, renames, results) for slot, each in operation.slots.items()}
-    return Operation(slots, operation.span, operation.fresh)
+    return ScheduledOperation(slots, operation.span, operation.fresh)
 
 
 def _renumbered(
-    instruction: TpcInstruction, renames: Mapping[Unit, Unit], results: Mapping[Unit, Unit]
+    instruction: TpcInstruction,
+    renames: Mapping[VirtualRegister, VirtualRegister],
+    results: Mapping[VirtualRegister, VirtualRegister],
 ) -> TpcInstruction:
     specs = zip(instruction.form.operands, instruction.operands, strict=True)
     changed = tuple(
@@ -206,7 +212,7 @@ def _renumbered(
     return replace(instruction, operands=changed, predicate=predicate)
 
 
-def _other(register: Register, renames: Mapping[Unit, Unit]) -> Register:
+def _other(register: Register, renames: Mapping[VirtualRegister, VirtualRegister]) -> Register:
     unit = unit_of(register)
     if unit is None or unit not in renames:
         return register
@@ -248,7 +254,7 @@ _SUMS = ("add", "sub", "mul")
 class Distances:
     """Distances between the instructions of one text; None where two may be executed in either order."""
 
-    def __init__(self, operations: Operations, iterators: dict[Operation, str]) -> None:
+    def __init__(self, operations: OperationLookup, iterators: dict[ScheduledOperation, str]) -> None:
         self._operations = operations
         self._target = operations.target
         self._iterators = iterators
@@ -261,9 +267,9 @@ class Distances:
         self._after_store = self._target.issue_rules.forbidden_after_tensor_store
         self.most_barred = max(self._after_store or 0, *(max((rule.distance, *rule.excluded)) for rule in self._rules))
         """The largest distance that a rule of issue bars."""
-        self._begin: dict[Operation, bool] = {}
-        self._barred: dict[tuple[Operation, Slot, Operation, Slot], frozenset[int]] = {}
-        self._found: dict[tuple[Operation, Slot, Operation, Slot], int | None] = {}
+        self._begin: dict[ScheduledOperation, bool] = {}
+        self._barred: dict[tuple[ScheduledOperation, Slot, ScheduledOperation, Slot], frozenset[int]] = {}
+        self._found: dict[tuple[ScheduledOperation, Slot, ScheduledOperation, Slot], int | None] = {}
 
     @property
     def reach(self) -> int:
@@ -275,7 +281,9 @@ class Distances:
             self.most_barred,
         )  # fmt: skip
 
-    def needed(self, first: Operation, slot: Slot, second: Operation, second_slot: Slot) -> int | None:
+    def needed(
+        self, first: ScheduledOperation, slot: Slot, second: ScheduledOperation, second_slot: Slot
+    ) -> int | None:
         """Return the smallest distance of an instruction behind another one, None if none is needed."""
         key = (first, slot, second, second_slot)
         if key not in self._found:
@@ -287,7 +295,7 @@ class Distances:
             self._found[key] = max(found, default=None)
         return self._found[key]
 
-    def begins(self, operation: Operation) -> bool:
+    def begins(self, operation: ScheduledOperation) -> bool:
         """Whether an instruction may bar others from places behind it."""
         found = self._begin.get(operation)
         if found is None:
@@ -297,7 +305,9 @@ class Distances:
             found = self._begin[operation] = found or (store and bool(self._after_store))
         return found
 
-    def barred(self, first: Operation, slot: Slot, second: Operation, second_slot: Slot) -> frozenset[int]:
+    def barred(
+        self, first: ScheduledOperation, slot: Slot, second: ScheduledOperation, second_slot: Slot
+    ) -> frozenset[int]:
         """Return the distances at which an instruction may not stand behind another one, in whatever order they are."""
         if not self.begins(first):
             return frozenset()
@@ -383,7 +393,9 @@ class Distances:
 
     # -------------------------------------------------------------------------------------------------------- path
 
-    def _path(self, first: Operation, one: InstructionPlan, second: Operation, two: InstructionPlan) -> list[int]:
+    def _path(
+        self, first: ScheduledOperation, one: InstructionPlan, second: ScheduledOperation, two: InstructionPlan
+    ) -> list[int]:
         """Rules of jumps, loops and HALT."""
         jumps, loops = self._target.jump_rules, self._target.loop_rules
         found = []

@@ -39,11 +39,11 @@ from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.pipelining import Schedule, pipelined, place_all
 from castsim.tpc_compiler.placing import (
-    Block,
-    Placed,
+    BasicBlock,
+    BlockGraph,
+    PlacedBlock,
+    PlacementPolicy,
     Placer,
-    Policy,
-    Shape,
     blocks_of,
     bundles_of,
     check_defined,
@@ -51,12 +51,12 @@ from castsim.tpc_compiler.placing import (
     renamed,
     without_unread,
 )
-from castsim.tpc_compiler.scheduled_operations import Distances, Operation, Operations, mapped
+from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, mapped
 from castsim.tpc_compiler.virtual_registers import (
     Names,
     SequentialProgram,
-    Unit,
-    Written,
+    VirtualRegister,
+    WrittenInstruction,
     read_sequential,
     unit_of,
     unit_of_cell,
@@ -91,17 +91,17 @@ class Pressure:
     file: File
     free: int
     needed: int
-    at: Operation | None
-    live: tuple[Unit, ...]
+    at: ScheduledOperation | None
+    live: tuple[VirtualRegister, ...]
 
 
 @dataclass(slots=True)
 class Lives:
     """The virtual registers that may not share registers, and their order of appearance."""
 
-    apart: dict[Unit, set[Unit]] = field(default_factory=lambda: defaultdict(set))
-    order: dict[Unit, int] = field(default_factory=dict)
-    most: dict[File, tuple[int, Operation | None, frozenset[Unit]]] = field(default_factory=dict)
+    apart: dict[VirtualRegister, set[VirtualRegister]] = field(default_factory=lambda: defaultdict(set))
+    order: dict[VirtualRegister, int] = field(default_factory=dict)
+    most: dict[File, tuple[int, ScheduledOperation | None, frozenset[VirtualRegister]]] = field(default_factory=dict)
 
 
 def free_registers(target: VliwTarget, used: Iterable[Register]) -> dict[File, list[int]]:
@@ -120,7 +120,9 @@ def free_registers(target: VliwTarget, used: Iterable[Register]) -> dict[File, l
     return found
 
 
-def lives_of(shape: Shape, schedule: Sequence[Placed], operations: Operations, declared: Set[Unit]) -> Lives:
+def lives_of(
+    shape: BlockGraph, schedule: Sequence[PlacedBlock], operations: OperationLookup, declared: Set[VirtualRegister]
+) -> Lives:
     """Return which virtual registers may not share registers in a schedule; `declared` have values at the start."""
     behind = _live_behind(shape, schedule, operations)
     lives = Lives()
@@ -128,7 +130,7 @@ def lives_of(shape: Shape, schedule: Sequence[Placed], operations: Operations, d
     for number, placed in enumerate(schedule):
         live = set(behind[number])
         rows = list(bundles_of(placed))
-        recent: list[set[Unit]] = []
+        recent: list[set[VirtualRegister]] = []
         for place in range(len(rows) - 1, -1, -1):
             written = {unit for operation, _ in rows[place] for unit in _units(operations.touched(operation).writes)}
             read = {unit for operation, _ in rows[place] for unit in _units(operations.touched(operation).reads)}
@@ -150,7 +152,7 @@ def lives_of(shape: Shape, schedule: Sequence[Placed], operations: Operations, d
     return lives
 
 
-def allocated(lives: Lives, names: Names, free: Mapping[File, list[int]]) -> dict[Unit, int] | Pressure:
+def allocated(lives: Lives, names: Names, free: Mapping[File, list[int]]) -> dict[VirtualRegister, int] | Pressure:
     """Return the first register of every virtual one, or the place where there are too few."""
     for by_size in (True, False):
         found = _coloured(lives, names, free, by_size=by_size)
@@ -163,8 +165,10 @@ def allocated(lives: Lives, names: Names, free: Mapping[File, list[int]]) -> dic
     return Pressure(file, len(free[file]), needed, at, tuple(sorted(units, key=lambda unit: unit.number)))
 
 
-def _coloured(lives: Lives, names: Names, free: Mapping[File, list[int]], *, by_size: bool) -> dict[Unit, int] | None:
-    found: dict[Unit, int] = {}
+def _coloured(
+    lives: Lives, names: Names, free: Mapping[File, list[int]], *, by_size: bool
+) -> dict[VirtualRegister, int] | None:
+    found: dict[VirtualRegister, int] = {}
     order = sorted(
         lives.order, key=lambda u: (-names.sizes[u] if by_size else 0, lives.order[u], -names.sizes[u], u.number)
     )
@@ -185,7 +189,7 @@ def _coloured(lives: Lives, names: Names, free: Mapping[File, list[int]], *, by_
     return found
 
 
-def _keep_apart(lives: Lives, some: Set[Unit], others: Set[Unit]) -> None:
+def _keep_apart(lives: Lives, some: Set[VirtualRegister], others: Set[VirtualRegister]) -> None:
     for unit in some:
         for other in others:
             if other is not unit and other != unit and other.file is unit.file:
@@ -193,7 +197,7 @@ def _keep_apart(lives: Lives, some: Set[Unit], others: Set[Unit]) -> None:
                 lives.apart[other].add(unit)
 
 
-def _record(lives: Lives, units: Set[Unit], at: Operation | None, names: Names) -> None:
+def _record(lives: Lives, units: Set[VirtualRegister], at: ScheduledOperation | None, names: Names) -> None:
     """Remember where most registers of a file are needed."""
     for file in {unit.file for unit in units}:
         own = frozenset(unit for unit in units if unit.file is file)
@@ -202,11 +206,11 @@ def _record(lives: Lives, units: Set[Unit], at: Operation | None, names: Names) 
             lives.most[file] = needed, at, own
 
 
-def _units(cells: Iterable[str]) -> set[Unit]:
+def _units(cells: Iterable[str]) -> set[VirtualRegister]:
     return {unit for cell in cells if (unit := unit_of_cell(cell)) is not None}
 
 
-def _before(live: set[str], row: Sequence[tuple[Operation, object]], operations: Operations) -> set[str]:
+def _before(live: set[str], row: Sequence[tuple[ScheduledOperation, object]], operations: OperationLookup) -> set[str]:
     """Return the cells that are live before a bundle."""
     touched = [operations.touched(operation) for operation, _ in row]
     for each in touched:
@@ -216,7 +220,7 @@ def _before(live: set[str], row: Sequence[tuple[Operation, object]], operations:
     return live
 
 
-def _live_behind(shape: Shape, schedule: Sequence[Placed], operations: Operations) -> list[set[str]]:
+def _live_behind(shape: BlockGraph, schedule: Sequence[PlacedBlock], operations: OperationLookup) -> list[set[str]]:
     """Return the virtual cells that are live behind each block."""
     rows = [list(bundles_of(placed)) for placed in schedule]
     behind: list[set[str]] = [set() for _ in schedule]
@@ -236,12 +240,12 @@ def _live_behind(shape: Shape, schedule: Sequence[Placed], operations: Operation
 
 # A schedule as a program: labels, bundles, real registers in place of virtual ones.
 
-Numbers = Mapping[Unit, int]
+Numbers = Mapping[VirtualRegister, int]
 """The first real register of every virtual one."""
 
 
 def assembled(
-    source: SequentialProgram, shape: Shape, schedule: Sequence[Placed], numbers: Numbers, target: VliwTarget
+    source: SequentialProgram, shape: BlockGraph, schedule: Sequence[PlacedBlock], numbers: Numbers, target: VliwTarget
 ) -> TpcProgram:
     """Return the program of a schedule."""
     end = source.instructions[-1].span if source.instructions else None
@@ -254,7 +258,7 @@ def assembled(
     return TpcProgram(tuple(_declared(each, numbers) for each in source.declarations), tuple(items))
 
 
-def _bundle(row: Sequence[tuple[Operation, Slot]], numbers: Numbers, target: VliwTarget) -> Bundle:
+def _bundle(row: Sequence[tuple[ScheduledOperation, Slot]], numbers: Numbers, target: VliwTarget) -> Bundle:
     slots: dict[Slot, TpcInstruction] = {}
     for operation, slot in row:
         if operation.mnemonic == "halt":
@@ -307,14 +311,14 @@ def _empty_at_end(items: Sequence[Item], target: VliwTarget) -> int:
 
 _OF_THE_TEXT = ("unread result", "unwritten register", "slot count")
 """Rules of the linter that speak of the text and not of its schedule."""
-_PADDED = Policy(one=True)
-_LISTS = (Policy(), Policy(window=24), Policy(window=8), Policy(window=3))
+_PADDED = PlacementPolicy(one=True)
+_LISTS = (PlacementPolicy(), PlacementPolicy(window=24), PlacementPolicy(window=8), PlacementPolicy(window=3))
 _SMALL = 400
 """Instructions up to which all candidates are tried."""
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
+class BundleCount:
     """The bundles of a program: in its text, and issued when it runs (None: that depends on data)."""
 
     static: int
@@ -332,17 +336,17 @@ class Scheduled:
     program: TpcProgram
     text: str
     method: str
-    length: Length
-    padding: Length
+    length: BundleCount
+    padding: BundleCount
     registers: dict[str, tuple[str, ...]]
-    removed: tuple[Operation, ...]
+    removed: tuple[ScheduledOperation, ...]
     findings: tuple[LintFinding, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     method: str
-    shape: Shape
+    shape: BlockGraph
     schedule: Schedule
 
 
@@ -378,13 +382,13 @@ class _Scheduler:
         self._longer, self._until = longer, until
         self._source = source
         self._target = target
-        self._operations = Operations(target, source.names)
-        written = [Operation(each.slots, each.span) for each in source.instructions]
+        self._operations = OperationLookup(target, source.names)
+        written = [ScheduledOperation(each.slots, each.span) for each in source.instructions]
         labels: dict[int, list[str]] = {}
         for label in source.labels:
             labels.setdefault(label.place, []).append(label.name)
         if not written or not self._ends(written, labels):
-            written.append(Operation(_halt(target).slots, _halt(target).span))
+            written.append(ScheduledOperation(_halt(target).slots, _halt(target).span))
         self._declared = frozenset(
             unit
             for each in source.declarations
@@ -398,17 +402,17 @@ class _Scheduler:
             for plan in map(self._operations.first, written)
         )
         self._blocks = blocks_of(written, labels)
-        self._shape = Shape(self._blocks, target)
+        self._shape = BlockGraph(self._blocks, target)
         check_defined(self._shape, self._operations, self._declared)
         self._removed = without_unread(self._shape, self._operations)
         self._placer = self._new_placer(self._shape)
 
     @staticmethod
-    def _ends(written: Sequence[Operation], labels: dict[int, list[str]]) -> bool:
+    def _ends(written: Sequence[ScheduledOperation], labels: dict[int, list[str]]) -> bool:
         """Whether the text ends by itself."""
         return written[-1].mnemonic == "halt" and len(written) not in labels
 
-    def _new_placer(self, shape: Shape) -> Placer:
+    def _new_placer(self, shape: BlockGraph) -> Placer:
         iterators = {}
         for loop in shape.loops:
             end = shape.blocks[loop.head].end
@@ -425,7 +429,7 @@ class _Scheduler:
         found: Scheduled | None = None
         refusal: Pressure | CastsimError | None = None
         base = self._finished(_Candidate("padding", self._shape, padded))
-        padding = base.length if isinstance(base, Scheduled) else Length(wanted, None)
+        padding = base.length if isinstance(base, Scheduled) else BundleCount(wanted, None)
         if isinstance(base, Scheduled):
             found = base
         else:
@@ -448,9 +452,9 @@ class _Scheduler:
     def _candidates(self, padded: Schedule) -> Iterator[_Candidate]:
         size = sum(len(block.all) for block in self._blocks)
         blocks = [self._renamed(block) for block in self._blocks]
-        shape = Shape(blocks, self._target)
+        shape = BlockGraph(blocks, self._target)
         placer = self._new_placer(shape)
-        best: list[Placed] | None = None
+        best: list[PlacedBlock] | None = None
         for policy in _LISTS if size <= _SMALL else _LISTS[:2]:
             schedule = place_all(shape, placer, [policy] * len(blocks))
             if self._no_longer(schedule, padded):
@@ -467,8 +471,8 @@ class _Scheduler:
         """Whether no block is longer than padded, so that no path is."""
         return all(one.length <= other.length for one, other in zip(schedule, padded, strict=True))
 
-    def _renamed(self, block: Block) -> Block:
-        found = Block(block.labels, block.operations, block.end)
+    def _renamed(self, block: BasicBlock) -> BasicBlock:
+        found = BasicBlock(block.labels, block.operations, block.end)
         mark_fresh(found, self._operations)
         changed = renamed(found.all, self._operations)
         if found.end is not None:
@@ -476,7 +480,7 @@ class _Scheduler:
         found.operations = changed
         return found
 
-    def _within(self, length: Length, padding: Length) -> bool:
+    def _within(self, length: BundleCount, padding: BundleCount) -> bool:
         """Whether a program is as short as is asked for, in its text and when it runs."""
         if length.executed is None or padding.executed is None:
             return length.static <= padding.static
@@ -485,7 +489,7 @@ class _Scheduler:
     # ------------------------------------------------------------------------------------------------- one candidate
 
     def _finished(
-        self, candidate: _Candidate, held: Scheduled | None = None, padding: Length | None = None
+        self, candidate: _Candidate, held: Scheduled | None = None, padding: BundleCount | None = None
     ) -> Scheduled | Pressure | CastsimError | None:
         """Return a candidate as a program, or why it is none; None if one that is `held` is as short."""
         lives = lives_of(candidate.shape, candidate.schedule, self._operations, self._declared)
@@ -495,7 +499,7 @@ class _Scheduler:
             return numbers
         try:
             program = assembled(self._source, candidate.shape, candidate.schedule, numbers, self._target)
-            length = Length(len(program.bundles), executed_bundles(program, self._source.file, self._target))
+            length = BundleCount(len(program.bundles), executed_bundles(program, self._source.file, self._target))
             if held and padding and not (self._within(length, padding) and _key(length) < _key(held.length)):
                 return None
             findings = lint(program, self._target)
@@ -514,7 +518,7 @@ class _Scheduler:
         Raises:
             IllegalError: there are not enough registers, or the text breaks a rule in any schedule.
         """
-        policy = Policy(one=True, apart=self._placer.distances.reach)
+        policy = PlacementPolicy(one=True, apart=self._placer.distances.reach)
         found = self._finished(_Candidate("padding", self._shape, place_all(
             self._shape, self._placer, [policy] * len(self._blocks))))  # fmt: skip
         if isinstance(found, Scheduled):
@@ -527,7 +531,7 @@ class _Scheduler:
 
     def _too_many(self, pressure: Pressure) -> IllegalError:
         names = self._source.names
-        where: dict[Unit, int] = {}
+        where: dict[VirtualRegister, int] = {}
         for block in self._blocks:
             for operation in block.all:
                 for unit in self._operations.units(operation):
@@ -567,17 +571,17 @@ class _Scheduler:
         return {name: tuple(each) for name, each in found.items()}
 
 
-def _shown(unit: Unit, start: int, size: int) -> str:
+def _shown(unit: VirtualRegister, start: int, size: int) -> str:
     return f"{unit.file}{start}" if size == 1 else f"{unit.file}{start} .. {unit.file}{start + size - 1}"
 
 
-def _key(length: Length) -> tuple[int, int]:
+def _key(length: BundleCount) -> tuple[int, int]:
     """Order lengths: executed bundles first, where they are known, then those of the text."""
     return (length.static if length.executed is None else length.executed, length.static)
 
 
-def _halt(target: VliwTarget) -> Written:
+def _halt(target: VliwTarget) -> WrittenInstruction:
     """Return HALT as if it were written."""
     source = AssemblySource("halt", "<end>")
     slots = read_instruction(source, source.words(0, 0, 4), target.dialect)
-    return Written(slots, source.span(0, 0, 4))
+    return WrittenInstruction(slots, source.span(0, 0, 4))

@@ -11,7 +11,7 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc import Feature, Slot
 from castsim.targets.tpc_compiler import SpecialFunction, library_functions
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.code_generation import Sequence, Value
+from castsim.tpc_compiler.code_generation import Sequence, SequenceRegister
 
 # What the vendor's float functions are built from: polynomials, a step of a look-up table, exponents apart.
 #
@@ -31,7 +31,7 @@ def bits(number: float) -> int:
 
 
 @dataclass(slots=True)
-class Writer:
+class SequenceWriter:
     """Appends instructions to a sequence; `tables` gathers the names of the look-up tables that they read."""
 
     target: VliwTarget
@@ -40,38 +40,54 @@ class Writer:
     sequence: Sequence = field(default_factory=Sequence)
     tables: list[str] = field(default_factory=list)
 
-    def do(self, head: str, *operands: Value | int) -> Value:
+    def do(self, head: str, *operands: SequenceRegister | int) -> SequenceRegister:
         """Append an instruction of the vector slot with a new result."""
         found = self.sequence.vector()
         self.sequence.vpu(head, found, *operands)
         return found
 
-    def mask(self, head: str, *operands: Value | int) -> Value:
+    def mask(self, head: str, *operands: SequenceRegister | int) -> SequenceRegister:
         """Append a compare with a new predicate."""
         found = self.sequence.mask()
         self.sequence.vpu(head, found, *operands)
         return found
 
-    def change(self, head: str, value: Value, *operands: Value | int, where: Value, inverted: bool = False) -> None:
+    def change(
+        self,
+        head: str,
+        value: SequenceRegister,
+        *operands: SequenceRegister | int,
+        where: SequenceRegister,
+        inverted: bool = False,
+    ) -> None:
         """Append an instruction that replaces a value in some lanes."""
         self.sequence.vpu(head, value, *operands, where=where, inverted=inverted)
 
-    def select(self, head: str, a: Value, b: Value | int, then: Value | int, other: Value | int) -> Value:
+    def select(
+        self,
+        head: str,
+        a: SequenceRegister,
+        b: SequenceRegister | int,
+        then: SequenceRegister | int,
+        other: SequenceRegister | int,
+    ) -> SequenceRegister:
         """Append a select: `then` where the condition holds of a and b; constants in registers, one immediate aside."""
         loaded = [self.constant(each) if isinstance(each, int) else each for each in (then, other)]
         return self.do(head, a, b, *loaded)
 
-    def constant(self, code: int) -> Value:
+    def constant(self, code: int) -> SequenceRegister:
         """Return a register with a code in every lane, filled in the LOAD slot."""
         return self.sequence.broadcast(code, "f32")
 
-    def fma(self, start: Value | int, a: Value, b: Value | int, *, negative: bool = False) -> Value:
+    def fma(
+        self, start: SequenceRegister | int, a: SequenceRegister, b: SequenceRegister | int, *, negative: bool = False
+    ) -> SequenceRegister:
         """Return start + a * b, or start - a * b, in a new register that the LOAD slot fills with start."""
         total = self.constant(start) if isinstance(start, int) else self.sequence.copy(start)
         self.sequence.vpu(f"mac.f32{' neg' if negative else ''}", total, a, b)
         return total
 
-    def horner(self, x: Value, coefficients: Items[int]) -> Value:
+    def horner(self, x: SequenceRegister, coefficients: Items[int]) -> SequenceRegister:
         """Return a polynomial, highest power first, a MAC a step."""
         total = self.constant(coefficients[0])
         for each in coefficients[1:]:
@@ -80,7 +96,7 @@ class Writer:
 
     # --------------------------------------------------------------------------------------------------- exponents
 
-    def exponent(self, x: Value) -> Value:
+    def exponent(self, x: SequenceRegister) -> SequenceRegister:
         """Return exponents less the bias, as integers."""
         biased = Feature.BIASED_EXPONENT in self.target.dialect.features
         return self.do("extract_exp.f32" if biased else "extract_exp.f32 subtract_bias", x)
@@ -88,8 +104,13 @@ class Writer:
     # ------------------------------------------------------------------------------------------------------ tables
 
     def table_step(
-        self, x: Value, table: str, binade_bits: int, variant: str = "", offset: Value | None = None
-    ) -> Value:
+        self,
+        x: SequenceRegister,
+        table: str,
+        binade_bits: int,
+        variant: str = "",
+        offset: SequenceRegister | None = None,
+    ) -> SequenceRegister:
         """Return c0 + v (c1 + v c2), v from the start of the interval; `offset` is added to the entry where it holds.
 
         Each binade has 2 ** binade_bits intervals.
@@ -113,12 +134,12 @@ class Writer:
         return c0
 
 
-def reciprocal_fast(w: Writer, x: Value) -> Value:
+def reciprocal_fast(w: SequenceWriter, x: SequenceRegister) -> SequenceRegister:
     """Append 1 / x: significand by table, exponent by integers."""
     return _reciprocal(w, x)[0]
 
 
-def _reciprocal(w: Writer, x: Value) -> tuple[Value, Value]:
+def _reciprocal(w: SequenceWriter, x: SequenceRegister) -> tuple[SequenceRegister, SequenceRegister]:
     m = w.do("form_fp_num.f32 force_sign0", ONE, x, x)
     r = w.table_step(m, "rcp", 7)
     of_r, of_x = w.do("and.i32", r, EXPONENT), w.do("and.i32", x, EXPONENT)
@@ -128,7 +149,7 @@ def _reciprocal(w: Writer, x: Value) -> tuple[Value, Value]:
     return w.select("sel_leq.i32", away, -ONE & 0xFFFFFFFF, 0, y), of_x
 
 
-def reciprocal(w: Writer, x: Value) -> Value:
+def reciprocal(w: SequenceWriter, x: SequenceRegister) -> SequenceRegister:
     """Append 1 / x with the results of special operands."""
     y, of_x = _reciprocal(w, x)
     y = w.select("sel_less.i32", of_x, _SMALLEST_NORMAL, INFINITY, y)
@@ -137,7 +158,9 @@ def reciprocal(w: Writer, x: Value) -> Value:
     return w.select("sel_grt.u32", x, MINUS_INFINITY, NAN, y)
 
 
-def _halved(w: Writer, x: Value, table: str, binade_bits: int) -> tuple[Value, Value]:
+def _halved(
+    w: SequenceWriter, x: SequenceRegister, table: str, binade_bits: int
+) -> tuple[SequenceRegister, SequenceRegister]:
     """Append a table step of the significand with the parity of the exponent; return it and half the even exponent."""
     e = w.exponent(x)
     parity = w.do("and.i32", e, 1)
@@ -147,7 +170,7 @@ def _halved(w: Writer, x: Value, table: str, binade_bits: int) -> tuple[Value, V
     return r, w.do("shl.i32", even, _FRACTION_BITS - 1)
 
 
-def rsqrt(w: Writer, x: Value, *, full: bool) -> Value:
+def rsqrt(w: SequenceWriter, x: SequenceRegister, *, full: bool) -> SequenceRegister:
     """Append 1 / sqrt(x); `full` with the results of special operands."""
     r, half = _halved(w, x, "rsqrt", 7)
     y = w.do("sub.i32", r, half)
@@ -160,7 +183,7 @@ def rsqrt(w: Writer, x: Value, *, full: bool) -> Value:
     return w.select("sel_eq.i32", x, INFINITY, 0, y)
 
 
-def sqrt(w: Writer, x: Value, *, full: bool = True) -> Value:
+def sqrt(w: SequenceWriter, x: SequenceRegister, *, full: bool = True) -> SequenceRegister:
     """Append the square root: significand and parity of the exponent by table, half the exponent by integers."""
     r, half = _halved(w, x, "sqrt", 6)
     y = w.do("add.i32", r, half)
@@ -177,7 +200,7 @@ _LOG = (*(0x3D9021BB, 0xBDEBD1B8, 0x3DEF251A, 0xBDFE5D4F, 0x3E11E9BF, 0xBE2AAE50
 _INVERSE_ROOT, _REST_OF_LOG2E, _LN2 = 0x3F3504F3, 0x3EE2A8ED, 0x3F317218
 
 
-def log2(w: Writer, x: Value, *, full: bool, natural: bool = False) -> Value:
+def log2(w: SequenceWriter, x: SequenceRegister, *, full: bool, natural: bool = False) -> SequenceRegister:
     """Append the binary or natural logarithm; `full` with the results of special operands."""
     e = w.do("add.i32", w.exponent(x), 1)
     m = w.do("form_fp_num.f32", HALF, x, x)
@@ -207,7 +230,7 @@ _EXP = (0x39506967, 0x3AB743CE, 0x3C088908, 0x3D2AA9C1, 0x3E2AAAAA, HALF)
 _LOWEST, _HIGHEST = 0xC2AEAC08, 0x42B171AA
 
 
-def exp_cephes(w: Writer, x: Value, *, full: bool) -> Value:
+def exp_cephes(w: SequenceWriter, x: SequenceRegister, *, full: bool) -> SequenceRegister:
     """Append the exponential function; `full` with the results of special operands."""
     z = w.do("nearbyint.f32 rd", w.fma(HALF, x, _LOG2E))
     r = w.fma(x, z, _LN2_HIGH, negative=True)
@@ -224,7 +247,7 @@ def exp_cephes(w: Writer, x: Value, *, full: bool) -> Value:
     return w.select("sel_grt.i32", w.do("and.i32", x, MAGNITUDE), INFINITY, x, y)
 
 
-def _power_of(w: Writer, m: Value, whole: Value) -> Value:
+def _power_of(w: SequenceWriter, m: SequenceRegister, whole: SequenceRegister) -> SequenceRegister:
     """Append a power of two: of m - 1 with m in [1, 2) by table, of an integer as the exponent."""
     r = w.table_step(m, "pow2", 6)
     power = w.do("convert.f32 target_type=int32 rhne", whole)
@@ -234,7 +257,7 @@ def _power_of(w: Writer, m: Value, whole: Value) -> Value:
 _EXP_LOWEST, _EXP_HIGHEST = 0xC2AEAC50, 0x42B17218
 
 
-def exp(w: Writer, x: Value, *, full: bool) -> Value:
+def exp(w: SequenceWriter, x: SequenceRegister, *, full: bool) -> SequenceRegister:
     """Append the exponential function by table; `full` with the results of special operands."""
     z = w.do("nearbyint.f32 rd", w.do("mul.f32", x, _LOG2E))
     r = w.fma(x, z, _LN2_HIGH, negative=True)
@@ -247,7 +270,7 @@ def exp(w: Writer, x: Value, *, full: bool) -> Value:
     return w.select("sel_grt.i32", w.do("and.i32", x, MAGNITUDE), INFINITY, x, y)
 
 
-def pow2(w: Writer, x: Value, *, full: bool = True) -> Value:
+def pow2(w: SequenceWriter, x: SequenceRegister, *, full: bool = True) -> SequenceRegister:
     """Append 2 ** x: the fraction in [1, 2) by table, the integer as the exponent."""
     low = w.do("max.f32", w.do("min.f32", x, bits(128.0)), bits(-127.0))
     whole = w.do("nearbyint.f32 rd", low)
@@ -259,7 +282,7 @@ def pow2(w: Writer, x: Value, *, full: bool = True) -> Value:
     return w.select("sel_grt.i32", w.do("and.i32", x, MAGNITUDE), INFINITY, x, y)
 
 
-Build = Callable[[Writer, tuple[Value, ...]], Value]
+Build = Callable[[SequenceWriter, tuple[SequenceRegister, ...]], SequenceRegister]
 """Appends a function of vectors and returns its result."""
 
 _PI, _HALF_PI, _FOUR_BY_PI = 0x40490FDB, 0x3FC90FDB, 0x3FA2F983
@@ -268,7 +291,7 @@ _ASIN = (0x3D2CB352, 0x3CC617E3, 0x3D3A3EC7, 0x3D9980F6, 0x3E2AAAE4)
 _TINY = bits(1e-4)
 
 
-def _asin(w: Writer, x: Value) -> Value:
+def _asin(w: SequenceWriter, x: SequenceRegister) -> SequenceRegister:
     """Append the arc sine: a polynomial of x * x, or of half of 1 - |x| and its root."""
     size, sign = w.do("and.i32", x, MAGNITUDE), w.do("and.i32", x, SIGN)
     half = w.fma(HALF, size, MINUS_HALF)
@@ -288,7 +311,7 @@ def _asin(w: Writer, x: Value) -> Value:
     return w.do("or.i32", r, sign)
 
 
-def _acos(w: Writer, x: Value) -> Value:
+def _acos(w: SequenceWriter, x: SequenceRegister) -> SequenceRegister:
     """Append the arc cosine: pi / 2 - asin x, or from the arc sine of a root."""
     size = w.do("and.i32", x, MAGNITUDE)
     operand = sqrt(w, w.fma(HALF, size, MINUS_HALF))
@@ -308,7 +331,7 @@ def _acos(w: Writer, x: Value) -> Value:
 _ASINH = (0x3CA4D6E6, 0xBD2EE581, 0x3D9949B1, 0xBE2AA9AD)
 
 
-def _asinh(w: Writer, x: Value) -> Value:
+def _asinh(w: SequenceWriter, x: SequenceRegister) -> SequenceRegister:
     """Append asinh: a polynomial below one half, else the logarithm of |x| + sqrt(x * x + 1)."""
     square = w.do("mul.f32", x, x)
     root = sqrt(w, w.do("add.f32", square, ONE))
@@ -324,7 +347,7 @@ _REDUCTION = (0x3F490000, 0x397DA000, 0x33222169)
 _DOUBTFUL, _USELESS = bits(8192.0), bits(16777215.0)
 
 
-def _sin_cos(w: Writer, x: Value, *, sine: bool) -> Value:
+def _sin_cos(w: SequenceWriter, x: SequenceRegister, *, sine: bool) -> SequenceRegister:
     """Append sine or cosine: octant by 4 / pi, the rest within pi / 4 by table, sine's as a factor of the rest."""
     size = w.do("and.i32", x, MAGNITUDE)
     octant = w.do("convert.f32 target_type=int32 rz", w.do("mul.f32", size, _FOUR_BY_PI))
@@ -351,7 +374,7 @@ _TAN_REDUCTION = (0xBF490000, 0xB97DA000, 0xB3222169)
 _TAN = (0x3C19C53B, 0x3B4C779C, 0x3CC821B5, 0x3D5AC5C9, 0x3E0896DD, 0x3EAAAA6F)
 
 
-def _tan(w: Writer, x: Value) -> Value:
+def _tan(w: SequenceWriter, x: SequenceRegister) -> SequenceRegister:
     """Append the tangent: octant by 4 / pi, a polynomial, minus its reciprocal in odd quadrants."""
     size = w.do("and.i32", x, MAGNITUDE)
     turns = w.do("nearbyint.f32 rz", w.do("mul.f32", size, _FOUR_BY_PI))
@@ -376,7 +399,7 @@ def _tan(w: Writer, x: Value) -> Value:
 _EIGHT, _NINE, _ALMOST_ONE = 0x41000000, 0x41100000, 0x3F7FFFFE
 
 
-def _tanh(w: Writer, x: Value, *, full: bool) -> Value:
+def _tanh(w: SequenceWriter, x: SequenceRegister, *, full: bool) -> SequenceRegister:
     """Append tanh: a table up to 8, below 1 as a factor of |x|; constants beyond; the sign by FORM_FP_NUM.
 
     `full` with NaN.
@@ -390,7 +413,7 @@ def _tanh(w: Writer, x: Value, *, full: bool) -> Value:
     return w.select("sel_grt.i32", size, INFINITY, NAN, y) if full else y
 
 
-def _pow(w: Writer, x: Value, y: Value) -> Value:
+def _pow(w: SequenceWriter, x: SequenceRegister, y: SequenceRegister) -> SequenceRegister:
     """Append x ** y by pow2(y * log2 |x|); the sign of an odd power, and the results of special operands."""
     size = w.do("abs.f32", x)
     r = pow2(w, w.do("mul.f32", log2(w, size, full=True), y))

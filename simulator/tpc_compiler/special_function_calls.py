@@ -30,7 +30,7 @@ from castsim.targets.vliw import VliwTarget
 from castsim.timing import Timing
 from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
 from castsim.tpc_compiler.kernel_execution import MAX_BUNDLES, issue
-from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, Writer
+from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
 
 F32 = FORMATS["f32"]
 _DIVISION = "s_div_fast_f32"
@@ -119,7 +119,7 @@ def function_program(row: SpecialFunction, target: VliwTarget) -> FunctionProgra
         lanes = schedule(_vector_division(), target, name=row.builtin)
     else:
         known = {each.table: each for each in function_tables()}
-        writer = Writer(target, {name: each.function(target) for name, each in known.items()})
+        writer = SequenceWriter(target, {name: each.function(target) for name, each in known.items()})
         given = tuple(writer.sequence.input(name, F32.name)[0] for name in _OPERANDS.get(row.name, ("x",)))
         result = FUNCTIONS[row.name](writer, given)
         writer.sequence.output("y" if len(given) == 1 else "z", F32.name, result)

@@ -121,7 +121,7 @@ class Terms:
         return tuple(divmod(part, _PLACES) for part in term.parts)
 
 
-class Shapes:
+class TermShapes:
     """Terms without the loaded element: its number is taken out where all leaves of a term agree on it."""
 
     def __init__(self, terms: Terms) -> None:
@@ -206,7 +206,7 @@ def analysed(
         Unsuited: something in the block has no meaning lane by lane, or is not known.
     """
     found = Analysis()
-    reader = _Reader(found, tensors, target)
+    reader = _InstructionReader(found, tensors, target)
     for register, (bits, width) in constants.items():
         found.registers[register] = reader.filled(found.terms.constant(bits, width))
     place = 0
@@ -241,7 +241,7 @@ def is_vector(operand: Operand | None) -> bool:
     return isinstance(operand, Register) and operand.file in VECTOR_FILES
 
 
-class _Reader:
+class _InstructionReader:
     """Takes instructions one at a time; the effect of each is committed when the whole bundle has read."""
 
     def __init__(self, found: Analysis, tensors: dict[int, TensorDeclaration], target: VliwTarget) -> None:

@@ -32,7 +32,7 @@ from castsim.tpc_compiler.code_generation import (
     EmittedInstruction,
     Line,
     Sequence,
-    Value,
+    SequenceRegister,
     allocate,
     arranged,
     text_of,
@@ -40,9 +40,9 @@ from castsim.tpc_compiler.code_generation import (
 from castsim.tpc_compiler.swizzle_analysis import (
     Analysis,
     ProgramPiece,
-    Shapes,
     Term,
     Terms,
+    TermShapes,
     Unsuited,
     VectorAccess,
     analysed,
@@ -64,7 +64,7 @@ _GROUPS = (2, 4)
 _LANEWISE = ("operation", "comparison")
 """Kinds of terms that an instruction makes lane by lane."""
 
-Lanes = tuple[Value, ...]
+Lanes = tuple[SequenceRegister, ...]
 """The registers of a value, numbered by lane; of a constant the same one every time."""
 
 
@@ -76,14 +76,14 @@ class Rewriter:
     """
 
     def __init__(
-        self, sequence: Sequence, shapes: Terms, loaded: dict[int, Value], narrow: int, target: VliwTarget
+        self, sequence: Sequence, shapes: Terms, loaded: dict[int, SequenceRegister], narrow: int, target: VliwTarget
     ) -> None:
         self.sequence = sequence
         self.shapes = shapes
         self.loaded = loaded
         self.narrow = narrow
         self.target = target
-        self.scalars: dict[int, Value] = {}
+        self.scalars: dict[int, SequenceRegister] = {}
         self._made: dict[int, Lanes] = {}
         self._users: dict[int, int] = {}
 
@@ -128,9 +128,9 @@ class Rewriter:
 
     # -------------------------------------------------------------------------------------------------- operations
 
-    def _operands(self, parts: tuple[int, ...], count: int) -> list[tuple[Value | int, ...]]:
+    def _operands(self, parts: tuple[int, ...], count: int) -> list[tuple[SequenceRegister | int, ...]]:
         """Return the operands of an instruction, lane by lane."""
-        columns: list[tuple[Value | int, ...]] = []
+        columns: list[tuple[SequenceRegister | int, ...]] = []
         for part in parts:
             term = self.shapes.listed[part]
             if term.kind == "immediate":
@@ -168,7 +168,7 @@ class Rewriter:
             results.append(result)
         return tuple(results)
 
-    def _copy(self, result: Value, source: Value) -> None:
+    def _copy(self, result: SequenceRegister, source: SequenceRegister) -> None:
         """Append a copy of a register in the LOAD slot, which is not an operation of the vector slot."""
         self.sequence.add(Slot.LOAD, "mov", result, source)
 
@@ -324,7 +324,7 @@ def _rewritten(
         Unsuited: it does something else than element-wise work on what it loads, or gets no shorter.
     """
     found = analysed(piece.bundles, before, tensors, target)
-    shapes = Shapes(found.terms)
+    shapes = TermShapes(found.terms)
     wanted = [_shape_of(store, shapes) for store in found.stores]
     body = _bundled(found, shapes, wanted, target)
     again = parse("".join(f"{_printed(line)}\n" for line in body), target.dialect)
@@ -339,7 +339,7 @@ def _rewritten(
     return body, BlockResult(piece.lines, None, tuple(sorted(gone.items())), (operations[0], operations[1]), length)
 
 
-def _shape_of(store: VectorAccess, shapes: Shapes) -> int:
+def _shape_of(store: VectorAccess, shapes: TermShapes) -> int:
     """Return the one shape of all elements of a store.
 
     Raises:
@@ -359,7 +359,7 @@ def _shape_of(store: VectorAccess, shapes: Shapes) -> int:
 
 def _signatures(found: Analysis) -> list[object]:
     """Return, for every store in order, the work behind it with loads named by what they read: equal if values are."""
-    shapes = Shapes(found.terms)
+    shapes = TermShapes(found.terms)
     loads = [_without(access.instruction, "dest") for access in found.loads]
 
     def spelled(shape: int) -> object:
@@ -378,22 +378,22 @@ def _without(access: TpcInstruction, role: str) -> tuple[Operand, ...]:
     return tuple(operand for spec, operand in every if spec.role != role)
 
 
-def _bundled(found: Analysis, shapes: Shapes, wanted: list[int], target: VliwTarget) -> list[Line]:
+def _bundled(found: Analysis, shapes: TermShapes, wanted: list[int], target: VliwTarget) -> list[Line]:
     """Return the bundles of a block: its accesses and scalar work in their order, the vector work before its store."""
     widths = {access.width for access in (*found.loads, *found.stores)}
     if len(widths) != 1:
         raise Unsuited("elements of several widths are loaded and stored: what is in order stays so")
     sequence = Sequence()
-    loaded: dict[int, Value] = {}
+    loaded: dict[int, SequenceRegister] = {}
     writer = Rewriter(sequence, shapes.made, loaded, widths.pop(), target)
     for shape in set(wanted):
         writer.count_users(shape)
     fixed: dict[int, int] = {}
 
-    def register(operand: Register) -> Value:
+    def register(operand: Register) -> SequenceRegister:
         number = _FIXED * (1 + list(File).index(operand.file)) + operand.index
         fixed[number] = operand.index
-        return Value(number, operand.file)
+        return SequenceRegister(number, operand.file)
 
     for scalar in found.scalars:
         writer.scalars[scalar.index] = register(scalar)

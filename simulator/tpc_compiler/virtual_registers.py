@@ -61,7 +61,7 @@ _GROUPS = {file: [group for group, (whole, _) in GROUPED.items() if whole is fil
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class VirtualRegister:
     """A virtual register or group: its file, and its number among those of the file."""
 
     file: File
@@ -73,15 +73,15 @@ class Unit:
         return FIRST + STRIDE * self.number
 
 
-def unit_of(register: Register) -> Unit | None:
+def unit_of(register: Register) -> VirtualRegister | None:
     """Return the virtual register that a register stands for, None for a real one."""
     if register.index < FIRST:
         return None
-    return Unit(GROUPED.get(register.file, (register.file, 1))[0], (register.index - FIRST) // STRIDE)
+    return VirtualRegister(GROUPED.get(register.file, (register.file, 1))[0], (register.index - FIRST) // STRIDE)
 
 
 @lru_cache(maxsize=1 << 16)
-def unit_of_cell(name: str) -> Unit | None:
+def unit_of_cell(name: str) -> VirtualRegister | None:
     """Return the virtual register that a register cell, `V1004`, belongs to; None for a real one."""
     match = _PLACEHOLDER.fullmatch(name)
     return None if match is None else unit_of(Register(File(match[1]), int(match[2])))
@@ -91,11 +91,11 @@ def unit_of_cell(name: str) -> Unit | None:
 class Names:
     """The virtual registers of a text. `sizes` are the registers that each needs, 1, 2 or 4."""
 
-    units: dict[tuple[File, str], Unit] = field(default_factory=dict)
-    shown: dict[Unit, str] = field(default_factory=dict)
-    sizes: dict[Unit, int] = field(default_factory=dict)
+    units: dict[tuple[File, str], VirtualRegister] = field(default_factory=dict)
+    shown: dict[VirtualRegister, str] = field(default_factory=dict)
+    sizes: dict[VirtualRegister, int] = field(default_factory=dict)
     counts: dict[File, int] = field(default_factory=dict)
-    places: dict[tuple[int, Unit], Span] = field(default_factory=dict)
+    places: dict[tuple[int, VirtualRegister], Span] = field(default_factory=dict)
     """Where the instruction of a line names a virtual register."""
 
     def placeholder(self, text: str, span: Span) -> str:
@@ -117,28 +117,28 @@ class Names:
         self.need(unit, max(size, member + 1), span)
         return f"{file}{unit.base + member}"
 
-    def unit(self, file: File, name: str) -> Unit:
+    def unit(self, file: File, name: str) -> VirtualRegister:
         """Return the virtual register of a name, a new one if there is none."""
         found = self.units.get((file, name))
         if found is None:
             found = self.units[file, name] = self.fresh(file, name)
         return found
 
-    def fresh(self, file: File, name: str) -> Unit:
+    def fresh(self, file: File, name: str) -> VirtualRegister:
         """Return a new virtual register that no text names; messages call it `name`."""
-        found = Unit(file, self.counts.get(file, 0))
+        found = VirtualRegister(file, self.counts.get(file, 0))
         self.counts[file] = found.number + 1
         self.shown[found] = name
         self.sizes[found] = 1
         return found
 
-    def renamed(self, unit: Unit) -> Unit:
+    def renamed(self, unit: VirtualRegister) -> VirtualRegister:
         """Return a new virtual register for another value of one."""
         found = self.fresh(unit.file, self.shown[unit])
         self.sizes[found] = self.sizes[unit]
         return found
 
-    def need(self, unit: Unit, registers: int, span: Span | None = None) -> None:
+    def need(self, unit: VirtualRegister, registers: int, span: Span | None = None) -> None:
         """Record how many registers a unit stands for: 1, 2 or 4.
 
         Raises:
@@ -149,7 +149,7 @@ class Names:
         if unit.base > _MOST - STRIDE:
             raise ReadError("too many virtual registers", span=span)
 
-    def spelling(self, unit: Unit) -> str:
+    def spelling(self, unit: VirtualRegister) -> str:
         """Return a virtual register as a text names it: `%v.x`, or `%d.x` for a pair."""
         size = self.sizes[unit]
         group = next((each for each in _GROUPS.get(unit.file, ()) if GROUPED[each][1] == size), unit.file)
@@ -185,7 +185,7 @@ _NOP, _HALT = "nop", "halt"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenInstruction:
     """An instruction as written, for every slot that it may stand in."""
 
     slots: dict[Slot, TpcInstruction]
@@ -198,7 +198,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class LabelPlace:
     """The place of a label: before the instruction of that number."""
 
     name: str
@@ -212,8 +212,8 @@ class SequentialProgram:
 
     file: str
     declarations: tuple[Declaration, ...]
-    instructions: tuple[Written, ...]
-    labels: tuple[Label, ...]
+    instructions: tuple[WrittenInstruction, ...]
+    labels: tuple[LabelPlace, ...]
     directives: tuple[str, ...]
     names: Names
 
@@ -229,10 +229,10 @@ def read_sequential(
             where others are, or is not to be stored to.
         LimitError: more instructions than `max_statements`.
     """
-    return _Reader(text, file, target, max_statements).program()
+    return _ScheduleReader(text, file, target, max_statements).program()
 
 
-class _Reader:
+class _ScheduleReader:
     """Reads one text."""
 
     def __init__(self, text: str, file: str, target: VliwTarget, limit: int) -> None:
@@ -244,12 +244,12 @@ class _Reader:
         self._wide = widened(target.dialect)
         self._names = Names()
         self._directives: list[str] = []
-        self._labels: dict[str, Label] = {}
+        self._labels: dict[str, LabelPlace] = {}
 
     def program(self) -> SequentialProgram:
         """Return what the text says."""
         declarations = self._declarations()
-        found: list[Written] = []
+        found: list[WrittenInstruction] = []
         for line, text in enumerate(self._source.lines):
             start = self._labels_of(line, text, len(found))
             for written in self._line(line, text, start):
@@ -301,11 +301,11 @@ class _Reader:
             if match[1] in self._labels:
                 first = self._labels[match[1]].span.line
                 raise ReadError(f"label '{match[1]}' is defined twice, first in line {first}", span=span)
-            self._labels[match[1]] = Label(match[1], place, span)
+            self._labels[match[1]] = LabelPlace(match[1], place, span)
             start = match.end()
         return start
 
-    def _line(self, line: int, text: str, start: int) -> Iterator[Written]:
+    def _line(self, line: int, text: str, start: int) -> Iterator[WrittenInstruction]:
         rest = text[start:].strip()
         if not rest:
             return
@@ -325,7 +325,7 @@ class _Reader:
             return
         yield self._instruction(words)
 
-    def _instruction(self, words: list[Word]) -> Written:
+    def _instruction(self, words: list[Word]) -> WrittenInstruction:
         span = self._source.word_span(words[0])
         virtual = False
         replaced = []
@@ -357,7 +357,7 @@ class _Reader:
         if instruction.mnemonic == "loop" and not isinstance(instruction.operand("end"), LabelUse):
             message = "a LOOP that ends at a number of bytes cannot be scheduled: bundles move"
             raise IllegalError(message, span=span, legal=("a label at the end of the body",))
-        return Written({slot: replace(each, span=span) for slot, each in slots.items()}, span)
+        return WrittenInstruction({slot: replace(each, span=span) for slot, each in slots.items()}, span)
 
     def _check_registers(self, slots: dict[Slot, TpcInstruction], words: list[Word], span: Span) -> None:
         """Reject real registers that the files do not have."""
@@ -378,7 +378,7 @@ class _Reader:
         except ValueError as error:
             raise ReadError(str(error), span=span) from None
 
-    def _check_labels(self, found: list[Written]) -> None:
+    def _check_labels(self, found: list[WrittenInstruction]) -> None:
         for place, written in enumerate(found):
             instruction = written.instruction
             for operand in instruction.operands:
@@ -393,7 +393,7 @@ class _Reader:
                     raise IllegalError(message, span=written.span, legal=("a label after the body",))
 
 
-def _check_tensors(written: list[Written], declarations: tuple[Declaration, ...]) -> None:
+def _check_tensors(written: list[WrittenInstruction], declarations: tuple[Declaration, ...]) -> None:
     """Reject tensors that are not declared where others are, and stores to those that are only read."""
     known = {each.number: each for each in declarations if isinstance(each, TensorDeclaration)}
     for each in written if known else ():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.estimating.cast_estimates import OperandPlacement, Shape, TileCastRequest
+from castsim.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elements, width
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.strided.operations import VectorOperation
+from castsim.machines.strided.operations import StridedInstruction
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.targets import Target, load_target
@@ -49,7 +49,7 @@ def tile_cast(name: str, src: str, dst: str, rows: int, cols: int) -> Program:
     assert isinstance(target, DataflowTarget)
     lowerer = lowerer_of(target)
     request = TileCastRequest(format_named(src), format_named(dst), None, None, False)
-    shape = Shape(rows, cols, cols, rows, cols, cols)
+    shape = CastShape(rows, cols, cols, rows, cols, cols)
     lowered = lowerer.cast(OperandPlacement.of(target, lowerer, request).cast(lowerer, shape))
     node = Lowered(0, lowered.body, lowered.accesses)
     return Program(f"{name} tcvt {src} -> {dst} {rows}x{cols}", target, node, _blocks(node, rows * cols, src, dst))
@@ -64,7 +64,7 @@ def bundle(name: str) -> Program:
 
 def _blocks(node: Lowered, count: int, src: str, dst: str) -> int:
     """Return the blocks of a cast of dense tiles."""
-    worked = any(isinstance(each, VectorOperation | VectorFunction) for each in elements(node))
+    worked = any(isinstance(each, StridedInstruction | VectorFunction) for each in elements(node))
     bits = format_named(src).bits + format_named(dst).bits
     return count * bits // 8 // BLOCK if worked else 0
 

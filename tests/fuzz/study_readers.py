@@ -80,18 +80,18 @@ def read_sweep_ledger(data: bytes) -> None:
 
 def read_tune_ledger(data: bytes) -> None:
     """Open the ledger of a search, add a row, and find it again."""
-    from castsim.exploration.tuning_candidates import Row  # noqa: PLC0415 - likewise
-    from castsim.exploration.tuning_studies import Ledger  # noqa: PLC0415 - only for searches
+    from castsim.exploration.tuning_candidates import ChoiceRow  # noqa: PLC0415 - likewise
+    from castsim.exploration.tuning_studies import TuningLedger  # noqa: PLC0415 - likewise
 
     path = file("t.ledger", data)
-    new = Row(1, {"R": 10**6}, cycles=5, elements=2)
-    with Ledger.opened(path, ABOUT) as ledger:
+    new = ChoiceRow(1, {"R": 10**6}, cycles=5, elements=2)
+    with TuningLedger.opened(path, ABOUT) as ledger:
         before = dict(ledger.rows)
         for (simulated, _), row in before.items():
             assert ledger.known(row, simulated=simulated) == row
             assert row.cycles_per_element is None or row.cycles_per_element >= 0
         ledger.add(new, simulated=True)
-    with Ledger.opened(path, ABOUT) as again:
+    with TuningLedger.opened(path, ABOUT) as again:
         assert again.known(new, simulated=True) == new
         assert len(again.rows) - len(before) in (0, 1)
 

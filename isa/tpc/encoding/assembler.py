@@ -246,7 +246,7 @@ def _distance(instruction: TpcInstruction, here: int, there: int, encoding: Enco
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ListedLine:
     """One bundle, or a stretch of bytes that is not a bundle (`text` is then a `.byte` directive).
 
     `labels` stand before it; `directives` too. `unread` says why bytes are not a bundle, `leftover` which fields of a
@@ -278,7 +278,7 @@ class Line:
 class Disassembly:
     """A binary as text; `end_labels` stand behind the last line."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ListedLine, ...]
     end_labels: tuple[str, ...]
 
     def text(self) -> str:
@@ -293,7 +293,7 @@ class Disassembly:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class _AddressUnit:
     """The content at one step of program addresses: bundles, or bytes with the reason why they are none."""
 
     address: int
@@ -322,11 +322,11 @@ def disassemble(code: bytes, encoding: Encoding, file: str = "<binary>") -> Disa
     return Disassembly(tuple(lines), _labels_at(len(code), labels))
 
 
-def _unit(address: int, code: bytes, encoding: Encoding) -> _Unit:
+def _unit(address: int, code: bytes, encoding: Encoding) -> _AddressUnit:
     try:
-        return _Unit(address, code, tuple(_decoded(code, encoding)), None)
+        return _AddressUnit(address, code, tuple(_decoded(code, encoding)), None)
     except UnknownBundle as reason:
-        return _Unit(address, code, (), str(reason))
+        return _AddressUnit(address, code, (), str(reason))
 
 
 def _decoded(code: bytes, encoding: Encoding) -> list[Decoded]:
@@ -345,7 +345,7 @@ def _decoded(code: bytes, encoding: Encoding) -> list[Decoded]:
 # ---------------------------------------------------------------------------------------------------------- labels
 
 
-def _places(unit: _Unit) -> list[tuple[int, Decoded]]:
+def _places(unit: _AddressUnit) -> list[tuple[int, Decoded]]:
     """Return the bundles of a unit with their addresses."""
     found, address = [], unit.address
     for decoded in unit.bundles:
@@ -354,7 +354,7 @@ def _places(unit: _Unit) -> list[tuple[int, Decoded]]:
     return found
 
 
-def _targets(units: list[_Unit], size: int, encoding: Encoding) -> set[int]:
+def _targets(units: list[_AddressUnit], size: int, encoding: Encoding) -> set[int]:
     """Return the addresses that deserve a label."""
     found = set()
     for unit in units:
@@ -401,11 +401,11 @@ def _with_labels(bundle: Bundle, address: int, labels: dict[int, str], encoding:
 # ----------------------------------------------------------------------------------------------------------- lines
 
 
-def _lines(unit: _Unit, labels: dict[int, str], encoding: Encoding) -> list[Line]:
+def _lines(unit: _AddressUnit, labels: dict[int, str], encoding: Encoding) -> list[ListedLine]:
     here = _labels_at(unit.address, labels)
     if unit.reason is not None:
         text = f"{BYTE} {', '.join(f'{byte:#04x}' for byte in unit.code)}"
-        return [Line(unit.address, unit.code, text, here, unread=unit.reason)]
+        return [ListedLine(unit.address, unit.code, text, here, unread=unit.reason)]
     found = []
     names = [decoded.half.name for decoded in unit.bundles if decoded.half is not None]
     pair = (f"{COMPRESSED} {' '.join(names)}",) if names else ()
@@ -415,7 +415,7 @@ def _lines(unit: _Unit, labels: dict[int, str], encoding: Encoding) -> list[Line
         directives = (*(pair if number == 0 else ()), *((f"{ENCODED} {code.hex()}",) if decoded.leftover else ()))
         text = print_bundle(_with_labels(decoded.bundle, address, labels, encoding))
         labels_here = here if number == 0 else ()
-        found.append(Line(address, code, text, labels_here, directives, leftover=tuple(decoded.leftover)))
+        found.append(ListedLine(address, code, text, labels_here, directives, leftover=tuple(decoded.leftover)))
     return found
 
 

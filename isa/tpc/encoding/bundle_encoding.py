@@ -36,10 +36,10 @@ from castsim.isa.tpc.program import (
     JUMPS,
     VECTOR_GROUPS,
     Bundle,
-    Comparison,
     DimensionMask,
     File,
     Immediate,
+    LoopComparison,
     Operand,
     Predicate,
     Register,
@@ -147,7 +147,7 @@ def write(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
             assert code is not None
             put(Slot.SPU, name, 0, None, code)
     compare, end, once = (loop.operand(role) for role in ("compare", "end", "once"))
-    assert isinstance(compare, Comparison)
+    assert isinstance(compare, LoopComparison)
     assert isinstance(end, Immediate)
     row = encoding.placement(Slot.SPU, LOOP, "compare")
     assert row is not None
@@ -178,7 +178,7 @@ def read(number: Callable[[str], int], encoding: Encoding) -> tuple[Form, tuple[
     sign = row.value(number(row.field))
     if not isinstance(sign, str):
         return f"loop: compare mode {number(row.field)} is unknown"
-    operands += [Comparison(sign), Immediate(number("end_offset"))]
+    operands += [LoopComparison(sign), Immediate(number("end_offset"))]
     repeat = number("repeat")
     plain, counted = sorted(forms_of(LOOP), key=lambda form: len(form.operands))
     if repeat == 0:

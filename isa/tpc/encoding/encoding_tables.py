@@ -16,11 +16,11 @@ from castsim.isa.tpc.dialect import Dialect, ShortImmediates
 from castsim.isa.tpc.forms import Form, OperandSpec, Value
 from castsim.isa.tpc.program import (
     GROUPED,
-    Comparison,
     DimensionMask,
     File,
     Immediate,
     LabelUse,
+    LoopComparison,
     Operand,
     Register,
     Slot,
@@ -314,7 +314,7 @@ def _bare(operand: Operand) -> Value:
         return operand.value
     if isinstance(operand, DimensionMask):
         return operand.bits
-    if isinstance(operand, Comparison):
+    if isinstance(operand, LoopComparison):
         return operand.sign
     assert not isinstance(operand, LabelUse), "labels are resolved before"
     return str(operand)

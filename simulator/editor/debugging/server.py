@@ -16,8 +16,8 @@ from castsim.editor.debugging.messages import Arguments, Channel
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document, Json
 from castsim.reports.stepping import element_value, operation_text, stop_line
-from castsim.running.stepper import Launch, Stepper
-from castsim.running.stops import Breakpoint, Named, Selection, parse_selection
+from castsim.running.stepper import SteppedLaunch, Stepper
+from castsim.running.stops import Breakpoint, ProgramName, Selection, parse_selection
 
 if TYPE_CHECKING:
     from castsim.tpc_c.launching import LaunchRequest
@@ -85,7 +85,7 @@ class Variables:
         text = "\n".join(lines) if len(lines) != 1 else lines[0].partition("] ")[2]
         return {"result": text, "variablesReference": 0}
 
-    def _names(self) -> Iterator[Named]:
+    def _names(self) -> Iterator[ProgramName]:
         trace = self.stepper.trace
         return trace.symbols.all(self.stepper.position, trace.registers)
 
@@ -143,7 +143,7 @@ class Variables:
         return len(self._held)
 
 
-def _summary(name: Named) -> str:
+def _summary(name: ProgramName) -> str:
     return f"{name.format} [{', '.join(map(str, name.shape))}]"
 
 
@@ -192,7 +192,7 @@ class Session:
 
     channel: Channel
     number: Callable[[str, str], int | float]
-    launch: Launch | None = None
+    launch: SteppedLaunch | None = None
     kernel: Kernel | None = None
     """Reads what a launch says of a kernel in C: attributes by name."""
     stepper: Stepper | None = None
@@ -279,7 +279,7 @@ class Session:
         return dict.fromkeys(_CAPABILITIES, True)
 
     def _launch(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
-        launch = self.launch or Launch("")
+        launch = self.launch or SteppedLaunch("")
         program = given.text("program")
         launch = replace(
             launch,
@@ -551,7 +551,7 @@ _HOST = "127.0.0.1"
 Number = Callable[[str, str], int | float]
 
 
-def serve(launch: Launch | None, number: Number, kernel: Kernel | None = None) -> None:
+def serve(launch: SteppedLaunch | None, number: Number, kernel: Kernel | None = None) -> None:
     """Serve the editor that has started this process; see `Session` for the parameters.
 
     Raises:
@@ -562,7 +562,7 @@ def serve(launch: Launch | None, number: Number, kernel: Kernel | None = None) -
         Session(Channel(sys.stdin.buffer, sink), number, launch, kernel).run()
 
 
-def serve_port(port: int, launch: Launch | None, number: Number, kernel: Kernel | None = None) -> None:
+def serve_port(port: int, launch: SteppedLaunch | None, number: Number, kernel: Kernel | None = None) -> None:
     """Wait for one editor at a port, 0 for any that is free, and serve it.
 
     Raises:

@@ -34,15 +34,15 @@ from castsim.engines.fast_dataflow.state_codes import (
 from castsim.execution.dataflow.pipe_operations import (
     ALL_PIPES,
     BLOCK,
-    Barrier,
     ControlWrite,
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
     Placeholder,
-    ScalarAccess,
+    ScalarElementAccess,
     ScalarWork,
-    SetFlag,
     Survey,
     Transfer,
-    WaitFlag,
     cost_of,
 )
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TransferPlan, latency_ahead
@@ -94,7 +94,7 @@ class Banking:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class UnitOperation:
     """An operation of the vector unit: its kind, the number of its row, and the facts it rests on."""
 
     kind: int
@@ -102,7 +102,7 @@ class Work:
     facts: tuple[str, ...]
 
 
-class Places(Protocol):
+class RowTables(Protocol):
     """The tables of the program's rows."""
 
     def add(self, table: str, rows: Sequence[object]) -> int:
@@ -118,7 +118,7 @@ class Places(Protocol):
         """Ensure that tables have so many rows for the vector function at work."""
 
 
-class Unit(Protocol):
+class EncodedUnit(Protocol):
     """The vector unit of one target."""
 
     @property
@@ -132,7 +132,7 @@ class Unit(Protocol):
             IllegalError: it is of another mechanism, or needs a fact that the target does not have.
         """
 
-    def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
+    def encode(self, operation: Operation, addresses: tuple[int, ...], places: RowTables) -> UnitOperation:
         """Put the operation, with these addresses, into the tables."""
 
 
@@ -150,7 +150,7 @@ class Encoder:
     tree: Tree
     survey: Survey
     target: DataflowTarget
-    unit: Unit
+    unit: EncodedUnit
     pipes: tuple[str, ...]
     memory: MachineMemory = field(default_factory=MachineMemory)
     operations: list[Operation] = field(default_factory=list)
@@ -199,7 +199,7 @@ class Encoder:
             moved = tuple(address + delta for address, delta in zip(moved, deltas, strict=True))
         if isinstance(operation, Transfer):
             moved = moved[:1]  # the other end is in global memory
-        elif isinstance(operation, ScalarAccess):
+        elif isinstance(operation, ScalarElementAccess):
             moved = ()  # no port serves it
         moved = tuple(address % turn for address in moved)
         key = (id(operation), *moved)
@@ -213,7 +213,7 @@ class Encoder:
         self.facts.update(facts)
         sent = (operation, cost, CAUSES.index(cause))
         match operation:
-            case ScalarWork() | ScalarAccess():
+            case ScalarWork() | ScalarElementAccess():
                 return self._add(*sent, SCALAR)
             case ControlWrite(pipe=name) if name == self.pipes[SCALAR_PIPE]:
                 return self._add(*sent, SCALAR)
@@ -222,11 +222,11 @@ class Encoder:
             case Placeholder(cycles=cycles):
                 nothing = state.TransferRow(0, 0, 1, 1, 0, 0, 0, 0, 0, streaming=cycles, overlaps=0)
                 return self._add(*sent, TRANSFER, row=self.add("transfers", [nothing]))
-            case SetFlag():
+            case FlagSignal():
                 return self._add(*sent, SET, flag=self._flag((operation.pipe, operation.waiter, operation.event)))
-            case WaitFlag():
+            case FlagWait():
                 return self._add(*sent, WAIT, flag=self._flag((operation.signaller, operation.pipe, operation.event)))
-            case Barrier(pipe=name):
+            case PipeBarrier(pipe=name):
                 return self._add(
                     *sent, FENCE_ALL if name == ALL_PIPES else SCALAR if name == self.pipes[SCALAR_PIPE] else FENCE
                 )

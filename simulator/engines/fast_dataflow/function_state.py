@@ -18,7 +18,7 @@ from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS
 # Times are compared relative to now, operations by how many were issued since.
 
 
-class Seen(Enum):
+class ComparisonRule(Enum):
     """The rule by which a field is compared."""
 
     VALUE = auto()
@@ -30,26 +30,26 @@ class Seen(Enum):
     ENTRY = auto()
 
 
-Value = Annotated[int, Seen.VALUE]
+Value = Annotated[int, ComparisonRule.VALUE]
 """A number that must be the same."""
-Cycle = Annotated[int, Seen.CYCLE]
+Cycle = Annotated[int, ComparisonRule.CYCLE]
 """A cycle; NEVER and NO_TIME are the same at all times."""
-Due = Annotated[int, Seen.DUE]
+Due = Annotated[int, ComparisonRule.DUE]
 """A cycle that only counts as long as it is not past; NEVER is the same at all times."""
-RecentCycle = Annotated[int, Seen.RECENT_CYCLE]
+RecentCycle = Annotated[int, ComparisonRule.RECENT_CYCLE]
 """A cycle of which only counts whether it is past."""
-Tick = Annotated[int, Seen.TICK]
+Tick = Annotated[int, ComparisonRule.TICK]
 """A tick; NO_TICK is the same at all times."""
-RecentTick = Annotated[int, Seen.RECENT_TICK]
+RecentTick = Annotated[int, ComparisonRule.RECENT_TICK]
 """A tick with which only later ones are compared: none is before the cycle that ends now."""
-EntryNumber = Annotated[int, Seen.ENTRY]
+EntryNumber = Annotated[int, ComparisonRule.ENTRY]
 """An entry of an operation: how many were issued since."""
 
 State = tuple[object, ...]
 
 
 @cache
-def seen_fields(row: type) -> tuple[tuple[str, Seen], ...]:
+def seen_fields(row: type) -> tuple[tuple[str, ComparisonRule], ...]:
     """Return the fields of a class of rows that are compared, and how."""
     hints = get_type_hints(row, include_extras=True)
     return tuple((name, hint.__metadata__[0]) for name, hint in hints.items() if hasattr(hint, "__metadata__"))
@@ -61,18 +61,18 @@ def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> 
     tick = now * TICKS
     for name, seen in seen_fields(kind):
         value = getattr(row, name)
-        if seen is Seen.CYCLE:
+        if seen is ComparisonRule.CYCLE:
             found.append(value if value in (NEVER, NO_TIME) else value - now)
-        elif seen is Seen.DUE:
+        elif seen is ComparisonRule.DUE:
             found.append(value if value == NEVER else max(value - now, 0))
-        elif seen is Seen.RECENT_CYCLE:
+        elif seen is ComparisonRule.RECENT_CYCLE:
             found.append(max(value - now, -1))
-        elif seen is Seen.TICK:
+        elif seen is ComparisonRule.TICK:
             found.append(value if value == NO_TICK else value - tick)
-        elif seen is Seen.RECENT_TICK:
+        elif seen is ComparisonRule.RECENT_TICK:
             found.append(max(value - tick, -TICKS))
         else:
-            found.append(since(value) if seen is Seen.ENTRY else value)
+            found.append(since(value) if seen is ComparisonRule.ENTRY else value)
     return tuple(found)
 
 
@@ -81,9 +81,9 @@ def aged(state: State, kind: type, cycles: int, operations: int) -> State:
     older: list[object] = []
     for value, (_, seen) in zip(state, seen_fields(kind), strict=True):
         assert isinstance(value, int)
-        if seen is Seen.CYCLE and value not in (NEVER, NO_TIME):
+        if seen is ComparisonRule.CYCLE and value not in (NEVER, NO_TIME):
             older.append(value - cycles)
-        elif seen is Seen.ENTRY and value != NONE:
+        elif seen is ComparisonRule.ENTRY and value != NONE:
             older.append(value + operations)
         else:
             older.append(value)
@@ -93,7 +93,7 @@ def aged(state: State, kind: type, cycles: int, operations: int) -> State:
 def shift(row: object, kind: type, cycles: int) -> None:
     """Move the cycles of a row so far into the past."""
     for name, seen in seen_fields(kind):
-        if seen is Seen.CYCLE and getattr(row, name) not in (NEVER, NO_TIME):
+        if seen is ComparisonRule.CYCLE and getattr(row, name) not in (NEVER, NO_TIME):
             setattr(row, name, getattr(row, name) - cycles)
 
 
@@ -127,7 +127,7 @@ class _RowType(type):
         return initialise
 
 
-class Row(metaclass=_RowType):
+class StateRow(metaclass=_RowType):
     """A row; its fields are integers."""
 
     def __init__(self, *values: int, **named: int) -> None:
@@ -146,7 +146,7 @@ def names_of(row: type) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------ what a function is made of
 
 
-class FunctionRow(Row):
+class FunctionRow(StateRow):
     """A function: the facts it rests on (`vector_function.function_timing.FunctionTicks`), its registers, its nests.
 
     `setup` is 0 if it has no loop. Its nests are `nests` rows from `first_nest` on. A function of `spans` has been
@@ -171,7 +171,7 @@ class FunctionRow(Row):
     spans: int = 0
 
 
-class NestRow(Row):
+class NestRow(StateRow):
     """A nest (`nest_plan.NestPlan`): times, then rows of `load_steps`, `steps`, `store_steps`.
 
     Of each, first come those of the row (before its first trip) or those of every trip, then the rest: `row_loads` and
@@ -204,7 +204,7 @@ class NestRow(Row):
     closing_stores: int
 
 
-class LoadStepRow(Row):
+class LoadStepRow(StateRow):
     """A load: address, distances from row to row and trip to trip, bytes, where its registers stand in `numbers`."""
 
     address: int
@@ -215,7 +215,7 @@ class LoadStepRow(Row):
     results: int
 
 
-class ComputeStepRow(Row):
+class ComputeStepRow(StateRow):
     """A compute instruction, NO_TICK for what does not apply; its registers, sources and results, are `numbers`."""
 
     latency: int
@@ -227,7 +227,7 @@ class ComputeStepRow(Row):
     results: int
 
 
-class StoreStepRow(Row):
+class StoreStepRow(StateRow):
     """A store: address and place in the row of its first trip; `barrier` says whether one precedes it."""
 
     address: int
@@ -241,7 +241,7 @@ class StoreStepRow(Row):
 # ------------------------------------------------------------------------------------------------- what is at work
 
 
-class FrontEndRow(Row):
+class FrontEndRow(StateRow):
     """The front end of the function at work. `now` is the tick up to which it has worked, `begun` that of its nest.
 
     `number` counts its nests, `nest` is the row of one. `first_flight` to `flights` are the trips that have not loaded,
@@ -264,7 +264,7 @@ class FrontEndRow(Row):
     special_next: Value = 0
 
 
-class ComputeWaitsRow(Row):
+class ComputeWaitsRow(StateRow):
     """A trip that computes: its last start, its waits, when the serial port is free; `row` is its row's registers."""
 
     last: int = 0
@@ -274,7 +274,7 @@ class ComputeWaitsRow(Row):
     row: int = 0
 
 
-class StoreQueueRow(Row):
+class StoreQueueRow(StateRow):
     """Stores from `first` to `count` wait. The first one, if it is on its way, was sent in cycle `sent` to start at
     tick `started` and asks in cycle `asked`; the one before it left at tick `latest`. `held_...`: by how many ticks
     each cause delayed the last store.
@@ -294,7 +294,7 @@ class StoreQueueRow(Row):
     held_block: Value = 0
 
 
-class TripRow(Row):
+class TripRow(StateRow):
     """A trip in flight, sent at tick `sent`: its first store, its row's registers, when its stores were let go."""
 
     nest: Value = 0
@@ -306,7 +306,7 @@ class TripRow(Row):
     released: Tick = NO_TICK
 
 
-class PendingStoreRow(Row):
+class PendingStoreRow(StateRow):
     """A store in the queue; `ready` says whether its times hold."""
 
     ready: Value = EXPECTED

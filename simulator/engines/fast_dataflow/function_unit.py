@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from castsim.engines.fast_dataflow import function_state
-from castsim.engines.fast_dataflow.encoding import Banking, Places, Work
+from castsim.engines.fast_dataflow.encoding import Banking, RowTables, UnitOperation
 from castsim.engines.fast_dataflow.state_codes import CAUSES, FUNCTION, NONE
 from castsim.execution.dataflow.transfer_timing import NO_TICK
 from castsim.execution.tree import Operation
 from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.function_timing import FunctionTicks, bytes_of_row
-from castsim.machines.vector_function.trip_timing import LoadStep, NestPlan, Step, StoreStep, plan_nest
+from castsim.machines.vector_function.trip_timing import ComputeStep, LoadStep, NestPlan, StoreStep, plan_nest
 from castsim.targets.vector_function import VectorFunctionTarget
 
 
@@ -45,7 +45,7 @@ class FunctionRows:
         """Reject what is not a vector function, and instructions for which the target has no latency."""
         check_function(operation, self.target)
 
-    def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
+    def encode(self, operation: Operation, addresses: tuple[int, ...], places: RowTables) -> UnitOperation:
         """Put a function, with these addresses, into the tables."""
         if isinstance(operation, MicroFunction):
             return self._placed(operation, places)
@@ -78,9 +78,9 @@ class FunctionRows:
             special=1 + facts.special_ports,
         )
         row = places.add("functions", [function])
-        return Work(FUNCTION, row, (*FACTS, *(fact for plan in plans for fact in plan.facts)))
+        return UnitOperation(FUNCTION, row, (*FACTS, *(fact for plan in plans for fact in plan.facts)))
 
-    def _placed(self, operation: MicroFunction, places: Places) -> Work:
+    def _placed(self, operation: MicroFunction, places: RowTables) -> UnitOperation:
         """Put a function into the tables that is timed as a whole."""
         timing = operation.timed(self.target)
         numbers = [number for span in timing.spans for number in (CAUSES.index(span.cause), span.until)]
@@ -91,7 +91,7 @@ class FunctionRows:
             first_span=first, spans=len(timing.spans),
         )  # fmt: skip
         places.make_room(trips=1, pending=1, registers=1, special=1, segments=len(timing.spans))
-        return Work(FUNCTION, places.add("functions", [function]), (*FACTS, *timing.facts))
+        return UnitOperation(FUNCTION, places.add("functions", [function]), (*FACTS, *timing.facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class _Nest:
     plan: NestPlan
     addresses: Sequence[int]
     registers: dict[str, int]
-    places: Places
+    places: RowTables
 
     def row(self) -> function_state.NestRow:
         """Put what the nest consists of into the tables and return the nest."""
@@ -143,7 +143,7 @@ class _Nest:
             address, *load.steps, load.size, self._numbers(load.results), len(load.results)
         )
 
-    def _step(self, step: Step) -> function_state.ComputeStepRow:
+    def _step(self, step: ComputeStep) -> function_state.ComputeStepRow:
         sources = [name for name in step.sources if name not in step.results]
         optional = (step.occupancy, step.special, step.again)
         occupancy, special, again = (NO_TICK if number is None else number for number in optional)

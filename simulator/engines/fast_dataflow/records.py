@@ -55,16 +55,16 @@ class Jump:
             total = total.plus(jump.total())
         return total
 
-    def part(self, offset: RecordShift) -> Part:
+    def part(self, offset: RecordShift) -> RecordSequence:
         """Return all repetitions, later by `offset`."""
-        return Parts(parts_of(self.first, self.end, self.inner, offset), self.times + 1, self.shift)
+        return RepeatedRecords(parts_of(self.first, self.end, self.inner, offset), self.times + 1, self.shift)
 
 
 Copy = tuple[RecordShift, int]
 """How much later a copy is than what was executed, and its number."""
 
 
-class Part(Protocol):
+class RecordSequence(Protocol):
     """Records that follow each other."""
 
     @property
@@ -111,10 +111,10 @@ class _Plain:
             yield row, (one, first[1] + place), (other, last[1] + place), times
 
 
-class Parts:
+class RepeatedRecords:
     """Parts one after the other, all of that `times` times, each time `shift` later."""
 
-    def __init__(self, parts: Sequence[Part], times: int, shift: RecordShift) -> None:
+    def __init__(self, parts: Sequence[RecordSequence], times: int, shift: RecordShift) -> None:
         self._parts = parts
         self._starts = [0, *accumulate(part.length for part in parts)]
         self._times = times
@@ -141,9 +141,9 @@ class Parts:
             yield from part.repeated((first[0], first[1] + start), (shift, number + start), times * self._times)
 
 
-def parts_of(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -> list[Part]:
+def parts_of(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -> list[RecordSequence]:
     """Return the parts of records `first` to before `end`, of which `jumps` stand for more, later by `offset`."""
-    found: list[Part] = []
+    found: list[RecordSequence] = []
     for jump in jumps:
         if first < jump.first:
             found.append(_Plain(first, jump.first, offset))
@@ -163,7 +163,7 @@ class Records(Sequence[Record], Generic[Record]):
     """
 
     def __init__(self, count: int, jumps: Sequence[Jump], make: Callable[[int, RecordShift, int], Record]) -> None:
-        self._all = Parts(parts_of(0, count, jumps, RecordShift()), 1, RecordShift())
+        self._all = RepeatedRecords(parts_of(0, count, jumps, RecordShift()), 1, RecordShift())
         self._make = make
 
     def __len__(self) -> int:

@@ -21,7 +21,7 @@ from castsim.engines.fast_dataflow.function_state import (
     EntryNumber,
     FrontEndRow,
     PendingStoreRow,
-    Row,
+    StateRow,
     StoreQueueRow,
     TripRow,
     Value,
@@ -31,7 +31,7 @@ from castsim.engines.fast_dataflow.state_codes import DRAIN, FREE, NEVER, NO_TIM
 # ----------------------------------------------------------------------------------------------------------- at work
 
 
-class IssuerRow(Row):
+class IssuerRow(StateRow):
     """The scalar unit; `clock` is the cycle in which it starts its next operation.
 
     `wait` says what it waits for, with the operation `waiting`, and `resumed_at` when it goes on. The operations from
@@ -68,7 +68,7 @@ class IssuerRow(Row):
     significant: int = 0
 
 
-class PipeRow(Row):
+class PipeRow(StateRow):
     """One in-order pipe: what it is doing, since cycle `local`, and when it goes on (`wake`) or asks next (`request`).
 
     Queue, operations in flight and actions that wait for these are lists of entries. `began...`: the execution whose
@@ -101,7 +101,7 @@ class PipeRow(Row):
     began_arrival: int = 0
 
 
-class AccountRow(Row):
+class AccountRow(StateRow):
     """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which entry.
     `answered` is when memory can answer the transfer at the head; `left` is when the last vector instruction had begun
     all of its repeats, or a write of the mask arrived at an idle pipe, `mask_ready` when the mask written since holds.
@@ -125,7 +125,7 @@ class AccountRow(Row):
     segment_index: int = NONE
 
 
-class SegmentRow(Row):
+class SegmentRow(StateRow):
     """Cycles [start, end) of a pipe that went to a cause, on behalf of the operation of an index (NONE: of none)."""
 
     pipe: int = 0
@@ -135,7 +135,7 @@ class SegmentRow(Row):
     index: int = NONE
 
 
-class ProgressRow(Row):
+class ProgressRow(StateRow):
     """The progress of a pipe with a transfer (burst, block of it) or a vector instruction (repeat, those delayed)."""
 
     step: Value = 0
@@ -144,7 +144,7 @@ class ProgressRow(Row):
     passed: Due = NONE
 
 
-class EntryRow(Row):
+class EntryRow(StateRow):
     """An operation on its way. `known` is one more than the cycle since which its end is certain, 0 if it is not.
 
     `pending` repeats have not written, `written` is when the others had, `due` when a vector instruction or an action
@@ -165,7 +165,7 @@ class EntryRow(Row):
     next: int = NONE
 
 
-class ExecutionRow(Row):
+class ExecutionRow(StateRow):
     """One executed instruction; `open` is its state (`state_codes`), `needs` a list of the executions it waits for."""
 
     instruction: int = 0
@@ -175,7 +175,7 @@ class ExecutionRow(Row):
     needs: int = NONE
 
 
-class NodeRow(Row):
+class NodeRow(StateRow):
     """An item of a list: a signal (its cycle is `first`), an access in flight (its bytes), a need (`first` is its
     place in the order).
     """
@@ -187,7 +187,7 @@ class NodeRow(Row):
     next: int = NONE
 
 
-class FlagRow(Row):
+class FlagRow(StateRow):
     """A flag between two units: its signals, who waits for it, whether the scalar unit sets it."""
 
     signals: int = NONE
@@ -197,21 +197,21 @@ class FlagRow(Row):
     version: int = 0
 
 
-class SpaceRow(Row):
+class SpaceRow(StateRow):
     """An address space: the accesses in flight, in program order."""
 
     first: int = NONE
     last: int = NONE
 
 
-class ResultRow(Row):
+class ResultRow(StateRow):
     """Results of a repeat on their way to the buffer; they lie in a ring, in the order in which they ask."""
 
     time: int = 0
     entry: int = NONE
 
 
-class PortsRow(Row):
+class PortsRow(StateRow):
     """Ports and banks of the buffer; addresses start over after a `period` of blocks (`units.Banking`)."""
 
     period: int = 0
@@ -227,7 +227,7 @@ class PortsRow(Row):
 # ------------------------------------------------------------------------------------------- what programs consist of
 
 
-class OperationRow(Row):
+class OperationRow(StateRow):
     """An operation: its number in the program, the scalar unit's cycles and cause, its row in the table of its kind."""
 
     number: int
@@ -239,7 +239,7 @@ class OperationRow(Row):
     row: int
 
 
-class LoweredRow(Row):
+class LoweredRow(StateRow):
     """An instruction, or part of one: its operations stand in `numbers`, its accesses in `accesses`."""
 
     instruction: int
@@ -249,7 +249,7 @@ class LoweredRow(Row):
     accesses: int
 
 
-class AccessRow(Row):
+class AccessRow(StateRow):
     """Bytes of a space that an instruction touches."""
 
     space: int
@@ -258,7 +258,7 @@ class AccessRow(Row):
     write: int
 
 
-class TransferRow(Row):
+class TransferRow(StateRow):
     """Latency `ahead` of its stream and `behind` it, `rate` bytes `per` cycles, blocks, cycles of its stream.
 
     `overlaps`: the pipe goes on when the stream ends.
@@ -277,7 +277,7 @@ class TransferRow(Row):
     overlaps: int
 
 
-class VectorRow(Row):
+class VectorRow(StateRow):
     """A strided-repeat instruction; of its `walks`, from `first_walk` on, the first is the destination.
 
     Cycles lost by the number of delayed repeats are `numbers` from `lost` on.
@@ -296,7 +296,7 @@ class VectorRow(Row):
     first_walk: int
 
 
-class WalkRow(Row):
+class WalkRow(StateRow):
     """The blocks of one operand: address, step from repeat to repeat, distances in blocks, which are `numbers`."""
 
     address: int
@@ -308,7 +308,7 @@ class WalkRow(Row):
 # -------------------------------------------------------------------------------------------------------- the machine
 
 
-class MachineState(Row):
+class MachineState(StateRow):
     """One run. `entry_free` and `node_free` are lists of rows that nothing uses, `..._spare` their lengths.
 
     `causes` are the cycles of every pipe by cause, `WIDTH` for each; `entry_causes` those of entries where operations

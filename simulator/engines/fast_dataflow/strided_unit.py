@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from castsim.engines.fast_dataflow.encoding import Banking, Places, Work
+from castsim.engines.fast_dataflow.encoding import Banking, RowTables, UnitOperation
 from castsim.engines.fast_dataflow.state import VectorRow, WalkRow
 from castsim.engines.fast_dataflow.state_codes import MASK, VECTOR
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.tree import Operation
-from castsim.machines.strided.operations import VectorOperation
+from castsim.machines.strided.operations import StridedInstruction
 from castsim.machines.strided.repeat_timing import (
     always_fills,
     changes_mask,
@@ -38,11 +38,11 @@ class StridedRows:
         """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
         check_vector(operation, self.target)
 
-    def encode(self, operation: Operation, addresses: tuple[int, ...], places: Places) -> Work:
+    def encode(self, operation: Operation, addresses: tuple[int, ...], places: RowTables) -> UnitOperation:
         """Put an instruction, with these addresses, into the tables."""
         if changes_mask(operation, self.target):
-            return Work(MASK, self.target.timing.vector_pipe.mask_change_cycles, ("timing.vector_pipe",))
-        assert isinstance(operation, VectorOperation)  # checked before the run
+            return UnitOperation(MASK, self.target.timing.vector_pipe.mask_change_cycles, ("timing.vector_pipe",))
+        assert isinstance(operation, StridedInstruction)  # checked before the run
         pace = pace_of(self.target, operation.timing, operation.repeats)
         walks = []
         for stream, address in zip((operation.destination, *operation.sources), addresses, strict=True):
@@ -62,7 +62,7 @@ class StridedRows:
             sources=len(operation.sources),
             first_walk=places.add("walks", walks),
         )
-        return Work(VECTOR, places.add("vectors", [vector]), facts_of(operation))
+        return UnitOperation(VECTOR, places.add("vectors", [vector]), facts_of(operation))
 
 
 @lru_cache(maxsize=16)

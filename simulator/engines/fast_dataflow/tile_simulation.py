@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from castsim.engines.fast_dataflow.encoding import Encoder, FunctionRoom, Piece, TokenStream, Unit, start
+from castsim.engines.fast_dataflow.encoding import EncodedUnit, Encoder, FunctionRoom, Piece, TokenStream, start
 from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, sources
 from castsim.engines.fast_dataflow.issue import first_need, issue_one
 from castsim.engines.fast_dataflow.machine_steps import run
@@ -47,17 +47,17 @@ from castsim.engines.fast_dataflow.state_codes import (
 )
 from castsim.execution.dataflow.pipe_operations import (
     LOOK_AHEAD,
+    FlagSignal,
+    FlagWait,
     Rest,
-    SetFlag,
     Standstill,
     Survey,
-    WaitFlag,
     explain_deadlock,
     explain_limit,
 )
 from castsim.execution.tree import Operation, Tree
 from castsim.isa.errors import EngineError
-from castsim.machines.registry import Parts
+from castsim.machines.registry import MachinePart
 from castsim.targets.loader import TileTarget
 from castsim.timing import Listener, OperationTiming, PipeTiming, Timing, Watcher
 
@@ -130,7 +130,7 @@ def deadlock(m: MachineState, encoder: Encoder, refill: Refill) -> EngineError |
     waits = _waits(m, encoder)
     unreached = list(islice(_unreached(m, encoder, refill), LOOK_AHEAD))
 
-    def queued(signal: SetFlag) -> int | None:
+    def queued(signal: FlagSignal) -> int | None:
         p = encoder.pipes.index(signal.pipe) if signal.pipe in encoder.pipes else 0
         for entry in chain(m.entries, m.pipes[p].queue) if p else ():
             if entry.operation != MARKER and _operation(m, encoder, entry) == signal:
@@ -187,7 +187,7 @@ def _waits(m: MachineState, encoder: Encoder) -> list[Standstill]:
 
 def _at_flag(m: MachineState, encoder: Encoder, pipe: str, entry: EntryRow) -> Standstill:
     flag = _operation(m, encoder, entry)
-    assert isinstance(flag, WaitFlag)
+    assert isinstance(flag, FlagWait)
     return Standstill(pipe, entry.index, _instruction(m, entry), flag=flag)
 
 
@@ -231,7 +231,7 @@ _COMPILED_INTERVAL = 1 << 16
 """The same for compiled runs, which have more of them done in less time."""
 
 
-class Machine:
+class MachineAttempt:
     """The machine of one attempt and what it needs: more of the program, more room, compiled code.
 
     `count`: executions at most; `patient`: whether pipes may wait until a loop ends. `listener` hears of progress.
@@ -309,7 +309,7 @@ class Machine:
         return self._driver.step(self._memory.machine)
 
 
-class Attempt(Machine):
+class Attempt(MachineAttempt):
     """A run to the end. With `final` no other attempt follows: a failure is raised, with its reason."""
 
     def __init__(
@@ -377,7 +377,7 @@ _PATIENCE = 4096
 _REPEATED = 2_000_000
 """Operations of a program up to which a failed run is repeated step by step, to say what the event engine would."""
 
-UNITS: Parts[Callable[[TileTarget], Unit]] = Parts(
+UNITS: MachinePart[Callable[[TileTarget], EncodedUnit]] = MachinePart(
     "vector unit",
     {
         "strided-repeat": "castsim.engines.fast_dataflow.strided_unit:StridedRows",
@@ -504,7 +504,7 @@ def tell_tiles(tree: Tree, target: TileTarget, watcher: Watcher) -> int:
     return Telling(encoder, watcher, count).run()
 
 
-class Telling(Machine):
+class Telling(MachineAttempt):
     """One run that goes no further than somebody listens."""
 
     def __init__(self, encoder: Encoder, watcher: Watcher, count: int) -> None:

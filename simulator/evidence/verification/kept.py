@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 from castsim import __version__
 from castsim.evidence.verification.oracle import oracle_folder
 from castsim.evidence.verification.sources import digest_of, file_digest
-from castsim.execution.distribution.origins import Origin, Origins, origin_of
+from castsim.execution.distribution.origins import Origins, ResultOrigin, origin_of
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import read_text
@@ -112,7 +112,7 @@ def workers_document(origins: Origins) -> dict[str, list[dict[str, str]]]:
     return {"workers": origins.documents()}
 
 
-def read_workers(held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[Origin]:
+def read_workers(held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[ResultOrigin]:
     """Return who computed; nobody in records from before that was kept.
 
     Raises:
@@ -121,12 +121,14 @@ def read_workers(held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[Ori
     return [origin_of(each) for each in held.get("workers", ())]
 
 
-def tally_document(computed_by: Mapping[Origin, int], origins: Origins) -> list[dict[str, int]]:
+def tally_document(computed_by: Mapping[ResultOrigin, int], origins: Origins) -> list[dict[str, int]]:
     """Return how many codes each worker has tried, workers by their places among `origins`."""
     return [{"worker": origins.place(by), "codes": codes} for by, codes in computed_by.items()]
 
 
-def read_tally(part: Mapping[str, Sequence[Mapping[str, int]]], workers: Sequence[Origin]) -> dict[Origin, int]:
+def read_tally(
+    part: Mapping[str, Sequence[Mapping[str, int]]], workers: Sequence[ResultOrigin]
+) -> dict[ResultOrigin, int]:
     """Return how many codes each worker has tried; nothing in records from before that was kept.
 
     Raises:

@@ -19,7 +19,7 @@ from castsim.evidence.verification.kept import (
 from castsim.evidence.verification.lowering import SAMPLES, Checked, check_cell
 from castsim.evidence.verification.sources import digest_of, file_digest
 from castsim.execution.distribution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
-from castsim.execution.distribution.origins import Origin, Origins, Task
+from castsim.execution.distribution.origins import Origins, ResultOrigin, Task
 from castsim.isa.errors import ReadError
 from castsim.planning.conformance import Cell
 from castsim.targets import Specification
@@ -40,7 +40,7 @@ class LoweringRecord(KeptRecord):
     done: dict[Cell, Checked | None] = field(default_factory=dict)
     sources: str = ""
     runs: list[dict[str, Any]] = field(default_factory=list)
-    computed_by: dict[Cell, Origin] = field(default_factory=dict)
+    computed_by: dict[Cell, ResultOrigin] = field(default_factory=dict)
 
     @property
     def wrong(self) -> list[Checked]:

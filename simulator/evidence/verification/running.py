@@ -30,7 +30,7 @@ from castsim.evidence.verification.kept import (
 from castsim.evidence.verification.part import ORACLE, VerificationPart
 from castsim.evidence.verification.sources import source_digests
 from castsim.execution.distribution.distributing import Workers, distributed, here
-from castsim.execution.distribution.origins import Done, Origin, Origins, Task
+from castsim.execution.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.reading import read_text
@@ -55,7 +55,7 @@ class PartProgress:
     first: list[Mismatch] = field(default_factory=list)
     cpu_seconds: float = 0.0
     date: str | None = None
-    computed_by: dict[Origin, int] = field(default_factory=dict)
+    computed_by: dict[ResultOrigin, int] = field(default_factory=dict)
 
     @property
     def checked(self) -> int:
@@ -73,7 +73,7 @@ class PartProgress:
         """Codes tried per second of processor time, None before the first."""
         return self.checked / self.cpu_seconds if self.cpu_seconds > 0 else None
 
-    def add(self, finding: ComparisonResult, by: Origin | None = None) -> None:
+    def add(self, finding: ComparisonResult, by: ResultOrigin | None = None) -> None:
         """Take in what a stretch gave, and who computed it."""
         stretches = sorted([*self.done, (finding.start, finding.stop)])
         merged = [stretches[0]]
@@ -240,7 +240,7 @@ def progress_document(one: PartProgress, origins: Origins) -> dict[str, Any]:
     }
 
 
-def _read_progress(entry: Mapping[str, Any], workers: Sequence[Origin]) -> PartProgress:
+def _read_progress(entry: Mapping[str, Any], workers: Sequence[ResultOrigin]) -> PartProgress:
     part = VerificationPart(
         src=entry["src"],
         dst=entry["dst"],
@@ -352,7 +352,7 @@ class _Ledger:
                     yield _Piece(number, one.part, start, stop)
                     start = stop
 
-    def add(self, done: Done[_Piece, ComparisonResult]) -> None:
+    def add(self, done: FinishedPiece[_Piece, ComparisonResult]) -> None:
         """Take in a finding, and save if that is due."""
         one, finding = self._record.progress[done.piece.number], done.result
         one.add(finding, done.origin)

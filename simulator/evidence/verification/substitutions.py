@@ -27,7 +27,7 @@ from castsim.evidence.verification.kept import (
 )
 from castsim.evidence.verification.sources import substitution_digests
 from castsim.execution.distribution.distributing import ALONE, Workers, distributed, here
-from castsim.execution.distribution.origins import Done, Origin, Origins, Task, origin
+from castsim.execution.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.planning import catalogue_of
@@ -66,9 +66,9 @@ class Trial:
     first: list[int] = field(default_factory=list)
     cpu_seconds: float = 0.0
     date: str | None = None
-    computed_by: dict[Origin, int] = field(default_factory=dict)
+    computed_by: dict[ResultOrigin, int] = field(default_factory=dict)
 
-    def add(self, found: _Found, by: Origin) -> None:
+    def add(self, found: _Found, by: ResultOrigin) -> None:
         """Take in what the next piece gave, and who computed it."""
         self.first = [*self.first, *found.shown][:SHOWN]
         self.mismatches += found.wrong
@@ -217,7 +217,7 @@ def verify_substitutions(
         for number, trial in enumerate(waiting)
         for start in range(trial.tried, CODES, _PIECE)
     )
-    early: dict[tuple[int, int], Done[_Piece, _Found]] = {}
+    early: dict[tuple[int, int], FinishedPiece[_Piece, _Found]] = {}
     task = Task("verification", partial(_try_there, asked), here(None, workers))
     if workers.scheduler is None:
         found = _in_threads(partial(_try, wanted), pieces, workers.count)
@@ -267,13 +267,13 @@ def _made(asked: Asked) -> Mapping[Identity, Substitute]:
 
 def _in_threads(
     compute: Callable[[_Piece], _Found], pieces: Iterable[_Piece], workers: int
-) -> Iterator[Done[_Piece, _Found]]:
+) -> Iterator[FinishedPiece[_Piece, _Found]]:
     """Try pieces in so many threads; yield them in their order."""
     with ThreadPoolExecutor(workers) as pool:
         waiting = iter(pieces)
         while taken := tuple(islice(waiting, workers)):
             for piece, result in zip(taken, pool.map(compute, taken), strict=True):
-                yield Done(piece, result, origin())
+                yield FinishedPiece(piece, result, origin())
 
 
 def _named(targets: Sequence[str]) -> tuple[str, ...]:
@@ -295,7 +295,7 @@ def _of_cast(target: str, src: Format, dst: Format) -> Iterator[tuple[str, Subst
                     yield form.mnemonic.partition(".")[0], substitute
 
 
-def _trial(part: dict[str, Any], workers: Sequence[Origin]) -> Trial:
+def _trial(part: dict[str, Any], workers: Sequence[ResultOrigin]) -> Trial:
     identity = Identity(part["name"], part["format"], part["constant"], part["facts"], part["shape"])
     first = [int(code) for code in part["first_mismatches"]]
     return Trial(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarAccess, Transfer
+from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
 from castsim.execution.outcomes import CastPlace, Judge, Outcomes
 from castsim.execution.tiles import CastTiles, Tile
 from castsim.execution.tree import (
@@ -162,7 +162,7 @@ def _execute(
 ) -> None:
     if isinstance(operation, Transfer):
         execute_transfer(operation, buffer, arguments)
-    elif isinstance(operation, ScalarAccess):
+    elif isinstance(operation, ScalarElementAccess):
         _write_element(operation, buffer, arguments)
     else:
         execute(operation, buffer)
@@ -198,7 +198,7 @@ def copy_bursts(operation: Transfer, near: NDArray[_Cell], far: NDArray[_Cell], 
         padding[...] = np.resize(pattern, gap)
 
 
-def _write_element(operation: ScalarAccess, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
+def _write_element(operation: ScalarElementAccess, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
     """Write an element; what a read finds the walk has found already."""
     if not operation.code:
         return
@@ -290,7 +290,7 @@ class TaintTracker:
             self._write((*touched, *shortcut.further), _UNKNOWN)
             return False
         issued = list(operations(lowered, deltas)) if shortcut is None else []
-        if any(isinstance(operation, Transfer | ScalarAccess) for operation in issued):
+        if any(isinstance(operation, Transfer | ScalarElementAccess) for operation in issued):
             for operation in issued:
                 self._move(operation)
             return True
@@ -314,7 +314,7 @@ class TaintTracker:
         if isinstance(operation, Transfer):
             known = replace(operation, pad_pattern=bytes(len(operation.pad_pattern)))
             execute_transfer(known, self.buffer, self.arguments)
-        elif isinstance(operation, ScalarAccess) and operation.code:
+        elif isinstance(operation, ScalarElementAccess) and operation.code:
             space = "ub" if operation.argument is None else GlobalSpace.of(operation.argument)
             memory = self._memory(space)
             if memory is not None:

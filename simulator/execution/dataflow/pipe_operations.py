@@ -115,7 +115,7 @@ class Placeholder(Unaddressed):
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarAccess:
+class ScalarElementAccess:
     """One element that the scalar unit reads or writes, at byte `address` of an argument, or of the buffer (None).
 
     `kind` is the operation of the text (`load_scalar`, `store_scalar`, `tgetval`, `tsetval`), `code` what is written,
@@ -134,13 +134,13 @@ class ScalarAccess:
         """Where the element is."""
         return (self.address,)
 
-    def shifted(self, deltas: Deltas) -> ScalarAccess:
+    def shifted(self, deltas: Deltas) -> ScalarElementAccess:
         """Return the access moved."""
         return replace(self, address=self.address + deltas[0]) if any(deltas) else self
 
 
 @dataclass(frozen=True, slots=True)
-class SetFlag(Unaddressed):
+class FlagSignal(Unaddressed):
     """Signal `event` to pipe `waiter` once everything issued before it on `pipe` has finished."""
 
     pipe: str
@@ -149,7 +149,7 @@ class SetFlag(Unaddressed):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitFlag(Unaddressed):
+class FlagWait(Unaddressed):
     """Hold `pipe` until the signal (`signaller`, `pipe`, `event`) arrives, and consume it."""
 
     pipe: str
@@ -158,7 +158,7 @@ class WaitFlag(Unaddressed):
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier(Unaddressed):
+class PipeBarrier(Unaddressed):
     """Later operations of `pipe` wait until all earlier ones retired; `pipe` ALL covers every pipe."""
 
     pipe: str
@@ -176,13 +176,13 @@ def operation_name(operation: Operation) -> str:
             return f"set {operation.register}"
         case ScalarWork() | Placeholder():
             return operation.kind
-        case ScalarAccess():
+        case ScalarElementAccess():
             return operation.kind if operation.argument is None else f"{operation.kind} {operation.argument}"
-        case SetFlag():
+        case FlagSignal():
             return f"set_flag {operation.pipe} -> {operation.waiter} id {operation.event}"
-        case WaitFlag():
+        case FlagWait():
             return f"wait_flag {operation.signaller} -> {operation.pipe} id {operation.event}"
-        case Barrier():
+        case PipeBarrier():
             return f"barrier {operation.pipe}"
         case _:
             return str(getattr(operation, "name", type(operation).__name__))
@@ -200,12 +200,12 @@ def cost_of(operation: Operation, target: DataflowTarget) -> tuple[int, Cause, t
         case ScalarWork(kind):
             cycles, fact = target.timing.scalar_work(kind)
             return cycles, Cause.LOOP_TURNAROUND if kind == "loop" else Cause.BUSY, ("timing.scalar", fact)
-        case ScalarAccess(kind):
+        case ScalarElementAccess(kind):
             cycles, fact = target.timing.cycles_of_access(kind)
             return cycles, Cause.BUSY, ("timing.scalar", fact)
         case Placeholder(pipe=pipe, cycles=stated):
             cycles = stated if pipe == target.pipes.scalar else timing.issue_cycles if stated else 0
-        case SetFlag() | WaitFlag() | Barrier():
+        case FlagSignal() | FlagWait() | PipeBarrier():
             cycles = timing.synchronisation_cycles
         case _:
             cycles = timing.issue_cycles
@@ -219,7 +219,7 @@ Kinds = tuple[type, ...]
 PATH_ONLY: Kinds = (ScalarWork,)
 """Operations that touch no byte and order nothing."""
 
-NO_VALUES: Kinds = (ScalarWork, SetFlag, WaitFlag, Barrier)
+NO_VALUES: Kinds = (ScalarWork, FlagSignal, FlagWait, PipeBarrier)
 """Operations that compute no value."""
 
 
@@ -348,15 +348,15 @@ def _check_operation(operation: Operation, target: DataflowTarget, check_work: C
     working = (pipes.vector, pipes.load, pipes.store)
     every = (pipes.scalar, *working, *pipes.others)
     match operation:
-        case SetFlag():
+        case FlagSignal():
             _check_pipe(operation.pipe, every, target)
             _check_pipe(operation.waiter, every, target)
-        case WaitFlag():
+        case FlagWait():
             _check_pipe(operation.pipe, every, target)
             _check_pipe(operation.signaller, every, target)
-        case Barrier(pipe):
+        case PipeBarrier(pipe):
             _check_pipe(pipe, (*every, ALL_PIPES), target)
-        case ScalarWork() | ScalarAccess():
+        case ScalarWork() | ScalarElementAccess():
             _check_pipe(operation.pipe, (pipes.scalar,), target)
         case ControlWrite(pipe=pipe) if pipe != pipes.vector:
             _check_pipe(pipe, (pipes.scalar,), target)
@@ -390,7 +390,7 @@ class Standstill:
     pipe: str
     index: int
     instruction: int
-    flag: WaitFlag | None = None
+    flag: FlagWait | None = None
     needed: int | None = None
 
 
@@ -403,7 +403,7 @@ class Rest:
     """
 
     scalar: str
-    queued: Callable[[SetFlag], int | None]
+    queued: Callable[[FlagSignal], int | None]
     unreached: Sequence[Operation]
 
 
@@ -434,9 +434,9 @@ def _reason(tree: Tree, wait: Standstill, rest: Rest) -> str:
     return f"all pipes to drain ({place})"
 
 
-def _signal(tree: Tree, flag: WaitFlag, rest: Rest) -> str:
+def _signal(tree: Tree, flag: FlagWait, rest: Rest) -> str:
     """Say what has become of the signal."""
-    signal = SetFlag(flag.signaller, flag.pipe, flag.event)
+    signal = FlagSignal(flag.signaller, flag.pipe, flag.event)
     setter = rest.queued(signal)
     if setter is not None:
         return f"set after what {flag.signaller} waits for ({tree.instructions[setter].span})"

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field, replace
 from castsim.execution.dataflow.buffer_values import Unknown
 from castsim.execution.dataflow.pipe_operations import (
     BLOCK,
-    Barrier,
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
     Placeholder,
-    ScalarAccess,
+    ScalarElementAccess,
     ScalarWork,
-    SetFlag,
-    WaitFlag,
     check_tile,
     lower_transfer,
 )
-from castsim.execution.entry_and_target import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, Choice
+from castsim.execution.entry_and_target import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, ProgramChoice
 from castsim.execution.interpreter.interpreter import name_of
 from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, has_addresses, is_binary, pipe_of
-from castsim.execution.tiles import Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
+from castsim.execution.tiles import Part, ResolvedTileOp, ScalarElement, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, GlobalSpace, strided
 from castsim.execution.vector_operations import (
     TileEffect,
@@ -54,7 +54,7 @@ ScratchType = Callable[[Needy, int | None], pto.TileType | None]
 """Returns the type of the tmp tile that an operation gets, None for none; the number is the pitch of the first source
 in elements, where that is a part of a wider tile."""
 
-Made = tuple[pto.Function, tuple[tuple[Choice, Span], ...]]
+Made = tuple[pto.Function, tuple[tuple[ProgramChoice, Span], ...]]
 """A function with its tmp tiles, and what was decided where."""
 
 
@@ -92,7 +92,7 @@ class _Completing:
     toolchain: str
     target: str
     placed: bool
-    made: list[tuple[Choice, Span]] = field(default_factory=list)
+    made: list[tuple[ProgramChoice, Span]] = field(default_factory=list)
     pitches: dict[str, int] = field(default_factory=dict)
 
     def region(self, body: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
@@ -133,7 +133,7 @@ class _Completing:
             )
         tmp = f"{IMPLICIT_TMP}{len(self.made) + 1}"
         effect = f"{name} has no tmp tile and gets one of {kind.rows} x {kind.cols} {kind.element}"
-        self.made.append((Choice(TOOLCHAIN, self.toolchain, effect), node.span))
+        self.made.append((ProgramChoice(TOOLCHAIN, self.toolchain, effect), node.span))
         yield pto.AllocTile(tmp, kind, added=True, span=node.span)
         if isinstance(node, pto.Tcvt):
             yield replace(node, tmp=tmp, tmp_type=kind)
@@ -287,7 +287,7 @@ class DataflowLowerer(ABC):
         check_tile(self._chip, tile, span)
         self._tiles[tile.name, tile.address] = tile
 
-    def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[Choice, ...]]:
+    def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[ProgramChoice, ...]]:
         """Return a cast with the saturation that its assembler hands on, and the choice if the text leaves one.
 
         Source: docs/reference/pto.md section 1.2.
@@ -299,7 +299,7 @@ class DataflowLowerer(ABC):
         chosen, word = (off, "OFF") if value in PASS_OFF else (cast, "ON")
         pair = f"{cast.src.format.name} -> {cast.dst.format.name}"
         effect = f"{pair} names no saturation and gets {word}: OFF from {PASS_OFF[0]} on, the library's ON before"
-        return chosen, (Choice(TOOLCHAIN, value, effect),)
+        return chosen, (ProgramChoice(TOOLCHAIN, value, effect),)
 
     @abstractmethod
     def differ(self, one: TileCast, other: TileCast) -> bool:
@@ -343,20 +343,20 @@ class DataflowLowerer(ABC):
         """
         raise IllegalError(f"pto.{work.mnemonic} is not modelled on {self._chip.name}", span=work.span)
 
-    def set_flag(self, signaller: str, waiter: str, event: int, span: Span) -> SetFlag:
+    def set_flag(self, signaller: str, waiter: str, event: int, span: Span) -> FlagSignal:
         """Return the operation that signals a flag."""
         self._check_flag(signaller, waiter, event, span)
-        return SetFlag(signaller, waiter, event)
+        return FlagSignal(signaller, waiter, event)
 
-    def wait_flag(self, signaller: str, waiter: str, event: int, span: Span) -> WaitFlag:
+    def wait_flag(self, signaller: str, waiter: str, event: int, span: Span) -> FlagWait:
         """Return the operation that waits for a flag."""
         self._check_flag(signaller, waiter, event, span)
-        return WaitFlag(waiter, signaller, event)
+        return FlagWait(waiter, signaller, event)
 
-    def barrier(self, pipe: str, span: Span) -> Barrier:
+    def barrier(self, pipe: str, span: Span) -> PipeBarrier:
         """Return the barrier of one pipe, or of all."""
         self._check_pipe(pipe, span, others=("ALL",))
-        return Barrier(pipe)
+        return PipeBarrier(pipe)
 
     def opaque(
         self,
@@ -377,7 +377,7 @@ class DataflowLowerer(ABC):
         read = tuple(each for place in reads for each in _opaque_bytes(place, write=False))
         if pipe is None:
             vector, scalar = self._chip.pipes.vector, self._chip.pipes.scalar
-            waiting = (Barrier(vector), Placeholder(name, vector, cycles))
+            waiting = (PipeBarrier(vector), Placeholder(name, vector, cycles))
             return LoweredInstruction(
                 Block(waiting if read else (Placeholder(name, scalar, cycles),)), (), Unknown(name, written)
             )
@@ -388,7 +388,7 @@ class DataflowLowerer(ABC):
         """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
         return ScalarWork(kind, pipe=self._chip.pipes.scalar)
 
-    def element(self, element: Element) -> LoweredInstruction:
+    def element(self, element: ScalarElement) -> LoweredInstruction:
         """Lower the scalar unit's access to an element; one of a tile stays in the buffer.
 
         Raises:
@@ -397,7 +397,7 @@ class DataflowLowerer(ABC):
         place, start, end = element.place, element.address, element.address + element.size
         pipe, write = self._chip.pipes.scalar, bool(element.code)
         if isinstance(place, str):
-            operation = ScalarAccess(element.mnemonic, place, start, element.code, None, pipe)
+            operation = ScalarElementAccess(element.mnemonic, place, start, element.code, None, pipe)
             return LoweredInstruction(Block((operation,)), (Access(GlobalSpace.of(place), start, end, write),))
         capacity = self._chip.memories["ub"].capacity_bytes
         if start < 0 or end > capacity:
@@ -409,7 +409,7 @@ class DataflowLowerer(ABC):
         if not place.address <= start < end <= place.end:
             text = f"{element.mnemonic} reaches bytes {start} .. {end - 1}, %{place.name} has {_bytes(place)}"
             warnings = (WarningText(WarningKind.BEYOND, text),)
-        operation = ScalarAccess(element.mnemonic, None, start, element.code, (place.address, place.end), pipe)
+        operation = ScalarElementAccess(element.mnemonic, None, start, element.code, (place.address, place.end), pipe)
         return LoweredInstruction(Block((operation,)), (Access("ub", start, end, write),), warnings=warnings)
 
     def option(self, name: str) -> int | str:

@@ -15,11 +15,11 @@ from itertools import islice
 from typing import Generic
 
 from castsim.execution.distribution.origins import (
-    Done,
+    FinishedPiece,
     Installation,
-    Origin,
     Piece,
     Result,
+    ResultOrigin,
     Task,
     installation,
     origin,
@@ -47,7 +47,7 @@ _ADDRESSES = ("--scheduler tcp://HOST:8786", "--workers N")
 
 def carried_out_there(
     task: Task[Piece, Result], pieces: Iterable[Piece], address: str
-) -> Iterator[Done[Piece, Result]]:
+) -> Iterator[FinishedPiece[Piece, Result]]:
     """Carry out pieces, which are taken one by one as they are needed; yield each as it is done.
 
     Raises:
@@ -75,7 +75,7 @@ def carried_out_there(
                 handed = hands.running.pop(future)
                 found = _result(future)
                 if found is not None:
-                    yield Done(handed.piece, *found)
+                    yield FinishedPiece(handed.piece, *found)
                     continue
                 handed.attempts += 1
                 if handed.attempts == _ATTEMPTS:
@@ -98,7 +98,7 @@ class _Hands(Generic[Piece, Result]):
     client: Client
     task: Task[Piece, Result]
     address: str
-    running: dict[Future[tuple[Result, Origin]], _Handed[Piece]] = field(default_factory=dict)
+    running: dict[Future[tuple[Result, ResultOrigin]], _Handed[Piece]] = field(default_factory=dict)
     _start: str = field(default_factory=lambda: secrets.token_hex(8))
     _number: int = 0
 
@@ -115,7 +115,7 @@ class _Hands(Generic[Piece, Result]):
         with _while_it_lives(self.address):
             return sum(self.client.nthreads().values())
 
-    def finished(self) -> list[Future[tuple[Result, Origin]]]:
+    def finished(self) -> list[Future[tuple[Result, ResultOrigin]]]:
         """Return what is done, waiting a second for it at most."""
         with suppress(TimeoutError, CancelledError):  # a cancelled one is done: its piece will be handed out again
             wait(list(self.running), timeout=1, return_when="FIRST_COMPLETED")
@@ -135,14 +135,14 @@ def _while_it_lives(address: str) -> Iterator[None]:
         raise EngineError(f"--scheduler {address}: the scheduler has ended, or cannot be reached any more") from None
 
 
-def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, Origin]:
+def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, ResultOrigin]:
     """Carry out a piece on a worker, which may have come to the cluster later than the task."""
     name = str(get_worker().name)
     refuse_another(task.installation, installation(task.beside), name, task.name)
     return task.compute(piece), origin(name)
 
 
-def _result(future: Future[tuple[Result, Origin]]) -> tuple[Result, Origin] | None:
+def _result(future: Future[tuple[Result, ResultOrigin]]) -> tuple[Result, ResultOrigin] | None:
     """Return what came of a piece and where, None if its workers died.
 
     Raises:

@@ -17,11 +17,11 @@ from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from castsim.execution.distribution.origins import (
-    Done,
+    FinishedPiece,
     Installation,
-    Origin,
     Piece,
     Result,
+    ResultOrigin,
     Task,
     carried_out_here,
     digest_of,
@@ -262,7 +262,7 @@ class Workers:
 ALONE = Workers()
 
 
-class Group(NamedTuple, Generic[Item]):
+class WorkGroup(NamedTuple, Generic[Item]):
     """A piece of work of several items, and the numbers under which their results are kept."""
 
     numbers: tuple[int, ...]
@@ -287,10 +287,12 @@ class Computed(NamedTuple, Generic[Result]):
 
     number: int
     result: Result
-    origin: Origin
+    origin: ResultOrigin
 
 
-def distributed(task: Task[Piece, Result], pieces: Iterable[Piece], workers: Workers) -> Iterator[Done[Piece, Result]]:
+def distributed(
+    task: Task[Piece, Result], pieces: Iterable[Piece], workers: Workers
+) -> Iterator[FinishedPiece[Piece, Result]]:
     """Carry out pieces, which are taken as they are needed; yield each as it is done, in any order.
 
     Raises:
@@ -305,15 +307,15 @@ def distributed(task: Task[Piece, Result], pieces: Iterable[Piece], workers: Wor
     return carried_out_there(task, pieces, workers.scheduler)
 
 
-def grouped(items: Iterable[tuple[int, Item]], size: int) -> Iterator[Group[Item]]:
+def grouped(items: Iterable[tuple[int, Item]], size: int) -> Iterator[WorkGroup[Item]]:
     """Divide numbered items into groups of up to `size`, in their order."""
     waiting = iter(items)
     while taken := tuple(islice(waiting, size)):
-        yield Group(tuple(number for number, _ in taken), tuple(item for _, item in taken))
+        yield WorkGroup(tuple(number for number, _ in taken), tuple(item for _, item in taken))
 
 
 def resumed(
-    task: Task[Group[Item], Sequence[Result]],
+    task: Task[WorkGroup[Item], Sequence[Result]],
     items: Sequence[Item],
     workers: Workers,
     keeping: Keeping[Result] | None,
@@ -359,7 +361,7 @@ def digest(*parts: object) -> str:
     return digest_of(*(repr(part).encode() for part in parts))
 
 
-def _written(keeping: Keeping[Result], result: Result, origin: Origin) -> bytes:
+def _written(keeping: Keeping[Result], result: Result, origin: ResultOrigin) -> bytes:
     return json.dumps({"origin": asdict(origin), "result": keeping.write(result)}).encode()
 
 

@@ -114,7 +114,7 @@ LOCAL_NAME = "local"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Origin:
+class ResultOrigin:
     """Where a result comes from: a worker of a cluster by its name, or `local`; versions; the digest of its sources."""
 
     worker: str
@@ -125,29 +125,29 @@ class Origin:
 
 
 @cache
-def origin(worker: str = LOCAL_NAME) -> Origin:
+def origin(worker: str = LOCAL_NAME) -> ResultOrigin:
     """Return the origin of what is computed in this process."""
-    return Origin(worker, castsim.__version__, platform.python_version(), np.__version__, sources_digest())
+    return ResultOrigin(worker, castsim.__version__, platform.python_version(), np.__version__, sources_digest())
 
 
-def origin_of(held: Mapping[str, object]) -> Origin:
+def origin_of(held: Mapping[str, object]) -> ResultOrigin:
     """Return the origin that a document describes.
 
     Raises:
         KeyError: it lacks a part.
     """
-    return Origin(*(str(held[name]) for name in Origin.__dataclass_fields__))
+    return ResultOrigin(*(str(held[name]) for name in ResultOrigin.__dataclass_fields__))
 
 
 class Origins:
     """Distinct origins in the order of their first mention, each known by its place in the list."""
 
-    def __init__(self, held: Iterable[Origin] = ()) -> None:
-        self._places: dict[Origin, int] = {}
+    def __init__(self, held: Iterable[ResultOrigin] = ()) -> None:
+        self._places: dict[ResultOrigin, int] = {}
         for each in held:
             self.place(each)
 
-    def place(self, one: Origin) -> int:
+    def place(self, one: ResultOrigin) -> int:
         """Return the place of an origin, which is added if it is new."""
         return self._places.setdefault(one, len(self._places))
 
@@ -176,12 +176,12 @@ class Task(Generic[Piece, Result]):
     beside: Callable[[], str] | None = None
 
 
-class Done(NamedTuple, Generic[Piece, Result]):
+class FinishedPiece(NamedTuple, Generic[Piece, Result]):
     """A piece, what came of it, and where that comes from."""
 
     piece: Piece
     result: Result
-    origin: Origin
+    origin: ResultOrigin
 
 
 # Pieces carried out on this machine: in this process, or in several.
@@ -193,7 +193,9 @@ _compute: list[Callable[..., object]] = []
 """In a process of the pool: what it does with pieces."""
 
 
-def carried_out_here(task: Task[Piece, Result], pieces: Iterable[Piece], workers: int) -> Iterator[Done[Piece, Result]]:
+def carried_out_here(
+    task: Task[Piece, Result], pieces: Iterable[Piece], workers: int
+) -> Iterator[FinishedPiece[Piece, Result]]:
     """Carry out pieces, which are taken one by one as they are needed; yield each as it is done.
 
     What processes had at hand that died, others do again.
@@ -204,7 +206,7 @@ def carried_out_here(task: Task[Piece, Result], pieces: Iterable[Piece], workers
     """
     if workers == 1:
         for piece in pieces:
-            yield Done(piece, task.compute(piece), origin())
+            yield FinishedPiece(piece, task.compute(piece), origin())
         return
     queue: _Queue[Piece, Result] = _Queue(pieces)
     attempts = 0
@@ -250,7 +252,7 @@ class _Queue(Generic[Piece, Result]):
 
 def _in_processes(
     task: Task[Piece, Result], queue: _Queue[Piece, Result], workers: int
-) -> Iterator[Done[Piece, Result]]:
+) -> Iterator[FinishedPiece[Piece, Result]]:
     with interrupts_later():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (task,))
     try:
@@ -262,7 +264,7 @@ def _in_processes(
             finished, _ = wait(queue.running, return_when=FIRST_COMPLETED)
             for future in finished:
                 result = future.result()
-                yield Done(queue.running.pop(future), result, origin())
+                yield FinishedPiece(queue.running.pop(future), result, origin())
     except BaseException:
         _end(pool)
         raise

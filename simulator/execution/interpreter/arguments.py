@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from castsim.execution.interpreter.rerolling import Scalar
+from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import argument_value
 from castsim.execution.tiles import Part, Tile
 from castsim.isa.errors import ReadError, Span, TileError
@@ -29,7 +29,7 @@ class TileHandle:
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class ArgumentPointer:
     """A kernel argument that points to global memory, or a place `offset` elements behind where it points."""
 
     name: str
@@ -41,7 +41,7 @@ class Pointer:
 class View:
     """A tensor view of an argument: extents and strides in elements, `offset` where it starts."""
 
-    pointer: Pointer
+    pointer: ArgumentPointer
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     layout: str
@@ -185,7 +185,7 @@ RANK = 5
 """Every view gets leading dimensions of size 1 until it has five, as the library's views have."""
 
 
-def make_view(node: pto.MakeView, pointer: Pointer, shape: tuple[int, ...], strides: tuple[int, ...]) -> View:
+def make_view(node: pto.MakeView, pointer: ArgumentPointer, shape: tuple[int, ...], strides: tuple[int, ...]) -> View:
     """Return a view of an argument.
 
     Raises:
@@ -295,7 +295,7 @@ def split_arguments(
     return scalars, elements
 
 
-Bound = Pointer | View | Part | Scalar
+Bound = ArgumentPointer | View | Part | DependentScalar
 
 
 def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -> dict[str, Bound]:
@@ -305,14 +305,14 @@ def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -
         ReadError: a scalar without a value, a value for none, an argument of another kind.
     """
     known = {argument.name for argument in function.arguments if isinstance(argument.type, pto.ScalarType)}
-    core: dict[str, Bound] = {name: Scalar(value) for name, value in CORE_NUMBERS.items()}
+    core: dict[str, Bound] = {name: DependentScalar(value) for name, value in CORE_NUMBERS.items()}
     for name, value in scalars.items():
         if name in known:
             continue
         asked = core_numbers(function)
         if name not in asked:
             raise ReadError(f"@{function.name} has no scalar argument '{name}'", legal=sorted({*known, *asked}))
-        core[f"pto.{name}"] = Scalar(argument_value(name, value, "i64"))
+        core[f"pto.{name}"] = DependentScalar(argument_value(name, value, "i64"))
     return core | {argument.name: _bound(function, argument, scalars) for argument in function.arguments}
 
 
@@ -325,7 +325,7 @@ def core_numbers(function: pto.Function) -> set[str]:
 def argument_use(value: Bound) -> ArgumentUse | None:
     """Return what is known beforehand of the memory behind an argument, None for a scalar."""
     match value:
-        case Pointer():
+        case ArgumentPointer():
             return ArgumentUse(value.format)
         case View():
             use = ArgumentUse(value.pointer.format)
@@ -341,10 +341,10 @@ def argument_use(value: Bound) -> ArgumentUse | None:
 def _bound(function: pto.Function, argument: pto.Argument, scalars: Mapping[str, int | float]) -> Bound:
     kind = argument.type
     if isinstance(kind, pto.PointerType):
-        return Pointer(argument.name, element_format(kind.element))
+        return ArgumentPointer(argument.name, element_format(kind.element))
     if isinstance(kind, pto.ViewType | pto.PartitionType) and None not in kind.dims:
         extents = tuple(extent for extent in kind.dims if extent is not None)
-        view = View(Pointer(argument.name, element_format(kind.element)), extents, _dense(extents), "nd")
+        view = View(ArgumentPointer(argument.name, element_format(kind.element)), extents, _dense(extents), "nd")
         return view if isinstance(kind, pto.ViewType) else whole_view(view)
     if not isinstance(argument.type, pto.ScalarType):
         raise ReadError(
@@ -358,7 +358,7 @@ def _bound(function: pto.Function, argument: pto.Argument, scalars: Mapping[str,
             span=argument.span,
             legal=(f"--arg {argument.name}=VALUE",),
         )
-    return Scalar(argument_value(argument.name, scalars[argument.name], argument.type.name))
+    return DependentScalar(argument_value(argument.name, scalars[argument.name], argument.type.name))
 
 
 def _dense(extents: tuple[int, ...]) -> tuple[int, ...]:

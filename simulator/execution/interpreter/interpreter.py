@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
-from castsim.execution.entry_and_target import TOOLCHAIN, Choice
+from castsim.execution.entry_and_target import TOOLCHAIN, ProgramChoice
 from castsim.execution.interpreter.arguments import (
+    ArgumentPointer,
     ArgumentUse,
-    Pointer,
     TileHandle,
     View,
     argument_use,
@@ -41,7 +41,7 @@ from castsim.execution.interpreter.lowerer import (
     work_label,
 )
 from castsim.execution.interpreter.memory import Accesses, Memory, ReadElement, deciding
-from castsim.execution.interpreter.rerolling import DependentError, Loops, Pieces, Scalar, fold
+from castsim.execution.interpreter.rerolling import DependentError, DependentScalar, LoopDependence, Pieces, fold
 from castsim.execution.interpreter.scalar_values import SATURATE, constant, evaluate
 from castsim.execution.interpreter.tile_allocation import (
     SUPPORTED,
@@ -60,7 +60,7 @@ from castsim.execution.interpreter.tile_allocation import (
 )
 from castsim.execution.run_limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Block, Instruction, Lowered, Node, Role, Tree
+from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Node, Tree
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
@@ -134,7 +134,7 @@ class OpaqueWork:
         lowered = LoweredInstruction(Block(()))
         if name not in ALIASES:
             lowered = self.lowerer.opaque(node, cycles, reads, writes)
-        return Label(f"{name} opaque", name, Role.OPAQUE), replace(lowered, warnings=(warning,))
+        return Label(f"{name} opaque", name, InstructionRole.OPAQUE), replace(lowered, warnings=(warning,))
 
     def alias(self, node: pto.TileOperation, source: Tile) -> Tile:
         """Return the tile of another type that a treshape or bitcast makes of one of the matrix unit."""
@@ -145,8 +145,8 @@ class OpaqueWork:
         return alias_tile(node, source, self.lowerer.element_bits)
 
     def results(
-        self, node: pto.ForeignOperation, unknown: Callable[[pto.ForeignOperation, str], Scalar]
-    ) -> Iterator[tuple[str, Scalar | TileHandle]]:
+        self, node: pto.ForeignOperation, unknown: Callable[[pto.ForeignOperation, str], DependentScalar]
+    ) -> Iterator[tuple[str, DependentScalar | TileHandle]]:
         """Yield the results of an operation between cores: tiles get bytes, scalars are `unknown`."""
         for name, kind in zip(node.results, node.result_types, strict=True):
             tile = TileHandle(self._place(node, name, kind)) if isinstance(kind, pto.TileType) else None
@@ -226,7 +226,7 @@ def named_operands(
     return tuple(found)
 
 
-Value = Scalar | Pointer | View | Part | TileHandle | TileSlots
+Value = DependentScalar | ArgumentPointer | View | Part | TileHandle | TileSlots
 
 
 class _Values(dict[str, Value]):
@@ -249,10 +249,10 @@ class Interpreter:
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
     warnings: dict[WarningText, None] = field(default_factory=dict)
-    choices: dict[tuple[Choice, Span], None] = field(default_factory=dict)
+    choices: dict[tuple[ProgramChoice, Span], None] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
     repeating: dict[int, bool] = field(default_factory=dict)
-    loops: Loops = field(default_factory=Loops)
+    loops: LoopDependence = field(default_factory=LoopDependence)
     memory: Memory = field(default_factory=Memory)
     accesses: Accesses = field(init=False)
     tiles: TileMaker = field(init=False)
@@ -284,7 +284,7 @@ class Interpreter:
     def _step(self, node: pto.Operation, out: list[Node]) -> None:
         match node:
             case pto.Constant():
-                self.environment[node.result] = Scalar(constant(node.value, node.type.name))
+                self.environment[node.result] = DependentScalar(constant(node.value, node.type.name))
             case pto.AllocTile() | pto.AllocTiles():
                 self._allocate(node, id(node))
             case pto.Subview():
@@ -304,7 +304,7 @@ class Interpreter:
                 self._set_valid_shape(node)
             case pto.AddPointer():
                 pointer = self.environment[node.pointer]
-                assert isinstance(pointer, Pointer)
+                assert isinstance(pointer, ArgumentPointer)
                 self.environment[node.result] = self.accesses.pointer(node, pointer, self._scalar(node.offset))
             case _:
                 self._act(node, out)
@@ -326,7 +326,7 @@ class Interpreter:
             case pto.CacheOperation():
                 fence = node.mnemonic == "fence.barrier_all"
                 operation = self.lowerer.barrier("ALL", node.span) if fence else self.lowerer.scalar_work("arithmetic")
-                self._issue(node, Label(node.mnemonic, node.mnemonic, Role.BOOKKEEPING), operation, out)
+                self._issue(node, Label(node.mnemonic, node.mnemonic, InstructionRole.BOOKKEEPING), operation, out)
             case pto.SetFlag() | pto.WaitFlag() | pto.Barrier():
                 self._synchronise(node, out)
             case pto.For() | pto.While() | pto.If():
@@ -342,7 +342,7 @@ class Interpreter:
 
     def _make_view(self, node: pto.MakeView) -> View:
         pointer = self.environment[node.pointer]
-        assert isinstance(pointer, Pointer)
+        assert isinstance(pointer, ArgumentPointer)
         shape = tuple(self._constant(name) for name in node.shape)
         strides = tuple(self._constant(name) for name in node.strides)
         view = make_view(node, pointer, shape, strides)
@@ -364,7 +364,7 @@ class Interpreter:
 
     def _access(self, node: pto.ScalarAccess, out: list[Node]) -> None:
         base = self.environment[node.base]
-        assert isinstance(base, Pointer | TileHandle)
+        assert isinstance(base, ArgumentPointer | TileHandle)
         value = None if node.reads else self._scalar(node.value)
         label, lowered, read = self.accesses.access(node, base, self._scalar(node.offset), value)
         if read is not None:
@@ -522,7 +522,7 @@ class Interpreter:
     def _trips(self, node: pto.For, values: Sequence[int], results: list[tuple[Value, ...]]) -> Iterator[Block]:
         for value in values:
             self._bind(node.carried, results[0])
-            block, results[0] = self._trip(node, Scalar(value))
+            block, results[0] = self._trip(node, DependentScalar(value))
             yield block
 
     def _pieces(self, node: pto.For, lower: int, step: int, trips: int) -> list[Node]:
@@ -535,14 +535,14 @@ class Interpreter:
             slopes = None if loop is None else {loop: step * period}
             if loop is not None and repeats_itself(node, self.repeating):
                 self.loops.repeat(loop)
-            return self._trip(node, Scalar(lower + trip * step, slopes))[0]
+            return self._trip(node, DependentScalar(lower + trip * step, slopes))[0]
 
         try:
             return Pieces(trips, walk, self.loops).nodes()
         finally:
             self.environment = saved
 
-    def _trip(self, node: pto.For, variable: Scalar) -> tuple[Block, tuple[Value, ...]]:
+    def _trip(self, node: pto.For, variable: DependentScalar) -> tuple[Block, tuple[Value, ...]]:
         self.budget.spend()
         self.environment[node.variable] = variable
         body: list[Node] = []
@@ -556,9 +556,9 @@ class Interpreter:
         for name, value in zip(names, values, strict=True):
             self.environment[name] = value
 
-    def _scalar(self, name: str) -> Scalar:
+    def _scalar(self, name: str) -> DependentScalar:
         value = self.environment[name]
-        assert isinstance(value, Scalar)
+        assert isinstance(value, DependentScalar)
         return value
 
     def _constant(self, name: str) -> int:
@@ -578,7 +578,7 @@ class Interpreter:
     # ------------------------------------------------------------------------------------------------------ output
 
     def _keep_books(self, node: pto.Operation, work: str, text: str, out: list[Node]) -> None:
-        self._issue(node, Label(text, text, Role.BOOKKEEPING), self.lowerer.scalar_work(work), out)
+        self._issue(node, Label(text, text, InstructionRole.BOOKKEEPING), self.lowerer.scalar_work(work), out)
 
     def _issue(self, node: pto.Operation, label: Label, operation: Node, out: list[Node]) -> None:
         self._emit(node, label, LoweredInstruction(Block((operation,))), out)
@@ -609,7 +609,7 @@ class Executed:
     decided_by: tuple[ReadElement, ...] = ()
     numbers: Mapping[int, int] = field(default_factory=dict)
     """Those of the instructions of the tree, by the identity of the operation that each comes from."""
-    choices: tuple[tuple[Choice, Span], ...] = ()
+    choices: tuple[tuple[ProgramChoice, Span], ...] = ()
     """Options that decide what the program computes, as its text leaves that open, each with a place."""
 
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from castsim.execution.entry_and_target import MAKE_SCRATCH, TOOLCHAIN, Choice
+from castsim.execution.entry_and_target import MAKE_SCRATCH, TOOLCHAIN, ProgramChoice
 from castsim.execution.run_limits import walk_limit
-from castsim.execution.tiles import CastTiles, Element, Part, ResolvedTileOp, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Role, elements
+from castsim.execution.tiles import CastTiles, Part, ResolvedTileOp, ScalarElement, Tile, TileCast, TileTransfer
+from castsim.execution.tree import Access, Block, Instruction, InstructionRole, Lowered, Operation, elements
 from castsim.isa.errors import LimitError, ReadError, Span
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
@@ -29,7 +29,7 @@ class LoweredInstruction:
     accesses: tuple[Access, ...] = ()
     shortcut: object | None = None
     warnings: Warnings = field(default=())
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ProgramChoice, ...] = ()
     """Options that decide what it computes, as the text leaves that open."""
     cast: CastTiles | None = None
     """The tiles of a cast."""
@@ -41,7 +41,7 @@ class Lowerer(Protocol):
     All refuse what the target cannot do with an error of `castsim.isa.errors` that carries the span.
     """
 
-    def completed(self, function: pto.Function) -> tuple[pto.Function, tuple[tuple[Choice, Span], ...]]:
+    def completed(self, function: pto.Function) -> tuple[pto.Function, tuple[tuple[ProgramChoice, Span], ...]]:
         """Return a function with what its assembler adds before tiles are placed, and what was decided where."""
         ...
 
@@ -97,7 +97,7 @@ class Lowerer(Protocol):
         """Return the scalar unit's part in `arithmetic` or a `loop` turnaround."""
         ...
 
-    def element(self, element: Element) -> LoweredInstruction:
+    def element(self, element: ScalarElement) -> LoweredInstruction:
         """Lower the scalar unit's access to an element."""
         ...
 
@@ -284,7 +284,7 @@ class Label:
 
     text: str
     mnemonic: str
-    role: Role = Role.WORK
+    role: InstructionRole = InstructionRole.WORK
     element: str | None = None
     casts: tuple[tuple[str, str], ...] = ()
     inserted: bool = False

@@ -13,11 +13,11 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.interpreter.arguments import ArgumentUse, Pointer, TileHandle
+from castsim.execution.interpreter.arguments import ArgumentPointer, ArgumentUse, TileHandle
 from castsim.execution.interpreter.lowerer import Label, LoweredInstruction, Lowerer
-from castsim.execution.interpreter.rerolling import Loops, Scalar
+from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import bits_of, from_bits
-from castsim.execution.tiles import Element, Tile
+from castsim.execution.tiles import ScalarElement, Tile
 from castsim.execution.tree import Access, GlobalSpace, Node
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.pto import program as pto
@@ -249,7 +249,7 @@ class Accesses:
     """All accesses of one walk. `active` tells that the program reads elements at all; `reads` are in program order."""
 
     lowerer: Lowerer
-    loops: Loops
+    loops: LoopDependence
     memory: Memory
     arguments: Mapping[str, ArgumentUse]
     active: bool
@@ -278,31 +278,35 @@ class Accesses:
             self.memory.pending += nodes
         return nodes
 
-    def unknown(self, node: pto.ForeignOperation, name: str) -> Scalar:
+    def unknown(self, node: pto.ForeignOperation, name: str) -> DependentScalar:
         """Return a scalar that an opaque operation gives: it is taken for 0."""
         number = len(self.reads)
         self.reads.append(ReadElement(f"%{name} of {node.mnemonic}", name, node.span, Origin.OPAQUE, 0))
-        return Scalar(0, reads=frozenset((number,)))
+        return DependentScalar(0, reads=frozenset((number,)))
 
-    def decide(self, scalar: Scalar) -> None:
+    def decide(self, scalar: DependentScalar) -> None:
         """Note that the path, an address or an extent rests on a value."""
         if scalar.reads:
             self.decided |= dict.fromkeys(sorted(scalar.reads))
 
-    def constant(self, scalar: Scalar) -> int | float:
+    def constant(self, scalar: DependentScalar) -> int | float:
         """Return a value that no loop of which only some trips are walked may change."""
         if not scalar.constant:
             raise self.loops.refusal(scalar)
         return scalar.value
 
-    def pointer(self, node: pto.AddPointer, base: Pointer, offset: Scalar) -> Pointer:
+    def pointer(self, node: pto.AddPointer, base: ArgumentPointer, offset: DependentScalar) -> ArgumentPointer:
         """Return a pointer some elements further on."""
         self.decide(offset)
         return replace(base, offset=base.offset + int(self.constant(offset)))
 
     def access(
-        self, node: pto.ScalarAccess, base: Pointer | TileHandle, index: Scalar, value: Scalar | None
-    ) -> tuple[Label, LoweredInstruction, Scalar | None]:
+        self,
+        node: pto.ScalarAccess,
+        base: ArgumentPointer | TileHandle,
+        index: DependentScalar,
+        value: DependentScalar | None,
+    ) -> tuple[Label, LoweredInstruction, DependentScalar | None]:
         """Return what reports call an access, what it issues, and the value of a read.
 
         Raises:
@@ -319,7 +323,7 @@ class Accesses:
                 f"pto.{node.mnemonic} reaches global memory beside tiles, whose elements are for tgetval and tsetval",
                 span=node.span, legal=("!pto.ptr<..., gm>", "a function of vector instructions"),
             )  # fmt: skip
-        if isinstance(base, Pointer):
+        if isinstance(base, ArgumentPointer):
             element = self._of_argument(node, base, index, value)
         else:
             element = self._of_tile(node, base.tile, int(index.value), value)
@@ -349,7 +353,9 @@ class Accesses:
                     legal=(f"--in {name}=FILE.npy of more elements",),
                 )
 
-    def _of_argument(self, node: pto.ScalarAccess, base: Pointer, index: Scalar, value: Scalar | None) -> Element:
+    def _of_argument(
+        self, node: pto.ScalarAccess, base: ArgumentPointer, index: DependentScalar, value: DependentScalar | None
+    ) -> ScalarElement:
         place, size = base.offset + int(index.value), base.format.storage_bits // 8
         use = self.arguments[base.name]
         self.memory.check(base.name, use, place)
@@ -362,14 +368,14 @@ class Accesses:
             code = bits.to_bytes(size, "little")
         elif not use.stored and base.name not in self.memory.elements:
             use.needs_input = True
-        return Element(node.mnemonic, base.name, place * size, size, code, node.span)
+        return ScalarElement(node.mnemonic, base.name, place * size, size, code, node.span)
 
-    def _of_tile(self, node: pto.ScalarAccess, tile: Tile, index: int, value: Scalar | None) -> Element:
+    def _of_tile(self, node: pto.ScalarAccess, tile: Tile, index: int, value: DependentScalar | None) -> ScalarElement:
         size = tile.element_bits // 8
         code = b"" if value is None else bits_of(self.constant(value), node.type.name).to_bytes(size, "little")
-        return Element(node.mnemonic, tile, tile.address + index * size, size, code, node.span)
+        return ScalarElement(node.mnemonic, tile, tile.address + index * size, size, code, node.span)
 
-    def _read(self, node: pto.ScalarAccess, element: Element) -> Scalar:
+    def _read(self, node: pto.ScalarAccess, element: ScalarElement) -> DependentScalar:
         """Read an element and remember it."""
         if isinstance(element.place, str):
             name, index = element.place, element.address // element.size
@@ -381,7 +387,7 @@ class Accesses:
         value = from_bits(code, node.type.name)
         number = len(self.reads)
         self.reads.append(ReadElement(f"{node.mnemonic} %{name}[{index}]", name, node.span, origin, value))
-        return Scalar(value, reads=frozenset((number,)))
+        return DependentScalar(value, reads=frozenset((number,)))
 
 
 def _taken_for_zero(texts: list[str]) -> str:

@@ -9,19 +9,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from castsim.execution.interpreter.arguments import ArgumentPointer as GlobalPointer
 from castsim.execution.interpreter.arguments import ArgumentUse, bind_arguments
-from castsim.execution.interpreter.arguments import Pointer as GlobalPointer
 from castsim.execution.interpreter.lowerer import Budget, bare
-from castsim.execution.interpreter.rerolling import Loops, Scalar
+from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import bits_of, constant, evaluate, from_bits, width_of
 from castsim.execution.interpreter.vector_unit import (
+    BytePointer,
     Copy,
     CopyRegisters,
-    Elements,
-    Issue,
     MicroMemory,
-    Pointer,
+    ReadElements,
     Value,
+    VectorIssue,
     VectorUnit,
     check_buffer,
     check_place,
@@ -46,19 +46,19 @@ BLOCK_ACCESSES = frozenset(("vsldb", "vsstb"))
 GATHERS = frozenset(("vgather2", "vgather2_bc", "vgatherb", "vscatter"))
 
 
-def buffer_access(node: MicroOperation, operands: tuple[Value, ...]) -> tuple[int | None, bool, Pointer | None]:
+def buffer_access(node: MicroOperation, operands: tuple[Value, ...]) -> tuple[int | None, bool, BytePointer | None]:
     """Return the byte that an instruction begins to access, whether it hands on a pointer, and that pointer.
 
     An instruction that hands one on accesses its base alone; the offset is how far the pointer moves.
     """
-    pointer = next((each for each in operands if isinstance(each, Pointer)), None)
+    pointer = next((each for each in operands if isinstance(each, BytePointer)), None)
     updates = any(isinstance(kind, PointerType) for kind in node.result_types)
     if pointer is None:
         return None, False, None
     base = operands.index(pointer)
-    offsets = [int(each.value) for each in operands if isinstance(each, Scalar)]
+    offsets = [int(each.value) for each in operands if isinstance(each, DependentScalar)]
     if node.mnemonic in BLOCK_ACCESSES:
-        further = Pointer(pointer.argument, pointer.address + offsets[1] * BLOCK_BYTES, pointer.element)
+        further = BytePointer(pointer.argument, pointer.address + offsets[1] * BLOCK_BYTES, pointer.element)
         return (pointer if updates else further).address, updates, further
     if node.mnemonic in GATHERS:
         return pointer.address, False, None
@@ -68,18 +68,18 @@ def buffer_access(node: MicroOperation, operands: tuple[Value, ...]) -> tuple[in
     if node.mnemonic in ("vstus", "vstas"):
         count = offsets[0] if offsets else 0
         return pointer.address, updates, pointer.moved(count)
-    is_offset = base + 1 < len(operands) and isinstance(operands[base + 1], Scalar)
+    is_offset = base + 1 < len(operands) and isinstance(operands[base + 1], DependentScalar)
     further = pointer.moved(offsets[0]) if is_offset and offsets else pointer
     return (pointer if updates else further).address, updates, further
 
 
-def left_over(node: MicroOperation, operands: tuple[Value, ...]) -> Scalar:
+def left_over(node: MicroOperation, operands: tuple[Value, ...]) -> DependentScalar:
     """Return the second result of `plt_bN`: how many lanes the next ones have to do."""
     (count,) = operands
-    assert isinstance(count, Scalar)
+    assert isinstance(count, DependentScalar)
     width = ROWS[node.mnemonic].width
     assert width is not None
-    return Scalar(max(int(count.value) - REGISTER_BITS // width, 0))
+    return DependentScalar(max(int(count.value) - REGISTER_BITS // width, 0))
 
 
 def hands_on_scalar(node: MicroOperation) -> bool:
@@ -106,8 +106,8 @@ class MicroInterpreter:
     environment: dict[str, Value] = field(default_factory=dict)
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     warnings: dict[WarningText, None] = field(default_factory=dict)
-    elements: Elements = field(default_factory=Elements)
-    _loops: Loops = field(default_factory=Loops)
+    elements: ReadElements = field(default_factory=ReadElements)
+    _loops: LoopDependence = field(default_factory=LoopDependence)
     _copies: CopyRegisters = field(default_factory=CopyRegisters)
     _depth: int = 0
     _constants: set[str] = field(default_factory=set)
@@ -147,7 +147,7 @@ class MicroInterpreter:
             case pto.MicroOperation():
                 self._micro(node)
             case pto.Constant():
-                self.environment[node.result] = Scalar(constant(node.value, node.type.name))
+                self.environment[node.result] = DependentScalar(constant(node.value, node.type.name))
                 self._constants.add(node.result)
             case pto.Arith() if node.operation == "select":
                 self.unit.branch(node)
@@ -213,7 +213,7 @@ class MicroInterpreter:
     def _vector(self, node: pto.MicroOperation) -> None:
         operands = tuple(self.environment[name] for name in node.operands)
         address, updates, further = buffer_access(node, operands)
-        given = iter(self.unit.execute(Issue(node, operands, address, updates, self.control)))
+        given = iter(self.unit.execute(VectorIssue(node, operands, address, updates, self.control)))
         for name, kind in zip(node.results, node.result_types, strict=True):
             if isinstance(kind, pto.PointerType):
                 assert further is not None
@@ -227,16 +227,16 @@ class MicroInterpreter:
     def _cast_pointer(self, node: pto.MicroOperation) -> Value:
         value, kind = self.environment[node.operands[0]], node.result_types[0]
         if not isinstance(kind, pto.PointerType):
-            assert isinstance(value, Pointer)
-            return Scalar(value.address)
-        if isinstance(value, Pointer):
-            return Pointer(value.argument, value.address, kind.element)
+            assert isinstance(value, BytePointer)
+            return DependentScalar(value.address)
+        if isinstance(value, BytePointer):
+            return BytePointer(value.argument, value.address, kind.element)
         address = self._number(node.operands[0])
         if not 0 <= address < self.capacity:
             raise IllegalError(
                 f"byte {address} is outside the buffer of {self.capacity}", legal=(f"0 .. {self.capacity - 1}",)
             )
-        return Pointer(None, address, kind.element)
+        return BytePointer(None, address, kind.element)
 
     def _transfer(self, node: pto.MicroOperation) -> None:
         kinds = dict(zip(node.operands, node.operand_types, strict=True))
@@ -285,20 +285,22 @@ class MicroInterpreter:
         self.unit.element(node, place, code)
         if node.reads:
             found = self.elements.load(place, node.span, self.memory)
-            self.environment[node.value] = Scalar(from_bits(found, node.type.name))
+            self.environment[node.value] = DependentScalar(from_bits(found, node.type.name))
         elif self.memory is not None:
             store(place, code, self.memory)
 
     def _control(self, node: pto.MicroOperation) -> None:
         """Read or write the CTRL register, or compute a value for it."""
         if node.mnemonic == "get_ctrl":
-            self.environment[node.results[0]] = Scalar(self.control)
+            self.environment[node.results[0]] = DependentScalar(self.control)
         elif node.mnemonic == "set_ctrl":
             self.control = self._number(node.operands[0])
         else:
             value, bit = (self._number(name) for name in node.operands)
             mask = 1 << bit % 64
-            self.environment[node.results[0]] = Scalar(value | mask if node.mnemonic == "sbitset1" else value & ~mask)
+            self.environment[node.results[0]] = DependentScalar(
+                value | mask if node.mnemonic == "sbitset1" else value & ~mask
+            )
 
     # ---------------------------------------------------------------------------------------------- control flow
 
@@ -331,7 +333,7 @@ class MicroInterpreter:
                 self.unit.loop(node, len(values), fixed=self._constants.issuperset((node.lower, node.upper, node.step)))
             for value in values:
                 self.budget.spend()
-                self.environment[node.variable] = Scalar(value)
+                self.environment[node.variable] = DependentScalar(value)
                 self._bind(node.carried, carried)
                 carried = self.walk(node.body)
                 if self._depth:
@@ -376,9 +378,9 @@ class MicroInterpreter:
         for name, value in zip(names, values, strict=True):
             self.environment[name] = value
 
-    def _scalar(self, name: str) -> Scalar:
+    def _scalar(self, name: str) -> DependentScalar:
         value = self.environment[name]
-        assert isinstance(value, Scalar)
+        assert isinstance(value, DependentScalar)
         return value
 
     def _value(self, name: str) -> float:
@@ -387,9 +389,9 @@ class MicroInterpreter:
     def _number(self, name: str) -> int:
         return int(self._value(name))
 
-    def _pointer(self, name: str) -> Pointer:
+    def _pointer(self, name: str) -> BytePointer:
         value = self.environment[name]
-        assert isinstance(value, Pointer)
+        assert isinstance(value, BytePointer)
         return value
 
     def _pattern(self, name: str, kind: pto.Type) -> bytes:
@@ -423,7 +425,7 @@ def walk_function(
     max_walk: int,
     control: int = 0,
     memory: MicroMemory | None = None,
-    elements: Elements | None = None,
+    elements: ReadElements | None = None,
 ) -> Walked:
     """Walk a function of vector instructions.
 
@@ -442,7 +444,7 @@ def walk_function(
         IllegalError, TileError: whatever an instruction is refused for; each carries its place.
         LimitError: the walk is longer than it may be. EngineError: a wait for a flag that nothing sets.
     """
-    walker = MicroInterpreter(unit, capacity, Budget(max_walk), control, memory, elements=elements or Elements())
+    walker = MicroInterpreter(unit, capacity, Budget(max_walk), control, memory, elements=elements or ReadElements())
     for name, value in bind_arguments(function, scalars).items():
         if not isinstance(value, GlobalPointer):
             walker.environment[name] = value
@@ -451,7 +453,7 @@ def walk_function(
         assert isinstance(kind.type, pto.PointerType)
         if kind.type.space == "ub":
             raise IllegalError(f"argument %{name} points into the buffer of a core", span=kind.span, legal=("gm",))
-        walker.environment[name] = Pointer(name, 0, kind.type.element)
+        walker.environment[name] = BytePointer(name, 0, kind.type.element)
         use = ArgumentUse(argument_format(kind.type))
         use.follows_reads = True  # pointers have no extent: arrays may be longer than what is used of them
         walker.arguments[name] = use

@@ -34,7 +34,7 @@ class DependentError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class DependentScalar:
     """An integer, float or truth value, and how it depends on loops, by their numbers.
 
     An affine value has `slopes`, none of them zero: how it grows from unit to unit. Any other has `periods`: how many
@@ -53,13 +53,13 @@ class Scalar:
         return self.slopes is None and self.periods is None
 
 
-def affine(value: int, slopes: Mapping[int, int]) -> Scalar:
+def affine(value: int, slopes: Mapping[int, int]) -> DependentScalar:
     """Return a value that is affine, or constant if all its slopes are 0."""
     left = {loop: slope for loop, slope in slopes.items() if slope}
-    return Scalar(value, left or None)
+    return DependentScalar(value, left or None)
 
 
-def unknown(value: int | float, operands: Iterable[Scalar]) -> Scalar:
+def unknown(value: int | float, operands: Iterable[DependentScalar]) -> DependentScalar:
     """Return a value of which nothing is known but what it is computed from.
 
     Where operands are not affine themselves, only what makes them so can make the result so.
@@ -68,7 +68,7 @@ def unknown(value: int | float, operands: Iterable[Scalar]) -> Scalar:
     for operand in operands:
         for loop, period in (operand.periods or {}).items():
             periods[loop] = lcm(periods.get(loop, 1), period)
-    return Scalar(value, None, periods or {loop: 0 for operand in operands for loop in operand.slopes or ()})
+    return DependentScalar(value, None, periods or {loop: 0 for operand in operands for loop in operand.slopes or ()})
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class _Walked:
     repeats: bool = False
 
 
-class Loops:
+class LoopDependence:
     """The loops that are not walked trip by trip and are being walked now, outermost first."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Loops:
         """Return how many units, from the first one on, take the path of the units walked so far."""
         return self._walked[loop].horizon
 
-    def refusal(self, scalar: Scalar) -> DependentError:
+    def refusal(self, scalar: DependentScalar) -> DependentError:
         """Return the error for a decision that rests on a value that is not constant.
 
         Of the loops on which it depends, that with the fewest units is the cheapest to walk trip by trip.
@@ -251,7 +251,7 @@ class Pieces:
 
     trips: int
     walk: Walk
-    loops: Loops
+    loops: LoopDependence
 
     def nodes(self) -> list[Node]:
         """Return what its trips issue.

@@ -17,7 +17,7 @@ from math import gcd
 
 import numpy as np
 
-from castsim.execution.interpreter.rerolling import Bounds, Loops, Scalar, affine, unknown
+from castsim.execution.interpreter.rerolling import Bounds, DependentScalar, LoopDependence, affine, unknown
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
@@ -310,11 +310,13 @@ _EXTREMES = {"minsi": ("slt", True), "maxsi": ("slt", False), "minui": ("ult", T
 """The smaller or larger of two: the comparison that tells them apart, and whether the smaller is wanted."""
 
 
-def arithmetic_result(operation: str, left: Scalar, right: Scalar, width: int, value: int, loops: Loops) -> Scalar:
+def arithmetic_result(
+    operation: str, left: DependentScalar, right: DependentScalar, width: int, value: int, loops: LoopDependence
+) -> DependentScalar:
     """Return the `value` of an operation on two integers of `width` bits, one of which depends on a loop."""
     if left.periods is not None or right.periods is not None:
         return unknown(value, (left, right))
-    found: Scalar | None = None
+    found: DependentScalar | None = None
     if operation in ("addi", "subi"):
         sign = 1 if operation == "addi" else -1
         found = reduced(int(left.value) + sign * int(right.value), _sum(left, right, sign), width)
@@ -329,7 +331,9 @@ def arithmetic_result(operation: str, left: Scalar, right: Scalar, width: int, v
     return unknown(value, (left, right)) if found is None else found
 
 
-def comparison_result(predicate: str, left: Scalar, right: Scalar, width: int, value: int, loops: Loops) -> Scalar:
+def comparison_result(
+    predicate: str, left: DependentScalar, right: DependentScalar, width: int, value: int, loops: LoopDependence
+) -> DependentScalar:
     """Return the truth `value` of a comparison of two integers of `width` bits, one of which depends on a loop.
 
     It is constant if it stays what it is up to some unit; the loop is then cut there.
@@ -345,18 +349,18 @@ def comparison_result(predicate: str, left: Scalar, right: Scalar, width: int, v
         return unknown(value, (left, right))
     difference = int(left.value) - int(right.value)
     if not slopes or loops.stays(difference, slopes, _bounds(predicate, difference)):
-        return Scalar(value)
-    return Scalar(value, None, dict.fromkeys(slopes, 0))
+        return DependentScalar(value)
+    return DependentScalar(value, None, dict.fromkeys(slopes, 0))
 
 
-def reduced(exact: int, slopes: Mapping[int, int], width: int) -> Scalar:
+def reduced(exact: int, slopes: Mapping[int, int], width: int) -> DependentScalar:
     """Return the low bits of an affine value; what has wrapped around is no longer affine."""
     kept, modulus = signed(exact, width), 1 << width
     if all(slope % modulus == 0 for slope in slopes.values()):
-        return Scalar(kept)
+        return DependentScalar(kept)
     if kept == exact and width > 1:
         return affine(kept, slopes)
-    return Scalar(kept, None, _periods(slopes, modulus))
+    return DependentScalar(kept, None, _periods(slopes, modulus))
 
 
 def _periods(slopes: Mapping[int, int], modulus: int) -> Mapping[int, int]:
@@ -364,7 +368,7 @@ def _periods(slopes: Mapping[int, int], modulus: int) -> Mapping[int, int]:
     return {loop: modulus // gcd(slope, modulus) for loop, slope in slopes.items() if slope % modulus}
 
 
-def _sum(left: Scalar, right: Scalar, sign: int) -> dict[int, int]:
+def _sum(left: DependentScalar, right: DependentScalar, sign: int) -> dict[int, int]:
     """Return the slopes of a sum or difference, without those that cancel."""
     slopes = dict(left.slopes or {})
     for loop, slope in (right.slopes or {}).items():
@@ -372,7 +376,7 @@ def _sum(left: Scalar, right: Scalar, sign: int) -> dict[int, int]:
     return {loop: slope for loop, slope in slopes.items() if slope}
 
 
-def _product(operation: str, left: Scalar, right: Scalar, width: int) -> Scalar | None:
+def _product(operation: str, left: DependentScalar, right: DependentScalar, width: int) -> DependentScalar | None:
     if operation == "muli" and left.constant:
         left, right = right, left
     if not right.constant:
@@ -385,7 +389,9 @@ def _product(operation: str, left: Scalar, right: Scalar, width: int) -> Scalar 
     return reduced(int(left.value) * factor, {loop: slope * factor for loop, slope in _slopes(left)}, width)
 
 
-def _division(operation: str, left: Scalar, right: Scalar, width: int, value: int) -> Scalar | None:
+def _division(
+    operation: str, left: DependentScalar, right: DependentScalar, width: int, value: int
+) -> DependentScalar | None:
     if not right.constant or left.value < 0:
         return None
     divisor = int(right.value)
@@ -398,13 +404,13 @@ def _division(operation: str, left: Scalar, right: Scalar, width: int, value: in
     slopes = dict(_slopes(left))
     periods = _periods(slopes, divisor)
     if periods:
-        return Scalar(value, None, periods)
+        return DependentScalar(value, None, periods)
     if operation not in _QUOTIENTS:
-        return Scalar(value)
+        return DependentScalar(value)
     return affine(value, {loop: slope // divisor for loop, slope in slopes.items()})
 
 
-def _bits(operation: str, left: Scalar, right: Scalar, value: int) -> Scalar | None:
+def _bits(operation: str, left: DependentScalar, right: DependentScalar, value: int) -> DependentScalar | None:
     """A constant changes or selects only the bits below its highest one; slopes may be multiples of what is above."""
     if left.constant:
         left, right = right, left
@@ -413,11 +419,13 @@ def _bits(operation: str, left: Scalar, right: Scalar, value: int) -> Scalar | N
     slopes = dict(_slopes(left))
     periods = _periods(slopes, 1 << int(right.value).bit_length())
     if periods:
-        return Scalar(value, None, periods)
-    return Scalar(value) if operation == "andi" else affine(value, slopes)
+        return DependentScalar(value, None, periods)
+    return DependentScalar(value) if operation == "andi" else affine(value, slopes)
 
 
-def _extreme(operation: str, left: Scalar, right: Scalar, width: int, loops: Loops) -> Scalar | None:
+def _extreme(
+    operation: str, left: DependentScalar, right: DependentScalar, width: int, loops: LoopDependence
+) -> DependentScalar | None:
     """The smaller or larger of two is one of them, up to some unit."""
     is_less, wants_less = _EXTREMES[operation]
     order = comparison_result(is_less, left, right, width, int(left.value < right.value), loops)
@@ -426,7 +434,7 @@ def _extreme(operation: str, left: Scalar, right: Scalar, width: int, loops: Loo
     return left if bool(order.value) == wants_less else right
 
 
-def _slopes(scalar: Scalar) -> list[tuple[int, int]]:
+def _slopes(scalar: DependentScalar) -> list[tuple[int, int]]:
     return list((scalar.slopes or {}).items())
 
 
@@ -486,7 +494,9 @@ Beyond = Callable[[pto.Convert, str], bool]
 """Hears what a float is that its integer type cannot hold; returns whether it saturates."""
 
 
-def evaluate(node: Node, scalar_of: Callable[[str], Scalar], loops: Loops, beyond: Beyond) -> Scalar:
+def evaluate(
+    node: Node, scalar_of: Callable[[str], DependentScalar], loops: LoopDependence, beyond: Beyond
+) -> DependentScalar:
     """Return the result of a scalar operation whose operands `scalar_of` finds by name.
 
     Raises:
@@ -502,7 +512,7 @@ def evaluate(node: Node, scalar_of: Callable[[str], Scalar], loops: Loops, beyon
     return replace(found, reads=frozenset[int]().union(*(operand.reads for operand in operands)))
 
 
-def _evaluated(node: Node, operands: list[Scalar], loops: Loops, beyond: Beyond) -> Scalar:
+def _evaluated(node: Node, operands: list[DependentScalar], loops: LoopDependence, beyond: Beyond) -> DependentScalar:
     if isinstance(node, pto.Convert):
         source, target = node.from_type.name, node.to_type.name
         if node.operation in FLOAT_CONVERSIONS:
@@ -551,7 +561,9 @@ def _counted(operation: str, value: int, width: int) -> int:
             return bits.bit_count()
 
 
-def compare(predicate: str, left: Scalar, right: Scalar, width: int, loops: Loops | None = None) -> Scalar:
+def compare(
+    predicate: str, left: DependentScalar, right: DependentScalar, width: int, loops: LoopDependence | None = None
+) -> DependentScalar:
     """Evaluate `arith.cmpi`. `loops` are those that operands depend on."""
     a, b = int(left.value), int(right.value)
     if predicate in UNSIGNED:
@@ -560,11 +572,13 @@ def compare(predicate: str, left: Scalar, right: Scalar, width: int, loops: Loop
         a, b = -a, -b  # the one bit of a truth value is its sign
     value = int(_PREDICATES[UNSIGNED.get(predicate, predicate)](a, b))
     if loops is None or (left.constant and right.constant):
-        return Scalar(value)
+        return DependentScalar(value)
     return comparison_result(predicate, left, right, width, value, loops)
 
 
-def arithmetic(operation: str, operands: list[Scalar], width: int, span: Span, loops: Loops | None = None) -> Scalar:
+def arithmetic(
+    operation: str, operands: list[DependentScalar], width: int, span: Span, loops: LoopDependence | None = None
+) -> DependentScalar:
     """Evaluate an integer operation of the `arith` dialect, modulo 2^width. `loops` are those that operands depend on.
 
     Raises:
@@ -584,7 +598,7 @@ def arithmetic(operation: str, operands: list[Scalar], width: int, span: Span, l
             raise loops.refusal(right)
     value = signed(_integer(operation, a, b, width), width)
     if loops is None or (left.constant and right.constant):
-        return Scalar(value)
+        return DependentScalar(value)
     return arithmetic_result(operation, left, right, width, value, loops)
 
 
@@ -636,7 +650,7 @@ def _bitwise(operation: str, a: int, ua: int, ub: int, width: int) -> int:
             raise AssertionError(f"the parser let arith.{operation} through")
 
 
-def convert(operation: str, operand: Scalar, from_kind: str, to_kind: str) -> Scalar:
+def convert(operation: str, operand: DependentScalar, from_kind: str, to_kind: str) -> DependentScalar:
     """Evaluate a width or type change.
 
     `index_cast`, `extsi` and `trunci` sign-extend or truncate, `extui` and `index_castui` zero-extend, `bitcast` keeps
@@ -655,15 +669,15 @@ def convert(operation: str, operand: Scalar, from_kind: str, to_kind: str) -> Sc
     return reduced(value, operand.slopes, width_of(to_kind))
 
 
-def _of_one(value: int | float, operand: Scalar) -> Scalar:
+def _of_one(value: int | float, operand: DependentScalar) -> DependentScalar:
     """Return a value computed from one operand in a way that is not affine."""
-    return Scalar(value) if operand.constant else unknown(value, (operand,))
+    return DependentScalar(value) if operand.constant else unknown(value, (operand,))
 
 
-def _of(value: int | float, operands: list[Scalar]) -> Scalar:
+def _of(value: int | float, operands: list[DependentScalar]) -> DependentScalar:
     """Return a value computed from several operands in a way that is not affine."""
-    return Scalar(value) if all(operand.constant for operand in operands) else unknown(value, operands)
+    return DependentScalar(value) if all(operand.constant for operand in operands) else unknown(value, operands)
 
 
-def _as_before(value: int | float, operand: Scalar) -> Scalar:
-    return Scalar(value, operand.slopes, operand.periods)
+def _as_before(value: int | float, operand: DependentScalar) -> DependentScalar:
+    return DependentScalar(value, operand.slopes, operand.periods)

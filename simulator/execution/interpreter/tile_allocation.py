@@ -338,7 +338,7 @@ class Lifetime:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _TileUses:
     """Numbers the operations of a function and notes which tiles each uses; `loops` are those around, by number."""
 
     spared: Spared
@@ -440,7 +440,7 @@ def _all_needed(_: pto.Tcvt | pto.TileOperation) -> None:
 
 def lifetimes_of(body: Sequence[pto.Operation], spared: Spared = _all_needed) -> tuple[Lifetime, ...]:
     """Return when every tile of a function is in use, in the order in which the text creates them."""
-    reader = _Reader(spared)
+    reader = _TileUses(spared)
     reader.region(body)
     return tuple(reader.lifetimes)
 

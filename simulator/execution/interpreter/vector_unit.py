@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.interpreter.rerolling import Scalar
+from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.tree import Access, Tree, strided
 from castsim.isa.errors import Span, TileError
 from castsim.isa.pto.micro_forms import LOOP_REGISTERS
@@ -24,7 +24,7 @@ from castsim.targets.dataflow import BLOCK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class BytePointer:
     """A byte address in the buffer, or in an argument's global memory; offsets count elements."""
 
     argument: str | None
@@ -36,11 +36,11 @@ class Pointer:
         """Bytes of an element; two elements of 4 bits are one of 8."""
         return lane_bits(self.element) // 8
 
-    def moved(self, elements: int) -> Pointer:
+    def moved(self, elements: int) -> BytePointer:
         """Return the pointer so many elements further on."""
         return self.shifted(elements * self.size)
 
-    def shifted(self, count: int) -> Pointer:
+    def shifted(self, count: int) -> BytePointer:
         """Return the pointer so many bytes further on."""
         return replace(self, address=self.address + count)
 
@@ -87,7 +87,7 @@ class MicroMemory:
 
 
 @dataclass(slots=True)
-class Elements:
+class ReadElements:
     """What one walk reads, as codes in program order.
 
     A walk without values takes those that an earlier walk found (`known`), and 0 beyond them. `arguments` are those
@@ -98,7 +98,7 @@ class Elements:
     read: list[int] = field(default_factory=list)
     arguments: dict[str, Span] = field(default_factory=dict)
 
-    def load(self, place: Pointer, span: Span, memory: MicroMemory | None) -> int:
+    def load(self, place: BytePointer, span: Span, memory: MicroMemory | None) -> int:
         """Return the code of an element."""
         if place.argument is not None:
             self.arguments.setdefault(place.argument, span)
@@ -112,7 +112,7 @@ class Elements:
         return code
 
 
-def store(place: Pointer, code: bytes, memory: MicroMemory) -> None:
+def store(place: BytePointer, code: bytes, memory: MicroMemory) -> None:
     """Write the code of an element, whose bytes are defined from then on."""
     held = memory.buffer if place.argument is None else memory.arguments[place.argument]
     reached = _elements_bytes(place, held.size)
@@ -124,7 +124,7 @@ def store(place: Pointer, code: bytes, memory: MicroMemory) -> None:
         memory.stores(place.argument)[reached] = True
 
 
-def check_place(place: Pointer, capacity: int) -> None:
+def check_place(place: BytePointer, capacity: int) -> None:
     """Refuse an element in front of its argument, or outside the buffer.
 
     Raises:
@@ -137,7 +137,7 @@ def check_place(place: Pointer, capacity: int) -> None:
         raise TileError(f"an element {-place.address} bytes before %{place.argument}")
 
 
-def _elements_bytes(place: Pointer, size: int) -> slice:
+def _elements_bytes(place: BytePointer, size: int) -> slice:
     end = place.address + place.size
     if not 0 <= place.address < end <= size:
         raise TileError(f"an element reaches bytes {place.address} .. {end - 1} of {size}")
@@ -167,8 +167,8 @@ class Padding:
 class Copy:
     """Rows of `length` bytes; `levels` repeat them, outermost first."""
 
-    source: Pointer
-    destination: Pointer
+    source: BytePointer
+    destination: BytePointer
     length: int
     levels: tuple[Level, ...]
     padding: Padding | None = None
@@ -214,7 +214,7 @@ class CopyRegisters:
 
 def resolve(
     node: MicroOperation,
-    pointer: Callable[[str], Pointer],
+    pointer: Callable[[str], BytePointer],
     number: Callable[[str], int],
     pattern: Callable[[str], bytes],
     registers: CopyRegisters,
@@ -245,8 +245,8 @@ def resolve(
 
 def _newer(
     mnemonic: str,
-    source: Pointer,
-    destination: Pointer,
+    source: BytePointer,
+    destination: BytePointer,
     length: int,
     bursts: Sequence[tuple[int, ...]],
     loops: Sequence[tuple[int, ...]],
@@ -263,7 +263,7 @@ def _newer(
     return Copy(source, destination, length, tuple(levels), padding)
 
 
-def _into_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
+def _into_buffer(source: BytePointer, destination: BytePointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
     _, count, length, left, right, pads, _, far, near = plain
     size = destination.size
     padding = Padding(registers.pad, left * size, right * size) if pads else None
@@ -271,12 +271,16 @@ def _into_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], re
     return Copy(source, destination, length, levels, padding)
 
 
-def _out_of_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
+def _out_of_buffer(
+    source: BytePointer, destination: BytePointer, plain: Sequence[int], registers: CopyRegisters
+) -> Copy:
     _, count, length, _, far, near = plain
     return Copy(source, destination, length, (*registers.loops("ubtoout"), (count, near, far)))
 
 
-def _within_buffer(source: Pointer, destination: Pointer, plain: Sequence[int], registers: CopyRegisters) -> Copy:
+def _within_buffer(
+    source: BytePointer, destination: BytePointer, plain: Sequence[int], registers: CopyRegisters
+) -> Copy:
     del registers
     _, count, blocks, near, far = plain
     length = blocks * BLOCK_BYTES
@@ -374,7 +378,7 @@ def _run(copy: Copy, memory: MicroMemory) -> None:
         _pad(copy, copy.padding, memory)
 
 
-def _bytes(memory: MicroMemory, pointer: Pointer) -> Bytes:
+def _bytes(memory: MicroMemory, pointer: BytePointer) -> Bytes:
     return memory.buffer if pointer.argument is None else memory.arguments[pointer.argument]
 
 
@@ -404,12 +408,12 @@ def _pad(copy: Copy, padding: Padding, memory: MicroMemory) -> None:
             _rows(memory.defined, copy, 1, span=(first, length))[...] = True
 
 
-Value = Scalar | Pointer | object
+Value = DependentScalar | BytePointer | object
 """A scalar or pointer, which the walk computes; all else, registers and masks, is the vector unit's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class VectorIssue:
     """One executed vector instruction: its operands in the order of the text, registers as the unit gave them.
 
     `address` is the first byte of the buffer that it reads or writes, None if it does neither. `updates` tells that it
@@ -446,7 +450,7 @@ class VectorUnit(Protocol):
         """End a trip of the innermost loop."""
         ...
 
-    def execute(self, issue: Issue) -> tuple[Value, ...]:
+    def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Execute an instruction; return its results that are registers, masks and alignment states.
 
         Raises:
@@ -466,7 +470,7 @@ class VectorUnit(Protocol):
         """Hear of a flag, with its event, or of a barrier."""
         ...
 
-    def element(self, node: ScalarAccess, place: Pointer, code: bytes) -> None:
+    def element(self, node: ScalarAccess, place: BytePointer, code: bytes) -> None:
         """Hear of an element that the scalar unit reads, or writes as `code`."""
         ...
 
@@ -479,7 +483,7 @@ class VectorUnit(Protocol):
         ...
 
 
-class Recording(VectorUnit, Protocol):
+class RecordingUnit(VectorUnit, Protocol):
     """A unit that records what the machine issues."""
 
     @property
@@ -529,7 +533,7 @@ class Followed:
     def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
         """Do nothing."""
 
-    def element(self, node: ScalarAccess, place: Pointer, code: bytes) -> None:
+    def element(self, node: ScalarAccess, place: BytePointer, code: bytes) -> None:
         """Do nothing."""
 
     def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
@@ -542,7 +546,7 @@ class Followed:
 class PathOnly(Followed):
     """A unit that computes nothing: the path of a program does not rest on registers."""
 
-    def execute(self, issue: Issue) -> tuple[Value, ...]:
+    def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Return a result of nothing for each that there is."""
         return (None,) * len(issue.node.results)
 
@@ -553,7 +557,7 @@ LOAD, STORE = "vlds", "vsts"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BodyStep:
     """One instruction of a body: `mnemonic`, the register that it makes ('' for a store), those it reads.
 
     `buffer` names the memory of a load or store.
@@ -576,6 +580,6 @@ class Body:
     loops: int
     trips: int
     unroll: int
-    steps: tuple[Step, ...]
+    steps: tuple[BodyStep, ...]
     width: int = 32
     between: str = ""

@@ -16,7 +16,7 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.strided.operations import Barrier, ControlWrite, Stream, VectorOperation
+from castsim.machines.strided.operations import ControlWrite, PipeBarrier, Stream, StridedInstruction
 from castsim.machines.strided.plan import (
     NOTHING,
     CastPlan,
@@ -28,7 +28,7 @@ from castsim.machines.strided.plan import (
     timing_of,
 )
 from castsim.machines.strided.repeat_timing import stream_extent
-from castsim.machines.strided.sequences import Call, emit_call
+from castsim.machines.strided.sequences import ConversionCall, emit_call
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 # What a strided-repeat cast or transfer refuses before anything is issued: layout, alignment, extent, overlap.
@@ -67,7 +67,7 @@ def check_cast(target: StridedRepeatTarget, cast: TileCast) -> Warnings:
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredCast:
+class SplitCast:
     """The operations of one tile cast, the plan they follow, the scratch they need and warnings for the program."""
 
     body: Block
@@ -76,7 +76,7 @@ class LoweredCast:
     need: ScratchNeed = NOTHING
 
 
-def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: bool = False) -> LoweredCast:
+def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: bool = False) -> SplitCast:
     """Split one tile cast into the instructions the target issues.
 
     With `unsafe_scratch` a tmp tile that is too small is taken as the chip takes it: the instructions write past it.
@@ -102,14 +102,14 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
     if cast.tmp is not None:
         _check_scratch(target, plan, cast, need, unsafe=unsafe_scratch)
     lowered = emit_cast(target, plan, cast)
-    return LoweredCast(lowered.body, plan, warnings + lowered.warnings, need)
+    return SplitCast(lowered.body, plan, warnings + lowered.warnings, need)
 
 
-def emit_cast(target: StridedRepeatTarget, plan: CastPlan, cast: TileCast) -> LoweredCast:
+def emit_cast(target: StridedRepeatTarget, plan: CastPlan, cast: TileCast) -> SplitCast:
     """Split one tile cast without asking whether its tiles fit: what `lower_cast` does once nothing is refused."""
-    lowering = _Lowering(target, plan, cast)
+    lowering = _CastSplit(target, plan, cast)
     body = Block((lowering.write_ctrl(plan.ctrl), *lowering.emit(), lowering.write_ctrl(start_ctrl(target))))
-    return LoweredCast(body, plan, tuple(lowering.warnings))
+    return SplitCast(body, plan, tuple(lowering.warnings))
 
 
 def _check_unread_tail(plan: CastPlan, cast: TileCast) -> None:
@@ -154,7 +154,7 @@ def _check_scratch(
         )
 
 
-class _Lowering:
+class _CastSplit:
     """One tile cast being split; collects warnings on the way."""
 
     def __init__(self, target: StridedRepeatTarget, plan: CastPlan, cast: TileCast) -> None:
@@ -219,15 +219,15 @@ class _Lowering:
 
     def _call(self, repeats: int, dst: int, src: int, dst_stride: int, src_stride: int, mask: int) -> Iterator[Node]:
         """Yield one conversion of `repeats` repeats: a single instruction, or the pair's sequence through scratch."""
-        call = Call(repeats, dst, src, dst_stride, src_stride, mask)
+        call = ConversionCall(repeats, dst, src, dst_stride, src_stride, mask)
         if self.plan.sequence is not None and self.cast.tmp is not None:
             yield from emit_call(self.target, self.plan, call, self.cast.tmp.address)
             return
         plan, rule = self.plan, self.plan.rule
         if rule.action == "scaled":
             yield ControlWrite("deqscale", self.target.dequantisation_scale.code, pipe=self.target.pipes.scalar)
-            yield Barrier(self.target.pipes.vector)
-        yield VectorOperation(
+            yield PipeBarrier(self.target.pipes.vector)
+        yield StridedInstruction(
             mnemonic=plan.mnemonic,
             timing=timing_of(self.target, plan),
             repeats=repeats,
@@ -377,7 +377,7 @@ def scratch_extent(body: Block, base: int) -> int:
 
 def _moved(
     node: Node, moves: list[list[tuple[int, int]]] | None
-) -> Iterator[tuple[VectorOperation, list[tuple[int, int]]]]:
+) -> Iterator[tuple[StridedInstruction, list[tuple[int, int]]]]:
     """Yield each vector operation once, with how far loops move its addresses at the least and at the most."""
     if isinstance(node, Block):
         start = 0
@@ -388,7 +388,7 @@ def _moved(
     elif isinstance(node, Loop):
         own = [_ranges(steps, node.trips) for steps in node.steps]
         yield from _moved(node.body, own if moves is None else [_sum(a, b) for a, b in zip(own, moves, strict=True)])
-    elif isinstance(node, VectorOperation):
+    elif isinstance(node, StridedInstruction):
         yield node, [(0, 0)] * len(node.addresses) if moves is None else moves[0]
 
 

@@ -22,8 +22,8 @@ from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS
 from castsim.machines.strided.audit import emit_cast
 from castsim.machines.strided.kernel_sequence import (
     KernelSequence,
+    LineRegion,
     Operand,
-    Region,
     lower_column_argument,
     lower_row_argument,
     operand_of,
@@ -46,7 +46,7 @@ from castsim.machines.strided.kernels_elementwise import (
     merges_of,
     never,
 )
-from castsim.machines.strided.operations import BLOCK, Barrier, SetFlag, Stream, VectorOperation, WaitFlag
+from castsim.machines.strided.operations import BLOCK, FlagSignal, FlagWait, PipeBarrier, Stream, StridedInstruction
 from castsim.machines.strided.plan import plan_cast
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
@@ -80,28 +80,30 @@ def lower_row_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
     if not isinstance(src.format, FloatFormat):
         _reduce_by_blocks(sequence, work, joining)
         return
-    region = Region(src.valid_rows, src.valid_cols)
+    region = LineRegion(src.valid_rows, src.valid_cols)
     left, length = _join_pieces(sequence, work, joining, region)
     if reducing:
-        _reduce(sequence, reducing[0], Region(region.lines, length), work.dst, left)
+        _reduce(sequence, reducing[0], LineRegion(region.lines, length), work.dst, left)
     else:
-        _multiply_out(sequence, work, Region(region.lines, length), left)
+        _multiply_out(sequence, work, LineRegion(region.lines, length), left)
 
 
-def _join_pieces(sequence: KernelSequence, work: ResolvedTileOp, joining: str, region: Region) -> tuple[Operand, int]:
+def _join_pieces(
+    sequence: KernelSequence, work: ResolvedTileOp, joining: str, region: LineRegion
+) -> tuple[Operand, int]:
     """Join the repeats of every row until one is left; return where it lies and how long it is."""
     src, lanes = operand_of(work.sources[0]), sequence.lanes(work.sources[0].format)
     whole, rest = divmod(region.length, lanes)
     if whole + (1 if rest else 0) == 1:
         return src, region.length
     assert work.tmp is not None
-    piece = Region(region.lines, lanes)
+    piece = LineRegion(region.lines, lanes)
     count = max(1, whole // 2)
     packed, own = count * lanes * src.size, operand_of(work.tmp, src.format).line_step
     roomy = own >= packed and region.lines * own <= work.tmp.size
     tmp = Operand(work.tmp.address, src.format, own if roomy else packed)
 
-    def join(dst: int, one: Operand, two: Operand, part: Region) -> None:
+    def join(dst: int, one: Operand, two: Operand, part: LineRegion) -> None:
         sequence.down(joining, part, tmp.at(column=dst * lanes), (one, two))
 
     if whole == 1:
@@ -113,7 +115,7 @@ def _join_pieces(sequence: KernelSequence, work: ResolvedTileOp, joining: str, r
         join(0, tmp, src.at(column=(whole - 1) * lanes), piece)
     if rest:
         sequence.barrier()
-        join(0, tmp, src.at(column=whole * lanes), Region(region.lines, rest))
+        join(0, tmp, src.at(column=whole * lanes), LineRegion(region.lines, rest))
     while count > 1:
         sequence.barrier()
         for index in range(count // 2):
@@ -126,7 +128,7 @@ def _join_pieces(sequence: KernelSequence, work: ResolvedTileOp, joining: str, r
     return tmp, lanes
 
 
-def _reduce(sequence: KernelSequence, reducing: str, region: Region, dst: Tile, src: Operand) -> None:
+def _reduce(sequence: KernelSequence, reducing: str, region: LineRegion, dst: Tile, src: Operand) -> None:
     """One repeat per row, one element of result each."""
     sequence.mask(sequence.prefix(region.length, src.format))
     dense = dst.type.block_layout != "row_major"
@@ -148,7 +150,7 @@ def _reduce(sequence: KernelSequence, reducing: str, region: Region, dst: Tile, 
         sequence.add((call(whole * limit, rest),))
 
 
-def _multiply_out(sequence: KernelSequence, work: ResolvedTileOp, region: Region, left: Operand) -> None:
+def _multiply_out(sequence: KernelSequence, work: ResolvedTileOp, region: LineRegion, left: Operand) -> None:
     """Halve what is left of each row until it is a block, which the scalar unit multiplies out."""
     assert work.tmp is not None
     tmp = Operand(work.tmp.address, left.format, left.line_step)
@@ -158,7 +160,7 @@ def _multiply_out(sequence: KernelSequence, work: ResolvedTileOp, region: Region
     block, length = sequence.block_elements(left.format), region.length
     while length > block:
         kept = -(-length // (2 * block)) * block
-        upper = Region(region.lines, length - kept)
+        upper = LineRegion(region.lines, length - kept)
         sequence.down("vmul", upper, tmp, (tmp, tmp.at(column=kept)))
         sequence.barrier()
         length = kept
@@ -178,7 +180,7 @@ def _reduce_by_blocks(sequence: KernelSequence, work: ResolvedTileOp, joining: s
         inner.mask((1 << min(block, src.valid_cols)) - 1)
         line = origin.at(number)
 
-        def joined(index: int) -> VectorOperation:
+        def joined(index: int) -> StridedInstruction:
             part = line.at(column=index * block)
             return inner.vector(joining, 1, tmp.down(), (tmp.down(), part.down()))
 
@@ -214,7 +216,7 @@ def _finish_on_scalars(sequence: KernelSequence, rows: int, elements: int) -> No
 def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions that join every row with its element of a vector, then those on what they gave."""
     joining, *others = kernel.instructions
-    dst, region = operand_of(work.dst), Region(work.dst.valid_rows, work.dst.valid_cols)
+    dst, region = operand_of(work.dst), LineRegion(work.dst.valid_rows, work.dst.valid_cols)
     place = broadcast_place(work)
     values = work.sources[place]
 
@@ -222,7 +224,7 @@ def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
         operands = [operand_of(source).at(first) for source in work.sources]
         operands[place] = blocks
         sequence.cover(
-            joining, Region(rows, region.length), dst.at(first), operands, merges=merges_of(sequence.target, kernel)
+            joining, LineRegion(rows, region.length), dst.at(first), operands, merges=merges_of(sequence.target, kernel)
         )
 
     if values.type.block_layout == "row_major":
@@ -279,13 +281,13 @@ def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
     source, *parameters = work.sources
     tmp, dst = work.tmp, work.dst
     assert tmp is not None
-    place, region = operand_of(source), Region(source.valid_rows, source.valid_cols)
+    place, region = operand_of(source), LineRegion(source.valid_rows, source.valid_cols)
     for instruction, tile in zip(kernel.instructions, parameters, strict=False):
 
         def join(first: int, rows: int, blocks: Operand, instruction: str = instruction) -> None:
             here = place.at(first)
             merges = merges_of(sequence.target, kernel)
-            sequence.cover(instruction, Region(rows, region.length), here, (here, blocks), merges=merges)
+            sequence.cover(instruction, LineRegion(rows, region.length), here, (here, blocks), merges=merges)
 
         join_spread(sequence, work, tile, region.lines, join)
         sequence.barrier()
@@ -354,7 +356,7 @@ def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel:
 
 def _in_count(
     sequence: KernelSequence, mnemonic: str, length: int, dst: Operand, source: Operand
-) -> tuple[VectorOperation, ...]:
+) -> tuple[StridedInstruction, ...]:
     """Return a conversion in count mode over one line: repeats of 64 elements, as long as those of the wider side."""
     lanes = sequence.lanes(format_named("f32"))
     to, origin = (Stream(each.address, each.format, 1, lanes * each.size // 32) for each in (dst, source))
@@ -451,7 +453,7 @@ def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel:
         length = work.dst.valid_cols
         for number in range(work.dst.valid_rows):
             origin = src.at(number * times + first)
-            sequence.cover("vcopy", Region(1, length), dst.at(number), (origin,), merges=always)
+            sequence.cover("vcopy", LineRegion(1, length), dst.at(number), (origin,), merges=always)
         return
     sequence.enter_count(source.valid_cols)
     rows = source.valid_rows
@@ -484,7 +486,7 @@ def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kerne
         inner.add((inner.vector(keep, 1, kept, (bits,), mask=inner.full),))
         inner.await_vector()
         inner.add((inner.scalar("read"), inner.scalar("write"), inner.scalar("loop")))
-        inner.add((SetFlag(pipes.scalar, pipes.vector, 0), WaitFlag(pipes.vector, pipes.scalar, 0)))
+        inner.add((FlagSignal(pipes.scalar, pipes.vector, 0), FlagWait(pipes.vector, pipes.scalar, 0)))
         return inner.close()
 
     sequence.add(loop_of(source.valid_rows, row))
@@ -539,7 +541,7 @@ def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: Str
     if work.mode == "ne":
         sequence.barrier()
         tile = operand_of(work.dst, _WORDS)
-        sequence.cover("vnot", Region(1, work.dst.size // tile.size), tile, (tile,), merges=always)
+        sequence.cover("vnot", LineRegion(1, work.dst.size // tile.size), tile, (tile,), merges=always)
 
 
 def lower_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -550,7 +552,7 @@ def lower_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: Stri
     length, lanes = work.dst.valid_cols, sequence.lanes(work.dst.format)
     address = Stream(tmp.address, tmp.format, 1, 0)
     one_block = (1 << sequence.block_elements(tmp.format)) - 1
-    barrier = Barrier(sequence.target.pipes.vector)
+    barrier = PipeBarrier(sequence.target.pipes.vector)
     whole, rest = divmod(length, lanes)
 
     def row(number: int) -> Block:
@@ -583,7 +585,7 @@ def lower_scalar_selection(sequence: KernelSequence, work: ResolvedTileOp, kerne
     assert tmp is not None
     assert mask is not None
     dst, src, lanes = operand_of(work.dst), operand_of(work.sources[0]), sequence.lanes(work.dst.format)
-    region, scalar = Region(work.dst.valid_rows, work.dst.valid_cols), operand_of(tmp, work.dst.format)
+    region, scalar = LineRegion(work.dst.valid_rows, work.dst.valid_cols), operand_of(tmp, work.dst.format)
     sequence.add((sequence.scalar("arithmetic"),))
     sequence.barrier()
     sequence.enter_count(region.length)
@@ -613,19 +615,19 @@ def lower_move(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedO
     """Append the copies of what both tiles have."""
     src, dst = work.sources[0], work.dst
     rows, cols = min(src.valid_rows, dst.valid_rows), min(src.valid_cols, dst.valid_cols)
-    _copy(sequence, dst, src, Region(rows, cols))
+    _copy(sequence, dst, src, LineRegion(rows, cols))
 
 
 def lower_fill(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
     """Append the copies of the source, unless it is the destination, and the padding around it."""
     src, dst = work.sources[0], work.dst
     if not VECTOR_OPERATIONS[work.mnemonic].in_place and src.valid_rows and src.valid_cols:
-        _copy(sequence, dst, src, Region(src.valid_rows, src.valid_cols))
+        _copy(sequence, dst, src, LineRegion(src.valid_rows, src.valid_cols))
         sequence.barrier()
     _fill(sequence, dst, src)
 
 
-def _copy(sequence: KernelSequence, dst: Tile, src: Tile, region: Region) -> None:
+def _copy(sequence: KernelSequence, dst: Tile, src: Tile, region: LineRegion) -> None:
     """Copy rows in whole blocks, all at once if nothing lies between them."""
     size = src.element_bits // 8
     length = region.length * size
@@ -654,11 +656,11 @@ def _fill(sequence: KernelSequence, dst: Tile, src: Tile) -> None:
             stream = Stream(at.address + whole - BLOCK, fmt, 1, dst.row_pitch // BLOCK)
             sequence.issue("vector_dup", min(sequence.limit, rows - line), stream)
     if rows and whole < end:
-        region = Region(rows, (end - whole) // unit)
+        region = LineRegion(rows, (end - whole) // unit)
         sequence.cover("vector_dup", region, base.at(column=whole // unit), (), merges=never)
     below = dst.valid_rows - src.valid_rows
     if below > 0:
-        sequence.cover("vector_dup", Region(below, end // unit), base.at(src.valid_rows), (), merges=always)
+        sequence.cover("vector_dup", LineRegion(below, end // unit), base.at(src.valid_rows), (), merges=always)
 
 
 _Lowering = Callable[[KernelSequence, ResolvedTileOp, StridedOperation], None]

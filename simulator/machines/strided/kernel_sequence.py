@@ -22,19 +22,19 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.machines.strided.operations import (
     BLOCK,
-    Arithmetic,
-    Barrier,
     ControlWrite,
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
     ScalarWork,
-    SetFlag,
     Stream,
-    VectorOperation,
-    WaitFlag,
+    StridedInstruction,
+    TimedArithmetic,
 )
 from castsim.machines.strided.plan import start_ctrl, with_bit
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
-_ACTION = Arithmetic()
+_ACTION = TimedArithmetic()
 _HALF_LANES = "_half_lanes"
 """Ending of the timing rows of instructions under a mask of at most half the lanes."""
 
@@ -71,7 +71,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class LineRegion:
     """What an operation covers: `lines` lines of `length` elements."""
 
     lines: int
@@ -90,11 +90,11 @@ def operand_of(tile: Tile, fmt: Format | None = None) -> Operand:
     return Operand(tile.address, fmt or tile.format, tile.rows * tile.element_bits // 8)
 
 
-def region_of(tile: Tile) -> Region:
+def region_of(tile: Tile) -> LineRegion:
     """Return the valid region of a tile, in lines of its layout."""
     if tile.type.block_layout == "row_major":
-        return Region(tile.valid_rows, tile.valid_cols)
-    return Region(tile.valid_cols, tile.valid_rows)
+        return LineRegion(tile.valid_rows, tile.valid_cols)
+    return LineRegion(tile.valid_cols, tile.valid_rows)
 
 
 class KernelSequence:
@@ -130,7 +130,7 @@ class KernelSequence:
 
     def barrier(self) -> None:
         """Let earlier vector instructions retire first."""
-        self._nodes.append(Barrier(self.target.pipes.vector))
+        self._nodes.append(PipeBarrier(self.target.pipes.vector))
 
     def control(self, register: str, value: int, *, changes: bool = True) -> ControlWrite:
         """Return a write to control state; that of a mask which `changes` anything goes through the vector pipe."""
@@ -169,12 +169,12 @@ class KernelSequence:
     def await_vector(self) -> None:
         """Let the scalar unit wait until the vector pipe has finished: it is about to read the buffer."""
         pipes = self.target.pipes
-        self._nodes += (SetFlag(pipes.vector, pipes.scalar, 0), WaitFlag(pipes.scalar, pipes.vector, 0))
+        self._nodes += (FlagSignal(pipes.vector, pipes.scalar, 0), FlagWait(pipes.scalar, pipes.vector, 0))
 
     def await_scalar(self) -> None:
         """Let the vector pipe wait until the scalar unit has read what it is about to use."""
         pipes = self.target.pipes
-        self._nodes += (SetFlag(pipes.scalar, pipes.vector, 0), WaitFlag(pipes.vector, pipes.scalar, 0))
+        self._nodes += (FlagSignal(pipes.scalar, pipes.vector, 0), FlagWait(pipes.vector, pipes.scalar, 0))
 
     def vector(
         self,
@@ -186,14 +186,14 @@ class KernelSequence:
         mask: int | None = None,
         lanes: int | None = None,
         timing: str | None = None,
-    ) -> VectorOperation:
+    ) -> StridedInstruction:
         """Return one instruction under the current mask, or under `mask` where a count stands for it."""
         if mask is None:
             mask = self._mask
         element = dst.format.name
         half = lanes is None and 0 < mask < 1 << self.lanes(dst.format) // 2
         row = self.target.timing_row(f"{mnemonic}{_HALF_LANES}", element) if half else None
-        return VectorOperation(
+        return StridedInstruction(
             mnemonic=mnemonic,
             timing=row or self.target.timing_row(timing or mnemonic, element) or mnemonic,
             repeats=repeats,
@@ -210,14 +210,14 @@ class KernelSequence:
         self._nodes.append(self.vector(mnemonic, repeats, dst, sources))
 
     def down(
-        self, mnemonic: str, region: Region, dst: Operand, sources: Sequence[Operand], timing: str | None = None
+        self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand], timing: str | None = None
     ) -> None:
         """Cover a region that is at most one repeat wide: one repeat per line, under the mask that its length needs."""
         self.mask(self.prefix(region.length, dst.format))
         operands = (dst, *sources)
         limit = self.limit if self._strides_fit(operands) else 1
 
-        def call(first: int, lines: int) -> VectorOperation:
+        def call(first: int, lines: int) -> StridedInstruction:
             to, *origins = (operand.at(first).down() for operand in operands)
             return self.vector(mnemonic, lines, to, origins, timing=timing)
 
@@ -226,13 +226,13 @@ class KernelSequence:
         if rest:
             self.add((call(whole * limit, rest),))
 
-    def columns(self, mnemonic: str, region: Region, dst: Operand, sources: Sequence[Operand]) -> None:
+    def columns(self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand]) -> None:
         """Cover a region in the columns form."""
         lanes = self.lanes(dst.format)
         for column in range(0, region.length, lanes):
             width = min(lanes, region.length - column)
             moved = [operand.at(column=column) for operand in (dst, *sources)]
-            self.down(mnemonic, Region(region.lines, width), moved[0], moved[1:])
+            self.down(mnemonic, LineRegion(region.lines, width), moved[0], moved[1:])
 
     def flat(self, mnemonic: str, elements: int, dst: Operand, sources: Sequence[Operand]) -> None:
         """Cover adjacent elements in the flat form."""
@@ -253,7 +253,7 @@ class KernelSequence:
 
     def counted(
         self, mnemonic: str, length: int, dst: Operand, sources: Sequence[Operand]
-    ) -> Iterator[VectorOperation]:
+    ) -> Iterator[StridedInstruction]:
         """Yield one instruction in count mode over `length` elements of one line.
 
         The count ends within the last repeat. It stands here as an operation of its own, which starts when the others
@@ -266,7 +266,7 @@ class KernelSequence:
                 to, *origins = (operand.at(column=first * lanes).along(self.repeat_blocks) for operand in operands)
                 yield self.vector(mnemonic, repeats, to, origins, mask=mask)
 
-    def counted_lines(self, mnemonic: str, region: Region, dst: Operand, sources: Sequence[Operand]) -> None:
+    def counted_lines(self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand]) -> None:
         """Cover a region in the counted form."""
         self.enter_count(region.length)
 
@@ -280,11 +280,11 @@ class KernelSequence:
     def cover(
         self,
         mnemonic: str,
-        region: Region,
+        region: LineRegion,
         dst: Operand,
         sources: Sequence[Operand],
         *,
-        merges: Callable[[Region, int], bool],
+        merges: Callable[[LineRegion, int], bool],
     ) -> None:
         """Cover a region in the form that fits; `merges` says whether adjacent lines are taken as one.
 
@@ -295,7 +295,7 @@ class KernelSequence:
         elements = region.lines * region.length
         if adjacent and merges(region, lanes):
             self.flat(mnemonic, elements, dst, sources)
-        elif adjacent and merges(Region(1, lanes), lanes) and region.lines > 1 and region.length > lanes:
+        elif adjacent and merges(LineRegion(1, lanes), lanes) and region.lines > 1 and region.length > lanes:
             self.enter_count(elements)
             self.add(self.counted(mnemonic, elements, dst, sources))
         elif not self._strides_fit(operands):
@@ -309,7 +309,7 @@ class KernelSequence:
         """Return the mask of the first `length` lanes, the full one if that is a whole repeat."""
         return self.full if length >= self.lanes(fmt) else (1 << length) - 1
 
-    def copy(self, dst: Operand, src: Operand, size: int) -> VectorOperation:
+    def copy(self, dst: Operand, src: Operand, size: int) -> StridedInstruction:
         """Return the copy of `size` bytes in whole blocks."""
         blocks = -(-size // BLOCK)
         to, origin = dst.along(1), src.along(1)
@@ -392,7 +392,7 @@ def _finish(sequence: KernelSequence, rows: int, reads: int) -> None:
         work.append(sequence.scalar("arithmetic"))
     trip = Block((*work, sequence.scalar("write"), sequence.scalar("loop")))
     sequence.add(loop_of(rows, lambda _: trip))
-    sequence.add((SetFlag(pipes.scalar, pipes.vector, 0), WaitFlag(pipes.vector, pipes.scalar, 0)))
+    sequence.add((FlagSignal(pipes.scalar, pipes.vector, 0), FlagWait(pipes.vector, pipes.scalar, 0)))
 
 
 def lower_column_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:

@@ -18,8 +18,8 @@ from castsim.execution.vector_operations.shapes import BLOCK, transposes_by_bloc
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.strided.kernel_sequence import KernelSequence, Operand, Region, operand_of, region_of, words
-from castsim.machines.strided.operations import Barrier, ScalarWork, SetFlag, Stream, WaitFlag
+from castsim.machines.strided.kernel_sequence import KernelSequence, LineRegion, Operand, operand_of, region_of, words
+from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork, Stream
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16", "vconv_f162s16z")}
@@ -34,7 +34,7 @@ def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: St
     fmt = words(work.dst.format)
     region, dst = region_of(work.dst), operand_of(work.dst, fmt)
     if fmt != work.dst.format:
-        region = Region(region.lines, -(-region.length * work.dst.element_bits // fmt.storage_bits))
+        region = LineRegion(region.lines, -(-region.length * work.dst.element_bits // fmt.storage_bits))
     if widens(work, VECTOR_OPERATIONS[work.mnemonic]):
         sequence.columns(kernel.instructions[0], region, dst, (operand_of(work.sources[0]), dst))
         return
@@ -66,27 +66,27 @@ def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
         sequence.cover(join, region_of(smaller), dst, (dst, operand_of(smaller)), merges=merges)
 
 
-def always(_region: Region, _lanes: int) -> bool:
+def always(_region: LineRegion, _lanes: int) -> bool:
     """Merge adjacent lines."""
     return True
 
 
-def whole_repeats(region: Region, lanes: int) -> bool:
+def whole_repeats(region: LineRegion, lanes: int) -> bool:
     """Merge adjacent lines that are whole repeats."""
     return region.length % lanes == 0
 
 
-def up_to_repeat(region: Region, lanes: int) -> bool:
+def up_to_repeat(region: LineRegion, lanes: int) -> bool:
     """Merge adjacent lines that are whole repeats or shorter than one."""
     return region.length % lanes == 0 or region.length < lanes
 
 
-def never(_region: Region, _lanes: int) -> bool:
+def never(_region: LineRegion, _lanes: int) -> bool:
     """Merge no lines."""
     return False
 
 
-MERGES: Mapping[str, Callable[[Region, int], bool]] = {
+MERGES: Mapping[str, Callable[[LineRegion, int], bool]] = {
     "never": never,
     "whole_repeats": whole_repeats,
     "up_to_repeat": up_to_repeat,
@@ -95,7 +95,7 @@ MERGES: Mapping[str, Callable[[Region, int], bool]] = {
 """Which adjacent lines one call takes together, by the word of a kernel."""
 
 
-def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable[[Region, int], bool]:
+def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable[[LineRegion, int], bool]:
     """Return which adjacent lines one call of a kernel takes together."""
     if kernel.lines == "up_to_repeat" and target.option("scalar_rows") == "separate":
         return never
@@ -127,12 +127,12 @@ def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: Strid
         _convert(sequence, back, region, dst)
 
 
-def _convert(sequence: KernelSequence, mnemonic: str, region: Region, operand: Operand) -> None:
+def _convert(sequence: KernelSequence, mnemonic: str, region: LineRegion, operand: Operand) -> None:
     """Convert in place between formats of one width."""
     lanes = sequence.lanes(operand.format)
     for column in range(0, region.length, lanes):
         width, moved = min(lanes, region.length - column), operand.at(column=column)
-        sequence.down(mnemonic, Region(region.lines, width), moved, (moved,), timing="vconv")
+        sequence.down(mnemonic, LineRegion(region.lines, width), moved, (moved,), timing="vconv")
 
 
 def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -231,7 +231,7 @@ def _pair(sequence: KernelSequence, joining: str, length: int, dst: Operand, src
     def pair(number: int) -> Block:
         sources = (src.at(2 * number), src.at(2 * number + 1))
         joined = sequence.counted(joining, length, dst.at(number), sources)
-        return Block((*joined, Barrier(sequence.target.pipes.vector)))
+        return Block((*joined, PipeBarrier(sequence.target.pipes.vector)))
 
     return pair
 
@@ -242,12 +242,12 @@ def lower_column_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kern
     fmt = words(dst.format)
     length = -(-work.dst.valid_cols * dst.format.storage_bits // fmt.storage_bits)
     row = Operand(work.sources[0].address, fmt, 0)
-    sequence.cover("vcopy", Region(work.dst.valid_rows, length), replace(dst, format=fmt), (row,), merges=never)
+    sequence.cover("vcopy", LineRegion(work.dst.valid_rows, length), replace(dst, format=fmt), (row,), merges=never)
 
 
 def lower_column_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions that join every row with row 0 of a vector, then those on what they gave."""
-    dst, region = operand_of(work.dst), Region(work.dst.valid_rows, work.dst.valid_cols)
+    dst, region = operand_of(work.dst), LineRegion(work.dst.valid_rows, work.dst.valid_cols)
     joining, *others = kernel.instructions
     first, second = work.sources
     values = replace(operand_of(second), line_step=0)
@@ -296,15 +296,15 @@ def lower_ramp(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
     sequence.barrier()
     whole = operand_of(dst)
     first = replace(ramp, format=dst.format)
-    _converted(sequence, convert, Region(1, min(length, lanes)), first, ramp)
+    _converted(sequence, convert, LineRegion(1, min(length, lanes)), first, ramp)
     sequence.barrier()
     _shifted(sequence, shift, length, whole, first)
     if work.descending:
         sequence.barrier()
-        sequence.cover(scale, Region(1, length), whole, (whole,), merges=always)
+        sequence.cover(scale, LineRegion(1, length), whole, (whole,), merges=always)
 
 
-def _converted(sequence: KernelSequence, mnemonic: str, region: Region, dst: Operand, src: Operand) -> None:
+def _converted(sequence: KernelSequence, mnemonic: str, region: LineRegion, dst: Operand, src: Operand) -> None:
     to, origin = dst.along(sequence.repeat_blocks), src.along(sequence.repeat_blocks)
     sequence.add(
         (sequence.vector(mnemonic, region.lines, to, (origin,), mask=sequence.prefix(region.length, dst.format)),)
@@ -448,7 +448,7 @@ def _between_flags(sequence: KernelSequence, elements: int) -> None:
     pipes = sequence.target.pipes
     sequence.await_vector()
     _by_scalars(sequence, elements, (sequence.scalar("read"),))
-    sequence.add((SetFlag(pipes.scalar, pipes.vector, 0), WaitFlag(pipes.vector, pipes.scalar, 0)))
+    sequence.add((FlagSignal(pipes.scalar, pipes.vector, 0), FlagWait(pipes.vector, pipes.scalar, 0)))
 
 
 def _by_scalars(sequence: KernelSequence, elements: int, before: tuple[ScalarWork, ...]) -> None:

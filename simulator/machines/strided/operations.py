@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from castsim.execution.dataflow.pipe_operations import (
     BLOCK,
-    Barrier,
     ControlWrite,
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
     ScalarWork,
-    SetFlag,
     Transfer,
-    WaitFlag,
 )
 from castsim.execution.tree import Deltas
 from castsim.isa.formats import Format
@@ -25,21 +25,21 @@ from castsim.numerics import Policy
 __all__ = [
     "BLOCK",
     "Action",
-    "Arithmetic",
-    "Barrier",
     "BitwiseAnd",
     "ControlWrite",
-    "Convert",
-    "Duplicate",
+    "DuplicateCode",
+    "ElementwiseCast",
+    "FlagSignal",
+    "FlagWait",
+    "PipeBarrier",
     "RoundToIntegral",
     "ScalarWork",
     "ScaledConvert",
-    "SetFlag",
     "Stream",
+    "StridedInstruction",
     "StridedOperation",
+    "TimedArithmetic",
     "Transfer",
-    "VectorOperation",
-    "WaitFlag",
 ]
 
 
@@ -70,7 +70,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Convert:
+class ElementwiseCast:
     """Element-wise cast under a policy."""
 
     policy: Policy
@@ -92,7 +92,7 @@ class ScaledConvert:
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicate:
+class DuplicateCode:
     """Write the code `value` to every active lane."""
 
     value: int
@@ -104,15 +104,15 @@ class BitwiseAnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class TimedArithmetic:
     """Part of a vector operation on tiles, whose values its `TileEffect` computes: time and byte streams only."""
 
 
-Action = Convert | RoundToIntegral | ScaledConvert | Duplicate | BitwiseAnd | Arithmetic
+Action = ElementwiseCast | RoundToIntegral | ScaledConvert | DuplicateCode | BitwiseAnd | TimedArithmetic
 
 
 @dataclass(frozen=True, slots=True)
-class VectorOperation:
+class StridedInstruction:
     """One strided-repeat instruction.
 
     `timing` names the target's timing row (`vconv`), `lanes` is the number of elements of a full repeat, `mask` the
@@ -139,7 +139,7 @@ class VectorOperation:
         """Destination first, then the sources."""
         return (self.destination.address, *(source.address for source in self.sources))
 
-    def shifted(self, deltas: Deltas) -> VectorOperation:
+    def shifted(self, deltas: Deltas) -> StridedInstruction:
         """Return the operation with its streams moved by `deltas` bytes."""
         if not any(deltas):
             return self
@@ -154,4 +154,4 @@ class VectorOperation:
         )
 
 
-StridedOperation = VectorOperation | Transfer | ControlWrite | ScalarWork | SetFlag | WaitFlag | Barrier
+StridedOperation = StridedInstruction | Transfer | ControlWrite | ScalarWork | FlagSignal | FlagWait | PipeBarrier

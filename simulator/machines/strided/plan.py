@@ -14,10 +14,10 @@ from castsim.isa.formats import FloatFormat, Format, TaperedFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.strided.operations import Action, Convert, RoundToIntegral, ScaledConvert
+from castsim.machines.strided.operations import Action, ElementwiseCast, RoundToIntegral, ScaledConvert
 from castsim.machines.target_cast import DEFAULT_MODE, no_such_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
-from castsim.targets.strided_repeat import RepeatInstruction, ScratchSequence, StridedCast, StridedRepeatTarget
+from castsim.targets.strided_repeat import RepeatInstruction, ScratchInstructions, StridedCast, StridedRepeatTarget
 
 _CONVERSION = "vconv"
 """The timing row of conversions that have none of their own."""
@@ -40,7 +40,7 @@ class CastPlan:
     saturation: Saturation
     ctrl: int
     action: Action
-    sequence: ScratchSequence | None
+    sequence: ScratchInstructions | None
     warnings: Warnings = ()
 
 
@@ -138,7 +138,7 @@ def action_of(target: StridedRepeatTarget, rule: StridedCast, dst: Format, round
         return RoundToIntegral(policy)
     if rule.action == "scaled":
         return ScaledConvert(target.dequantisation_scale.code, policy)
-    return Convert(policy)
+    return ElementwiseCast(policy)
 
 
 def _policy(target: StridedRepeatTarget, dst: Format, rounding: Rounding, ctrl: int) -> Policy:

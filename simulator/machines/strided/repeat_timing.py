@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.isa.errors import IllegalError, TargetDataError
-from castsim.machines.strided.operations import ControlWrite, Stream, VectorOperation
+from castsim.machines.strided.operations import ControlWrite, Stream, StridedInstruction
 from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget, VectorTiming
 
 
@@ -173,7 +173,7 @@ def check_vector(operation: object, target: StridedRepeatTarget) -> None:
     """
     if changes_mask(operation, target):
         return
-    if not isinstance(operation, VectorOperation):
+    if not isinstance(operation, StridedInstruction):
         raise IllegalError(f"target '{target.name}' cannot execute a {type(operation).__name__}")
     if operation.timing not in target.timing.vector:
         raise IllegalError(
@@ -181,7 +181,7 @@ def check_vector(operation: object, target: StridedRepeatTarget) -> None:
         )
 
 
-def facts_of(operation: VectorOperation) -> tuple[str, ...]:
+def facts_of(operation: StridedInstruction) -> tuple[str, ...]:
     """Return the paths of the facts that an instruction rests on."""
     return (f"timing.vector.{operation.timing}", "timing.vector_pipe", "banks", "options.vector_head")
 

@@ -19,14 +19,14 @@ from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.machines.strided.operations import (
     BLOCK,
     Action,
-    Arithmetic,
-    Barrier,
     BitwiseAnd,
     ControlWrite,
-    Duplicate,
+    DuplicateCode,
+    PipeBarrier,
     Stream,
+    StridedInstruction,
     StridedOperation,
-    VectorOperation,
+    TimedArithmetic,
 )
 from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, switched_saturation, timing_of, with_bit
 from castsim.machines.strided.values import apply_action
@@ -39,7 +39,7 @@ LOW_BYTE = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ConversionCall:
     """One call of the conversion: byte addresses, repeat strides in blocks, the lane mask of every repeat."""
 
     repeats: int
@@ -50,7 +50,7 @@ class Call:
     mask: int
 
 
-def emit_call(target: StridedRepeatTarget, plan: CastPlan, call: Call, scratch: int) -> Iterator[Node]:
+def emit_call(target: StridedRepeatTarget, plan: CastPlan, call: ConversionCall, scratch: int) -> Iterator[Node]:
     """Yield the instructions of one call through the scratch tile at byte `scratch`."""
     sequence = _Sequence(target, plan, call, scratch)
     assert plan.sequence is not None
@@ -61,7 +61,7 @@ def emit_call(target: StridedRepeatTarget, plan: CastPlan, call: Call, scratch: 
 
 
 class _Sequence:
-    def __init__(self, target: StridedRepeatTarget, plan: CastPlan, call: Call, scratch: int) -> None:
+    def __init__(self, target: StridedRepeatTarget, plan: CastPlan, call: ConversionCall, scratch: int) -> None:
         self.target = target
         self.plan = plan
         self.call = call
@@ -140,7 +140,7 @@ class _Sequence:
         yield self._ctrl(self.wrapping)
         yield self._convert(("i32", "i16", None), self.wrapping, once, low, low)
         yield self._barrier()
-        yield self._int16("vector_dup", Duplicate(LOW_BYTE), once, high, ())
+        yield self._int16("vector_dup", DuplicateCode(LOW_BYTE), once, high, ())
         yield self._barrier()
         yield self._int16("vand", BitwiseAnd(), once, low, (low, high))
         yield self._barrier()
@@ -156,10 +156,10 @@ class _Sequence:
         extent: tuple[int, int],
         destination: tuple[int, int],
         source: tuple[int, int],
-    ) -> VectorOperation:
+    ) -> StridedInstruction:
         """One native conversion; `extent` is (repeats, mask), the streams are (byte address, repeat stride)."""
         plan = single_cast(self.target, pair[0], pair[1], pair[2], ctrl)
-        return VectorOperation(
+        return StridedInstruction(
             mnemonic=plan.mnemonic,
             timing=timing_of(self.target, plan),
             repeats=extent[0],
@@ -178,10 +178,10 @@ class _Sequence:
         extent: tuple[int, int],
         destination: tuple[int, int],
         sources: tuple[tuple[int, int], ...],
-    ) -> VectorOperation:
+    ) -> StridedInstruction:
         """One instruction on 16-bit lanes."""
         int16 = format_named("i16")
-        return VectorOperation(
+        return StridedInstruction(
             mnemonic=mnemonic,
             timing=self.target.timing_row(mnemonic, "i16") or mnemonic,
             repeats=extent[0],
@@ -199,8 +199,8 @@ class _Sequence:
     def _mask(self, value: int) -> ControlWrite:
         return ControlWrite("mask", value, pipe=self.target.pipes.vector)
 
-    def _barrier(self) -> Barrier:
-        return Barrier(self.target.pipes.vector)
+    def _barrier(self) -> PipeBarrier:
+        return PipeBarrier(self.target.pipes.vector)
 
 
 def _stream(place: tuple[int, int], fmt: Format) -> Stream:
@@ -231,11 +231,11 @@ def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -
     if plan.sequence is None:
         converted = apply_action(plan.action, [codes], src, dst, codes.shape)
         return _outcome(plan, saturation, converted)
-    call = Call(1, _DESTINATION, _SOURCE, 0, 0, 1)
+    call = ConversionCall(1, _DESTINATION, _SOURCE, 0, 0, 1)
     sequence = Lowered(0, Block(tuple(emit_call(target, plan, call, _SCRATCH))))
     held = {_SOURCE: codes}
     for operation in operations(sequence, None):
-        if isinstance(operation, VectorOperation):
+        if isinstance(operation, StridedInstruction):
             sources = [held[source.address] for source in operation.sources]
             from_format = operation.sources[0].format if operation.sources else None
             to_format = operation.destination.format
@@ -293,7 +293,7 @@ def _outcome(plan: CastPlan, saturation: str, codes: Codes) -> TargetCast:
 
 def overflow_of(plan: CastPlan) -> Overflow:
     """Return what a cast makes of numbers out of range."""
-    if not isinstance(plan.action, Duplicate | BitwiseAnd | Arithmetic):
+    if not isinstance(plan.action, DuplicateCode | BitwiseAnd | TimedArithmetic):
         return plan.action.policy.overflow
     off = plan.saturation is Saturation.OFF and isinstance(plan.dst, IntFormat)
     return Overflow.WRAP if off else Overflow.SATURATE

@@ -21,7 +21,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.audit import lower_cast
 from castsim.machines.strided.kernel_lowering import lower_work
-from castsim.machines.strided.operations import BLOCK, Convert, ScaledConvert, VectorOperation
+from castsim.machines.strided.operations import BLOCK, ElementwiseCast, ScaledConvert, StridedInstruction
 from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scratch_need
 from castsim.machines.strided.repeat_timing import active_bytes
 from castsim.machines.strided.sequences import told_by_scratch
@@ -147,7 +147,7 @@ def _tile(kind: pto.TileType) -> Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class ScratchUse:
+class CastScratch:
     """One cast with a tmp tile, the scratch it needs and the operations it issues."""
 
     cast: TileCast
@@ -164,12 +164,12 @@ class StridedLowerer(DataflowLowerer):
         self.target = target
         self.tiles: dict[tuple[str, int], Tile] = {}
         """Every tile of the program, by name and address."""
-        self.scratch_uses: list[ScratchUse] = []
+        self.scratch_uses: list[CastScratch] = []
         """The casts that were given a tmp tile, in the order in which they were met."""
         self._unsafe_scratch = unsafe_scratch
         self._unwatched = unwatched(target)
         self._casts: dict[TileCast, LoweredInstruction] = {}
-        self._scratch_of: dict[TileCast, ScratchUse] = {}
+        self._scratch_of: dict[TileCast, CastScratch] = {}
         self._works: dict[ResolvedTileOp, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
@@ -198,7 +198,7 @@ class StridedLowerer(DataflowLowerer):
                 found.append(WarningText(WarningKind.SCRATCH, text, use.cast.span))
         return tuple(found)
 
-    def _owners(self, use: ScratchUse) -> list[str]:
+    def _owners(self, use: CastScratch) -> list[str]:
         """Return the tiles, with the bytes from first to last, that the sequence writes behind its tmp tile."""
         named = []
         written = [(start, end) for start, end in scratch_writes(use) if end > use.tmp.end]
@@ -278,12 +278,12 @@ class StridedLowerer(DataflowLowerer):
     def _lower_cast(self, cast: TileCast) -> LoweredInstruction:
         lowered = lower_cast(self.target, cast, unsafe_scratch=self._unsafe_scratch)
         if cast.tmp is not None:
-            self.scratch_uses.append(ScratchUse(cast, cast.tmp, lowered.need, lowered.body))
+            self.scratch_uses.append(CastScratch(cast, cast.tmp, lowered.need, lowered.body))
         shortcut = None
         if lowered.plan.sequence is None:
             shortcut = natural_map(operations(Lowered(0, lowered.body), None), cast.src, cast.dst)
         plan, action = lowered.plan, lowered.plan.action
-        wraps = isinstance(action, Convert | ScaledConvert) and action.policy.overflow is Overflow.WRAP
+        wraps = isinstance(action, ElementwiseCast | ScaledConvert) and action.policy.overflow is Overflow.WRAP
         tiles = CastTiles(cast.src, cast.dst, plan.rounding, wraps or plan.sequence is not None)
         warnings = lowered.warnings + self._lacks_scratch(cast, plan)
         return LoweredInstruction(lowered.body, cast_accesses(cast), shortcut, warnings, cast=tiles)
@@ -318,11 +318,11 @@ _ALWAYS_WITH_TMP = (Kind.ELEMENTWISE, Kind.TRANSPOSE, Kind.SORT)
 _ADDED = f"assemblers add the tile from {MAKE_SCRATCH[0]} on, and refuse the program where tiles have addresses"
 
 
-def scratch_writes(use: ScratchUse) -> Iterator[tuple[int, int]]:
+def scratch_writes(use: CastScratch) -> Iterator[tuple[int, int]]:
     """Yield the bytes [start, end) of every repeat of a sequence that writes scratch rather than the destination."""
     dst = use.cast.dst
     for operation in operations(Lowered(0, use.body), None):
-        if not isinstance(operation, VectorOperation):
+        if not isinstance(operation, StridedInstruction):
             continue
         stream = operation.destination
         if stream.format == dst.format and dst.address <= stream.address < dst.end:

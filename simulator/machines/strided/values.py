@@ -22,14 +22,14 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.machines.strided.operations import (
     BLOCK,
     Action,
-    Arithmetic,
     BitwiseAnd,
-    Convert,
-    Duplicate,
+    DuplicateCode,
+    ElementwiseCast,
     RoundToIntegral,
     ScaledConvert,
     Stream,
-    VectorOperation,
+    StridedInstruction,
+    TimedArithmetic,
 )
 from castsim.machines.strided.repeat_timing import element_bits, stream_extent
 from castsim.numerics import convert_codes, round_to_integral_codes, scale_of, scaled_cast_codes
@@ -65,7 +65,7 @@ def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> Natura
     written = np.zeros((rows, cols), np.uint8)
     action: Action | None = None
     for operation in operations:
-        if not isinstance(operation, VectorOperation):
+        if not isinstance(operation, StridedInstruction):
             continue
         if len(operation.sources) != 1 or (action is not None and operation.action != action):
             return None
@@ -87,7 +87,7 @@ def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> Natura
 
 
 def _mark(
-    operation: VectorOperation, src: Tile, dst: Tile, written: np.ndarray[tuple[int, int], np.dtype[np.uint8]]
+    operation: StridedInstruction, src: Tile, dst: Tile, written: np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 ) -> bool:
     """Count the destination elements of one operation; False unless each comes from its own source element."""
     source = operation.sources[0]
@@ -131,7 +131,7 @@ SCALE_FORMAT = format_named("f16")
 """Format of the dequantisation scale register (asc-devkit set_deqscale takes a half)."""
 
 
-def execute_vector(operation: VectorOperation, buffer: Bytes) -> None:
+def execute_vector(operation: StridedInstruction, buffer: Bytes) -> None:
     """Run one vector instruction on the unified buffer."""
     mask = operation.mask & ((1 << operation.lanes) - 1)
     if not mask or not operation.repeats:
@@ -149,7 +149,7 @@ def apply_action(
 ) -> Codes:
     """Return the codes that an action makes of its source codes (`shape` matters where there is no source)."""
     match action:
-        case Convert(policy):
+        case ElementwiseCast(policy):
             assert src is not None
             return convert_codes(sources[0], src, dst, policy)
         case RoundToIntegral(policy):
@@ -157,11 +157,11 @@ def apply_action(
         case ScaledConvert(scale, policy):
             assert isinstance(src, IntFormat)
             return scaled_cast_codes(sources[0], src, dst, scale_of(scale, SCALE_FORMAT), policy)
-        case Duplicate(value):
+        case DuplicateCode(value):
             return np.full(shape, value, dtype=f"<u{dst.storage_bits // 8}")
         case BitwiseAnd():
             return sources[0] & sources[1]
-        case Arithmetic():
+        case TimedArithmetic():
             raise TypeError("part of a vector operation on tiles, which runs as a whole")
 
 
@@ -203,7 +203,7 @@ def _convert_whole(whole: NaturalMap, buffer: Bytes) -> None:
     scatter(buffer, whole.destination, lanes, 0, result)
 
 
-def _step(operation: VectorOperation, buffer: Bytes, lanes: Lanes, repeat: int, repeats: int) -> None:
+def _step(operation: StridedInstruction, buffer: Bytes, lanes: Lanes, repeat: int, repeats: int) -> None:
     sources = [gather(buffer, source, lanes, repeat, repeats) for source in operation.sources]
     count = lanes.stop if isinstance(lanes, slice) else len(lanes)
     src = operation.sources[0].format if operation.sources else None
@@ -219,7 +219,7 @@ def _active_lanes(mask: int, lanes: int) -> Lanes:
     return np.array([lane for lane in range(lanes) if mask >> lane & 1], np.int64)
 
 
-def _needs_order(operation: VectorOperation) -> bool:
+def _needs_order(operation: StridedInstruction) -> bool:
     """Whether a later repeat may see or overwrite what an earlier one wrote."""
     if operation.repeats == 1:
         return False
@@ -271,5 +271,5 @@ def _check_reach(buffer: Bytes, start: int, end: int) -> None:
         raise TileError(f"a vector instruction reaches bytes {start} .. {end - 1} of a buffer of {buffer.size}")
 
 
-compute = TileValues(NaturalMap, _convert_whole, VectorOperation, execute_vector)
+compute = TileValues(NaturalMap, _convert_whole, StridedInstruction, execute_vector)
 """Computes the values of a lowered program."""

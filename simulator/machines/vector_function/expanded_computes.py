@@ -20,7 +20,7 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, Compute
-from castsim.machines.vector_function.register_operations import Held, Registers, mask_type, unwritten, vector
+from castsim.machines.vector_function.register_operations import Held, NamedRegisters, mask_type, unwritten, vector
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
 
@@ -93,7 +93,7 @@ class Given:
         return fmt.sign_bit if function == "add" else neutral_code(function, fmt)
 
 
-def code_text(held: Registers, code: int, fmt: Format) -> tuple[str, str]:
+def code_text(held: NamedRegisters, code: int, fmt: Format) -> tuple[str, str]:
     """Return the name and type of a constant scalar by its code; unsigned integers are written as signless ones."""
     if isinstance(fmt, IntFormat):
         signed = code - (1 << fmt.bits) if code >> (fmt.bits - 1) & 1 else code
@@ -104,7 +104,7 @@ def code_text(held: Registers, code: int, fmt: Format) -> tuple[str, str]:
     return held.out.number(repr(value) if exact else f"0x{code:0{fmt.storage_bits // 4}X}", fmt.name), fmt.name
 
 
-def scalar_text(held: Registers, given: Given) -> tuple[str, str]:
+def scalar_text(held: NamedRegisters, given: Given) -> tuple[str, str]:
     """Return the name and type of the constant operand."""
     fmt, name = given.format, given.scalar_name
     if name is None:
@@ -117,7 +117,7 @@ def scalar_text(held: Registers, given: Given) -> tuple[str, str]:
     return held.out.define("minus", f"arith.negf {name} : {kind}"), kind
 
 
-def scalar_register(held: Registers, given: Given) -> str:
+def scalar_register(held: NamedRegisters, given: Given) -> str:
     """Return the key of a register whose lanes all hold the constant operand."""
     if given.scalar_name is None:
         return constant_register(held, "scalar", given.scalar, given.format)
@@ -133,7 +133,7 @@ def scalar_register(held: Registers, given: Given) -> str:
     return key
 
 
-def constant_register(held: Registers, name: str, code: int, fmt: Format) -> str:
+def constant_register(held: NamedRegisters, name: str, code: int, fmt: Format) -> str:
     """Return the key of a register whose lanes all hold a code; it is made once, where it is first wanted."""
     key = f"{name} {fmt.name} {code}"
     prelude = held.prelude
@@ -192,7 +192,7 @@ def check_structure(given: Given) -> None:
         raise unwritten(found)
 
 
-def write_compute(held: Registers, given: Given, operation: Compute) -> None:
+def write_compute(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """Write an instruction that computes.
 
     Raises:
@@ -206,7 +206,7 @@ def write_compute(held: Registers, given: Given, operation: Compute) -> None:
     rule(held, given, operation)
 
 
-def _governing(held: Registers, width: int, operation: Compute) -> str:
+def _governing(held: NamedRegisters, width: int, operation: Compute) -> str:
     """Return the mask of an instruction: that of the trip, all lanes where registers are accumulated."""
     accumulates = not set(operation.results).isdisjoint(operation.sources)
     if accumulates or held.governing not in held.predicates:
@@ -215,7 +215,7 @@ def _governing(held: Registers, width: int, operation: Compute) -> str:
     return name if bits == width else held.every(width)
 
 
-def _apply(held: Registers, operation: Compute, names: Sequence[str], extra: Sequence[tuple[str, str]] = (),
+def _apply(held: NamedRegisters, operation: Compute, names: Sequence[str], extra: Sequence[tuple[str, str]] = (),
            *, mnemonic: str | None = None, result: str | None = None, words: str = "") -> None:  # fmt: skip
     """Write an instruction on registers of one element, then on scalars, under the mask of the trip."""
     element = held.register(names[0]).element
@@ -226,13 +226,13 @@ def _apply(held: Registers, operation: Compute, names: Sequence[str], extra: Seq
     held.define(operation.results[0], result or element, text, f"{', '.join(kinds)} -> {vector(result or element)}")
 
 
-def _check_element(held: Registers, name: str, legal: Sequence[str], operation: Compute) -> None:
+def _check_element(held: NamedRegisters, name: str, legal: Sequence[str], operation: Compute) -> None:
     element = held.register(name).element
     if element not in legal:
         raise unwritten(f"an instruction {operation.mnemonic} on {element}, which takes {' and '.join(legal)},")
 
 
-def _pair(held: Registers, given: Given, operation: Compute) -> None:
+def _pair(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """An instruction of two registers. One that is missing is the constant; a third waits for the next instruction."""
     names = list(operation.sources)
     if len(names) == 1:
@@ -252,7 +252,7 @@ def _pair(held: Registers, given: Given, operation: Compute) -> None:
     _apply(held, operation, names)
 
 
-def _filled(held: Registers, given: Given, name: str) -> str:
+def _filled(held: NamedRegisters, given: Given, name: str) -> str:
     """Return a register whose lanes beyond the row are ones."""
     ones = constant_register(held, "ones", given.neutral(given.format) or 0, given.format)
     element = held.register(name).element
@@ -262,14 +262,14 @@ def _filled(held: Registers, given: Given, name: str) -> str:
     return "filled"
 
 
-def _with_scalar(held: Registers, given: Given, operation: Compute) -> None:
+def _with_scalar(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """An instruction of a register and the constant."""
     if operation.mnemonic == "vlrelu":
         _check_element(held, operation.sources[0], ("f16", "f32"), operation)
     _apply(held, operation, operation.sources, [scalar_text(held, given)])
 
 
-def _by_amount(held: Registers, given: Given, operation: Compute) -> None:
+def _by_amount(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """A shift by the constant, which an i16 holds whatever the element; all amounts beyond that are alike."""
     if given.scalar_name is not None:
         raise unwritten(f"a shift by {given.scalar_name}, of which {SETTLED}")
@@ -285,13 +285,13 @@ def _by_amount(held: Registers, given: Given, operation: Compute) -> None:
     _apply(held, operation, operation.sources, [(held.out.constant(amount, "i16"), "i16")])
 
 
-def _alone(held: Registers, given: Given, operation: Compute) -> None:
+def _alone(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """An instruction of one register."""
     del given
     _apply(held, operation, operation.sources)
 
 
-def _duplicate(held: Registers, given: Given, operation: Compute) -> None:
+def _duplicate(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The constant in all lanes, or the first lane of a register."""
     if given.structure == "row_broadcast":
         element = held.register(operation.sources[0]).element
@@ -307,7 +307,7 @@ def _duplicate(held: Registers, given: Given, operation: Compute) -> None:
     held.define(operation.results[0], element, text, f"{kind}, {mask_type(fmt.storage_bits)} -> {vector(element)}")
 
 
-def _accumulated_product(held: Registers, given: Given, operation: Compute) -> None:
+def _accumulated_product(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """A tile times the constant, and what the destination holds."""
     (source,) = operation.sources
     if held.register(source).element != given.work.dst.format.name:
@@ -316,7 +316,7 @@ def _accumulated_product(held: Registers, given: Given, operation: Compute) -> N
     _apply(held, operation, (source, "before"), [scalar_text(held, given)])
 
 
-def _reduce(held: Registers, given: Given, operation: Compute) -> None:
+def _reduce(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """A reduction to the first lane; sums of 16-bit integers have 32 bits."""
     del given
     element = held.register(operation.sources[0]).element
@@ -324,7 +324,7 @@ def _reduce(held: Registers, given: Given, operation: Compute) -> None:
     _apply(held, operation, operation.sources, result=f"{element[0]}32" if wide else None)
 
 
-def _narrow(held: Registers, given: Given, operation: Compute) -> None:
+def _narrow(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The low halves of 32-bit sums."""
     (source,), (result,) = operation.sources, operation.results
     element = held.register(source).element
@@ -334,7 +334,7 @@ def _narrow(held: Registers, given: Given, operation: Compute) -> None:
     held.define(result, narrow, text, f"{vector(element)}, {mask_type(32)} -> {vector(narrow)}")
 
 
-def _halves(held: Registers, given: Given, operation: Compute) -> None:
+def _halves(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """Neighbouring lanes in two registers, of which the first replaces the source."""
     del given
     (source,), (odd,) = operation.sources, operation.results
@@ -345,7 +345,7 @@ def _halves(held: Registers, given: Given, operation: Compute) -> None:
     held.registers[source], held.registers[odd] = (Held(name, element) for name in names)
 
 
-def _compare(held: Registers, given: Given, operation: Compute) -> None:
+def _compare(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """A comparison: a predicate."""
     word = given.work.mode or "eq"
     names, element = operation.sources, held.register(operation.sources[0]).element
@@ -361,7 +361,7 @@ def _compare(held: Registers, given: Given, operation: Compute) -> None:
     held.predicates[result] = held.out.define(result, f"{text} -> {mask_type(width)}"), width
 
 
-def _select(held: Registers, given: Given, operation: Compute) -> None:
+def _select(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """A choice by a predicate, of which the last source is the name."""
     *names, chosen = operation.sources
     if len(names) == 1:
@@ -373,7 +373,7 @@ def _select(held: Registers, given: Given, operation: Compute) -> None:
     held.define(operation.results[0], element, text, f"{kind}, {kind}, {mask_type(width)} -> {kind}")
 
 
-def _spread(held: Registers, given: Given, operation: Compute) -> None:
+def _spread(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """A bit for every lane of 16 bits becomes one for every lane of 32."""
     del given
     (source,), (result,) = operation.sources, operation.results
@@ -382,7 +382,7 @@ def _spread(held: Registers, given: Given, operation: Compute) -> None:
     held.predicates[result] = held.out.define(result, text), 2 * width
 
 
-def _spread_both(held: Registers, given: Given, operation: Compute) -> None:
+def _spread_both(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The same of both halves of a predicate: interleaved with itself, it holds every bit twice."""
     del given
     (source,) = operation.sources
@@ -396,7 +396,7 @@ def _spread_both(held: Registers, given: Given, operation: Compute) -> None:
         held.predicates[result] = held.out.define(result, wide), 2 * width
 
 
-def _join(held: Registers, given: Given, operation: Compute) -> None:
+def _join(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The predicates of two registers of 32-bit lanes as one of 16-bit lanes."""
     del given
     (one, other), (result,) = operation.sources, operation.results
@@ -411,7 +411,7 @@ def _join(held: Registers, given: Given, operation: Compute) -> None:
     held.predicates[result] = cast, 16
 
 
-def _pack(held: Registers, given: Given, operation: Compute) -> None:
+def _pack(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The predicate of 32-bit lanes as one of 16-bit lanes, of which the upper half is clear."""
     del given
     (source,), (result,) = operation.sources, operation.results
@@ -419,7 +419,7 @@ def _pack(held: Registers, given: Given, operation: Compute) -> None:
     held.predicates[result] = held.out.define(result, text), 16
 
 
-def _choose(held: Registers, given: Given, operation: Compute) -> None:
+def _choose(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """Bits of one predicate where a third is set, of another elsewhere."""
     del given
     names = ", ".join(held.mask(each)[0] for each in operation.sources)
@@ -428,7 +428,7 @@ def _choose(held: Registers, given: Given, operation: Compute) -> None:
     held.predicates[result] = held.out.define(result, text), operation.width
 
 
-def _ascend(held: Registers, given: Given, operation: Compute) -> None:
+def _ascend(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """Numbers that ascend or descend from the constant, further on in every trip."""
     fmt = given.work.dst.format
     kind = f"i{fmt.bits}"
@@ -440,7 +440,7 @@ def _ascend(held: Registers, given: Given, operation: Compute) -> None:
     held.define(operation.results[0], kind, text, f"{kind} -> {vector(kind)}")
 
 
-_Rule = Callable[[Registers, Given, Compute], None]
+_Rule = Callable[[NamedRegisters, Given, Compute], None]
 _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vxor"), _pair),
     **dict.fromkeys(("vshl", "vshr", "vprelu"), _pair),
@@ -464,7 +464,7 @@ _RULES: Mapping[str, _Rule] = {
 """What writes a mnemonic of the kernels."""
 
 
-def accumulated(held: Registers, given: Given, name: str, width: int) -> str | None:
+def accumulated(held: NamedRegisters, given: Given, name: str, width: int) -> str | None:
     """Return the key of the register from which an accumulation starts; None if that is its first element."""
     fmt = given.format
     if width != fmt.storage_bits:

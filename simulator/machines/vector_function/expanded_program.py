@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from castsim.execution.dataflow.pipe_operations import (
     BLOCK,
-    Barrier,
     ControlWrite,
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
     ScalarWork,
-    SetFlag,
     Transfer,
-    WaitFlag,
 )
 from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, Node, Operation, Tree, width
 from castsim.execution.vector_operations.effect import TileEffect
@@ -28,7 +28,7 @@ from castsim.machines.vector_function.nest_writer import (
     WIDE,
     NestRules,
     NestWriter,
-    Written,
+    WrittenNest,
     accesses,
     element_of,
     needs_barrier,
@@ -38,10 +38,10 @@ from castsim.machines.vector_function.nest_writer import (
 from castsim.machines.vector_function.plan import start_ctrl
 from castsim.machines.vector_function.register_operations import (
     Attributes,
+    FunctionTextWriter,
+    NamedRegisters,
     Prelude,
-    Registers,
     UnsettledError,
-    Writer,
     far,
     near,
     unwritten,
@@ -55,7 +55,7 @@ from castsim.targets.vector_function import VectorFunctionTarget
 class FunctionWriter:
     """Writes vector functions."""
 
-    out: Writer
+    out: FunctionTextWriter
     attributes: Attributes
 
     def write(
@@ -96,7 +96,7 @@ class FunctionWriter:
         self.out.open("pto.vecscope {")
         prelude = None if given is None else Prelude(self.out.aside())
         start = len(self.out.lines)
-        registers = Registers(self.out, self.attributes, ctrl, prelude)
+        registers = NamedRegisters(self.out, self.attributes, ctrl, prelude)
         for operation in function.setup:
             registers.step(operation)
         for number, (nest, rule) in enumerate(nests):
@@ -108,7 +108,7 @@ class FunctionWriter:
         self.out.close()
 
     def _pointers(
-        self, function: VectorFunction, nests: Sequence[Written], addresses: tuple[str, ...]
+        self, function: VectorFunction, nests: Sequence[WrittenNest], addresses: tuple[str, ...]
     ) -> dict[tuple[int, str], str]:
         """Cast each address to pointers to the elements of its accesses."""
         used = {
@@ -154,7 +154,7 @@ def program_writer(function: Function, attributes: Attributes, taken: set[str]) 
     """Return what writes the operations of a function, CTRL being set; `taken` are names that are not to be used."""
     types = {argument.name: argument.type for argument in function.arguments}
     pointers = {name: kind for name, kind in types.items() if isinstance(kind, PointerType)}
-    program = ProgramWriter(Writer(taken={*types, *taken}), attributes, (), pointers)
+    program = ProgramWriter(FunctionTextWriter(taken={*types, *taken}), attributes, (), pointers)
     program.start(start_ctrl(attributes.target))
     return program
 
@@ -185,7 +185,7 @@ def framed(program: ProgramWriter, function: Function) -> str:
 class ProgramWriter:
     """A walk through the tree that writes what it meets."""
 
-    out: Writer
+    out: FunctionTextWriter
     attributes: Attributes
     instructions: Sequence[Instruction]
     arguments: dict[str, PointerType]
@@ -267,11 +267,11 @@ class ProgramWriter:
         match operation:
             case ScalarWork(kind="arithmetic" | "loop"):
                 return
-            case SetFlag(pipe, waiter, event):
+            case FlagSignal(pipe, waiter, event):
                 self.out.line(f'pto.set_flag["PIPE_{pipe}", "PIPE_{waiter}", "EVENT_ID{event}"]')
-            case WaitFlag(pipe, signaller, event):
+            case FlagWait(pipe, signaller, event):
                 self.out.line(f'pto.wait_flag["PIPE_{signaller}", "PIPE_{pipe}", "EVENT_ID{event}"]')
-            case Barrier(pipe):
+            case PipeBarrier(pipe):
                 self.out.line(f"pto.barrier #pto.pipe<PIPE_{pipe}>")
             case ControlWrite(register="ctrl"):
                 self.ctrl = operation.value

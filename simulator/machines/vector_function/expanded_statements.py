@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.dataflow.pipe_operations import MAXIMUM, MINIMUM, ZERO, pad_code
-from castsim.execution.interpreter.arguments import Pointer, partition
+from castsim.execution.interpreter.arguments import ArgumentPointer, partition
 from castsim.execution.interpreter.arguments import View as SettledView
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare, check_form, is_inserted
-from castsim.execution.interpreter.rerolling import Loops, Scalar
+from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.interpreter.tile_allocation import (
     SUPPORTED,
@@ -40,14 +40,20 @@ from castsim.isa.pto.value_types import PointerType
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
 from castsim.machines.vector_function.expanded_program import ProgramWriter, framed, program_writer
 from castsim.machines.vector_function.nest_writer import Extents, rules_of
-from castsim.machines.vector_function.register_operations import Attributes, UnsettledError, Writer, far, near
+from castsim.machines.vector_function.register_operations import (
+    Attributes,
+    FunctionTextWriter,
+    UnsettledError,
+    far,
+    near,
+)
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # Views of arguments whose offsets, sizes and strides are values of the program, and the transfers of their parts.
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class ScalarExpression:
     """A scalar, or pointer, of the program: its text, its value if that is known, the argument that it points to."""
 
     text: str
@@ -56,55 +62,60 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PointerView:
     """A view of what a pointer points to; all in elements."""
 
     argument: str
     pointer: str
     kind: PointerType
-    shape: tuple[Number, ...]
-    strides: tuple[Number, ...]
+    shape: tuple[ScalarExpression, ...]
+    strides: tuple[ScalarExpression, ...]
     node: pto.MakeView
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ViewPart:
     """A part of a view."""
 
-    view: View
-    offsets: tuple[Number, ...]
-    sizes: tuple[Number, ...]
+    view: PointerView
+    offsets: tuple[ScalarExpression, ...]
+    sizes: tuple[ScalarExpression, ...]
     node: pto.PartitionView
 
 
-def add_pointer(program: ProgramWriter, node: pto.AddPointer, base: tuple[str, str, PointerType]) -> Number:
+def add_pointer(program: ProgramWriter, node: pto.AddPointer, base: tuple[str, str, PointerType]) -> ScalarExpression:
     """Write a pointer some elements behind another."""
     argument, text, kind = base
     outer = far(kind)
     program.out.line(f"%{node.result} = pto.addptr {text}, %{node.offset} : {outer} -> {outer}")
-    return Number(f"%{node.result}", None, argument)
+    return ScalarExpression(f"%{node.result}", None, argument)
 
 
 def view_of(
-    node: pto.MakeView, base: tuple[str, str, PointerType], shape: Sequence[Number], strides: Sequence[Number]
-) -> View:
+    node: pto.MakeView,
+    base: tuple[str, str, PointerType],
+    shape: Sequence[ScalarExpression],
+    strides: Sequence[ScalarExpression],
+) -> PointerView:
     """Return a view."""
     argument, text, kind = base
-    return View(argument, text, kind, tuple(shape), tuple(strides), node)
+    return PointerView(argument, text, kind, tuple(shape), tuple(strides), node)
 
 
-def part_of(node: pto.PartitionView, view: View, offsets: Sequence[Number], sizes: Sequence[Number]) -> Part:
+def part_of(
+    node: pto.PartitionView, view: PointerView, offsets: Sequence[ScalarExpression], sizes: Sequence[ScalarExpression]
+) -> ViewPart:
     """Return a part of a view."""
-    return Part(view, tuple(offsets), tuple(sizes), node)
+    return ViewPart(view, tuple(offsets), tuple(sizes), node)
 
 
 def move_part(
     program: ProgramWriter,
     lowerer: Lowerer,
     node: pto.TileOperation,
-    part: Part,
+    part: ViewPart,
     tile: Tile,
-    extents: tuple[Number, Number],
+    extents: tuple[ScalarExpression, ScalarExpression],
     *,
     load: bool,
 ) -> None:
@@ -128,7 +139,7 @@ def move_part(
     _move_rows(program, part, tile, extents, base, load=load)
 
 
-def _base(out: Writer, part: Part) -> str:
+def _base(out: FunctionTextWriter, part: ViewPart) -> str:
     """Write the pointer to the first element of a part."""
     view = part.view
     constant, found = 0, ""
@@ -149,11 +160,11 @@ def _base(out: Writer, part: Part) -> str:
     return out.define("gm", f"pto.addptr {view.pointer}, {found} : {outer} -> {outer}")
 
 
-def _settled(part: Part) -> SettledPart:
+def _settled(part: ViewPart) -> SettledPart:
     """Return a part all of whose extents and strides are known; it begins where the pointer is."""
     view = part.view
     sizes, strides = ([int(each.known or 0) for each in numbers] for numbers in (part.sizes, view.strides))
-    pointer = Pointer(view.argument, element_format(view.kind.element))
+    pointer = ArgumentPointer(view.argument, element_format(view.kind.element))
     shape = [int(each.known or 0) for each in view.shape]
     whole = SettledView(pointer, tuple(sizes), tuple(strides), view.node.layout or _layout(shape, strides))
     return partition(part.node, whole, [0] * len(sizes), sizes)
@@ -164,7 +175,13 @@ def _layout(shape: Sequence[int], strides: Sequence[int]) -> str:
 
 
 def _move_rows(
-    program: ProgramWriter, part: Part, tile: Tile, extents: tuple[Number, Number], base: str, *, load: bool
+    program: ProgramWriter,
+    part: ViewPart,
+    tile: Tile,
+    extents: tuple[ScalarExpression, ScalarExpression],
+    base: str,
+    *,
+    load: bool,
 ) -> None:
     """Write one instruction that moves rows."""
     out, view = program.out, part.view
@@ -201,7 +218,7 @@ def _move_rows(
     program.moved = True
 
 
-def _long(out: Writer, number: Number, times: int) -> str:
+def _long(out: FunctionTextWriter, number: ScalarExpression, times: int) -> str:
     """Write a number times a constant, as an i64."""
     if number.known is not None:
         return out.constant(int(number.known) * times, "i64")
@@ -228,7 +245,7 @@ def names_in(function: Function) -> set[str]:
     return found
 
 
-def drop_unused(out: Writer) -> None:
+def drop_unused(out: FunctionTextWriter) -> None:
     """Leave out scalars and constants that nothing uses."""
     lines = out.lines
     while True:
@@ -272,7 +289,7 @@ class _Held:
     """A tile: its place, and its valid extents as values of the program; None where branches may differ in them."""
 
     tile: Tile
-    extents: tuple[Number, Number] | None
+    extents: tuple[ScalarExpression, ScalarExpression] | None
 
     def named(self) -> dict[str, int]:
         """Return the extents of run time with their physical bounds."""
@@ -290,7 +307,7 @@ class _Held:
         return replace(self.tile, valid_rows=rows, valid_cols=cols)
 
 
-_Value = Number | _Held | View | Part | TileSlots
+_Value = ScalarExpression | _Held | PointerView | ViewPart | TileSlots
 
 
 @dataclass(slots=True)
@@ -306,7 +323,7 @@ class _Source:
     def __post_init__(self) -> None:
         self.tiles = TileMaker(self.function, self.lowerer)
         for argument in self.function.arguments:
-            self.values[argument.name] = Number(f"%{argument.name}")
+            self.values[argument.name] = ScalarExpression(f"%{argument.name}")
 
     def write(self) -> None:
         """Write the body."""
@@ -330,7 +347,7 @@ class _Source:
             case pto.Constant():
                 self._constant_of(node)
             case pto.Arith() | pto.Compare() | pto.Convert():
-                self.values[node.result] = Number(f"%{node.result}", self._known(node))
+                self.values[node.result] = ScalarExpression(f"%{node.result}", self._known(node))
                 out.line(operation_text(node))
             case pto.For() | pto.While() | pto.If() | pto.Section():
                 self._control(node)
@@ -347,7 +364,7 @@ class _Source:
     def _constant_of(self, node: pto.Constant) -> None:
         """Keep a constant; an integer of the whole function is one that instructions may use too."""
         out, value = self.program.out, constant(node.value, node.type.name)
-        self.values[node.result] = Number(f"%{node.result}", value)
+        self.values[node.result] = ScalarExpression(f"%{node.result}", value)
         shared = out.depth == _OUTERMOST and node.type.name in _WHOLE
         if shared and isinstance(value, int) and (node.type.name, value) not in out.constants:
             out.constants[node.type.name, value] = f"%{node.result}"
@@ -378,7 +395,7 @@ class _Source:
                 self.values[node.result] = view_of(node, kind, shape, strides)
             case pto.PartitionView():
                 view = self.values[node.view]
-                assert isinstance(view, View)
+                assert isinstance(view, PointerView)
                 offsets, sizes = ([self._number(each) for each in names] for names in (node.offsets, node.sizes))
                 self.values[node.result] = part_of(node, view, offsets, sizes)
             case _:
@@ -392,7 +409,7 @@ class _Source:
         found = {name: self._number(name).known for name in names}
         if None in found.values() or not names:
             return None
-        return evaluate(node, lambda name: Scalar(found[name] or 0), Loops(), lambda *_: False).value
+        return evaluate(node, lambda name: DependentScalar(found[name] or 0), LoopDependence(), lambda *_: False).value
 
     def _control(self, node: pto.For | pto.While | pto.If | pto.Section) -> None:
         """Write a loop or condition with its regions; what they do to extents is not known behind them."""
@@ -407,7 +424,7 @@ class _Source:
         own = (*getattr(node, "carried", ()), *((node.variable,) if isinstance(node, pto.For) else ()))
         own += node.arguments if isinstance(node, pto.While) else ()
         for name in own:
-            self.values[name] = Number(f"%{name}")
+            self.values[name] = ScalarExpression(f"%{name}")
         out.open(head_text(node))
         for number, region in enumerate(regions):
             if number:
@@ -422,7 +439,7 @@ class _Source:
         out.close()
         self._forget(shaped)
         for name in node.results:
-            self.values[name] = Number(f"%{name}")
+            self.values[name] = ScalarExpression(f"%{name}")
 
     def _forget(self, names: Sequence[str]) -> None:
         for name in names:
@@ -547,13 +564,13 @@ class _Source:
         if isinstance(node, pto.Tcvt):
             return None
         scalars = [self.values[name] for name in node.inputs]
-        return next((each.text for each in scalars if isinstance(each, Number) and each.known is None), None)
+        return next((each.text for each in scalars if isinstance(each, ScalarExpression) and each.known is None), None)
 
     def _transfer(self, node: pto.TileOperation) -> None:
         load = node.mnemonic == "tload"
         ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
         part, held = (self.values[names[0]] for names in ends)
-        if not isinstance(part, Part) or not isinstance(held, _Held):
+        if not isinstance(part, ViewPart) or not isinstance(held, _Held):
             raise IllegalError(f"expand cannot write pto.{node.mnemonic} of this", legal=("a partition and a tile",))
         named = held.named()
         self.program.out.line(f"// pto.{node.mnemonic}, line {node.span.line}")
@@ -562,9 +579,9 @@ class _Source:
 
     # ------------------------------------------------------------------------------------------------------ values
 
-    def _number(self, name: str) -> Number:
+    def _number(self, name: str) -> ScalarExpression:
         found = self.values[name]
-        assert isinstance(found, Number)
+        assert isinstance(found, ScalarExpression)
         return found
 
     def _constant(self, name: str) -> int:
@@ -581,13 +598,13 @@ class _Source:
     def _pointer(self, name: str) -> tuple[str, str, pto.PointerType]:
         """Return the argument behind a pointer, the pointer's name, and its type."""
         found = self.values[name]
-        assert isinstance(found, Number)
+        assert isinstance(found, ScalarExpression)
         argument = found.argument or name
         return argument, found.text, self.program.arguments[argument]
 
 
-def _fixed(value: int) -> Number:
-    return Number("", value)
+def _fixed(value: int) -> ScalarExpression:
+    return ScalarExpression("", value)
 
 
 def _regions(node: pto.For | pto.While | pto.If) -> list[Sequence[pto.Operation]]:

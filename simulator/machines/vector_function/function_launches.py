@@ -12,13 +12,13 @@ from castsim.execution.dataflow.transfer_timing import TICKS, ticks
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro_words import ROUNDINGS
-from castsim.machines.mechanisms import Launches, LaunchLine, LaunchSlice, LineWait
+from castsim.machines.mechanisms import InstructionLaunches, LaunchSlice, LineLaunches, LineWait
 from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,
     Bitwise,
     Compute,
-    Convert,
+    ConvertLanes,
     CountDown,
     Gather,
     Interleave,
@@ -28,7 +28,7 @@ from castsim.machines.vector_function.function_operations import (
     RegisterOperation,
     SetAll,
     Spread,
-    Store,
+    StoreLanes,
     TripSelect,
     VectorFunction,
     mnemonic,
@@ -40,9 +40,17 @@ from castsim.machines.vector_function.function_timing import (
     function_end,
     row_turn,
 )
-from castsim.machines.vector_function.instruction_scoreboard import Account, Board, ScopeTiming
-from castsim.machines.vector_function.launched_scope import Instruction as ScopeInstruction
-from castsim.machines.vector_function.launched_scope import Issue, Item, Kind, Loop, Scope, ScopeFacts, issues
+from castsim.machines.vector_function.instruction_scoreboard import Board, PortSpans, ScopeTiming
+from castsim.machines.vector_function.launched_scope import (
+    Item,
+    RecordedLoop,
+    Scope,
+    ScopeFacts,
+    ScopeInstruction,
+    ScopeIssue,
+    TimingKind,
+    issues,
+)
 from castsim.machines.vector_function.trip_timing import (
     HEAD_FACTS,
     Computing,
@@ -54,7 +62,7 @@ from castsim.machines.vector_function.trip_timing import (
     trip_shape,
 )
 from castsim.targets import Target
-from castsim.targets.register_text import Mode, distribution_of
+from castsim.targets.register_text import DistributionMode, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.timing import Cause, Timing, repeated
 
@@ -77,20 +85,20 @@ class TripWork:
         stores: list[int] = []
         serial: list[Part] = []
         for item in trip:
-            if not isinstance(item, Issue):
+            if not isinstance(item, ScopeIssue):
                 continue
             instruction = item.instruction
             alone = facts.alone(instruction)
             match instruction.kind:
-                case Kind.LOAD:
+                case TimingKind.LOAD:
                     copies = copies or bool(stores)
                     loads += [instruction.line] * (1 if alone is None else alone * per_cycle)
                     full += instruction.size >= facts.target.registers.register_bytes
-                case Kind.STORE:
+                case TimingKind.STORE:
                     stores += [instruction.line] * (alone or 1)
-                case Kind.COMPUTE if held := facts.cost(instruction).serial:
+                case TimingKind.COMPUTE if held := facts.cost(instruction).serial:
                     serial.append((instruction.line, held))
-                case Kind.COMPUTE:
+                case TimingKind.COMPUTE:
                     others += TICKS * facts.cost(instruction).held
         self.hold = sum(held for _, held in serial)
         self.serial_bound = bool(serial) and others <= self.hold and not copies
@@ -134,7 +142,7 @@ class _FrontEnd:
         self._facts = facts
         self._heard = heard
         self._scope = scope
-        self._account = Account()
+        self._account = PortSpans()
         readers = Counter(name for issue in issues(scope.body) for name in set(issue.reads))
         self._board = Board(facts, dict(readers), self._account)
         self._repeats = 0
@@ -147,7 +155,7 @@ class _FrontEnd:
         function, account, board = self._facts.function, self._account, self._board
         account.spend(Cause.FILL, function.startup)
         self._begun = account.now
-        if any(isinstance(item, Loop) and _repeats(item) for item in self._scope.body):
+        if any(isinstance(item, RecordedLoop) and _repeats(item) for item in self._scope.body):
             account.spend(Cause.LOOP_TURNAROUND, account.now + function.setup)
         board.begin_trip()
         straight = _straight(self._scope.body)
@@ -177,25 +185,25 @@ class _FrontEnd:
     def _only_stores(self) -> bool:
         """Whether loops store constants and do nothing else: what computes in them reads no register made in a loop."""
         body = self._scope.body
-        loops = [item for item in body if isinstance(item, Loop) and _repeats(item)]
+        loops = [item for item in body if isinstance(item, RecordedLoop) and _repeats(item)]
         made = {name for issue in issues(loops) for name in issue.writes if not issue.instruction.masks}
         kinds = {issue.instruction.kind for issue in issues(body)}
         varying = any(
-            issue.instruction.kind is Kind.COMPUTE and not made.isdisjoint(issue.reads) for issue in issues(loops)
+            issue.instruction.kind is TimingKind.COMPUTE and not made.isdisjoint(issue.reads) for issue in issues(loops)
         )
-        return bool(loops) and Kind.LOAD not in kinds and not varying
+        return bool(loops) and TimingKind.LOAD not in kinds and not varying
 
     # ---------------------------------------------------------------------------------------------------------- loops
 
     def _walk(self, items: Sequence[Item]) -> None:
         for item in items:
-            if isinstance(item, Loop):
+            if isinstance(item, RecordedLoop):
                 self._loop(item)
             else:
                 self._board.step(item)
                 self._heard(self._account.now // TICKS)
 
-    def _loop(self, loop: Loop) -> None:
+    def _loop(self, loop: RecordedLoop) -> None:
         """Walk a loop; one with a single trip is none."""
         repeats = loop.repeats
         outermost = not self._repeats
@@ -212,7 +220,7 @@ class _FrontEnd:
             if innermost:
                 self._trip(trip, repeats=repeats, branches=branches)
                 continue
-            self._fed = any(isinstance(item, Issue) and item.instruction.kind is Kind.LOAD for item in trip)
+            self._fed = any(isinstance(item, ScopeIssue) and item.instruction.kind is TimingKind.LOAD for item in trip)
             if number:
                 self._turn(trip, loop.line)
             self._walk(trip)
@@ -223,18 +231,22 @@ class _FrontEnd:
             self._board.path_hold, self._board.path_opened = 0, None
             self._board.begin_trip()
 
-    def _open(self, loop: Loop) -> None:
+    def _open(self, loop: RecordedLoop) -> None:
         """Set up an outermost loop: what a nest costs before its first trip, and the memory path of its lines."""
         facts, account, board = self._facts, self._account, self._board
         timing = facts.target.timing
         if not loop.innermost:
             account.spend(Cause.LOOP_TURNAROUND, account.now + facts.function.row_loop, loop.line)
         else:
-            self._head([item for trip in loop.trips for item in trip if isinstance(item, Issue)])
+            self._head([item for trip in loop.trips for item in trip if isinstance(item, ScopeIssue)])
         self._updates(_first_trips(loop))
         inner = _innermost(loop)
-        lines = sum(issue.instruction.kind is Kind.LOAD for issue in inner.trips[0] if isinstance(issue, Issue))
-        stores = any(isinstance(issue, Issue) and issue.instruction.kind is Kind.STORE for issue in inner.trips[0])
+        lines = sum(
+            issue.instruction.kind is TimingKind.LOAD for issue in inner.trips[0] if isinstance(issue, ScopeIssue)
+        )
+        stores = any(
+            isinstance(issue, ScopeIssue) and issue.instruction.kind is TimingKind.STORE for issue in inner.trips[0]
+        )
         hold, opened = 0, None
         if stores and lines == 2:
             floor = timing.memory_floor["two_loads"]
@@ -246,7 +258,7 @@ class _FrontEnd:
             board.used.add("timing.memory_path")
         board.path_hold, board.path_opened = hold, opened
 
-    def _updates(self, issued: Sequence[Issue]) -> None:
+    def _updates(self, issued: Sequence[ScopeIssue]) -> None:
         """Loads that advance their addresses themselves take longer to set up."""
         updating = [each.instruction for each in issued if each.instruction.updates]
         if updating:
@@ -254,7 +266,7 @@ class _FrontEnd:
             delay = len(updating) * ticks(self._facts.target.timing.loads.post_update_cycles)
             self._account.spend(Cause.LOOP_TURNAROUND, self._account.now + delay, updating[0].line)
 
-    def _head(self, issued: Sequence[Issue]) -> None:
+    def _head(self, issued: Sequence[ScopeIssue]) -> None:
         """Unpacking loads outside of nested loops delay the start."""
         loads = [issue for issue in issued if issue.instruction.unpacks]
         if loads:
@@ -266,7 +278,7 @@ class _FrontEnd:
 
     def _turn(self, trip: Sequence[Item], line: int) -> None:
         """Go to the next row of a nest: its inner loop starts over."""
-        inner = next((_innermost(item) for item in trip if isinstance(item, Loop)), None)
+        inner = next((_innermost(item) for item in trip if isinstance(item, RecordedLoop)), None)
         if inner is None or not inner.repeats or (len(inner.trips) > 1 and self._branches(inner)):
             return
         loops = self._facts.target.timing.loops
@@ -311,10 +323,10 @@ class _FrontEnd:
         account = self._account
         account.spend(Cause.SERIALISING_BRANCH, account.now + self._facts.function.branch, line)
 
-    def _branches(self, loop: Loop) -> int:
+    def _branches(self, loop: RecordedLoop) -> int:
         """Return the line of the first scalar select or branch of a loop, its own if that has none; 0: no branch."""
         for item in loop.trips[0]:
-            if isinstance(item, Issue) and item.instruction.kind is Kind.SELECT:
+            if isinstance(item, ScopeIssue) and item.instruction.kind is TimingKind.SELECT:
                 self._board.used.add("timing.branch")
                 return item.instruction.line or loop.line or _NOWHERE
         return 0
@@ -324,32 +336,34 @@ _NOWHERE = -1
 """The line of a branch that stands in no text."""
 
 
-def _repeats(loop: Loop) -> bool:
+def _repeats(loop: RecordedLoop) -> bool:
     """Whether it, or a loop inside of it, is one that the front end turns."""
-    return loop.repeats or any(isinstance(item, Loop) and _repeats(item) for trip in loop.trips for item in trip)
+    return loop.repeats or any(
+        isinstance(item, RecordedLoop) and _repeats(item) for trip in loop.trips for item in trip
+    )
 
 
-def _innermost(loop: Loop) -> Loop:
+def _innermost(loop: RecordedLoop) -> RecordedLoop:
     """Return the first loop inside that has no other."""
     for item in loop.trips[0]:
-        if isinstance(item, Loop):
+        if isinstance(item, RecordedLoop):
             return _innermost(item)
     return loop
 
 
-def _first_trips(loop: Loop) -> list[Issue]:
+def _first_trips(loop: RecordedLoop) -> list[ScopeIssue]:
     """Return the instructions of the first trip of a loop, with those of the first trips inside of it."""
-    found: list[Issue] = []
+    found: list[ScopeIssue] = []
     for item in loop.trips[0]:
-        found += _first_trips(item) if isinstance(item, Loop) else [item]
+        found += _first_trips(item) if isinstance(item, RecordedLoop) else [item]
     return found
 
 
-def _straight(items: Sequence[Item]) -> list[Issue]:
+def _straight(items: Sequence[Item]) -> list[ScopeIssue]:
     """Return what stands in items themselves and in loops of theirs that have a single trip."""
-    found: list[Issue] = []
+    found: list[ScopeIssue] = []
     for item in items:
-        if isinstance(item, Issue):
+        if isinstance(item, ScopeIssue):
             found.append(item)
         elif len(item.trips) == 1:
             found += _straight(item.trips[0])
@@ -386,7 +400,7 @@ def check_scope(function: MicroFunction, target: VectorFunctionTarget) -> None:
     facts = ScopeFacts(target)
     for issue in issues(function.scope.body):
         instruction = issue.instruction
-        if instruction.kind is Kind.COMPUTE and not facts.has(instruction.mnemonic, instruction.width):
+        if instruction.kind is TimingKind.COMPUTE and not facts.has(instruction.mnemonic, instruction.width):
             known = (*target.timing.chain.latency_cycles, *target.arithmetic)
             raise IllegalError(f"target '{target.name}' has no latency for '{instruction.mnemonic}'", legal=known)
 
@@ -430,7 +444,7 @@ def _is_timed(item: Computing, target: VectorFunctionTarget) -> bool:
 # Source: docs/reference/micro.md 6.3.
 
 
-class Kernel:
+class FunctionLaunch:
     """A vector function as one launch.
 
     `scope` is what it issues, by the nests whose time counts; for lines stand the numbers of instructions and loops in
@@ -466,45 +480,45 @@ class Kernel:
         closing = [each for each in shape.stores if each.closing]
         lead = row_address(self._function, nest, self._target)
         for row in range(nest.rows):
-            self._issue(number, "row", nest.row, _Place(nest, row, 0, shape.row_loads, ()))
+            self._issue(number, "row", nest.row, _TripRemainder(nest, row, 0, shape.row_loads, ()))
             self.scope.begin_loop(nest.trips, self._line(number, "trips", 0), lead)
             for turn in range(nest.trips):
-                self._issue(number, "trip", trip, _Place(nest, row, turn, shape.loads, inner))
+                self._issue(number, "trip", trip, _TripRemainder(nest, row, turn, shape.loads, inner))
                 self.scope.end_trip()
-            self._issue(number, "close", nest.close, _Place(nest, row, 0, (), closing))
+            self._issue(number, "close", nest.close, _TripRemainder(nest, row, 0, (), closing))
             if nest.row_loop:
                 self.scope.end_trip()
 
-    def _issue(self, number: int, part: str, items: Iterable[RegisterOperation], place: _Place) -> None:
+    def _issue(self, number: int, part: str, items: Iterable[RegisterOperation], place: _TripRemainder) -> None:
         for index, item in enumerate(items):
             match item:
                 case Load():
                     self._load(item, self._line(number, part, index), place)
-                case Store():
+                case StoreLanes():
                     self._store(item, self._line(number, part, index), place)
                 case MemoryBarrier():
                     line = self._line(number, part, index)
                     self.scope.issue(
-                        ScopeInstruction("mem_bar", Kind.BARRIER, word=item.kinds, line=line, text=_text(item))
+                        ScopeInstruction("mem_bar", TimingKind.BARRIER, word=item.kinds, line=line, text=_text(item))
                     )
                 case TripSelect():
                     line = self._line(number, part, index)
-                    self.scope.issue(ScopeInstruction("select", Kind.SELECT, line=line, text=_text(item)))
+                    self.scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=line, text=_text(item)))
                 case CountDown() | SetAll():
                     self._names.pop(item.result, None)
-                case Bitwise() | Compute() | Convert() | Gather() | Interleave() | Spread():
+                case Bitwise() | Compute() | ConvertLanes() | Gather() | Interleave() | Spread():
                     self._compute(item, self._line(number, part, index))
                 case _:
                     pass  # constants are made before the loops
 
-    def _load(self, item: Load, line: int, place: _Place) -> None:
+    def _load(self, item: Load, line: int, place: _TripRemainder) -> None:
         step = next(place.loads)
         far, near = step.steps
         kind = ScopeInstruction(
             "vlds",
-            Kind.LOAD,
+            TimingKind.LOAD,
             size=step.size,
-            unpacks=distribution_of(item.distribution).mode is Mode.UNPK,
+            unpacks=distribution_of(item.distribution).mode is DistributionMode.UNPK,
             updates=place.nest.post_update,
             masks=step.mask,
             line=line,
@@ -512,12 +526,12 @@ class Kernel:
         )
         self._put(kind, (), item.results, self._function.operand(step.operand) + place.row * far + place.trip * near)
 
-    def _store(self, item: Store, line: int, place: _Place) -> None:
+    def _store(self, item: StoreLanes, line: int, place: _TripRemainder) -> None:
         step, nest = next(place.stores), place.nest
         start = place.trip * nest.destination_trip + step.offset
         row_bytes = bytes_of_row(nest.count, nest.destination_trip, nest.elements)
         size = step.size if step.closing else max(0, min(step.size, row_bytes - start))
-        kind = ScopeInstruction("vsts", Kind.STORE, size=size, line=line, text=_text(item))
+        kind = ScopeInstruction("vsts", TimingKind.STORE, size=size, line=line, text=_text(item))
         base = self._function.destination if nest.writes is None else self._function.operand(nest.writes)
         self._put(kind, (item.source, item.predicate), (), base + place.row * nest.destination_row + start)
 
@@ -531,13 +545,13 @@ class Kernel:
                 reads, writes = item.sources, item.results
             case Gather():
                 reads, writes = (item.source, item.index), (item.result,)
-            case Convert():
+            case ConvertLanes():
                 reads, writes = (item.source, item.predicate), (item.result,)
             case Spread():
                 reads, writes = (item.source,), (item.result,)
         width = item.width if isinstance(item, Bitwise | Interleave | Compute) else 32
         kind = ScopeInstruction(
-            mnemonic(item), Kind.COMPUTE, width, masks=isinstance(item, Spread), line=line, text=_text(item)
+            mnemonic(item), TimingKind.COMPUTE, width, masks=isinstance(item, Spread), line=line, text=_text(item)
         )
         self._put(kind, reads, writes)
 
@@ -547,7 +561,7 @@ class Kernel:
         self._names.update(zip(writes, made, strict=True))
 
 
-class _Place:
+class _TripRemainder:
     """A trip of a nest: what is left of its loads and stores."""
 
     def __init__(self, nest: Nest, row: int, trip: int, loads: Iterable[LoadStep], stores: Iterable[StoreStep]) -> None:
@@ -560,9 +574,9 @@ def _text(item: RegisterOperation) -> str:
     match item:
         case Load():
             return f"{'vldsx2' if len(item.results) > 1 else 'vlds'} {item.distribution}"
-        case Store():
+        case StoreLanes():
             return f"vsts {item.distribution}"
-        case Convert():
+        case ConvertLanes():
             letter = next((one for one, mode in ROUNDINGS.items() if mode is item.policy.rounding), "")
             between = item.src.name if item.integral else f"{item.src.name} -> {item.dst.name}"
             return " ".join(filter(None, (mnemonic(item), between, letter, (item.part or "").removeprefix("PART_"))))
@@ -607,7 +621,7 @@ class _Total:
             for (cause, behind), waited in use.waits.items():
                 self.waits[number, cause, behind and behind + first] += waited
 
-    def lines(self) -> tuple[LaunchLine, ...]:
+    def lines(self) -> tuple[LineLaunches, ...]:
         """Return the lines in order, what belongs to the launch itself first."""
         waits: defaultdict[int, list[LineWait]] = defaultdict(list)
         for (number, cause, behind), waited in self.waits.items():
@@ -615,10 +629,10 @@ class _Total:
             waits[number].append(LineWait(cause, waited / TICKS, *made))
         return tuple(self._line(number, waits[number]) for number in sorted({*self.causes, *self.counts}))
 
-    def _line(self, number: int, waits: Iterable[LineWait]) -> LaunchLine:
+    def _line(self, number: int, waits: Iterable[LineWait]) -> LineLaunches:
         causes = {cause: self.causes[number][cause] for cause in Cause if self.causes[number].get(cause)}
         inside = number > 0
-        return LaunchLine(
+        return LineLaunches(
             number if inside else None,
             self.texts.get(number, _LOOP) if inside else _LAUNCH,
             self.counts[number] if inside else self.executions,
@@ -628,7 +642,7 @@ class _Total:
         )
 
 
-def written(tree: Tree, target: Target) -> Sequence[Launches]:
+def written(tree: Tree, target: Target) -> Sequence[InstructionLaunches]:
     """Return the launches that a program writes itself."""
     assert isinstance(target, VectorFunctionTarget)
     found: defaultdict[int, _Total] = defaultdict(_Total)
@@ -672,7 +686,7 @@ def _slices(timing: ScopeTiming, start: int) -> Iterator[LaunchSlice]:
         before = start + span.until
 
 
-def lowered(tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
+def lowered(tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
     """Return the first launch of each tile operation as the instructions of its kernel."""
     assert isinstance(target, VectorFunctionTarget)
     found: dict[int, _Total] = {}
@@ -682,7 +696,7 @@ def lowered(tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
         first = 0
         for operation in operations(item, None):
             if isinstance(operation, VectorFunction):
-                kernel = Kernel(operation, target)
+                kernel = FunctionLaunch(operation, target)
                 total.add(time_scope(kernel.scope, target), first)
                 first += kernel.count
         if total.cycles:
@@ -690,13 +704,13 @@ def lowered(tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
     return _launches(tree, found, _cycles(tree, timing, found))
 
 
-def _launches(tree: Tree, found: Mapping[int, _Total], cycles: Mapping[int, int]) -> Sequence[Launches]:
+def _launches(tree: Tree, found: Mapping[int, _Total], cycles: Mapping[int, int]) -> Sequence[InstructionLaunches]:
     made = [_launch(tree.instructions[number], total, cycles[number]) for number, total in found.items()]
     return sorted(made, key=lambda each: each.line)
 
 
-def _launch(instruction: Instruction, total: _Total, pipe_cycles: int) -> Launches:
-    return Launches(
+def _launch(instruction: Instruction, total: _Total, pipe_cycles: int) -> InstructionLaunches:
+    return InstructionLaunches(
         instruction.span.line, instruction.text, instruction.pipe, total.executions, total.cycles, pipe_cycles,
         total.lines(),
     )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from castsim.execution.dataflow.pipe_operations import ControlWrite, ScalarWork
 from castsim.execution.dataflow.tile_lowering import DataflowLowerer, tile_access
-from castsim.execution.entry_and_target import BACKEND, Choice
+from castsim.execution.entry_and_target import BACKEND, ProgramChoice
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, TileCast
 from castsim.execution.tree import Access, Block, Node, loop_of
@@ -18,7 +18,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.kernel_nests import LAYOUTS, TIMED, KernelLayout, are_contiguous
 from castsim.machines.vector_function.kernel_rearranging import REARRANGING_LAYOUTS
-from castsim.machines.vector_function.lowering import LoweredCast, lower_cast, outcome
+from castsim.machines.vector_function.lowering import FunctionCast, lower_cast, outcome
 from castsim.machines.vector_function.plan import backend_effect, backend_matters, control_writes, start_ctrl
 from castsim.machines.vector_function.values import ConvertStep, WholeTile, whole_tile
 from castsim.targets.options import unwatched, with_options
@@ -152,14 +152,14 @@ class VectorFunctionLowerer(DataflowLowerer):
             self._casts[cast] = found
         return found
 
-    def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[Choice, ...]]:
+    def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[ProgramChoice, ...]]:
         """Add the choice of the back end, where that decides what the cast gives."""
         asked, choices = super().assembled(cast)
         src, dst = cast.src.format, cast.dst.format
         if not backend_matters(self.target, src, dst):
             return asked, choices
         effect = f"{src.name} -> {dst.name} {backend_effect(self.target)}"
-        return asked, (*choices, Choice(BACKEND, str(self.target.option(BACKEND)), effect))
+        return asked, (*choices, ProgramChoice(BACKEND, str(self.target.option(BACKEND)), effect))
 
     def differ(self, one: TileCast, other: TileCast) -> bool:
         """Whether two casts, alike but for their saturation, can give different results."""
@@ -205,7 +205,7 @@ def _wraps(whole: WholeTile | None) -> bool | None:
     return any(isinstance(step, ConvertStep) and step.policy.overflow is Overflow.WRAP for step in whole.chain)
 
 
-def _accesses(cast: TileCast, lowered: LoweredCast) -> tuple[Access, ...]:
+def _accesses(cast: TileCast, lowered: FunctionCast) -> tuple[Access, ...]:
     """Return the bytes between first and last valid element of both tiles, and what a zero fill clears."""
     written, read = tile_access(cast.dst, write=True), tile_access(cast.src, write=False)
     if lowered.filled:

@@ -19,11 +19,18 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.pipe_operations import Barrier, ControlWrite, ScalarWork, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.pipe_operations import (
+    ControlWrite,
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
+    ScalarWork,
+    Transfer,
+)
 from castsim.execution.tree import Deltas
 from castsim.isa.formats import Format
 from castsim.numerics import Policy
-from castsim.targets.register_text import Mode, distribution_of
+from castsim.targets.register_text import DistributionMode, distribution_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class StoreLanes:
     """Write the lanes of `source` that `predicate` enables, `offset` bytes beyond the trip's destination address."""
 
     source: str
@@ -52,7 +59,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class Convert:
+class ConvertLanes:
     """`vcvt` (or `vtrc`, if `integral`): convert lanes between formats; `part` chooses lanes where widths differ.
 
     Inactive lanes and, when narrowing, the lanes of other parts become 0.
@@ -80,7 +87,7 @@ class Bitwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicate:
+class DuplicateLanes:
     """`vdup`: every lane of `width` bits holds `value`."""
 
     result: str
@@ -196,10 +203,10 @@ INTEGER_DIVISION = "integer_division"
 
 RegisterOperation = (
     Load
-    | Store
-    | Convert
+    | StoreLanes
+    | ConvertLanes
     | Bitwise
-    | Duplicate
+    | DuplicateLanes
     | Ascend
     | Multiply
     | Interleave
@@ -297,7 +304,7 @@ class VectorFunction:
         return replace(self, destination=destination, source=source, operands=tuple(others))
 
 
-VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork | SetFlag | WaitFlag | Barrier
+VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork | FlagSignal | FlagWait | PipeBarrier
 
 
 # What an engine needs to know of a loop nest: counts and the chain of a trip, no values.
@@ -340,12 +347,12 @@ def profile(function: VectorFunction, nest: Nest) -> NestProfile:
         trips=nest.trips,
         row_loop=nest.row_loop,
         loads=len(loads),
-        stores=sum(isinstance(operation, Store) for operation in nest.trip),
+        stores=sum(isinstance(operation, StoreLanes) for operation in nest.trip),
         chain=_longest_chain(nest.trip),
         issued=_issued(nest.trip, without_predicates=invariant),
         barrier=any(isinstance(operation, MemoryBarrier) for operation in nest.trip),
         branch=nest.trips > 1 and any(isinstance(operation, TripSelect) for operation in nest.trip),
-        unpacks=any(distribution_of(operation.distribution).mode is Mode.UNPK for operation in loads),
+        unpacks=any(distribution_of(operation.distribution).mode is DistributionMode.UNPK for operation in loads),
         half_bytes=4 in (function.source_format.bits, function.destination_format.bits),
         source_bytes=-(-nest.count * source_bits // 8),
     )
@@ -356,7 +363,7 @@ def mnemonic(operation: RegisterOperation) -> str:
     match operation:
         case Bitwise() | Compute():
             return operation.mnemonic
-        case Convert():
+        case ConvertLanes():
             return "vtrc" if operation.integral else "vcvt"
         case _:
             return _MNEMONICS[type(operation).__name__]
@@ -364,8 +371,8 @@ def mnemonic(operation: RegisterOperation) -> str:
 
 _MNEMONICS = {
     "Load": "vlds",
-    "Store": "vsts",
-    "Duplicate": "vdup",
+    "StoreLanes": "vsts",
+    "DuplicateLanes": "vdup",
     "Ascend": "vci",
     "Multiply": "vmuls",
     "Interleave": "vintlv",
@@ -391,9 +398,9 @@ def _longest_chain(trip: tuple[RegisterOperation, ...]) -> tuple[str, ...]:
         match operation:
             case Load():
                 reached.update(dict.fromkeys(operation.results, ()))
-            case Store():
+            case StoreLanes():
                 longest = max(longest, reached.get(operation.source, ()), key=len)
-            case Convert(result, source) | Gather(result, source):
+            case ConvertLanes(result, source) | Gather(result, source):
                 if source in reached:
                     reached[result] = (*reached[source], mnemonic(operation))
             case Compute(_, results, sources, _):
@@ -431,11 +438,11 @@ def load_maps(distribution: str, register_bytes: int) -> tuple[Index, ...]:
     """
     everything = np.arange(register_bytes)
     read = distribution_of(distribution)
-    if read.mode is Mode.NORM:
+    if read.mode is DistributionMode.NORM:
         return (everything,)
     size = (read.bits or 0) // 8
     lane, byte = np.divmod(everything, size)
-    if read.mode is Mode.DINTLV:
+    if read.mode is DistributionMode.DINTLV:
         return tuple((2 * lane + odd) * size + byte for odd in (0, 1))
     wide, inside = np.divmod(everything, 2 * size)
     return (np.where(inside < size, wide * size + inside, -1),)
@@ -460,7 +467,7 @@ def store_map(distribution: str, register_bytes: int) -> StoreMap:
     """Return how a store writes: contiguous (NORM), or the low half of every lane, packed (PK)."""
     read = distribution_of(distribution)
     size = (read.bits or 0) // 8
-    if read.mode is Mode.NORM:
+    if read.mode is DistributionMode.NORM:
         source = np.arange(register_bytes)
         return StoreMap(source, source // size * size)
     lane, byte = np.divmod(np.arange(register_bytes // 2), size // 2)

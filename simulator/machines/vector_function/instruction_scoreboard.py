@@ -14,7 +14,7 @@ from heapq import heappush, heapreplace
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from, ticks
 from castsim.machines.vector_function.function_timing import group_has_room, loaded, store_asked, store_start
-from castsim.machines.vector_function.launched_scope import Instruction, Issue, Kind, ScopeFacts
+from castsim.machines.vector_function.launched_scope import ScopeFacts, ScopeInstruction, ScopeIssue, TimingKind
 from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import FunctionBufferPorts
 from castsim.timing import Cause
@@ -23,7 +23,7 @@ from castsim.timing import Cause
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CauseSpan:
     """The cycles up to `until`, counted from the launch, went to `cause`, on behalf of a line (0: of none)."""
 
     cause: Cause
@@ -64,7 +64,7 @@ class ScopeTiming:
     """
 
     cycles: int
-    spans: tuple[Span, ...]
+    spans: tuple[CauseSpan, ...]
     facts: frozenset[str]
     uses: Mapping[int, LineUse] = field(default_factory=dict)
 
@@ -88,11 +88,11 @@ class ScopeTiming:
 
 
 @dataclass(slots=True)
-class Account:
+class PortSpans:
     """Spans so far, and the uses of lines; `now` is the tick up to which time is accounted for."""
 
     now: int = 0
-    spans: list[Span] = field(default_factory=list)
+    spans: list[CauseSpan] = field(default_factory=list)
     uses: defaultdict[int, LineUse] = field(default_factory=lambda: defaultdict(LineUse))
 
     def spend(self, cause: Cause, until: int, line: int = 0) -> None:
@@ -107,7 +107,7 @@ class Account:
             return
         if self.spans and (self.spans[-1].cause, self.spans[-1].line) == (cause, line):
             self.spans.pop()
-        self.spans.append(Span(cause, cycle, line))
+        self.spans.append(CauseSpan(cause, cycle, line))
 
 
 # What the instructions of a launch compete for: places in the queue, registers, execution ports, the buffer.
@@ -141,7 +141,7 @@ class Queue:
             heapreplace(self._latest, (start, number))
 
 
-class Registers:
+class RegisterPool:
     """Physical registers: one is taken at dispatch and returns some time after its last reader has started."""
 
     def __init__(self, physical: int) -> None:
@@ -169,7 +169,7 @@ class Registers:
             del self._returns[0]
 
 
-class Ports:
+class ExecutionPorts:
     """Execution ports: each starts one instruction a cycle, and one of its results returns a cycle.
 
     A special function keeps others of its kind from its port for some cycles, all else may start behind it. Converts
@@ -328,7 +328,7 @@ INTERLEAVING = "INTLV"
 
 
 @dataclass(slots=True)
-class Value:
+class ScoreboardValue:
     """A register or mask: what made it and when, and how long its chain waited for ports and for the buffer.
 
     `loaded` is when a loaded register can be used; NO_TICK if an instruction computed it. `physical`: it takes one of
@@ -336,7 +336,7 @@ class Value:
     time, up to its own.
     """
 
-    producer: Instruction
+    producer: ScopeInstruction
     start: int
     loaded: int
     port: int = 0
@@ -347,7 +347,7 @@ class Value:
 
 
 @dataclass(slots=True)
-class Store:
+class LastStore:
     """How long each cause held the last store, and the chain that ends with it."""
 
     path: int = 0
@@ -361,7 +361,7 @@ class Store:
 class Board:
     """One launch. `account.now` is the tick up to which the front end has worked."""
 
-    def __init__(self, facts: ScopeFacts, readers: dict[int, int], account: Account) -> None:
+    def __init__(self, facts: ScopeFacts, readers: dict[int, int], account: PortSpans) -> None:
         micro = facts.target.timing.micro
         self.facts, self.account = facts, account
         self.used: set[str] = set()
@@ -371,15 +371,15 @@ class Board:
         self.released = NO_TICK
         self._arrival = 0
         self._through: int | None = 0
-        self.held = Store()
+        self.held = LastStore()
         self.holding: Sequence[tuple[int, int]] = ()
         """Lines that keep the front end in this trip anyway, and until when."""
         self.completed = 0
         self._readers = readers
-        self._values: dict[int, Value] = {}
+        self._values: dict[int, ScoreboardValue] = {}
         self._queue = Queue(micro.dispatch.queue + micro.execution.ports * micro.dispatch.port_queue)
-        self._registers = Registers(micro.registers.physical)
-        self._ports = Ports(micro.execution.ports)
+        self._registers = RegisterPool(micro.registers.physical)
+        self._ports = ExecutionPorts(micro.execution.ports)
         self._groups = BufferGroups(facts.target.banks)
         self._lines: list[tuple[Cause, int]] = []
         self._cycle, self._sent, self._loads = NO_TICK, 0, 0
@@ -399,17 +399,17 @@ class Board:
 
     # ------------------------------------------------------------------------------------------------- dispatching
 
-    def step(self, issue: Issue) -> None:
+    def step(self, issue: ScopeIssue) -> None:
         """Dispatch an instruction and place it."""
         kind = issue.instruction.kind
         self.account.uses[issue.instruction.line].execute(issue.instruction.text or issue.instruction.mnemonic)
-        if kind is Kind.BARRIER:
+        if kind is TimingKind.BARRIER:
             self._order(issue.instruction.word)
-        elif kind is Kind.PREDICATE:
+        elif kind is TimingKind.PREDICATE:
             self._name(issue)
-        elif kind in (Kind.LOAD, Kind.STORE, Kind.COMPUTE):
+        elif kind in (TimingKind.LOAD, TimingKind.STORE, TimingKind.COMPUTE):
             self._dispatch(issue)
-            {Kind.LOAD: self._load, Kind.STORE: self._store, Kind.COMPUTE: self._compute}[kind](issue)
+            {TimingKind.LOAD: self._load, TimingKind.STORE: self._store, TimingKind.COMPUTE: self._compute}[kind](issue)
 
     def begin_trip(self) -> None:
         """Begin a trip: its lines pass the memory path together."""
@@ -424,7 +424,7 @@ class Board:
         """Begin a cycle of the front end."""
         self._cycle, self._sent, self._loads = self.account.now, 0, 0
 
-    def _dispatch(self, issue: Issue) -> None:
+    def _dispatch(self, issue: ScopeIssue) -> None:
         """Let the front end send an instruction: so many a cycle, once there is a register and a place to wait."""
         account, instruction = self.account, issue.instruction
         if account.now != self._cycle:
@@ -435,7 +435,7 @@ class Board:
             self.used.add("timing.micro.dispatch")
             self._arrive()
         gates = [("timing.micro.registers", self._registers.gate)] if self._takes_register(issue) else []
-        if instruction.kind is not Kind.LOAD:
+        if instruction.kind is not TimingKind.LOAD:
             gates.append(("timing.micro.dispatch", self._queue.gate))
         for fact, (tick, number) in gates:
             if tick > account.now:
@@ -445,12 +445,12 @@ class Board:
                 self._arrive()
         self._sent += 1
 
-    def _takes_register(self, issue: Issue) -> bool:
+    def _takes_register(self, issue: ScopeIssue) -> bool:
         return bool(issue.writes) and not issue.instruction.masks
 
     # -------------------------------------------------------------------------------------------------- instructions
 
-    def _load(self, issue: Issue) -> None:
+    def _load(self, issue: ScopeIssue) -> None:
         sent, instruction = self.account.now, issue.instruction
         begun = max(sent, self._no_load_before)
         asked = cycle_from(begun)
@@ -467,10 +467,14 @@ class Board:
         use.wait(Cause.STORE_BARRIER, 0, begun - sent)
         use.wait(Cause.BANK_CONFLICT, 0, wait)
         for name in issue.writes:
-            self._write(name, Value(instruction, begun, there, buffer=wait, chain=((instruction.line, begun),)), number)
+            self._write(
+                name,
+                ScoreboardValue(instruction, begun, there, buffer=wait, chain=((instruction.line, begun),)),
+                number,
+            )
         self._loaded = max(self._loaded, begun + ticks(self.facts.target.timing.access.load_cycles))
 
-    def _compute(self, issue: Issue) -> None:
+    def _compute(self, issue: ScopeIssue) -> None:
         facts, instruction = self.facts, issue.instruction
         cost = facts.cost(instruction)
         ready = port = buffer = 0
@@ -503,13 +507,15 @@ class Board:
         self._queue.add(start, number)
         self._read(issue, start + cost.latency, number)
         for name in issue.writes:
-            self._write(name, Value(instruction, start, NO_TICK, port + start - ready, buffer, chain=chain), number)
+            self._write(
+                name, ScoreboardValue(instruction, start, NO_TICK, port + start - ready, buffer, chain=chain), number
+            )
         self._last_start = max(self._last_start, start)
 
-    def _store(self, issue: Issue) -> None:
+    def _store(self, issue: ScopeIssue) -> None:
         facts, instruction = self.facts, issue.instruction
         function = facts.function
-        data, held = max(self.account.now, self.released, self._no_store_before), Store(line=instruction.line)
+        data, held = max(self.account.now, self.released, self._no_store_before), LastStore(line=instruction.line)
         for name in issue.reads:
             value = self._values.get(name)
             if value is None:
@@ -548,7 +554,7 @@ class Board:
         self._read(issue, self._latest_store + takes, number)
         self.completed = max(self.completed, self._latest_store + takes)
 
-    def _waited(self, line: int, data: int, start: int, held: Store, conflict: int) -> None:
+    def _waited(self, line: int, data: int, start: int, held: LastStore, conflict: int) -> None:
         """Note what a store waited for from its dispatch on: its data, the path, a barrier or those before it."""
         use = self.account.uses[line]
         use.wait(Cause.DEPENDENCE, held.chain[-1][0] if held.chain else 0, data - self.account.now)
@@ -556,7 +562,7 @@ class Board:
         use.wait(Cause.STORE_BARRIER if held.barrier else Cause.PORT, 0, start - data - held.path)
         use.wait(Cause.BANK_CONFLICT, 0, conflict * TICKS)
 
-    def _name(self, issue: Issue) -> None:
+    def _name(self, issue: ScopeIssue) -> None:
         """Masks by counters and patterns are ready when wanted; one made of another is ready when that is."""
         latest = max((self._values[name] for name in issue.reads if name in self._values), key=_known_at, default=None)
         self._read(issue, self.account.now, -1)
@@ -582,7 +588,7 @@ class Board:
 
     # ------------------------------------------------------------------------------------------------------ registers
 
-    def _read(self, issue: Issue, completed: int, number: int) -> None:
+    def _read(self, issue: ScopeIssue, completed: int, number: int) -> None:
         """Note that an instruction has read its registers: the last reader of each gives it back as it completes."""
         for name in set(issue.reads):
             value = self._values.get(name)
@@ -595,7 +601,7 @@ class Board:
                 if value.physical:
                     self._registers.give(value.latest_read, number)
 
-    def _write(self, name: int, value: Value, number: int) -> None:
+    def _write(self, name: int, value: ScoreboardValue, number: int) -> None:
         value.physical = not value.producer.masks
         if value.physical:
             self._registers.take()
@@ -610,5 +616,5 @@ class Board:
         return len(self._lines) - 1
 
 
-def _known_at(value: Value) -> int:
+def _known_at(value: ScoreboardValue) -> int:
     return value.loaded if value.loaded != NO_TICK else value.start

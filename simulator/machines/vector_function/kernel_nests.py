@@ -25,7 +25,7 @@ from castsim.machines.vector_function.function_operations import (
     Nest,
     RegisterOperation,
     SetAll,
-    Store,
+    StoreLanes,
     TripSelect,
 )
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -73,9 +73,9 @@ class NestRegion:
         """Return the steps over a tile of the region's elements."""
         return tile.row_pitch, self.trip_bytes
 
-    def store(self, source: str) -> Store:
+    def store(self, source: str) -> StoreLanes:
         """Return the store of one register."""
-        return Store(source, "p", f"NORM_B{self.width}")
+        return StoreLanes(source, "p", f"NORM_B{self.width}")
 
     def stored(self, steps: Sequence[Compute]) -> Trip:
         """Return instructions and the store of what the last of them makes."""
@@ -265,7 +265,7 @@ def _scalar_elements(k: KernelLayout, region: NestRegion, mnemonic: str) -> Nest
     """A scalar loop over the elements: each is a trip that loads and stores one."""
     single = replace(region, trip_bytes=region.width // 8)
     load = k.load("v0", f"BRC_B{region.width}", k.source.address, single.steps(k.source))
-    trip: Trip = (load, *chain((mnemonic,), ("v0",), region.width), Store("r0", "p", f"ONEPT_B{region.width}"))
+    trip: Trip = (load, *chain((mnemonic,), ("v0",), region.width), StoreLanes("r0", "p", f"ONEPT_B{region.width}"))
     return single.nest(trip, single.steps(k.dst))
 
 
@@ -280,7 +280,7 @@ def _compared(k: KernelLayout, region: NestRegion) -> Nest:
     """As elementwise, but what is stored is a predicate: one bit per element."""
     loads, names = k.wholes(region, k.work.sources)
     steps = chain(k.rule.instructions[:1], names, region.width)
-    trip: Trip = (*loads, region.predicate, *steps, Store("r0", "p", f"MASK_B{region.width}"))
+    trip: Trip = (*loads, region.predicate, *steps, StoreLanes("r0", "p", f"MASK_B{region.width}"))
     return region.nest(trip, (k.dst.row_pitch, region.elements // 8))
 
 
@@ -298,7 +298,7 @@ def _compared_in_pairs(k: KernelLayout, region: NestRegion) -> Nest:
             loads.append(k.load(name, "NORM", tile.address + number * region.trip_bytes, pairs.steps(tile)))
         steps.append(Compute(k.rule.instructions[0], (f"q{number}",), names, region.width))
     joined = steps_of("q = punpack q0 q1", region.width)
-    trip: Trip = (*loads, pairs.predicate, *steps, *joined, Store("q", "p", f"MASK_B{region.width}"))
+    trip: Trip = (*loads, pairs.predicate, *steps, *joined, StoreLanes("q", "p", f"MASK_B{region.width}"))
     return pairs.nest(trip, (k.dst.row_pitch, pairs.elements // 8))
 
 
@@ -352,7 +352,7 @@ def _select_two(k: KernelLayout, region: NestRegion, mask: Tile) -> Nest:
             trip.append(k.load(name, "NORM", tile.address + number * half_bytes, region.steps(tile)))
         work.append(CountDown(f"p{number}", region.width, half, COUNTER))
         work.append(Compute(k.rule.instructions[0], (f"r{number}",), (*names, f"m{number}"), region.width))
-        stores.append(Store(f"r{number}", f"p{number}", f"NORM_B{region.width}", number * half_bytes))
+        stores.append(StoreLanes(f"r{number}", f"p{number}", f"NORM_B{region.width}", number * half_bytes))
     return region.nest((*trip, *work, *stores), region.steps(k.dst))
 
 
@@ -384,7 +384,7 @@ def _fill(k: KernelLayout) -> Nests:
         right = replace(region, cols=gap).nest(
             trip,
             region.steps(dst),
-            close=(Store("pad", "one", "NORM_B8"),),
+            close=(StoreLanes("pad", "one", "NORM_B8"),),
             close_bytes=min(BLOCK, gap * size),
             writes=k.add(dst.address + region.cols * size),
             paced=f"pad_{min(32, region.width)}",
@@ -437,7 +437,7 @@ def _row_reduction(k: KernelLayout) -> Nests:
     nest = region.nest(
         (load, region.predicate, *steps, Compute(accumulate, ("acc",), ("acc", "r"), width)),
         element_steps(k.dst),
-        close=(*close, Store("out" if narrowed else "acc", "one", f"ONEPT_B{width}")),
+        close=(*close, StoreLanes("out" if narrowed else "acc", "one", f"ONEPT_B{width}")),
         close_bytes=width // 8,
         post_update=k.post_update,
     )
@@ -455,7 +455,7 @@ def _row_product(k: KernelLayout) -> Nests:
     nest = region.nest(
         (load, region.predicate, *steps_of("acc = {0} acc v0", width, mnemonics)),
         element_steps(k.dst),
-        close=(*close, Store(last, "one", f"ONEPT_B{width}")),
+        close=(*close, StoreLanes(last, "one", f"ONEPT_B{width}")),
         close_bytes=width // 8,
         post_update=k.post_update,
     )
@@ -484,7 +484,7 @@ def _row_argument(k: KernelLayout) -> Nests:
     nest = region.nest(
         (load, region.predicate, *steps_of(text, region.width, k.rule.instructions)),
         element_steps(k.dst),
-        close=(Store("place", "one", "ONEPT_B32"),),
+        close=(StoreLanes("place", "one", "ONEPT_B32"),),
         close_bytes=k.dst.element_bits // 8,
         paced="row_argument",
     )
@@ -500,7 +500,7 @@ def _column_argument(k: KernelLayout) -> Nests:
     size = region.trip_bytes
     load = k.load("v0", "NORM", k.source.address, (size, k.source.row_pitch))
     wide = size * k.dst.element_bits // region.width
-    parts = tuple(Store("place", "p", "NORM_B32", offset) for offset in range(0, wide, size))
+    parts = tuple(StoreLanes("place", "p", "NORM_B32", offset) for offset in range(0, wide, size))
     text = "q = {0} v0 best; best = {1} v0 best q; place = {1} v0 place q"
     trip: Trip = (load, *steps_of(text, region.width, k.rule.instructions))
     return (region.down.nest(trip, (wide, 0), close=parts, close_bytes=wide),)

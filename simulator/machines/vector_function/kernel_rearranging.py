@@ -15,7 +15,7 @@ from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
 from castsim.execution.vector_operations.scratch import exponent_shape, is_exponents
 from castsim.isa.pto.vector_operations import PAIR_BYTES
-from castsim.machines.vector_function.function_operations import Compute, Load, MemoryBarrier, Nest, Store
+from castsim.machines.vector_function.function_operations import Compute, Load, MemoryBarrier, Nest, StoreLanes
 from castsim.machines.vector_function.kernel_nests import KernelLayout, NestRegion, Nests, Trip, chain, moved, steps_of
 
 # Ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
@@ -181,7 +181,7 @@ def _packing(k: KernelLayout) -> Nests:
     load = k.load("v0", "NORM", k.source.address, region.steps(k.source))
     packed = _PACKED[k.source.element_bits, k.dst.element_bits]
     stored = k.dst.row_pitch, region.elements * k.dst.element_bits // 8
-    return (region.nest((region.predicate, load, Store("v0", "p", packed)), stored, paced=_PACED.get(packed)),)
+    return (region.nest((region.predicate, load, StoreLanes("v0", "p", packed)), stored, paced=_PACED.get(packed)),)
 
 
 def _quantisation(k: KernelLayout) -> Nests:
@@ -196,7 +196,7 @@ def _quantisation(k: KernelLayout) -> Nests:
         computed.append(Compute(mnemonic, (f"{name}r",), (last, name), region.width))
         last = f"{name}r"
     converted = chain(_TO_BYTES, (last,), region.width)
-    store = Store(converted[-1].results[0], "p", "PK4_B32")
+    store = StoreLanes(converted[-1].results[0], "p", "PK4_B32")
     trip: Trip = (region.predicate, *spread, load, *computed, *converted, store)
     paced = "quarter_store_offset" if len(parameters) > 1 else "quarter_store"
     return (region.nest(trip, (k.dst.row_pitch, region.elements), paced=paced),)
@@ -283,7 +283,7 @@ def _maxima(k: KernelLayout) -> Nests:
     steps = chain((*cut, *(magnitude,) * vectors, *("vmax",) * (vectors - 1), *reductions), ("v0",), width)
     size = width // 8
     moved = groups.across * size if groups.by_rows else 0, region.elements // MX_GROUP * size
-    each = Store(steps[-1].results[0], "p", "ONEPT_B32")
+    each = StoreLanes(steps[-1].results[0], "p", "ONEPT_B32")
     stores: Trip = (each, replace(each, offset=size)) if short else (region.store(steps[-1].results[0]),)
     trip: Trip = (*loads, region.predicate, *steps, *stores)
     return (region.nest(trip, moved, writes=k.add(maxima.address)),)
@@ -315,9 +315,9 @@ def _codes(k: KernelLayout) -> Nest:
     products = chain(_rounding(k.work, vectors), ("v0",), width)
     packed = "NORM_B8" if width == 16 else "PK_B32" if vectors == 2 else "PK4_B32"
     last, stored = products[-1].results[0], region.elements // (2 if narrow else 1)
-    stores: Trip = (Store(last, "p", packed),)
+    stores: Trip = (StoreLanes(last, "p", packed),)
     if narrow and source.format.name == "bf16":
-        stores = (Store(products[-2].results[0], "p", "PK4_B32"), Store(last, "p", "PK4_B32", stored // 2))
+        stores = (StoreLanes(products[-2].results[0], "p", "PK4_B32"), StoreLanes(last, "p", "PK4_B32", stored // 2))
     moved = k.work.dst.row_pitch if groups.by_rows else 0, stored
     paced = "quarter_codes_after_stores" if packed == "PK4_B32" else "codes_after_stores"
     return region.nest((*spread, *given, region.predicate, *products, *stores), moved, paced=paced)
@@ -363,7 +363,7 @@ def _by_columns(k: KernelLayout) -> Nests:
                 (*loads, *steps),
                 (maxima.row_pitch, 0),
                 writes=k.add(maxima.address + at),
-                close=(*ends, Store(ends[-1].results[0], "p", f"NORM_B{width}")),
+                close=(*ends, StoreLanes(ends[-1].results[0], "p", f"NORM_B{width}")),
                 close_bytes=k.register_bytes,
             )
         )
@@ -395,7 +395,7 @@ def _column_of_codes(k: KernelLayout, number: int) -> Nest:
         names = ("vcvt", "vcvt", "vmul", "vmul", *("vand",) * (2 * _NARROW_OF_HALF), *("vshls",) * 4, "vor", "vselr")
     steps = chain(names, ("v0",), width)
     stored = k.register_bytes // size // (2 if narrow else 1)
-    store = Store(steps[-1].results[0], "p", "PK_B32" if half else "PK4_B32")
+    store = StoreLanes(steps[-1].results[0], "p", "PK_B32" if half else "PK4_B32")
     nest = region.nest(
         (load, *steps, store), (MX_GROUP * dst.row_pitch, dst.row_pitch), row=row,
         writes=k.add(dst.address + number * stored),
@@ -415,7 +415,7 @@ def box_nests(k: KernelLayout) -> Nests:
         region = NestRegion(8, 1, registers, source.valid_rows)  # as many trips as rows
         load = k.load("v0", "NORM", source.address, (k.register_bytes, source.row_pitch))
         column = -(-source.valid_rows // 16) * 16 * k.register_bytes
-        return (region.nest((load, Store("v0", "p", "NORM_B8")), (column, BLOCK)),)
+        return (region.nest((load, StoreLanes("v0", "p", "NORM_B8")), (column, BLOCK)),)
     rows, groups = exponent_shape(k.work)
     if k.work.by_columns:
         region = NestRegion(8, k.register_bytes // 2, groups // 2, rows)
@@ -423,7 +423,7 @@ def box_nests(k: KernelLayout) -> Nests:
             k.load(f"v{row}", "NORM", source.address + row * rows, (2 * rows, region.trip_bytes)) for row in range(2)
         )
         mixed = chain(("vintlv",), ("v0", "v1"), 8)
-        stored = Store(mixed[-1].results[0], "p", "NORM_B8")
+        stored = StoreLanes(mixed[-1].results[0], "p", "NORM_B8")
         return (region.nest((*pair, *mixed, region.predicate, stored), (BLOCK, groups * region.trip_bytes)),)
     assert k.work.tmp is not None
     blocks = -(-rows // 16)

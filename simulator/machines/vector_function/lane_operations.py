@@ -21,10 +21,10 @@ from castsim.machines.vector_function.function_operations import Index, interlea
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
     Bits,
-    Mask,
     Operands,
-    Register,
+    PredicateRegister,
     Value,
+    VectorRegister,
     every_of_row,
     half_of,
     low_bits,
@@ -264,11 +264,11 @@ POSITIONS = ("LOWEST", "HIGHEST")
 ORDERS = ("ASC", "DESC")
 
 
-def _picked(sources: tuple[Register, ...], places: Index) -> Register:
+def _picked(sources: tuple[VectorRegister, ...], places: Index) -> VectorRegister:
     """Return the register of bytes of several registers laid end to end."""
     data = np.concatenate([each.data for each in sources])
     defined = np.concatenate([each.defined for each in sources])
-    return Register(data[places], defined[places])
+    return VectorRegister(data[places], defined[places])
 
 
 def interleaved(operands: Operands) -> tuple[Value, ...]:
@@ -384,7 +384,7 @@ def squeezed(operands: Operands) -> tuple[Value, ...]:
     return (register_of(codes, defined & _known_prefix(mask, bits)),)
 
 
-def squeezed_bytes(mask: Mask, bits: int) -> int:
+def squeezed_bytes(mask: PredicateRegister, bits: int) -> int:
     """Return how many bytes `vsqz` moves to the front: what it leaves in AR, which `vstur` stores."""
     return int(mask.lanes(bits).sum()) * bits // 8
 
@@ -397,13 +397,13 @@ def active_below(operands: Operands) -> tuple[Value, ...]:
     return (register_of(below.astype(f"<u{bits // 8}"), _known_below(mask, bits)),)
 
 
-def _known_prefix(mask: Mask, bits: int) -> Bits:
+def _known_prefix(mask: PredicateRegister, bits: int) -> Bits:
     """Return whether all of a mask is known, for every lane: each result lane depends on all bits."""
     known = mask.defined_lanes(bits)
     return np.full(known.size, known.all())
 
 
-def _known_below(mask: Mask, bits: int) -> Bits:
+def _known_below(mask: PredicateRegister, bits: int) -> Bits:
     """Return for each lane whether all mask bits below it are known."""
     known = mask.defined_lanes(bits)
     result = np.ones(known.size, np.bool_)
@@ -474,20 +474,20 @@ def logic(operands: Operands) -> tuple[Value, ...]:
     """`pand`, `por`, `pxor`: bit by bit, 0 where the governing mask is 0."""
     one, two, mask = operands.masks
     bits = _LOGIC[operands.name](one.bits, two.bits) & mask.bits
-    return (Mask(bits, (one.defined & two.defined | ~mask.bits) & mask.defined),)
+    return (PredicateRegister(bits, (one.defined & two.defined | ~mask.bits) & mask.defined),)
 
 
 def inverted(operands: Operands) -> tuple[Value, ...]:
     """`pnot`: every bit inverted, 0 where the governing mask is 0."""
     one, mask = operands.masks
-    return (Mask(~one.bits & mask.bits, (one.defined | ~mask.bits) & mask.defined),)
+    return (PredicateRegister(~one.bits & mask.bits, (one.defined | ~mask.bits) & mask.defined),)
 
 
 def chosen(operands: Operands) -> tuple[Value, ...]:
     """`psel`: the bit of the first where the third is 1, of the second elsewhere."""
     one, two, which = operands.masks
     bits = np.where(which.bits, one.bits, two.bits)
-    return (Mask(bits, np.where(which.bits, one.defined, two.defined) & which.defined),)
+    return (PredicateRegister(bits, np.where(which.bits, one.defined, two.defined) & which.defined),)
 
 
 def packed_bits(operands: Operands) -> tuple[Value, ...]:
@@ -497,7 +497,7 @@ def packed_bits(operands: Operands) -> tuple[Value, ...]:
     bits, defined = np.zeros(REGISTER_BYTES, np.bool_), np.ones(REGISTER_BYTES, np.bool_)
     place = slice(half * REGISTER_BYTES // 2, (half + 1) * REGISTER_BYTES // 2)
     bits[place], defined[place] = source.bits[::2], source.defined[::2]
-    return (Mask(bits, defined),)
+    return (PredicateRegister(bits, defined),)
 
 
 def unpacked_bits(operands: Operands) -> tuple[Value, ...]:
@@ -525,7 +525,9 @@ def deinterleaved_bits(operands: Operands) -> tuple[Value, ...]:
     return _joined(operands.width, parted, one, two)
 
 
-def _joined(width: int, arrange: Callable[[Bits, Bits], Bits], one: Mask, two: Mask) -> tuple[Value, ...]:
+def _joined(
+    width: int, arrange: Callable[[Bits, Bits], Bits], one: PredicateRegister, two: PredicateRegister
+) -> tuple[Value, ...]:
     bits = arrange(one.lanes(width), two.lanes(width))
     defined = arrange(one.defined_lanes(width), two.defined_lanes(width))
     lanes = bits.size // 2
@@ -601,7 +603,7 @@ _PREDICATES: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class LaneOperation:
     """One instruction.
 
     `operands` are its forms, a letter per operand in the order of the text: `v` register, `m` mask, `s` scalar of the
@@ -622,11 +624,11 @@ class Operation:
 
 
 def _rows(names: str, operands: str, results: str, types: tuple[str, ...], section: str,
-          function: Callable[[str], Callable[[Operands], tuple[Value, ...]]]) -> list[Operation]:  # fmt: skip
+          function: Callable[[str], Callable[[Operands], tuple[Value, ...]]]) -> list[LaneOperation]:  # fmt: skip
     """Return rows of instructions that differ in their function only: `vadd:add vsub:sub`."""
     pairs = (each.partition(":") for each in names.split())
     forms = tuple(operands.split())
-    return [Operation(name, forms, results, types, function(what), section) for name, _, what in pairs]
+    return [LaneOperation(name, forms, results, types, function(what), section) for name, _, what in pairs]
 
 
 _EXTENDED = {
@@ -642,7 +644,7 @@ _BITCAST = dict.fromkeys(_EVERY, _EVERY)
 _EXPONENTIALS = {"f16": ("f32",), "f32": ("f32",)}
 
 
-_TABLE: tuple[Operation, ...] = (
+_TABLE: tuple[LaneOperation, ...] = (
     *_rows("vadd:add vsub:sub vmul:mul vmax:max vmin:min", "vvm", "v", _NUMBERS, "3.6", elementwise),
     *_rows("vadds:add vmuls:mul vmaxs:max vmins:min", "vsm", "v", _NUMBERS, "3.6", elementwise),
     *_rows("vshl:shl vshr:shr", "vvm", "v", _INTEGERS, "3.6", elementwise),
@@ -654,51 +656,51 @@ _TABLE: tuple[Operation, ...] = (
     *_rows("vaddrelu:add vsubrelu:sub", "vvm", "v", _NUMBERS, "3.6", then_positive),
     *_rows("vand:and vor:or vxor:xor", "vvm", "v", _PAYLOADS, "3.6", bitwise),
     *_rows("vnot:not", "vm", "v", _PAYLOADS, "3.6", bitwise),
-    Operation("vneg", ("vm",), "v", _NUMBERS, negated, "3.6"),
-    Operation("vrec", ("vm",), "v", _SPECIAL, reciprocal, "3.6"),
-    Operation("vmula", ("vvvm",), "v", _NUMBERS, accumulated, "3.7"),
-    Operation("vaxpy", ("vvsm",), "v", _SPECIAL, accumulated, "3.7"),
-    Operation("vexpdif", ("vvmw",), "v", _SPECIAL, exponential_difference, "3.7", _EXPONENTIALS),
-    *(Operation(name, ("vvm",), "vm", _WORDS_32, with_carry, "3.7") for name in ("vaddc", "vsubc")),
-    *(Operation(name, ("vvmm",), "vm", _WORDS_32, with_carry, "3.7") for name in ("vaddcs", "vsubcs")),
-    Operation("vmull", ("vvm",), "vv", _WORDS_32, multiplied_long, "3.7"),
-    Operation("vcmp", ("vvmw",), "m", _NUMBERS, compared, "3.8"),
-    Operation("vcmps", ("vsmw",), "m", _NUMBERS, compared, "3.8"),
-    Operation("vsel", ("vvm",), "v", _PAYLOADS, selected, "3.8"),
-    Operation("vselr", ("vv",), "v", _PAYLOADS, gathered_lanes, "3.9"),
-    Operation("vintlv", ("vv",), "vv", _PAYLOADS, interleaved, "3.9"),
-    Operation("vdintlv", ("vv",), "vv", _PAYLOADS, deinterleaved, "3.9"),
-    Operation("vbr", ("s",), "v", _PAYLOADS, broadcast, "3.9"),
-    Operation("vdup", ("smw", "sm", "vmw", "vm"), "v", _PAYLOADS, duplicated, "3.9"),
-    Operation("vci", ("sw", "s"), "v", ("i8", "i16", "i32", "f16", "f32"), counted_up, "3.9"),
-    Operation("vpack", ("vw",), "v", tuple(_PACKED), packed, "3.9", _PACKED),
+    LaneOperation("vneg", ("vm",), "v", _NUMBERS, negated, "3.6"),
+    LaneOperation("vrec", ("vm",), "v", _SPECIAL, reciprocal, "3.6"),
+    LaneOperation("vmula", ("vvvm",), "v", _NUMBERS, accumulated, "3.7"),
+    LaneOperation("vaxpy", ("vvsm",), "v", _SPECIAL, accumulated, "3.7"),
+    LaneOperation("vexpdif", ("vvmw",), "v", _SPECIAL, exponential_difference, "3.7", _EXPONENTIALS),
+    *(LaneOperation(name, ("vvm",), "vm", _WORDS_32, with_carry, "3.7") for name in ("vaddc", "vsubc")),
+    *(LaneOperation(name, ("vvmm",), "vm", _WORDS_32, with_carry, "3.7") for name in ("vaddcs", "vsubcs")),
+    LaneOperation("vmull", ("vvm",), "vv", _WORDS_32, multiplied_long, "3.7"),
+    LaneOperation("vcmp", ("vvmw",), "m", _NUMBERS, compared, "3.8"),
+    LaneOperation("vcmps", ("vsmw",), "m", _NUMBERS, compared, "3.8"),
+    LaneOperation("vsel", ("vvm",), "v", _PAYLOADS, selected, "3.8"),
+    LaneOperation("vselr", ("vv",), "v", _PAYLOADS, gathered_lanes, "3.9"),
+    LaneOperation("vintlv", ("vv",), "vv", _PAYLOADS, interleaved, "3.9"),
+    LaneOperation("vdintlv", ("vv",), "vv", _PAYLOADS, deinterleaved, "3.9"),
+    LaneOperation("vbr", ("s",), "v", _PAYLOADS, broadcast, "3.9"),
+    LaneOperation("vdup", ("smw", "sm", "vmw", "vm"), "v", _PAYLOADS, duplicated, "3.9"),
+    LaneOperation("vci", ("sw", "s"), "v", ("i8", "i16", "i32", "f16", "f32"), counted_up, "3.9"),
+    LaneOperation("vpack", ("vw",), "v", tuple(_PACKED), packed, "3.9", _PACKED),
     *(
-        Operation(name, ("vn", "vw"), "v", tuple(_EXTENDED), unpacked, "3.9", _EXTENDED)
+        LaneOperation(name, ("vn", "vw"), "v", tuple(_EXTENDED), unpacked, "3.9", _EXTENDED)
         for name in ("vsunpack", "vzunpack")
     ),
-    Operation("vsqz", ("vm",), "v", _PAYLOADS, squeezed, "3.9"),
-    Operation("vusqz", ("vm",), "v", ("i8", "i16", "i32"), active_below, "3.9"),
-    Operation("vbitcast", ("v",), "v", _EVERY, same_bytes, "3.9", _BITCAST),
-    Operation("vcadd", ("vm",), "v", _NUMBERS, reduced("add", 1), "3.10", _SUMS),
+    LaneOperation("vsqz", ("vm",), "v", _PAYLOADS, squeezed, "3.9"),
+    LaneOperation("vusqz", ("vm",), "v", ("i8", "i16", "i32"), active_below, "3.9"),
+    LaneOperation("vbitcast", ("v",), "v", _EVERY, same_bytes, "3.9", _BITCAST),
+    LaneOperation("vcadd", ("vm",), "v", _NUMBERS, reduced("add", 1), "3.10", _SUMS),
     *_rows("vcmax:max vcmin:min", "vm", "v", _NUMBERS, "3.10", lambda what: reduced(what, 1)),
     *_rows("vcgadd:add vcgmax:max vcgmin:min", "vm", "v", _NUMBERS, "3.10",
            lambda what: reduced(what, BLOCKS)),
-    Operation("vcpadd", ("vm",), "v", _SPECIAL, reduced("add", None), "3.10"),
-    Operation("plt", ("n",), "mn", _PREDICATES, counted, "5.1"),
-    Operation("pltm", ("nn",), "m", _PREDICATES, counted_piece, "5.1"),
-    Operation("pset", ("w",), "m", _PREDICATES, pattern, "5.1"),
-    Operation("pge", ("w",), "m", _PREDICATES, pattern, "5.1"),
-    *(Operation(name, ("mmm",), "m", _PREDICATES, logic, "5.2") for name in ("pand", "por", "pxor")),
-    Operation("pnot", ("mm",), "m", _PREDICATES, inverted, "5.2"),
-    Operation("psel", ("mmm",), "m", _PREDICATES, chosen, "5.2"),
-    Operation("ppack", ("mw",), "m", _PREDICATES, packed_bits, "5.3"),
-    Operation("punpack", ("mw",), "m", _PREDICATES, unpacked_bits, "5.3"),
-    Operation("pintlv", ("mm",), "mm", _PREDICATES, interleaved_bits, "5.3"),
-    Operation("pdintlv", ("mm",), "mm", _PREDICATES, deinterleaved_bits, "5.3"),
-    Operation("pbitcast", ("m",), "m", _PREDICATES, same_bits, "5.3"),
+    LaneOperation("vcpadd", ("vm",), "v", _SPECIAL, reduced("add", None), "3.10"),
+    LaneOperation("plt", ("n",), "mn", _PREDICATES, counted, "5.1"),
+    LaneOperation("pltm", ("nn",), "m", _PREDICATES, counted_piece, "5.1"),
+    LaneOperation("pset", ("w",), "m", _PREDICATES, pattern, "5.1"),
+    LaneOperation("pge", ("w",), "m", _PREDICATES, pattern, "5.1"),
+    *(LaneOperation(name, ("mmm",), "m", _PREDICATES, logic, "5.2") for name in ("pand", "por", "pxor")),
+    LaneOperation("pnot", ("mm",), "m", _PREDICATES, inverted, "5.2"),
+    LaneOperation("psel", ("mmm",), "m", _PREDICATES, chosen, "5.2"),
+    LaneOperation("ppack", ("mw",), "m", _PREDICATES, packed_bits, "5.3"),
+    LaneOperation("punpack", ("mw",), "m", _PREDICATES, unpacked_bits, "5.3"),
+    LaneOperation("pintlv", ("mm",), "mm", _PREDICATES, interleaved_bits, "5.3"),
+    LaneOperation("pdintlv", ("mm",), "mm", _PREDICATES, deinterleaved_bits, "5.3"),
+    LaneOperation("pbitcast", ("m",), "m", _PREDICATES, same_bits, "5.3"),
 )  # fmt: skip
 
-OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _TABLE}
+OPERATIONS: Mapping[str, LaneOperation] = {row.name: row for row in _TABLE}
 """Rows by name; predicate instructions without the `_b8`, `_b16`, `_b32` that their text has."""
 
 

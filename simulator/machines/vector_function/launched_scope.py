@@ -17,7 +17,7 @@ from castsim.machines.vector_function.function_timing import FunctionTicks
 from castsim.targets.vector_function import VectorFunctionTarget
 
 
-class Kind(Enum):
+class TimingKind(Enum):
     """What an instruction does to time."""
 
     LOAD = auto()
@@ -31,7 +31,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class ScopeInstruction:
     """An instruction of the text: `mnemonic` without widths, `width` bits of a lane, `line` in its file (0: unknown).
 
     `word` is the distribution of a load or store, and what a barrier orders (`VST_VLD`). `size` are the bytes of an
@@ -40,7 +40,7 @@ class Instruction:
     """
 
     mnemonic: str
-    kind: Kind
+    kind: TimingKind
     width: int = 32
     word: str = ""
     size: int = 0
@@ -53,14 +53,14 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class ScopeIssue:
     """One executed instruction: the registers and masks that it reads and writes, the byte its access begins at.
 
     `rows` are count, distance and length of the stretches that an access touches whose operands say so; None: the
     `size` of the instruction.
     """
 
-    instruction: Instruction
+    instruction: ScopeInstruction
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     address: int = 0
@@ -68,7 +68,7 @@ class Issue:
 
 
 @dataclass(slots=True)
-class Loop:
+class RecordedLoop:
     """A loop that ran; each of its trips is a list of what it issued. `line` is that of its head.
 
     `lead` are the ticks that the addresses of its trips take before the first. `late`: it stands in another,
@@ -88,10 +88,10 @@ class Loop:
     @property
     def innermost(self) -> bool:
         """Whether no loop stands inside."""
-        return not any(isinstance(item, Loop) for trip in self.trips for item in trip)
+        return not any(isinstance(item, RecordedLoop) for trip in self.trips for item in trip)
 
 
-Item = Issue | Loop
+Item = ScopeIssue | RecordedLoop
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class Scope:
     body: list[Item] = field(default_factory=list)
     leading: dict[int, int] = field(default_factory=dict)
     """Of masks, by their numbers, how many of the leading bits may be set; a register is none of them."""
-    _open: list[tuple[Loop, int]] = field(default_factory=list)
+    _open: list[tuple[RecordedLoop, int]] = field(default_factory=list)
     _registers: int = 0
 
     @property
@@ -116,7 +116,7 @@ class Scope:
 
     def issue(
         self,
-        instruction: Instruction,
+        instruction: ScopeInstruction,
         reads: Sequence[int] = (),
         results: int = 0,
         address: int = 0,
@@ -124,7 +124,7 @@ class Scope:
     ) -> tuple[int, ...]:
         """Add an executed instruction with so many results; return their numbers."""
         writes = tuple(self.register() for _ in range(results))
-        self._here().append(Issue(instruction, tuple(reads), writes, address, rows))
+        self._here().append(ScopeIssue(instruction, tuple(reads), writes, address, rows))
         return writes
 
     def begin_loop(self, trips: int, line: int = 0, lead: int = 0, *, fixed: bool = True) -> None:
@@ -134,7 +134,7 @@ class Scope:
         """
         if trips <= 0:
             return
-        loop = Loop([[]], line, lead, late=not fixed and self.in_loop)
+        loop = RecordedLoop([[]], line, lead, late=not fixed and self.in_loop)
         if loop.late:
             for around, _ in self._open:
                 around.late = True
@@ -153,10 +153,10 @@ class Scope:
         return self._open[-1][0].trips[-1] if self._open else self.body
 
 
-def issues(items: Sequence[Item]) -> Iterator[Issue]:
+def issues(items: Sequence[Item]) -> Iterator[ScopeIssue]:
     """Yield what was issued, in program order."""
     for item in items:
-        if isinstance(item, Issue):
+        if isinstance(item, ScopeIssue):
             yield item
         else:
             for trip in item.trips:
@@ -167,7 +167,7 @@ def issues(items: Sequence[Item]) -> Iterator[Issue]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ComputeCost:
     """A compute instruction: when its result returns, and to which port it goes.
 
     `serial`: how long it holds the first port, 0 if any will do; `held`: cycles for which it holds the port that it
@@ -188,7 +188,7 @@ class ScopeFacts:
 
     target: VectorFunctionTarget
     function: FunctionTicks = field(init=False)
-    _costs: dict[tuple[str, int, bool], Cost] = field(default_factory=dict)
+    _costs: dict[tuple[str, int, bool], ComputeCost] = field(default_factory=dict)
     _forwarding: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -198,12 +198,12 @@ class ScopeFacts:
         """Whether the target has a latency of an instruction."""
         return mnemonic in self.target.timing.chain.latency_cycles or self.target.latency(mnemonic, width) is not None
 
-    def alone(self, instruction: Instruction) -> int | None:
+    def alone(self, instruction: ScopeInstruction) -> int | None:
         """Return the cycles for which an access has the port of its kind alone, None if it shares it."""
         cycles = self.target.timing.micro.single_access.cycles
         return cycles.get(instruction.mnemonic, cycles.get(instruction.word.partition("_")[0]))
 
-    def cost(self, instruction: Instruction) -> Cost:
+    def cost(self, instruction: ScopeInstruction) -> ComputeCost:
         """Return what a compute instruction costs; the target has its latency."""
         key = instruction.mnemonic, instruction.width, instruction.integers
         known = self._costs.get(key)
@@ -211,7 +211,7 @@ class ScopeFacts:
             known = self._costs[key] = self._cost(*key)
         return known
 
-    def forwarded(self, producer: Instruction, consumer: Instruction) -> int:
+    def forwarded(self, producer: ScopeInstruction, consumer: ScopeInstruction) -> int:
         """Return the time from the start of an instruction to that of one which computes with its result."""
         key = producer.mnemonic, consumer.mnemonic, producer.width
         known = self._forwarding.get(key)
@@ -225,7 +225,7 @@ class ScopeFacts:
             self._forwarding[key] = known
         return known
 
-    def _cost(self, mnemonic: str, width: int, integers: bool) -> Cost:
+    def _cost(self, mnemonic: str, width: int, integers: bool) -> ComputeCost:
         timing = self.target.timing
         held = timing.port.occupancy_cycles.get(mnemonic)
         row = self.target.arithmetic.get(mnemonic)
@@ -240,7 +240,7 @@ class ScopeFacts:
             special = ticks(timing.special_function.port_cycles["f32" if width >= 32 else "f16"])
         serial = 0 if held is None else max(TICKS, ticks(held))
         several = integers and row is not None and row.integers_held
-        return Cost(latency, latency - self.function.forwarding, serial, special, int(several or 1))
+        return ComputeCost(latency, latency - self.function.forwarding, serial, special, int(several or 1))
 
     def _latency(self, mnemonic: str, width: int) -> Decimal:
         found = self.target.latency(mnemonic, width)

@@ -15,7 +15,14 @@ import numpy as np
 from castsim.execution.dataflow.buffer_values import Bytes
 from castsim.isa.errors import IllegalError, TileError
 from castsim.machines.vector_function.function_operations import Index, StoreMap, interleave_maps, load_maps, store_map
-from castsim.machines.vector_function.vector_registers import REGISTER_BYTES, Bits, Mask, Register, every_of_row, masked
+from castsim.machines.vector_function.vector_registers import (
+    REGISTER_BYTES,
+    Bits,
+    PredicateRegister,
+    VectorRegister,
+    every_of_row,
+    masked,
+)
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # The distribution modes of loads and stores as index maps (docs/reference/micro.md sections 4.1, 4.2).
@@ -217,7 +224,7 @@ def load(
     *,
     registers: int = 1,
     defined: Bits | None = None,
-) -> tuple[Register, ...]:
+) -> tuple[VectorRegister, ...]:
     """Load the register of `vlds`, or both of `vldsx2` (`registers` 2), by a distribution.
 
     Args:
@@ -236,7 +243,9 @@ def load(
     return tuple(_picked(memory, address, places, defined) for places in mode.places)
 
 
-def load_blocks(memory: Bytes, address: int, block_stride: int, mask: Mask, *, defined: Bits | None = None) -> Register:
+def load_blocks(
+    memory: Bytes, address: int, block_stride: int, mask: PredicateRegister, *, defined: Bits | None = None
+) -> VectorRegister:
     """Load eight blocks of 32 bytes, `block_stride` blocks apart (`vsldb`).
 
     A block of which no predicate bit is set is zero and not read.
@@ -249,15 +258,15 @@ def load_blocks(memory: Bytes, address: int, block_stride: int, mask: Mask, *, d
     _check_blocks("a block load", memory, address, offsets[active])
     base = address + min(7 * block_stride * BLOCK_BYTES, 0)  # so that no place of a block that is read is negative
     loaded = _picked(memory, base, np.where(active, offsets + (address - base), -1), defined)
-    return Register(loaded.data.copy(), loaded.defined & _known_blocks(mask))
+    return VectorRegister(loaded.data.copy(), loaded.defined & _known_blocks(mask))
 
 
 def store(
-    sources: Sequence[Register],
+    sources: Sequence[VectorRegister],
     memory: Bytes,
     address: int,
     dist: str,
-    mask: Mask,
+    mask: PredicateRegister,
     element: str | None = None,
     *,
     defined: Bits | None = None,
@@ -284,7 +293,13 @@ def store(
 
 
 def store_blocks(
-    source: Register, memory: Bytes, address: int, block_stride: int, mask: Mask, *, defined: Bits | None = None
+    source: VectorRegister,
+    memory: Bytes,
+    address: int,
+    block_stride: int,
+    mask: PredicateRegister,
+    *,
+    defined: Bits | None = None,
 ) -> None:
     """Store eight blocks of 32 bytes, `block_stride` blocks apart (`vsstb`).
 
@@ -302,7 +317,7 @@ def store_blocks(
         _forget(defined, address + offsets[~_known_blocks(mask)])
 
 
-def load_unaligned(memory: Bytes, address: int, *, defined: Bits | None = None) -> Register:
+def load_unaligned(memory: Bytes, address: int, *, defined: Bits | None = None) -> VectorRegister:
     """Load 256 bytes from any address (`vldus` after `vldas`).
 
     Raises:
@@ -312,7 +327,9 @@ def load_unaligned(memory: Bytes, address: int, *, defined: Bits | None = None) 
     return _picked(memory, address, np.arange(REGISTER_BYTES), defined)
 
 
-def store_unaligned(source: Register, memory: Bytes, address: int, count: int, *, defined: Bits | None = None) -> None:
+def store_unaligned(
+    source: VectorRegister, memory: Bytes, address: int, count: int, *, defined: Bits | None = None
+) -> None:
     """Store the first `count` bytes of a register at any address (`vstus`, `vstur`; the flush then adds nothing).
 
     The chip keeps the bytes of the last, incomplete block until `vstas` or `vstar`; a program that ends without one
@@ -333,7 +350,9 @@ _PREDICATE_LOADS = ("NORM", "US", "DS")
 _PREDICATE_STORES = ("NORM", "PK")
 
 
-def load_predicate(memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None) -> Mask:
+def load_predicate(
+    memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None
+) -> PredicateRegister:
     """Load a predicate (`plds`, `pldi`): its 32 bytes, or every bit of 16 twice (US), or every second bit of 64 (DS).
 
     Raises:
@@ -348,11 +367,11 @@ def load_predicate(memory: Bytes, address: int, dist: str = "NORM", *, defined: 
     image = memory[address : address + size]
     known = None if defined is None else np.repeat(defined[address : address + size], 8)[places]
     loaded = np.unpackbits(image, bitorder="little")[places].astype(np.bool_)
-    return Mask(loaded) if known is None else Mask(loaded, known)
+    return PredicateRegister(loaded) if known is None else PredicateRegister(loaded, known)
 
 
 def store_predicate(
-    mask: Mask, memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None
+    mask: PredicateRegister, memory: Bytes, address: int, dist: str = "NORM", *, defined: Bits | None = None
 ) -> None:
     """Store a predicate (`psts`, `psti`): its 32 bytes, or every second bit of it in 16 (PK).
 
@@ -370,9 +389,9 @@ def store_predicate(
 
 
 def gather(
-    memory: Bytes, address: int, offsets: Register, offset_bits: int, bits: int, mask: Mask,
+    memory: Bytes, address: int, offsets: VectorRegister, offset_bits: int, bits: int, mask: PredicateRegister,
     *, defined: Bits | None = None,
-) -> Register:  # fmt: skip
+) -> VectorRegister:  # fmt: skip
     """Load the elements that lanes name (`vgather2`); inactive lanes are 0 and not read.
 
     Args:
@@ -400,8 +419,8 @@ def gather(
 
 
 def gather_blocks(
-    memory: Bytes, address: int, offsets: Register, mask: Mask, *, defined: Bits | None = None
-) -> Register:
+    memory: Bytes, address: int, offsets: VectorRegister, mask: PredicateRegister, *, defined: Bits | None = None
+) -> VectorRegister:
     """Load the blocks of 32 bytes that the first eight lanes of 32 bits name (`vgatherb`); the others are 0, not read.
 
     Args:
@@ -422,11 +441,11 @@ def gather_blocks(
     places = np.where(active[:, None], starts[:, None] + np.arange(BLOCK_BYTES), -1).ravel()
     found = _picked(memory, 0, places, defined)
     known = np.repeat(offsets.defined_lanes(32)[:BLOCKS] | ~active, BLOCK_BYTES)
-    return Register(found.data.copy(), found.defined & known & _known_blocks(mask))
+    return VectorRegister(found.data.copy(), found.defined & known & _known_blocks(mask))
 
 
 def scatter(
-    source: Register, memory: Bytes, address: int, offsets: Register, bits: int, mask: Mask,
+    source: VectorRegister, memory: Bytes, address: int, offsets: VectorRegister, bits: int, mask: PredicateRegister,
     *, defined: Bits | None = None,
 ) -> None:  # fmt: skip
     """Write active lanes to the elements that lanes of the same width name; of two with one element the later stays.
@@ -460,28 +479,28 @@ def check_address(what: str, memory: Bytes, address: int, size: int, alignment: 
         )
 
 
-def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) -> Register:
+def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) -> VectorRegister:
     """Return the register whose bytes lie at `places` beyond the address; -1 is zero."""
     none = places < 0
     where = np.where(none, 0, address + places)
     data = np.where(none, np.uint8(0), memory[where])
     if defined is None:
-        return Register(data)
-    return Register(data, none | defined[where])
+        return VectorRegister(data)
+    return VectorRegister(data, none | defined[where])
 
 
-def _block_offsets(block_stride: int, mask: Mask) -> tuple[Index, Bits]:
+def _block_offsets(block_stride: int, mask: PredicateRegister) -> tuple[Index, Bits]:
     """Return the place of every register byte beyond the address, and which blocks have a predicate bit."""
     block, inside = np.divmod(np.arange(REGISTER_BYTES), BLOCK_BYTES)
     return block * block_stride * BLOCK_BYTES + inside, _blocks_with_bits(mask)
 
 
-def _blocks_with_bits(mask: Mask) -> Bits:
+def _blocks_with_bits(mask: PredicateRegister) -> Bits:
     """Return for each block of 32 bytes whether the predicate has a bit for any of its bytes."""
     return ~every_of_row(~mask.bits.reshape(BLOCKS, BLOCK_BYTES))
 
 
-def _known_blocks(mask: Mask) -> Bits:
+def _known_blocks(mask: PredicateRegister) -> Bits:
     return np.repeat(every_of_row(mask.defined.reshape(BLOCKS, BLOCK_BYTES)), BLOCK_BYTES)
 
 

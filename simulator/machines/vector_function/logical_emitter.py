@@ -17,10 +17,10 @@ INDEX, I16, I32 = ScalarType("index"), ScalarType("i16"), ScalarType("i32")
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class OperationRun:
     """A run of operations, and of places for operations that come later."""
 
-    items: list[pto.Operation | Place] = field(default_factory=list)
+    items: list[pto.Operation | OperationRun] = field(default_factory=list)
 
     def flat(self) -> tuple[pto.Operation, ...]:
         """Return the operations in their order."""
@@ -28,7 +28,7 @@ class Place:
 
     def _operations(self) -> Iterator[pto.Operation]:
         for item in self.items:
-            if isinstance(item, Place):
+            if isinstance(item, OperationRun):
                 yield from item._operations()
             else:
                 yield item
@@ -40,7 +40,7 @@ class Reg:
 
     name: str
     element: str
-    home: Place = field(compare=False, repr=False)
+    home: OperationRun = field(compare=False, repr=False)
 
     @property
     def use(self) -> Use:
@@ -54,7 +54,7 @@ class Pred:
 
     name: str
     bits: int
-    home: Place = field(compare=False, repr=False)
+    home: OperationRun = field(compare=False, repr=False)
 
     @property
     def use(self) -> Use:
@@ -68,15 +68,15 @@ def vector(element: str) -> VectorType:
 
 
 @dataclass(slots=True)
-class Emitter:
+class FunctionEmitter:
     """Makes the operations of one function."""
 
     taken: set[str]
-    head: Place = field(default_factory=Place)
+    head: OperationRun = field(default_factory=OperationRun)
     """Ahead of all else: the constants."""
-    scope: Place = field(default_factory=Place)
+    scope: OperationRun = field(default_factory=OperationRun)
     """At the beginning of the vecscope."""
-    current: Place = field(default_factory=Place)
+    current: OperationRun = field(default_factory=OperationRun)
     span: Span = NOWHERE
     _numbers: dict[str, int] = field(default_factory=dict)
     _constants: dict[tuple[int | float, str], str] = field(default_factory=dict)
@@ -94,20 +94,20 @@ class Emitter:
                 self.taken.add(name)
                 return name
 
-    def add(self, node: pto.Operation) -> Place:
+    def add(self, node: pto.Operation) -> OperationRun:
         """Put an operation where things go now; return a place behind it."""
-        home = Place()
+        home = OperationRun()
         self.current.items += [node, home]
         return home
 
-    def place(self) -> Place:
+    def place(self) -> OperationRun:
         """Return a place here for what comes later."""
-        found = Place()
+        found = OperationRun()
         self.current.items.append(found)
         return found
 
     @contextmanager
-    def at(self, place: Place) -> Iterator[None]:
+    def at(self, place: OperationRun) -> Iterator[None]:
         """Put what is made meanwhile into a place."""
         before, self.current = self.current, place
         try:
@@ -124,13 +124,13 @@ class Emitter:
             self.head.items.append(pto.Constant(name, value, kind, span=self.span))
         return self._constants[key]
 
-    def inner_constants(self) -> tuple[Place, dict[tuple[int | float, str], str]]:
+    def inner_constants(self) -> tuple[OperationRun, dict[tuple[int | float, str], str]]:
         """Begin a region that sees no constants from outside; return those that there are."""
         outer = self.head, self._constants
-        self.head, self._constants = Place(), {}
+        self.head, self._constants = OperationRun(), {}
         return outer
 
-    def restore_constants(self, outer: tuple[Place, dict[tuple[int | float, str], str]]) -> None:
+    def restore_constants(self, outer: tuple[OperationRun, dict[tuple[int | float, str], str]]) -> None:
         """End such a region."""
         self.head, self._constants = outer
 
@@ -150,7 +150,7 @@ class Emitter:
 
     def micro(
         self, mnemonic: str, operands: Iterable[Use], results: Sequence[tuple[str, Type]] = (), **words: str
-    ) -> tuple[list[str], Place]:
+    ) -> tuple[list[str], OperationRun]:
         """Make a vector instruction; return the names of its results, and the place behind it."""
         uses = list(operands)
         names = [self.fresh(stem) for stem, _ in results]
@@ -231,22 +231,22 @@ def register_count(lanes: int, container: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class LogicalRegister:
     """A logical register: its lanes and element, the bits of its containers, its registers, the place behind it."""
 
     lanes: int
     element: str
     container: int
     regs: tuple[Reg, ...]
-    home: Place
-    _others: dict[int, Vector] = field(default_factory=dict)
+    home: OperationRun
+    _others: dict[int, LogicalRegister] = field(default_factory=dict)
 
     @property
     def width(self) -> int:
         """Bits of an element."""
         return lane_bits(self.element)
 
-    def kept(self, container: int, make: Callable[[], Vector]) -> Vector:
+    def kept(self, container: int, make: Callable[[], LogicalRegister]) -> LogicalRegister:
         """Return the same lanes in other containers, made once."""
         if container not in self._others:
             self._others[container] = make()
@@ -261,7 +261,7 @@ class LogicalMask:
     """
 
     lanes: int
-    home: Place
+    home: OperationRun
     make: Callable[[int], tuple[Pred, ...]]
     _made: dict[int, tuple[Pred, ...]] = field(default_factory=dict)
 
@@ -272,7 +272,7 @@ class LogicalMask:
         return self._made[container]
 
 
-Logical = Vector | LogicalMask
+Logical = LogicalRegister | LogicalMask
 
 
 # Predicates of logical masks: all lanes, the first, those of groups, and changes of containers.
@@ -284,7 +284,7 @@ _PATTERNS = (1, 2, 3, 4, 8, 16, 32, 64, 128)
 class Masks:
     """Makes predicates; those that rest on nothing stand once at the head of the vecscope."""
 
-    out: Emitter
+    out: FunctionEmitter
     _fixed: dict[tuple[str, int, int], Pred] = field(default_factory=dict)
 
     def forget(self) -> None:
@@ -463,10 +463,10 @@ class Masks:
 
 
 @dataclass(slots=True)
-class Shapes:
+class RegisterShapes:
     """Makes registers of the lanes of others."""
 
-    out: Emitter
+    out: FunctionEmitter
     masks: Masks
     _indices: dict[tuple[str, int, int], Reg] = field(default_factory=dict)
 
@@ -474,24 +474,24 @@ class Shapes:
         """Begin another vecscope."""
         self._indices.clear()
 
-    def made(self, lanes: int, element: str, container: int, regs: tuple[Reg, ...]) -> Vector:
+    def made(self, lanes: int, element: str, container: int, regs: tuple[Reg, ...]) -> LogicalRegister:
         """Return a logical register made of registers, of those that its lanes need."""
         regs = regs[: register_count(lanes, container)]
-        return Vector(lanes, element, container, regs, self.out.place())
+        return LogicalRegister(lanes, element, container, regs, self.out.place())
 
-    def typed(self, value: Vector, element: str) -> list[Reg]:
+    def typed(self, value: LogicalRegister, element: str) -> list[Reg]:
         """Return the registers as lanes of an element."""
         return [self.out.as_element(reg, element) for reg in value.regs]
 
     # ------------------------------------------------------------------------------------------------- containers
 
-    def within(self, value: Vector, container: int) -> Vector:
+    def within(self, value: LogicalRegister, container: int) -> LogicalRegister:
         """Return the same lanes in containers of a width."""
         if value.container == container:
             return value
         return value.kept(container, lambda: self._changed(value, container))
 
-    def _changed(self, value: Vector, container: int) -> Vector:
+    def _changed(self, value: LogicalRegister, container: int) -> LogicalRegister:
         with self.out.at(value.home):
             regs, current = value.regs, value.container
             while current < container:

@@ -12,21 +12,21 @@ from castsim.isa.pto.micro_forms import SCOPES, logical_operations
 from castsim.isa.pto.program import REGION_FIELDS
 from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType, MaskType, MicroOperation, Type, VmiOperation
 from castsim.machines.vector_function.logical_emitter import (
-    Emitter,
+    FunctionEmitter,
     Logical,
     LogicalMask,
+    LogicalRegister,
     Masks,
-    Place,
+    OperationRun,
     Pred,
     Reg,
-    Shapes,
-    Vector,
+    RegisterShapes,
     physical,
     register_count,
     vector,
 )
 from castsim.machines.vector_function.logical_loads import Divisors
-from castsim.machines.vector_function.logical_operations import Containers, Operations
+from castsim.machines.vector_function.logical_operations import Containers, LogicalOperations
 
 # Instructions whose results nothing uses, and that do nothing else: taken out.
 
@@ -91,9 +91,9 @@ def lower_function(function: pto.Function) -> pto.Function:
     containers, facts = Containers(), Divisors()
     containers.see(body)
     facts.see(body)
-    out = Emitter({*(each.name for each in function.arguments), *_names(body)})
+    out = FunctionEmitter({*(each.name for each in function.arguments), *_names(body)})
     masks = Masks(out)
-    operations = Operations(out, masks, Shapes(out, masks), containers, facts)
+    operations = LogicalOperations(out, masks, RegisterShapes(out, masks), containers, facts)
     lowering = _Lowering(out, operations, containers)
     whole = lowering.region(body)
     return replace(function, body=without_unused((*out.head.flat(), *whole)))
@@ -116,8 +116,8 @@ def _names(body: Sequence[pto.Operation]) -> Iterator[str]:
 class _Lowering:
     """A walk through the regions of a function."""
 
-    out: Emitter
-    operations: Operations
+    out: FunctionEmitter
+    operations: LogicalOperations
     containers: Containers
     values: dict[str, Logical] = field(default_factory=dict)
 
@@ -125,7 +125,7 @@ class _Lowering:
         pto.Operation, ...
     ]:  # fmt: skip
         """Return a region; what it yields has the containers of the owner's results."""
-        place = Place()
+        place = OperationRun()
         with self.out.at(place):
             for node in body:
                 self.out.span = node.span
@@ -159,7 +159,7 @@ class _Lowering:
         if node.kind not in SCOPES:
             self.out.add(replace(node, body=self.region(node.body)))
             return
-        self.out.scope = Place()
+        self.out.scope = OperationRun()
         self.operations.forget()
         outer = self.out.inner_constants() if node.kind == "strict_vecscope" else None
         body = self.region(node.body)
@@ -170,7 +170,7 @@ class _Lowering:
 
     def _loop(self, node: pto.For) -> None:
         initial, kinds = self._flat(node, "carried", node.initial, node.result_types)
-        carried, home = self._fresh(node, "carried", node.carried), Place()
+        carried, home = self._fresh(node, "carried", node.carried), OperationRun()
         self._bind(node, "carried", node.carried, carried, home)
         body = self.region(node.body, node, "carried")
         results = self._fresh(node, "carried", node.results)
@@ -213,7 +213,7 @@ class _Lowering:
         for number, (name, kind) in enumerate(zip(names, kinds, strict=True)):
             container, value = self.containers.of(node, what, number), self.values.get(name)
             types += self._kinds(node, what, number, kind)
-            if isinstance(kind, LogicalVectorType) and isinstance(value, Vector):
+            if isinstance(kind, LogicalVectorType) and isinstance(value, LogicalRegister):
                 held = self.operations.shapes.within(value, container)
                 flat += (self.out.as_element(reg, physical(kind.element)).name for reg in held.regs)
             elif isinstance(kind, LogicalMaskType) and isinstance(value, LogicalMask):
@@ -232,13 +232,13 @@ class _Lowering:
         return found
 
     def _bind(
-        self, node: pto.For | pto.If, what: str, names: Sequence[str], flat: list[tuple[str, ...]], home: Place
+        self, node: pto.For | pto.If, what: str, names: Sequence[str], flat: list[tuple[str, ...]], home: OperationRun
     ) -> None:  # fmt: skip
         for number, (name, kind, parts) in enumerate(zip(names, node.result_types, flat, strict=True)):
             container = self.containers.of(node, what, number)
             if isinstance(kind, LogicalVectorType):
                 regs = tuple(Reg(part, physical(kind.element), home) for part in parts)
-                self.values[name] = Vector(kind.lanes, kind.element, container, regs, home)
+                self.values[name] = LogicalRegister(kind.lanes, kind.element, container, regs, home)
             elif isinstance(kind, LogicalMaskType):
                 preds = tuple(Pred(part, min(32, container), home) for part in parts)
                 with self.out.at(home):

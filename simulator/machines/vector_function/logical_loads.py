@@ -20,17 +20,24 @@ from castsim.isa.pto.value_types import (
     Type,
     VmiOperation,
 )
-from castsim.isa.pto.vmi_operations import How, Route, Step, conversion_formats, conversion_words, route_of
+from castsim.isa.pto.vmi_operations import (
+    ConversionRoute,
+    How,
+    RouteStep,
+    conversion_formats,
+    conversion_words,
+    route_of,
+)
 from castsim.machines.vector_function.logical_emitter import (
     I16,
     INDEX,
-    Emitter,
+    FunctionEmitter,
     LogicalMask,
+    LogicalRegister,
     Masks,
     Reg,
-    Shapes,
+    RegisterShapes,
     Use,
-    Vector,
     per_register,
     physical,
     register_count,
@@ -159,10 +166,10 @@ def _size(kind: PointerType) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalars:
+class AddressArithmetic:
     """Scalar arithmetic of addresses: constants where the text gives them."""
 
-    out: Emitter
+    out: FunctionEmitter
     facts: Divisors
 
     def known(self, name: str) -> int | None:
@@ -215,7 +222,7 @@ class Address:
     `divisor` divides the address in bytes.
     """
 
-    scalars: Scalars
+    scalars: AddressArithmetic
     pointer: str
     kind: PointerType
     offset: str
@@ -274,11 +281,11 @@ def loaded_container(width: int, container: int) -> int:
 class Loads:
     """Makes loads; `far` is the width of elements in memory, where unpacking makes wider ones of them."""
 
-    out: Emitter
+    out: FunctionEmitter
     masks: Masks
-    shapes: Shapes
+    shapes: RegisterShapes
 
-    def row(self, kind: LogicalVectorType, place: Address, container: int) -> Vector:
+    def row(self, kind: LogicalVectorType, place: Address, container: int) -> LogicalRegister:
         """Load elements that stand one after the other."""
         far, near = place.width, lane_bits(kind.element)
         held = loaded_container(far, container)
@@ -319,7 +326,7 @@ class Loads:
 
     def rows(
         self, kind: LogicalVectorType, place: Address, groups: int, stride: str, divisor: int, container: int
-    ) -> Vector:  # fmt: skip
+    ) -> LogicalRegister:  # fmt: skip
         """Load rows that stand `stride` of the pointer's elements apart; `divisor` divides that."""
         size, known = kind.lanes // groups, place.scalars.known(stride)
         if known is not None and known == size * place.unit:
@@ -334,7 +341,9 @@ class Loads:
         parts = [self.row(part, place.row(number, stride, divisor), held) for number in range(groups)]
         return self.shapes.within(self._joined(kind, parts, size, held), container)
 
-    def _joined(self, kind: LogicalVectorType, parts: list[Vector], size: int, container: int) -> Vector:
+    def _joined(
+        self, kind: LogicalVectorType, parts: list[LogicalRegister], size: int, container: int
+    ) -> LogicalRegister:
         """Put logical registers of `size` lanes behind each other."""
         lanes, found = per_register(container), list[Reg]()
         for number in range(register_count(kind.lanes, container)):
@@ -354,7 +363,7 @@ class Loads:
             found.append(whole)
         return self.shapes.made(kind.lanes, kind.element, container, tuple(found))
 
-    def _gathered_slots(self, kind: LogicalVectorType, place: Address, stride: str, container: int) -> Vector:
+    def _gathered_slots(self, kind: LogicalVectorType, place: Address, stride: str, container: int) -> LogicalRegister:
         """Gather single elements, in containers of 32 bits."""
         scalars, i32 = place.scalars, ScalarType("i32")
         known = scalars.known(stride)
@@ -370,7 +379,7 @@ class Loads:
 
     def gathered(
         self, kind: LogicalVectorType, pointer: Use, indices: list[Reg], preds: list[Use], bits: int, container: int
-    ) -> Vector:  # fmt: skip
+    ) -> LogicalRegister:  # fmt: skip
         """Gather elements that lanes of `bits` name, counted in elements of the pointer."""
         regs = tuple(
             self.out.as_element(
@@ -382,7 +391,7 @@ class Loads:
 
     # ----------------------------------------------------------------------------------------- blocks, one element
 
-    def blocks(self, kind: LogicalVectorType, place: Address, stride: Use, container: int) -> Vector:
+    def blocks(self, kind: LogicalVectorType, place: Address, stride: Use, container: int) -> LogicalRegister:
         """Load blocks of 32 bytes that stand so many blocks apart."""
         name, _ = stride
         known, pointer = place.scalars.known(name), place.moved()
@@ -398,7 +407,7 @@ class Loads:
             found.append(self.out.register("vsldb", operands, element))
         return self.shapes.within(self.shapes.made(kind.lanes, kind.element, size, tuple(found)), container)
 
-    def one(self, kind: LogicalVectorType, place: Address, container: int) -> Vector:
+    def one(self, kind: LogicalVectorType, place: Address, container: int) -> LogicalRegister:
         """Load one element into all lanes."""
         reg = self._one(kind, place)
         held = container if place.width == lane_bits(kind.element) else lane_bits(kind.element)
@@ -411,12 +420,14 @@ class Loads:
 
     def one_a_group(
         self, kind: LogicalVectorType, place: Address, groups: int, stride: str, divisor: int, container: int
-    ) -> Vector:  # fmt: skip
+    ) -> LogicalRegister:  # fmt: skip
         """Load one element a group into all its lanes."""
         places = [place.row(number, stride, divisor) for number in range(groups)]
         return self._spread_slots(kind, places, kind.lanes // groups, container)
 
-    def _spread_slots(self, kind: LogicalVectorType, places: list[Address], size: int, container: int) -> Vector:
+    def _spread_slots(
+        self, kind: LogicalVectorType, places: list[Address], size: int, container: int
+    ) -> LogicalRegister:
         held = min(32, container)
         slots, lanes, found = [self._one(kind, place) for place in places], per_register(held), list[Reg]()
         for number in range(register_count(kind.lanes, held)):
@@ -440,13 +451,14 @@ _WIDEST = 64
 class Lanewise:
     """Makes the instructions of operations that keep lanes apart."""
 
-    out: Emitter
+    out: FunctionEmitter
     masks: Masks
-    shapes: Shapes
+    shapes: RegisterShapes
 
     def operation(
-        self, node: VmiOperation, sources: list[Vector], scalar: Use | None, mask: LogicalMask | None, container: int
-    ) -> Vector:  # fmt: skip
+        self, node: VmiOperation, sources: list[LogicalRegister], scalar: Use | None,
+        mask: LogicalMask | None, container: int
+    ) -> LogicalRegister:  # fmt: skip
         """Make arithmetic of registers, and of registers with a scalar."""
         first = sources[0]
         _check_width(node, first)
@@ -462,7 +474,7 @@ class Lanewise:
             regs.append(self.out.register(node.mnemonic, [*operands, mask_use], kinds[0], **words))
         return self.shapes.made(first.lanes, first.element, container, tuple(regs))
 
-    def _governing(self, value: Vector, mask: LogicalMask | None, container: int) -> list[Use]:
+    def _governing(self, value: LogicalRegister, mask: LogicalMask | None, container: int) -> list[Use]:
         """Return the mask of every register of an operation: all lanes where the text has none."""
         bits = min(32, value.width)
         if mask is None:
@@ -470,7 +482,8 @@ class Lanewise:
         return [self.out.as_bits(pred, bits).use for pred in mask.at(container)]
 
     def comparison(
-        self, node: VmiOperation, sources: list[Vector], scalar: Use | None, mask: LogicalMask | None, container: int
+        self, node: VmiOperation, sources: list[LogicalRegister], scalar: Use | None,
+        mask: LogicalMask | None, container: int
     ) -> LogicalMask:  # fmt: skip
         """Make `vcmp` or `vcmps`: no bit beyond the lanes."""
         first, word = sources[0], node.word("cmp_mode")
@@ -484,7 +497,9 @@ class Lanewise:
             found.append(self.out.predicate(node.mnemonic, operands, bits, cmp=word))
         return self.masks.given(first.lanes, container, tuple(found))
 
-    def selection(self, node: VmiOperation, sources: list[Vector], mask: LogicalMask, container: int) -> Vector:
+    def selection(
+        self, node: VmiOperation, sources: list[LogicalRegister], mask: LogicalMask, container: int
+    ) -> LogicalRegister:
         """Make `vsel`."""
         _check_width(node, sources[0])
         one, other = (self.shapes.within(source, container) for source in sources)
@@ -492,7 +507,7 @@ class Lanewise:
         regs = tuple(self.shapes.chosen(a, b, pred, one.width) for a, b, pred in pairs)
         return self.shapes.made(one.lanes, one.element, container, regs)
 
-    def zeroed(self, value: Vector, mask: LogicalMask) -> Vector:
+    def zeroed(self, value: LogicalRegister, mask: LogicalMask) -> LogicalRegister:
         """Return a register with 0 where the mask has no bit."""
         kind, regs = f"u{value.width}", []
         for reg, pred in zip(value.regs, mask.at(value.container), strict=True):
@@ -503,14 +518,14 @@ class Lanewise:
 
     # ------------------------------------------------------------------------------------------------------ scalars
 
-    def broadcast(self, kind: LogicalVectorType, scalar: Use, container: int) -> Vector:
+    def broadcast(self, kind: LogicalVectorType, scalar: Use, container: int) -> LogicalRegister:
         """Make `vbrc` of a scalar: one register serves all lanes."""
         if lane_bits(kind.element) == _WIDEST:
             raise IllegalError("64 bits in all lanes have no instruction", legal=("i32",))
         reg = self.out.register("vbr", [scalar], physical(kind.element))
         return self.shapes.made(kind.lanes, kind.element, container, (reg,) * register_count(kind.lanes, container))
 
-    def numbered(self, kind: LogicalVectorType, scalar: Use, order: str, container: int) -> Vector:
+    def numbered(self, kind: LogicalVectorType, scalar: Use, order: str, container: int) -> LogicalRegister:
         """Make `vci`: integers in lanes as wide as their containers, floats in lanes of their own width."""
         fmt, bits = FORMATS[kind.element], lane_bits(kind.element)
         own = bits if isinstance(fmt, FloatFormat) else min(32, container)
@@ -536,13 +551,15 @@ class Lanewise:
 
     # -------------------------------------------------------------------------------------------------- conversions
 
-    def conversion(self, node: VmiOperation, source: Vector, mask: LogicalMask | None, container: int) -> Vector:
+    def conversion(
+        self, node: VmiOperation, source: LogicalRegister, mask: LogicalMask | None, container: int
+    ) -> LogicalRegister:
         """Make a conversion of one or several steps."""
         found, words = route_of(node), conversion_words(node)
         own, _ = conversion_formats(node)
         element = node.result_types[0]
         assert isinstance(element, LogicalVectorType)
-        value = Vector(source.lanes, own, source.container, source.regs, source.home)
+        value = LogicalRegister(source.lanes, own, source.container, source.regs, source.home)
         if value.container < lane_bits(own):
             value = self.shapes.within(value, lane_bits(own))
         if mask is not None and found.steps[0].how is not How.CONVERT:
@@ -550,14 +567,15 @@ class Lanewise:
         for step in found.steps:
             value = self._step(step, found, words, value, mask)
             mask = None
-        value = Vector(value.lanes, element.element, value.container, value.regs, self.out.place())
+        value = LogicalRegister(value.lanes, element.element, value.container, value.regs, self.out.place())
         kept = tuple(self.out.as_element(reg, physical(element.element)) for reg in value.regs)
-        value = Vector(value.lanes, element.element, value.container, kept, value.home)
+        value = LogicalRegister(value.lanes, element.element, value.container, kept, value.home)
         return self.shapes.within(value, container)
 
     def _step(
-        self, step: Step, found: Route, words: dict[str, str], value: Vector, mask: LogicalMask | None
-    ) -> Vector:  # fmt: skip
+        self, step: RouteStep, found: ConversionRoute, words: dict[str, str], value: LogicalRegister,
+        mask: LogicalMask | None
+    ) -> LogicalRegister:  # fmt: skip
         widths = lane_bits(step.src), lane_bits(step.dst)
         pairs = step.dst in ("e2m1", "e1m2") or step.src in ("e2m1", "e1m2")
         container = max(*widths, value.container, 32 if pairs else 0)
@@ -572,7 +590,8 @@ class Lanewise:
         return self.shapes.made(value.lanes, step.dst, container, tuple(regs))
 
     def _converted(
-        self, step: Step, found: Route, words: dict[str, str], value: Vector, regs: list[Reg], mask: LogicalMask | None
+        self, step: RouteStep, found: ConversionRoute, words: dict[str, str], value: LogicalRegister,
+        regs: list[Reg], mask: LogicalMask | None
     ) -> list[Reg]:  # fmt: skip
         pair, given = CONVERSIONS[step.src, step.dst], {}
         if pair.roundings:
@@ -603,7 +622,7 @@ class Lanewise:
             reg = self.out.register("vmaxs", [reg.use, (self.out.constant(least, kind), kind), mask], src)
         return reg
 
-    def reinterpretation(self, source: Vector, kind: LogicalVectorType, container: int) -> Vector:
+    def reinterpretation(self, source: LogicalRegister, kind: LogicalVectorType, container: int) -> LogicalRegister:
         """Return the same bits as other elements; of another width they stand without gaps."""
         width = lane_bits(kind.element)
         if source.width != width:
@@ -617,6 +636,6 @@ def _range(fmt: IntFormat) -> tuple[int, int]:
     return (-(1 << fmt.bits - 1), (1 << fmt.bits - 1) - 1) if fmt.signed else (0, (1 << fmt.bits) - 1)
 
 
-def _check_width(node: VmiOperation, value: Vector) -> None:
+def _check_width(node: VmiOperation, value: LogicalRegister) -> None:
     if value.width == _WIDEST:
         raise IllegalError(f"pto.vmi.{node.mnemonic} of 64 bits has no instruction", span=node.span, legal=("32 bits",))

@@ -27,20 +27,20 @@ from castsim.machines.vector_function.logical_emitter import (
     I16,
     I32,
     INDEX,
-    Emitter,
+    FunctionEmitter,
     Logical,
     LogicalMask,
+    LogicalRegister,
     Masks,
     Pred,
     Reg,
-    Shapes,
+    RegisterShapes,
     Use,
-    Vector,
     per_register,
     physical,
     register_count,
 )
-from castsim.machines.vector_function.logical_loads import Address, Divisors, Lanewise, Loads, Scalars
+from castsim.machines.vector_function.logical_loads import Address, AddressArithmetic, Divisors, Lanewise, Loads
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # How wide the containers of every logical register of a function are: as its widest companion needs them.
@@ -163,14 +163,14 @@ def stored_container(width: int, container: int) -> int:
 
 
 @dataclass(slots=True)
-class Stores:
+class LogicalStores:
     """Makes stores; lanes without mask bit leave memory as it is."""
 
-    out: Emitter
+    out: FunctionEmitter
     masks: Masks
-    shapes: Shapes
+    shapes: RegisterShapes
 
-    def row(self, value: Vector, place: Address, mask: LogicalMask | None) -> None:
+    def row(self, value: LogicalRegister, place: Address, mask: LogicalMask | None) -> None:
         """Store elements one after the other."""
         if not place.is_aligned(BLOCK_BYTES):
             self._unaligned_row(value, place, mask)
@@ -180,7 +180,7 @@ class Stores:
         for number, pred in enumerate(self.masks.within(mask, value.lanes, value.container)):
             self._store(value, value.regs[number], place.further(number * size), pred)
 
-    def _store(self, value: Vector, reg: Reg, place: Address, pred: Pred) -> None:
+    def _store(self, value: LogicalRegister, reg: Reg, place: Address, pred: Pred) -> None:
         """Store one register."""
         container, words = value.container, {}
         if container != value.width:
@@ -202,7 +202,7 @@ class Stores:
 
     # ------------------------------------------------------------------------------------------------ any address
 
-    def _unaligned_row(self, value: Vector, place: Address, mask: LogicalMask | None) -> None:
+    def _unaligned_row(self, value: LogicalRegister, place: Address, mask: LogicalMask | None) -> None:
         if value.width == 64 and mask is not None:
             raise IllegalError("a masked store of 64 bits needs an aligned address", legal=("multiples of 32 bytes",))
         value = self.shapes.within(value, value.width)
@@ -220,7 +220,7 @@ class Stores:
         rest = [(state, _ALIGN), (pointer, kind), (self.out.constant(0, I32), I32)]
         self.out.micro("vstas", rest)
 
-    def _scattered_row(self, value: Vector, place: Address, mask: LogicalMask) -> None:
+    def _scattered_row(self, value: LogicalRegister, place: Address, mask: LogicalMask) -> None:
         """Scatter lanes to where they would go."""
         self._check_unit(place)
         size = per_register(value.width)
@@ -228,7 +228,7 @@ class Stores:
             index = self.shapes.lane_numbers(value.width, 0)
             self._scatter(value, number, place.further(number * size), index, pred)
 
-    def _scatter(self, value: Vector, number: int, place: Address, index: Reg, pred: Pred) -> None:
+    def _scatter(self, value: LogicalRegister, number: int, place: Address, index: Reg, pred: Pred) -> None:
         kind = f"u{value.width}"
         reg = self.out.as_element(value.regs[number], kind)
         mask = self.out.as_bits(pred, value.width)
@@ -241,7 +241,7 @@ class Stores:
     # -------------------------------------------------------------------------------------------------- rows apart
 
     def rows(
-        self, value: Vector, place: Address, groups: int, stride: str, divisor: int, mask: LogicalMask | None
+        self, value: LogicalRegister, place: Address, groups: int, stride: str, divisor: int, mask: LogicalMask | None
     ) -> None:  # fmt: skip
         """Store rows that stand `stride` of the pointer's elements apart; `divisor` divides that."""
         size, known = value.lanes // groups, place.scalars.known(stride)
@@ -258,7 +258,7 @@ class Stores:
             self._row_of(value, place.row(group, stride, divisor), group * size, size, mask, apart=apart)
 
     def _row_of(
-        self, value: Vector, place: Address, start: int, size: int, mask: LogicalMask | None, *, apart: bool
+        self, value: LogicalRegister, place: Address, start: int, size: int, mask: LogicalMask | None, *, apart: bool
     ) -> None:  # fmt: skip
         """Store lanes `start` to `start` + `size` - 1, the first of them at an address.
 
@@ -279,14 +279,16 @@ class Stores:
                 self._piece(value, number, here, first, pred)
             lane += last - first
 
-    def _piece(self, value: Vector, number: int, place: Address, first: int, pred: Pred) -> None:
+    def _piece(self, value: LogicalRegister, number: int, place: Address, first: int, pred: Pred) -> None:
         """Scatter lanes from `first` on to an address."""
         self._check_unit(place)
         if value.container != value.width:
             raise IllegalError("rows of such lanes need aligned addresses", legal=("multiples of 32 bytes",))
         self._scatter(value, number, place, self.shapes.lane_numbers(value.width, -first), pred)
 
-    def _slots(self, value: Vector, place: Address, stride: str, divisor: int, mask: LogicalMask | None) -> None:
+    def _slots(
+        self, value: LogicalRegister, place: Address, stride: str, divisor: int, mask: LogicalMask | None
+    ) -> None:
         """Store one element a row: all by one scatter where lanes can count as far, else each by one."""
         self._check_unit(place)
         value, scalars = self.shapes.within(value, value.width), place.scalars
@@ -313,7 +315,7 @@ class Stores:
 
     # ------------------------------------------------------------------------------------------------------ blocks
 
-    def blocks(self, value: Vector, place: Address, stride: Use) -> None:
+    def blocks(self, value: LogicalRegister, place: Address, stride: Use) -> None:
         """Store blocks of 32 bytes that stand so many blocks apart."""
         value = self.shapes.within(value, value.width)
         name, _ = stride
@@ -340,13 +342,15 @@ _OF_BLOCKS = {"vcadd": "vcgadd", "vcmax": "vcgmax", "vcmin": "vcgmin"}
 class Groups:
     """Makes the instructions of operations on groups."""
 
-    out: Emitter
+    out: FunctionEmitter
     masks: Masks
-    shapes: Shapes
+    shapes: RegisterShapes
 
     # -------------------------------------------------------------------------------------------------- reductions
 
-    def reduction(self, name: str, source: Vector, mask: LogicalMask | None, groups: int, container: int) -> Vector:
+    def reduction(
+        self, name: str, source: LogicalRegister, mask: LogicalMask | None, groups: int, container: int
+    ) -> LogicalRegister:
         """Make `vcadd`, `vcmax` or `vcmin` of groups."""
         source, size = self.shapes.within(source, min(32, source.container)), source.lanes // groups
         span = size * source.container
@@ -369,7 +373,7 @@ class Groups:
     def _reduced(self, instruction: str, reg: Reg, pred: Pred, bits: int) -> Reg:
         return self.out.register(instruction, [reg.use, self.out.as_bits(pred, bits).use], reg.element)
 
-    def _neutral(self, name: str, source: Vector, preds: tuple[Pred, ...] | None) -> list[Reg]:
+    def _neutral(self, name: str, source: LogicalRegister, preds: tuple[Pred, ...] | None) -> list[Reg]:
         """Return registers whose inactive lanes change nothing; None: all are active."""
         if preds is None:
             return list(source.regs)
@@ -378,7 +382,9 @@ class Groups:
         none = self.out.register("vbr", [(self.out.constant(scalar, kind), kind)], source.element)
         return [self.shapes.chosen(reg, none, pred, source.width) for reg, pred in zip(source.regs, preds, strict=True)]
 
-    def _of_registers(self, name: str, source: Vector, preds: tuple[Pred, ...] | None, groups: int) -> list[Reg]:
+    def _of_registers(
+        self, name: str, source: LogicalRegister, preds: tuple[Pred, ...] | None, groups: int
+    ) -> list[Reg]:
         """Reduce groups that are whole registers: these combined, the rest by one instruction each."""
         each = len(source.regs) // groups
         regs = list(source.regs) if each == 1 else self._neutral(name, source, preds)
@@ -392,7 +398,7 @@ class Groups:
         return self._placed(slots, 1, groups, source.container)
 
     def _of_blocks(
-        self, name: str, source: Vector, preds: tuple[Pred, ...], groups: int, blocks: int
+        self, name: str, source: LogicalRegister, preds: tuple[Pred, ...], groups: int, blocks: int
     ) -> list[Reg]:  # fmt: skip
         """Reduce groups of one, two or four blocks of 32 bytes; a result has as many lanes as a register has groups."""
         found = []
@@ -431,7 +437,9 @@ class Groups:
             self.out.register("vdup", [self.out.as_element(part, kind).use, mask], kind), part.element
         )
 
-    def _of_neighbours(self, name: str, source: Vector, preds: tuple[Pred, ...] | None, size: int) -> list[Reg]:
+    def _of_neighbours(
+        self, name: str, source: LogicalRegister, preds: tuple[Pred, ...] | None, size: int
+    ) -> list[Reg]:
         """Reduce neighbours pair by pair: the even lanes of two registers with the odd ones."""
         regs = self._neutral(name, source, preds)
         while size > 1:
@@ -444,7 +452,7 @@ class Groups:
             size //= 2
         return regs
 
-    def _one_by_one(self, name: str, source: Vector, preds: tuple[Pred, ...], groups: int) -> list[Reg]:
+    def _one_by_one(self, name: str, source: LogicalRegister, preds: tuple[Pred, ...], groups: int) -> list[Reg]:
         """Reduce every group by instructions of its own: groups that registers do not hold evenly."""
         lanes, size = per_register(source.container), source.lanes // groups
         slots = []
@@ -462,7 +470,7 @@ class Groups:
 
     # -------------------------------------------------------------------------------------------------- broadcasts
 
-    def broadcast(self, source: Vector, kind: LogicalVectorType, container: int) -> Vector:
+    def broadcast(self, source: LogicalRegister, kind: LogicalVectorType, container: int) -> LogicalRegister:
         """Make `vbrc` of slots: lane i is slot i div the lanes of a group."""
         held = min(32, container)
         source = self.shapes.within(source, held)
@@ -509,7 +517,7 @@ _LOGIC = ("pand", "por", "pxor", "pnot")
 class _Given:
     """The operands of an operation by kind."""
 
-    vectors: list[Vector] = field(default_factory=list)
+    vectors: list[LogicalRegister] = field(default_factory=list)
     masks: list[LogicalMask] = field(default_factory=list)
     scalars: list[Use] = field(default_factory=list)
     pointer: tuple[str, PointerType] | None = None
@@ -521,12 +529,12 @@ class _Given:
 
 
 @dataclass(slots=True)
-class Operations:
+class LogicalOperations:
     """Makes instructions of operations."""
 
-    out: Emitter
+    out: FunctionEmitter
     masks: Masks
-    shapes: Shapes
+    shapes: RegisterShapes
     containers: Containers
     facts: Divisors
 
@@ -549,7 +557,7 @@ class Operations:
             return self._mask(node, given, container)
         return self._vector(node, given, node.result_types[0], container)
 
-    def _vector(self, node: VmiOperation, given: _Given, kind: object, container: int) -> Vector:
+    def _vector(self, node: VmiOperation, given: _Given, kind: object, container: int) -> LogicalRegister:
         assert isinstance(kind, LogicalVectorType)
         lanewise, groups = Lanewise(self.out, self.masks, self.shapes), Groups(self.out, self.masks, self.shapes)
         name = node.mnemonic
@@ -576,7 +584,7 @@ class Operations:
         if node.mnemonic == "pset":
             return self.masks.counting(kind.lanes, "", leading_lanes(node, kind.lanes))
         if node.mnemonic in ("create_mask", "create_group_mask"):
-            scalars = Scalars(self.out, self.facts)
+            scalars = AddressArithmetic(self.out, self.facts)
             known = self.facts.constants.get(node.operands[0])
             count = node.operands[0] if known is not None else scalars.as_index(given.scalars[0])
             if node.mnemonic == "create_mask":
@@ -601,8 +609,8 @@ class Operations:
 
     # ------------------------------------------------------------------------------------------------------ memory
 
-    def _memory(self, node: VmiOperation, given: _Given, container: int) -> Vector | None:
-        place, scalars = self._place(node, given), Scalars(self.out, self.facts)
+    def _memory(self, node: VmiOperation, given: _Given, container: int) -> LogicalRegister | None:
+        place, scalars = self._place(node, given), AddressArithmetic(self.out, self.facts)
         if node.mnemonic == "vstore":
             self._store(node, given, place)
             return None
@@ -630,14 +638,14 @@ class Operations:
             return value
         return Lanewise(self.out, self.masks, self.shapes).zeroed(value, given.mask)
 
-    def _stride(self, node: VmiOperation, given: _Given, scalars: Scalars, default: int) -> tuple[str, int]:
+    def _stride(self, node: VmiOperation, given: _Given, scalars: AddressArithmetic, default: int) -> tuple[str, int]:
         """Return the stride of rows as an index, and what divides it; rows without one stand side by side."""
         if len(given.scalars) < 2:
             return scalars.constant(default), default
         return scalars.as_index(given.scalars[1]), self.facts.strides[id(node)]
 
     def _place(self, node: VmiOperation, given: _Given) -> Address:
-        scalars = Scalars(self.out, self.facts)
+        scalars = AddressArithmetic(self.out, self.facts)
         assert given.pointer is not None
         pointer, kind = given.pointer
         offset = scalars.as_index(given.scalars[0]) if given.scalars else scalars.constant(0)
@@ -647,7 +655,7 @@ class Operations:
         width = far if narrows or node.word("dist_mode") == "unpack" else near
         return Address(scalars, pointer, kind, offset, width, self.facts.accesses[id(node)])
 
-    def _gather(self, given: _Given, kind: LogicalVectorType, place: Address, container: int) -> Vector:
+    def _gather(self, given: _Given, kind: LogicalVectorType, place: Address, container: int) -> LogicalRegister:
         """Make a gather in lanes that hold both an index and an element."""
         (index,) = given.vectors
         bits = max(16, index.width, place.width)
@@ -663,10 +671,10 @@ class Operations:
         return loads.gathered(kind, place.moved(), regs[: register_count(kind.lanes, bits)], preds, bits, container)
 
     def _store(self, node: VmiOperation, given: _Given, place: Address) -> None:
-        stores, scalars = Stores(self.out, self.masks, self.shapes), Scalars(self.out, self.facts)
+        stores, scalars = LogicalStores(self.out, self.masks, self.shapes), AddressArithmetic(self.out, self.facts)
         (value,), groups = given.vectors, node.count("group")
         if place.width < value.width:  # whose low bits are stored
-            value = Vector(value.lanes, f"u{place.width}", value.container, value.regs, value.home)
+            value = LogicalRegister(value.lanes, f"u{place.width}", value.container, value.regs, value.home)
         if groups is not None:
             stride, divisor = self._stride(node, given, scalars, value.lanes // groups * place.unit)
             stores.rows(value, place, groups, stride, divisor, given.mask)
@@ -688,7 +696,7 @@ def _sorted(node: VmiOperation, values: Sequence[Logical | None]) -> _Given:
                 found.scalars.append((name, kind))
             case PointerType():
                 found.pointer = name, kind
-            case _ if isinstance(value, Vector):
+            case _ if isinstance(value, LogicalRegister):
                 found.vectors.append(value)
             case _ if isinstance(value, LogicalMask):
                 found.masks.append(value)

@@ -21,9 +21,9 @@ from castsim.machines.target_cast import CastAsked, CastForm, TargetCast, form_o
 from castsim.machines.vector_function.function_operations import (
     Ascend,
     Bitwise,
-    Convert,
+    ConvertLanes,
     CountDown,
-    Duplicate,
+    DuplicateLanes,
     Gather,
     Interleave,
     Load,
@@ -33,11 +33,11 @@ from castsim.machines.vector_function.function_operations import (
     RegisterOperation,
     SetAll,
     Spread,
-    Store,
+    StoreLanes,
     TripSelect,
     VectorFunction,
 )
-from castsim.machines.vector_function.plan import CastPlan, plan_cast, step_policy, switched_saturation
+from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
 from castsim.machines.vector_function.values import MaskStep, apply_chain, trace_nest
 from castsim.targets.register_text import PARTS, RegisterInstruction
 from castsim.targets.vector_function import Counter, KernelText, VectorFunctionTarget
@@ -46,21 +46,21 @@ from castsim.targets.vector_function import Counter, KernelText, VectorFunctionT
 
 
 def bind_all(
-    target: VectorFunctionTarget, plan: CastPlan, kernel: KernelText, lines: Iterable[RegisterInstruction]
+    target: VectorFunctionTarget, plan: FunctionCastPlan, kernel: KernelText, lines: Iterable[RegisterInstruction]
 ) -> tuple[RegisterOperation, ...]:
     """Return the operations of some lines of a kernel."""
     return tuple(_bind(target, plan, kernel, line) for line in lines)
 
 
 def _bind(
-    target: VectorFunctionTarget, plan: CastPlan, kernel: KernelText, line: RegisterInstruction
+    target: VectorFunctionTarget, plan: FunctionCastPlan, kernel: KernelText, line: RegisterInstruction
 ) -> RegisterOperation:
     operands = line.operands
     match line.mnemonic:
         case "vlds":
             return Load(line.results, operands[0])
         case "vsts":
-            return Store(operands[1], operands[2], operands[0], int(operands[3]) if len(operands) > 3 else 0)
+            return StoreLanes(operands[1], operands[2], operands[0], int(operands[3]) if len(operands) > 3 else 0)
         case "vcvt" | "vtrc":
             return _bind_convert(target, plan, line)
         case "vor" | "vand":
@@ -85,7 +85,7 @@ def _bind_wide(target: VectorFunctionTarget, line: RegisterInstruction, width: i
     result = line.results[0]
     match line.mnemonic:
         case "vdup":
-            return Duplicate(result, width, int(operands[0]))
+            return DuplicateLanes(result, width, int(operands[0]))
         case "vci":
             return Ascend(result, width, int(operands[0]))
         case "vmuls":
@@ -101,12 +101,12 @@ def _bind_wide(target: VectorFunctionTarget, line: RegisterInstruction, width: i
             return CountDown(result, width, int(operands[2]) if len(operands) > 1 else lanes, operands[0])
 
 
-def _bind_convert(target: VectorFunctionTarget, plan: CastPlan, line: RegisterInstruction) -> Convert:
+def _bind_convert(target: VectorFunctionTarget, plan: FunctionCastPlan, line: RegisterInstruction) -> ConvertLanes:
     source, predicate, *rest = line.operands
     part = rest.pop(0) if rest and rest[0] in PARTS else None
     src, dst = (format_named(name) for name in rest) if rest else (plan.src, plan.dst)
     policy = step_policy(target, plan, src, dst)
-    return Convert(line.results[0], source, predicate, part, src, dst, policy, integral=line.mnemonic == "vtrc")
+    return ConvertLanes(line.results[0], source, predicate, part, src, dst, policy, integral=line.mnemonic == "vtrc")
 
 
 def _lane_width(kernel: KernelText, predicate: str) -> int:
@@ -139,7 +139,7 @@ def check_cast(target: VectorFunctionTarget, cast: TileCast, *, fills: bool) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredCast:
+class FunctionCast:
     """The operations of one tile cast, the function among them, the plan it follows, and warnings.
 
     `filled` is the number of bytes from the start of the destination that are zeroed beforehand.
@@ -147,12 +147,12 @@ class LoweredCast:
 
     body: Block
     function: VectorFunction
-    plan: CastPlan
+    plan: FunctionCastPlan
     filled: int
     warnings: Warnings
 
 
-def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> LoweredCast:
+def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> FunctionCast:
     """Choose the code variant of one tile cast and lay out its loops.
 
     Raises:
@@ -176,7 +176,7 @@ def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> LoweredCast:
     body: list[Node] = [ControlWrite("ctrl", value, pipe=scalar) for value in plan.writes]
     body.append(function)
     body += [ControlWrite("ctrl", value, pipe=scalar) for value in plan.restores]
-    return LoweredCast(Block(tuple(body)), function, plan, filled, warnings)
+    return FunctionCast(Block(tuple(body)), function, plan, filled, warnings)
 
 
 def outcome(target: VectorFunctionTarget, cast: TileCast) -> tuple[object, ...]:
@@ -187,7 +187,7 @@ def outcome(target: VectorFunctionTarget, cast: TileCast) -> tuple[object, ...]:
     return plan.variant, step_policy(target, plan, src, dst)
 
 
-def _function(target: VectorFunctionTarget, plan: CastPlan, cast: TileCast) -> VectorFunction:
+def _function(target: VectorFunctionTarget, plan: FunctionCastPlan, cast: TileCast) -> VectorFunction:
     src, dst, kernel = cast.src, cast.dst, plan.kernel
     main = _main_nest(target, plan, kernel, cast)
     nests = (*_fill_nests(target, plan, cast), main)
@@ -205,7 +205,7 @@ def _function(target: VectorFunctionTarget, plan: CastPlan, cast: TileCast) -> V
     )
 
 
-def _main_nest(target: VectorFunctionTarget, plan: CastPlan, kernel: KernelText, cast: TileCast) -> Nest:
+def _main_nest(target: VectorFunctionTarget, plan: FunctionCastPlan, kernel: KernelText, cast: TileCast) -> Nest:
     src, dst = cast.src, cast.dst
     flat = plan.variant.variant == "1D"
     rows = 1 if flat else dst.valid_rows
@@ -234,7 +234,7 @@ def _start(counter: Counter, count: int, elements: int) -> int:
     return max(count * counter.times // counter.over - counter.minus, 0)
 
 
-def _timed_nest(target: VectorFunctionTarget, plan: CastPlan, main: Nest) -> Nest:
+def _timed_nest(target: VectorFunctionTarget, plan: FunctionCastPlan, main: Nest) -> Nest:
     """Return the nest whose published cycles the function takes: as a rule its own."""
     if target.option("profiled_sequences") == "text":
         return main
@@ -260,7 +260,7 @@ def _with_elements(nest: Nest, elements: int) -> Nest:
     )
 
 
-def _fill_nests(target: VectorFunctionTarget, plan: CastPlan, cast: TileCast) -> tuple[Nest, ...]:
+def _fill_nests(target: VectorFunctionTarget, plan: FunctionCastPlan, cast: TileCast) -> tuple[Nest, ...]:
     """Return the loop that clears the destination's rows, full registers at a time; its elements are bytes."""
     if not plan.kernel.fill:
         return ()
@@ -291,7 +291,7 @@ def _limited(trip: Iterable[RegisterOperation], size: int) -> tuple[RegisterOper
     """Put the stores of a fill under a predicate of the bytes that are left."""
     predicate = "left bytes"
     kept = tuple(
-        replace(operation, predicate=predicate) if isinstance(operation, Store) else operation
+        replace(operation, predicate=predicate) if isinstance(operation, StoreLanes) else operation
         for operation in trip
         if not isinstance(operation, SetAll)
     )
@@ -319,7 +319,7 @@ def _fill_warnings(target: VectorFunctionTarget, cast: TileCast, filled: int) ->
     return (WarningText(WarningKind.BEYOND, f"{what} writes {end - dst.end} bytes past the end of %{dst.name}{hit}"),)
 
 
-def _dropped_columns(plan: CastPlan, cast: TileCast) -> Warnings:
+def _dropped_columns(plan: FunctionCastPlan, cast: TileCast) -> Warnings:
     dst = cast.dst
     if not plan.kernel.fill or dst.valid_cols % 2 == 0 or not dst.valid_rows:
         return ()

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.interpreter.rerolling import Scalar
+from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
-from castsim.execution.interpreter.vector_unit import Body, Followed, Issue, MicroMemory, Value
+from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
@@ -40,11 +40,11 @@ from castsim.machines.vector_function.expanded_statements import expand_source
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
 from castsim.machines.vector_function.logical_function import lower_function
 from castsim.machines.vector_function.plan import ctrl_of_level
-from castsim.machines.vector_function.scope_recorder import Recorder, body_cycles
+from castsim.machines.vector_function.scope_recorder import ScopeRecorder, body_cycles
 from castsim.machines.vector_function.vector_registers import (
-    Mask,
     Operands,
-    Register,
+    PredicateRegister,
+    VectorRegister,
     convert,
     every_lane,
     mask_of,
@@ -115,9 +115,9 @@ class LaneUnits:
         """Return a unit that computes values."""
         return LaneUnit(memory, self.target, None if casts is None else ConversionCounts(casts))
 
-    def recorder(self, *, as_written: bool) -> Recorder:
+    def recorder(self, *, as_written: bool) -> ScopeRecorder:
         """Return what records a program for the engines, one without flags as written or to wait for bytes."""
-        return Recorder(self.target, as_written)
+        return ScopeRecorder(self.target, as_written)
 
     def control_at_start(self, *, saturating: bool) -> int:
         """Return CTRL as the options have it; the tool chain clears the bit that holds for all conversions at the head
@@ -152,9 +152,9 @@ class LaneUnit(Followed):
     conversions: ConversionCounts | None = None
     counted: int = 0
     """Bytes that the last `vsqz` kept: the register AR."""
-    _plans: dict[int, _Plan] = field(default_factory=dict)
+    _plans: dict[int, _ExecutionPlan] = field(default_factory=dict)
 
-    def execute(self, issue: Issue) -> tuple[Value, ...]:
+    def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Execute an instruction.
 
         Raises:
@@ -163,7 +163,7 @@ class LaneUnit(Followed):
         run = _OWN.get(issue.node.mnemonic)
         return run(self, issue) if run is not None else self._on_registers(issue)
 
-    def _on_registers(self, issue: Issue) -> tuple[Value, ...]:
+    def _on_registers(self, issue: VectorIssue) -> tuple[Value, ...]:
         node = issue.node
         plan = self._plans.get(id(node))
         if plan is None:
@@ -172,8 +172,8 @@ class LaneUnit(Followed):
         operands = replace(
             plan.operands,
             ctrl=issue.control,
-            registers=tuple(each for each in given if isinstance(each, Register)),
-            masks=tuple(each for each in given if isinstance(each, Mask)) or plan.operands.masks,
+            registers=tuple(each for each in given if isinstance(each, VectorRegister)),
+            masks=tuple(each for each in given if isinstance(each, PredicateRegister)) or plan.operands.masks,
             scalars=tuple(code(each) for each, code in zip(given, plan.codes, strict=True) if code is not None),
         )
         if node.mnemonic == "vsqz":
@@ -183,7 +183,7 @@ class LaneUnit(Followed):
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _ExecutionPlan:
     """What all executions of an instruction of the text have in common; `codes` makes the numbers of scalars.
 
     The masks of its operands are those of an instruction that is written without any: all lanes.
@@ -193,7 +193,7 @@ class _Plan:
     codes: tuple[Callable[[Value], int] | None, ...]
 
 
-def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _Plan:
+def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPlan:
     name = node.mnemonic
     row = ROWS[name]
     plain = row.family or name
@@ -208,7 +208,7 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _Plan:
     words = tuple(word for _, word in node.attributes)
     unmasked = (every_lane(width),) if all("m" in form for form in OPERATIONS[plain].operands) else ()
     operands = Operands(plain, element, result, width, target, masks=unmasked, words=words)
-    return _Plan(operands, tuple(_coder(kind) for kind in node.operand_types))
+    return _ExecutionPlan(operands, tuple(_coder(kind) for kind in node.operand_types))
 
 
 def _element(kinds: list[VectorType]) -> Format:
@@ -230,7 +230,7 @@ def _coder(kind: object) -> Callable[[Value], int] | None:
 
 
 def _number(value: Value) -> int | float:
-    assert isinstance(value, Scalar)
+    assert isinstance(value, DependentScalar)
     return value.value
 
 
@@ -241,30 +241,30 @@ def _unmodelled(name: str) -> IllegalError:
 # ------------------------------------------------------------------------------------------------- own ways to run
 
 
-def _registers(issue: Issue) -> list[Register]:
-    return [each for each in issue.operands if isinstance(each, Register)]
+def _registers(issue: VectorIssue) -> list[VectorRegister]:
+    return [each for each in issue.operands if isinstance(each, VectorRegister)]
 
 
-def _mask(issue: Issue) -> Mask:
-    return next(each for each in issue.operands if isinstance(each, Mask))
+def _mask(issue: VectorIssue) -> PredicateRegister:
+    return next(each for each in issue.operands if isinstance(each, PredicateRegister))
 
 
-def _address(issue: Issue) -> int:
+def _address(issue: VectorIssue) -> int:
     assert issue.address is not None
     return issue.address
 
 
-def _stride(issue: Issue) -> int:
+def _stride(issue: VectorIssue) -> int:
     """Return the first number of a block access."""
-    return int(next(each.value for each in issue.operands if isinstance(each, Scalar)))
+    return int(next(each.value for each in issue.operands if isinstance(each, DependentScalar)))
 
 
-def _vector_types(issue: Issue) -> list[VectorType]:
+def _vector_types(issue: VectorIssue) -> list[VectorType]:
     kinds = (*issue.node.operand_types, *issue.node.result_types)
     return [kind for kind in kinds if isinstance(kind, VectorType)]
 
 
-def _distribution(issue: Issue) -> str:
+def _distribution(issue: VectorIssue) -> str:
     """Return the mode with the width that the text leaves to the type."""
     name = issue.node.word("dist") or "NORM"
     bits = lane_bits(_vector_types(issue)[0].element)
@@ -275,14 +275,14 @@ def _distribution(issue: Issue) -> str:
     return "BDINTLV" if name == "BDINTLV_BLK" else name
 
 
-def _load(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _load(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory, count = unit.memory, 2 if issue.node.mnemonic == "vldsx2" else 1
     return access.load(
         memory.buffer, _address(issue), _distribution(issue), registers=count, defined=memory.defined
     )  # fmt: skip
 
 
-def _store(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _store(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory = unit.memory
     access.store(
         _registers(issue), memory.buffer, _address(issue), _distribution(issue), _mask(issue), defined=memory.defined
@@ -290,7 +290,7 @@ def _store(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     return ()
 
 
-def _load_blocks(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _load_blocks(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory = unit.memory
     found = access.load_blocks(
         memory.buffer, _address(issue), _stride(issue), _mask(issue), defined=memory.defined
@@ -298,7 +298,7 @@ def _load_blocks(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     return (found,)
 
 
-def _store_blocks(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _store_blocks(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory = unit.memory
     access.store_blocks(
         _registers(issue)[0], memory.buffer, _address(issue), _stride(issue), _mask(issue), defined=memory.defined
@@ -306,29 +306,29 @@ def _store_blocks(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     return ()
 
 
-def _load_mask(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _load_mask(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory, name = unit.memory, issue.node.word("dist") or "NORM"
     return (access.load_predicate(memory.buffer, _address(issue), name, defined=memory.defined),)
 
 
-def _store_mask(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _store_mask(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory, name = unit.memory, issue.node.word("dist") or "NORM"
     access.store_predicate(_mask(issue), memory.buffer, _address(issue), name, defined=memory.defined)
     return ()
 
 
-def _gather(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _gather(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory, offsets = unit.memory, lane_bits(_vector_types(issue)[0].element)
     bits, index, mask = _pointed_bits(issue), _registers(issue)[0], _lanes_taken(issue, offsets)
     return (access.gather(memory.buffer, _address(issue), index, offsets, bits, mask, defined=memory.defined),)
 
 
-def _gather_blocks(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _gather_blocks(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory, offsets, mask = unit.memory, _registers(issue)[0], _lanes_taken(issue, REGISTER_BITS // access.BLOCKS)
     return (access.gather_blocks(memory.buffer, _address(issue), offsets, mask, defined=memory.defined),)
 
 
-def _scatter(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _scatter(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     memory, (value, index) = unit.memory, _registers(issue)[:2]
     bits = _pointed_bits(issue)
     mask = _lanes_taken(issue, bits)
@@ -336,20 +336,20 @@ def _scatter(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     return ()
 
 
-def _pointed_bits(issue: Issue) -> int:
+def _pointed_bits(issue: VectorIssue) -> int:
     """Return the bits of the elements that the pointer of an instruction points to."""
     return lane_bits(next(kind for kind in issue.node.operand_types if isinstance(kind, PointerType)).element)
 
 
-def _lanes_taken(issue: Issue, width: int) -> Mask:
+def _lanes_taken(issue: VectorIssue, width: int) -> PredicateRegister:
     """Return the mask of an instruction that has one, or says how many of the first lanes are active."""
-    mask = next((each for each in issue.operands if isinstance(each, Mask)), None)
+    mask = next((each for each in issue.operands if isinstance(each, PredicateRegister)), None)
     if mask is not None:
         return mask
     return mask_of(np.arange(REGISTER_BITS // width) < _stride(issue), width)
 
 
-def _convert(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     source, result = _vector_types(issue)[:2]
     node = issue.node
     pair = conversion(source.element, result.element)
@@ -361,33 +361,36 @@ def _convert(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     return (found,)
 
 
-def _truncate(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _truncate(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     del unit
     rounding = issue.node.word("rnd")
     assert rounding is not None
     return (truncate(_registers(issue)[0], _vector_types(issue)[0].element, _mask(issue), rounding),)
 
 
-def _move(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _move(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     del unit
-    source, mask = _registers(issue)[0], next((each for each in issue.operands if isinstance(each, Mask)), None)
+    source, mask = (
+        _registers(issue)[0],
+        next((each for each in issue.operands if isinstance(each, PredicateRegister)), None),
+    )
     if mask is None:
         return (source,)
     width = min(64, lane_bits(_vector_types(issue)[0].element))
     return (masked(source.lanes(width), source.defined_lanes(width), mask),)
 
 
-def _align(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _align(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     del unit
     return tuple(Alignment() for kind in issue.node.result_types if isinstance(kind, AlignType))
 
 
-def _load_unaligned(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _load_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     found = access.load_unaligned(unit.memory.buffer, _address(issue), defined=unit.memory.defined)
     return (found, Alignment())
 
 
-def _store_unaligned(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _store_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     """Store as many elements as an operand says (`vstus`), or as many bytes as AR says (`vstur`)."""
     state = next(each for each in issue.operands if isinstance(each, Alignment))
     by_register = issue.node.mnemonic == "vstur"
@@ -400,13 +403,13 @@ def _store_unaligned(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     return (Alignment(state.stored + (count if moves else 0)),)
 
 
-def _clear_counted(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _clear_counted(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     del issue
     unit.counted = 0
     return ()
 
 
-def _opaque(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _opaque(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     del unit
     raise IllegalError(
         f"pto.{issue.node.mnemonic}: no text at hand says what it writes, so that values are not known",
@@ -414,12 +417,12 @@ def _opaque(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
     )
 
 
-def _nothing(unit: LaneUnit, issue: Issue) -> tuple[Value, ...]:
+def _nothing(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     del unit, issue
     return ()
 
 
-_Run = Callable[[LaneUnit, Issue], tuple[Value, ...]]
+_Run = Callable[[LaneUnit, VectorIssue], tuple[Value, ...]]
 _OWN: Mapping[str, _Run] = {
     **dict.fromkeys(("vlds", "vldsx2"), _load),
     **dict.fromkeys(("vsts", "vstsx2"), _store),

@@ -16,14 +16,14 @@ from castsim.machines.vector_function.function_operations import (
     Load,
     Nest,
     RegisterOperation,
-    Store,
+    StoreLanes,
     TripSelect,
     VectorFunction,
 )
 from castsim.machines.vector_function.register_operations import (
-    Place,
-    Registers,
-    Writer,
+    FunctionTextWriter,
+    NamedRegisters,
+    TripAddress,
     near,
     pointed,
     unwritten,
@@ -40,7 +40,7 @@ Extents = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TripCount:
     """ceil(value of `name` times / over) - less, at least 0; a constant `less` without a name."""
 
     name: str | None
@@ -54,7 +54,7 @@ class Rule:
             return self.less
         return max(-(-extents[self.name] * self.times // self.over) - self.less, 0)
 
-    def text(self, out: Writer) -> str:
+    def text(self, out: FunctionTextWriter) -> str:
         """Write what computes it; return a value of type index."""
         if self.name is None:
             return out.constant(self.less)
@@ -73,9 +73,9 @@ class Rule:
 class NestRules:
     """The numbers of a nest that extents decide."""
 
-    rows: Rule
-    trips: Rule
-    counters: Mapping[str, Rule]
+    rows: TripCount
+    trips: TripCount
+    counters: Mapping[str, TripCount]
 
 
 def samples(most: Extents) -> list[dict[str, int]]:
@@ -145,13 +145,13 @@ def _fixed(function: VectorFunction) -> tuple[object, ...]:
     return (*function.addresses, function.setup, *map(fixed, function.nests))
 
 
-def _rule(seen: Sequence[tuple[Extents, int]], divisors: Sequence[int], factors: Sequence[int]) -> Rule:
+def _rule(seen: Sequence[tuple[Extents, int]], divisors: Sequence[int], factors: Sequence[int]) -> TripCount:
     """Return the first rule that gives every number that was seen."""
     extents, last = seen[-1]
     if all(value == last for _, value in seen):
-        return Rule(None, less=last)
+        return TripCount(None, less=last)
     for name, over, times in product(extents, divisors, factors):
-        plain = Rule(name, times, over)
+        plain = TripCount(name, times, over)
         less = plain.value(extents) - last
         rule = replace(plain, less=less)
         if less >= 0 and all(rule.value(each) == value for each, value in seen):
@@ -176,27 +176,27 @@ MASK_ELEMENT = "u8"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenNest:
     """A nest that is written. `offsets` are bytes by which loads stand beyond their trip's place."""
 
     nest: Nest
     offsets: Mapping[Load, int] = field(default_factory=dict)
 
 
-def written(nest: Nest, given: Given | None) -> tuple[Written, ...]:
+def written(nest: Nest, given: Given | None) -> tuple[WrittenNest, ...]:
     """Return a nest in the form in which it is written."""
     if given is None:
-        return (Written(nest),)
+        return (WrittenNest(nest),)
     if given.structure == "compare":
         keeps = ("spare_mask_bits", "keep") in given.behaviour.choices
         return _comparisons(nest, given.format.storage_bits, keeps=keeps)
     if given.structure == "row_expansion":  # a block is not its first element again and again
-        return (Written(replace(nest, row=tuple(_spread(item, given.format.storage_bits) for item in nest.row))),)
+        return (WrittenNest(replace(nest, row=tuple(_spread(item, given.format.storage_bits) for item in nest.row))),)
     if given.operation.accumulates:
-        return (Written(_with_destination(nest)),)
+        return (WrittenNest(_with_destination(nest)),)
     if given.format.storage_bits == WIDE:
-        return (Written(_in_words(nest)),)
-    return (Written(nest),)
+        return (WrittenNest(_in_words(nest)),)
+    return (WrittenNest(nest),)
 
 
 def _spread(item: RegisterOperation, width: int) -> RegisterOperation:
@@ -215,14 +215,14 @@ def _in_words(nest: Nest) -> Nest:
     for item in nest.trip:
         if isinstance(item, CountDown):
             trip.append(replace(item, width=32, take=2 * item.take))
-        elif isinstance(item, Store):
+        elif isinstance(item, StoreLanes):
             trip.append(replace(item, distribution="NORM_B32"))
         else:
             trip.append(item)
     return replace(nest, trip=tuple(trip), counters={name: 2 * start for name, start in nest.counters.items()})
 
 
-def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[Written, ...]:
+def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[WrittenNest, ...]:
     """Return a comparison as its stores of predicates can be: of 16 bytes or 32.
 
     What a row has beyond them comes first, with the bits that are there kept, then all full ones.
@@ -235,7 +235,7 @@ def _comparisons(nest: Nest, width: int, *, keeps: bool) -> tuple[Written, ...]:
     )
 
 
-def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) -> Written:
+def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) -> WrittenNest:
     """Return the comparison of some columns. 32-bit lanes go two registers a trip, unless there are fewer."""
     counter = next(iter(nest.counters))
     counters = {counter: count}
@@ -249,12 +249,12 @@ def _comparison(nest: Nest, width: int, first: int, count: int, *, keeps: bool) 
         counters["bits"] = count if keeps else -(-count // 8) * 8
         chosen = Compute("psel", ("kept",), (found, "old", "taken"), bits)
         trip, found = [old, *trip, CountDown("taken", bits, each, "bits"), chosen], "kept"
-    store = Store(found, "p", f"MASK_B{bits}", first // 8)
+    store = StoreLanes(found, "p", f"MASK_B{bits}", first // 8)
     whole = replace(
         nest, trips=-(-count // each), count=count, elements=each, counters=counters, trip=(*trip, store),
         destination_trip=each // 8,
     )  # fmt: skip
-    return Written(whole, offsets)
+    return WrittenNest(whole, offsets)
 
 
 def _compared(
@@ -289,7 +289,7 @@ def needs_barrier(given: Given | None) -> bool:
     return given is not None and (given.structure == "part" or given.work.binary)
 
 
-def element_of(function: VectorFunction, nest: Nest, item: Load | Store) -> str:
+def element_of(function: VectorFunction, nest: Nest, item: Load | StoreLanes) -> str:
     """Return the element of the pointer of an access."""
     if item.distribution.startswith("MASK"):
         return MASK_ELEMENT
@@ -298,7 +298,7 @@ def element_of(function: VectorFunction, nest: Nest, item: Load | Store) -> str:
     return (function.destination_format if nest.writes is None else function.source_format).name
 
 
-def pointer_number(nest: Nest, item: Load | Store) -> int:
+def pointer_number(nest: Nest, item: Load | StoreLanes) -> int:
     """Return the number of an access's address among those of the function."""
     if isinstance(item, Load):
         return 1 + item.operand
@@ -326,18 +326,18 @@ class _Carried:
     name: str
 
 
-def accesses(nest: Nest) -> list[Load | Store]:
+def accesses(nest: Nest) -> list[Load | StoreLanes]:
     """Return the loads and stores of a nest."""
-    return [item for item in (*nest.row, *nest.trip, *nest.close) if isinstance(item, Load | Store)]
+    return [item for item in (*nest.row, *nest.trip, *nest.close) if isinstance(item, Load | StoreLanes)]
 
 
 @dataclass(slots=True)
 class NestWriter:
     """Writes one loop nest."""
 
-    out: Writer
+    out: FunctionTextWriter
     function: VectorFunction
-    written: Written
+    written: WrittenNest
     given: Given | None
     pointers: dict[tuple[int, str], str]
     rules: NestRules | None = None
@@ -345,14 +345,14 @@ class NestWriter:
     """The variable of the row loop."""
     trips: str = ""
     """How often the inner loop runs, where extents decide that."""
-    sides: dict[Load | Store, _Side] = field(default_factory=dict)
+    sides: dict[Load | StoreLanes, _Side] = field(default_factory=dict)
 
     @property
     def nest(self) -> Nest:
         """The nest."""
         return self.written.nest
 
-    def write(self, outer: Registers) -> None:
+    def write(self, outer: NamedRegisters) -> None:
         """Write the nest; registers that its row makes are seen by its trips."""
         nest = self.nest
         self._constants(outer)
@@ -407,7 +407,7 @@ class NestWriter:
             return self.out.constant((self.nest.trips - 1) * step)
         return self.out.define("last", f"arith.subi {self._end(step)}, {self.out.constant(step)} : index")
 
-    def _side(self, item: Load | Store) -> _Side:
+    def _side(self, item: Load | StoreLanes) -> _Side:
         """Return what an access goes by."""
         nest = self.nest
         if isinstance(item, Load):
@@ -419,7 +419,7 @@ class NestWriter:
         pointer = self.pointers[pointer_number(nest, item), element]
         return _Side(pointer, element, size, row // size, trip // size)
 
-    def _constants(self, outer: Registers) -> None:
+    def _constants(self, outer: NamedRegisters) -> None:
         """Make the constants of the operation ahead of all loops."""
         given = self.given
         if given is not None and given.structure == "fill":
@@ -429,7 +429,7 @@ class NestWriter:
 
     # ---------------------------------------------------------------------------------------------------- inner loop
 
-    def _trips(self, outer: Registers) -> None:
+    def _trips(self, outer: NamedRegisters) -> None:
         """Write the inner loop. Its variable counts elements of the destination, if all sides move alike, or trips."""
         out, nest = self.out, self.nest
         moving = {side.trip for item, side in self.sides.items() if item in nest.trip}
@@ -460,7 +460,7 @@ class NestWriter:
             if each.kind.startswith("!pto.vreg"):
                 outer.registers[each.key] = replace(inside.registers[each.key], name=result)
 
-    def _body(self, inside: Registers, carried: dict[str, str], variable: str, step: int) -> None:
+    def _body(self, inside: NamedRegisters, carried: dict[str, str], variable: str, step: int) -> None:
         """Write the operations of a trip."""
         out, nest = self.out, self.nest
         if any(isinstance(operation, TripSelect) for operation in nest.trip):
@@ -469,7 +469,7 @@ class NestWriter:
         if self.given is not None and self.given.structure == "ramp":
             inside.position = out.sum(0, [(variable, nest.elements // step)])
         for operation in nest.trip:
-            if isinstance(operation, Load | Store):
+            if isinstance(operation, Load | StoreLanes):
                 side = self.sides[operation]
                 place = self._place(side, variable, step, self._offset(operation), carried.get(_moved(operation)))
                 if isinstance(operation, Load):
@@ -480,18 +480,18 @@ class NestWriter:
             else:
                 self._step(operation, inside)
 
-    def _offset(self, operation: Load | Store) -> int:
-        if isinstance(operation, Store):
+    def _offset(self, operation: Load | StoreLanes) -> int:
+        if isinstance(operation, StoreLanes):
             return operation.offset
         return self.written.offsets.get(operation, 0)
 
-    def _handed_on(self, inside: Registers, each: _Carried) -> str:
+    def _handed_on(self, inside: NamedRegisters, each: _Carried) -> str:
         element = inside.registers[each.key].element
         if vector(element) != each.kind:
             raise unwritten(f"a register {each.key} of lanes that change from trip to trip")
         return inside.registers[each.key].name
 
-    def _carried(self, outer: Registers) -> tuple[list[_Carried], int]:
+    def _carried(self, outer: NamedRegisters) -> tuple[list[_Carried], int]:
         """Return what is carried, and the first trip: the second one, where accumulations start from the first."""
         nest, out, first = self.nest, self.out, 0
         found = [
@@ -515,7 +515,7 @@ class NestWriter:
                 found.append(_Carried(_moved(item), near(side.element), start, out.fresh("at")))
         return found, first
 
-    def _begin(self, item: Compute, outer: Registers) -> int:
+    def _begin(self, item: Compute, outer: NamedRegisters) -> int:
         """Define the register in which an accumulation starts; return how many trips it stands for."""
         given, (result,) = self.given, item.results
         assert given is not None
@@ -534,7 +534,7 @@ class NestWriter:
 
     # ----------------------------------------------------------------------------------------------------- its rows
 
-    def _step(self, operation: RegisterOperation, held: Registers) -> None:
+    def _step(self, operation: RegisterOperation, held: NamedRegisters) -> None:
         if isinstance(operation, Load):
             held.load(operation, self._place(self.sides[operation], "", 1, 0, None))
         elif isinstance(operation, Compute):
@@ -544,7 +544,7 @@ class NestWriter:
         else:
             held.step(operation)
 
-    def _close(self, inside: Registers) -> None:
+    def _close(self, inside: NamedRegisters) -> None:
         """Write what follows the trips of a row."""
         if not self.nest.close:
             return
@@ -552,12 +552,12 @@ class NestWriter:
         if self.given is not None and self.given.structure == "column_reduction":
             self._count_columns(inside)
         for operation in self.nest.close:
-            if isinstance(operation, Store):
+            if isinstance(operation, StoreLanes):
                 inside.store(operation, self._place(self.sides[operation], "", 1, operation.offset, None))
             else:
                 self._step(operation, inside)
 
-    def _count_columns(self, inside: Registers) -> None:
+    def _count_columns(self, inside: NamedRegisters) -> None:
         """Make the predicate of the columns that a row of registers has."""
         assert self.given is not None
         columns, width = self.given.work.sources[0].valid_cols, self.given.format.storage_bits
@@ -569,10 +569,10 @@ class NestWriter:
         inside.scalars["columns"] = left
         inside.step(CountDown("p", width, 2048 // width, "columns"))
 
-    def _unaligned(self, inside: Registers) -> None:
+    def _unaligned(self, inside: NamedRegisters) -> None:
         """Write stores of a constant, one behind the other from any byte on, and the flush behind them."""
         out, nest = self.out, self.nest
-        (store,) = (item for item in nest.trip if isinstance(item, Store))
+        (store,) = (item for item in nest.trip if isinstance(item, StoreLanes))
         side, kind = self.sides[store], near(self.sides[store].element)
         pointer = side.pointer
         if self.row:
@@ -596,21 +596,21 @@ class NestWriter:
         out.close()
         out.line(f"pto.vstas {end}, {pointer}, {out.constant(0, 'i32')} : !pto.align, {kind}, i32")
 
-    def _place(self, side: _Side, variable: str, step: int, offset: int, moved: str | None) -> Place:
+    def _place(self, side: _Side, variable: str, step: int, offset: int, moved: str | None) -> TripAddress:
         """Return where an access of a trip, or of a row without a variable, is."""
         if moved is not None:
-            return Place(moved, side.element, self.out.constant(side.trip), moves=True, next=self.out.fresh("at"))
+            return TripAddress(moved, side.element, self.out.constant(side.trip), moves=True, next=self.out.fresh("at"))
         terms = [(self.row, side.row)] if self.row else []
         if variable:
             terms.append((variable, side.trip // step))
-        return Place(side.pointer, side.element, self.out.sum(offset // side.size, terms))
+        return TripAddress(side.pointer, side.element, self.out.sum(offset // side.size, terms))
 
 
 def _kinds(carried: Sequence[_Carried]) -> str:
     return ", ".join(each.kind for each in carried)
 
 
-def _moved(item: Load | Store) -> str:
+def _moved(item: Load | StoreLanes) -> str:
     """Return the key under which the pointer of a load is carried."""
     return f"pointer {item.results[0]}" if isinstance(item, Load) else ""
 

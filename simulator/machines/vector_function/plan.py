@@ -55,7 +55,7 @@ def _is_listed(target: VectorFunctionTarget, src: str, dst: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class CastPlan:
+class FunctionCastPlan:
     """How a tile cast runs.
 
     `rounding` and `saturation` are those in force after fallbacks and defaults, `ctrl` the CTRL register during the
@@ -85,7 +85,7 @@ def plan_cast(
     *,
     contiguous: bool,
     scratch: bool,
-) -> CastPlan:
+) -> FunctionCastPlan:
     """Settle mode, saturation, CTRL and code variant of one cast.
 
     `contiguous` says whether the tile condition of the 1D kernels holds, `scratch` whether a tmp tile is given.
@@ -107,7 +107,7 @@ def plan_cast(
     name = choice[int(target.option("implementation_kind"))]
     variant = target.variant(rule.src, rule.dst, name, saturation_off=in_force is Saturation.OFF)
     ignored = f"the tmp tile is ignored: no cast of {target.name} uses scratch"
-    return CastPlan(
+    return FunctionCastPlan(
         rule=rule,
         src=src,
         dst=dst,
@@ -137,7 +137,7 @@ def ctrl_of_level(target: VectorFunctionTarget, level: Level) -> int:
     return sum(target.control_at_start(bit, level) << bit for bit in target.control.bits)
 
 
-def step_policy(target: VectorFunctionTarget, plan: CastPlan, src: Format, dst: Format) -> Policy:
+def step_policy(target: VectorFunctionTarget, plan: FunctionCastPlan, src: Format, dst: Format) -> Policy:
     """Return the policy of one conversion of the plan; the conversions before the last are those of multi-step routes.
 
     Source: docs/reference/a5.md sections 4.1 and 5.
@@ -261,7 +261,7 @@ def _successive(value: int, writes: Iterable[tuple[int, bool]]) -> tuple[int, ..
     return tuple(values)
 
 
-def switched_saturation(target: VectorFunctionTarget, plan: CastPlan) -> Saturation | None:
+def switched_saturation(target: VectorFunctionTarget, plan: FunctionCastPlan) -> Saturation | None:
     """Return the saturation mode in force where the other one gives other results, None where both come to the same."""
     on, off = _by_saturation(target, plan.rule, plan.src, plan.dst, plan.rounding)
     return None if on == off else plan.saturation

@@ -16,9 +16,9 @@ from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, PointerType, Ve
 from castsim.machines.vector_function.function_operations import (
     Ascend,
     Bitwise,
-    Convert,
+    ConvertLanes,
     CountDown,
-    Duplicate,
+    DuplicateLanes,
     Gather,
     Interleave,
     Load,
@@ -27,13 +27,13 @@ from castsim.machines.vector_function.function_operations import (
     RegisterOperation,
     SetAll,
     Spread,
-    Store,
+    StoreLanes,
     TripSelect,
 )
 from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics import InfinityWrap, Policy
 from castsim.targets.options import with_options
-from castsim.targets.register_text import Mode, distribution_of
+from castsim.targets.register_text import DistributionMode, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # Lines of micro text: indentation, fresh names, constants at the head of the function.
@@ -43,7 +43,7 @@ Terms = Sequence[tuple[str, int]]
 
 
 @dataclass(slots=True)
-class Writer:
+class FunctionTextWriter:
     """Text of one function. Names of values are fresh; a constant is defined once, ahead of everything."""
 
     lines: list[str] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Writer:
             return self.constant(base)
         return found if base == 0 else self.define("at", f"arith.addi {found}, {self.constant(base)} : index")
 
-    def aside(self) -> Writer:
+    def aside(self) -> FunctionTextWriter:
         """Return a writer of lines that are put in later; names and constants are shared."""
         return replace(self, lines=[])
 
@@ -190,7 +190,7 @@ class Attributes:
     needed: dict[str, str] = field(default_factory=dict)
     _seen: list[_Sought] = field(default_factory=list)
 
-    def of(self, operation: Convert, ctrl: int, *, finite: bool) -> Found:
+    def of(self, operation: ConvertLanes, ctrl: int, *, finite: bool) -> Found:
         """Return the attributes of a conversion while CTRL holds `ctrl`; `finite`: of nothing but finite numbers.
 
         Raises:
@@ -262,7 +262,7 @@ def _choices(target: VectorFunctionTarget, settled: Mapping[str, str]) -> Iterat
     yield from sorted(found, key=len)
 
 
-def _words(pair: Conversion, operation: Convert) -> Iterator[dict[str, str]]:
+def _words(pair: Conversion, operation: ConvertLanes) -> Iterator[dict[str, str]]:
     """Yield the attributes that the pair may have with the rounding and part of an operation."""
     letters = [letter for letter, mode in ROUNDINGS.items() if mode is operation.policy.rounding]
     for rounding in [each for each in letters if each in pair.roundings] if pair.roundings else [""]:
@@ -287,7 +287,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TripAddress:
     """Where a trip loads or stores: a pointer, and how many of its elements beyond it."""
 
     pointer: str
@@ -302,7 +302,7 @@ class Place:
 class Prelude:
     """What is written ahead of the loops of a vecscope, once: constants in registers, predicates of all lanes."""
 
-    out: Writer
+    out: FunctionTextWriter
     registers: dict[str, Held] = field(default_factory=dict)
     masks: dict[int, str] = field(default_factory=dict)
 
@@ -314,10 +314,10 @@ class Prelude:
 
 
 @dataclass(slots=True)
-class Registers:
+class NamedRegisters:
     """Registers, predicates and counters by their names in the kernel, as values of the text."""
 
-    out: Writer
+    out: FunctionTextWriter
     attributes: Attributes
     ctrl: int
     prelude: Prelude | None = None
@@ -334,7 +334,7 @@ class Registers:
     _casts: dict[tuple[str, str], str] = field(default_factory=dict)
     _full: dict[int, str] = field(default_factory=dict)
 
-    def inner(self) -> Registers:
+    def inner(self) -> NamedRegisters:
         """Return a copy for a region: what it defines is not seen outside."""
         return replace(
             self,
@@ -347,21 +347,21 @@ class Registers:
 
     # --------------------------------------------------------------------------------------------------- memory
 
-    def load(self, operation: Load, place: Place) -> None:
+    def load(self, operation: Load, place: TripAddress) -> None:
         """Write a load."""
         read = distribution_of(operation.distribution)
-        if read.mode is Mode.MASK:
+        if read.mode is DistributionMode.MASK:
             self._load_mask(operation, place, read.bits or 8)
             return
         lanes, pointer = vector(place.element), near(place.element)
         kinds = [lanes] * len(operation.results)
         names = [self.out.fresh(name) for name in operation.results]
         head, where = ", ".join(names), f"{place.pointer}[{place.offset}]"
-        if read.mode is Mode.DINTLV:
+        if read.mode is DistributionMode.DINTLV:
             text = f'pto.vldsx2 {where}, "{operation.distribution}" : {pointer}, index'
-        elif read.mode in (Mode.NORM, Mode.UNPK, Mode.BRC, Mode.BLK):
-            mode = "BRC_BLK" if read.mode is Mode.BLK else operation.distribution
-            words = "" if read.mode is Mode.NORM else f' {{dist = "{mode}"}}'
+        elif read.mode in (DistributionMode.NORM, DistributionMode.UNPK, DistributionMode.BRC, DistributionMode.BLK):
+            mode = "BRC_BLK" if read.mode is DistributionMode.BLK else operation.distribution
+            words = "" if read.mode is DistributionMode.NORM else f' {{dist = "{mode}"}}'
             text = f"pto.vlds {where}{words} : {pointer}"
         else:
             raise unwritten(f"a load with {operation.distribution}")
@@ -372,7 +372,7 @@ class Registers:
         for name, value in zip(operation.results, names, strict=True):
             self.registers[name] = Held(value, place.element)
 
-    def _load_mask(self, operation: Load, place: Place, width: int) -> None:
+    def _load_mask(self, operation: Load, place: TripAddress, width: int) -> None:
         """Write the load of a predicate; of lanes of 32 bits it has half as many as the instruction loads."""
         loaded = min(16, width)
         (result,) = operation.results
@@ -380,13 +380,13 @@ class Registers:
         name = self.out.define(result, f"{text} : {near(place.element)}, index -> {mask_type(loaded)}")
         self.predicates[result] = name, loaded
 
-    def store(self, operation: Store, place: Place) -> None:
+    def store(self, operation: StoreLanes, place: TripAddress) -> None:
         """Write a store; the register takes the element of the pointer."""
         read = distribution_of(operation.distribution)
-        if read.mode is Mode.MASK:
+        if read.mode is DistributionMode.MASK:
             self._store_mask(operation, place)
             return
-        if read.mode not in (Mode.NORM, Mode.PK, Mode.PK4, Mode.ONEPT):
+        if read.mode not in (DistributionMode.NORM, DistributionMode.PK, DistributionMode.PK4, DistributionMode.ONEPT):
             raise unwritten(f"a store with {operation.distribution}")
         value = self.as_element(operation.source, place.element)
         if operation.predicate in self.predicates:
@@ -395,11 +395,11 @@ class Registers:
             width = min(32, lane_bits(place.element))
             governing = self.every(width)
         kinds = f"{vector(place.element)}, {near(place.element)}, {mask_type(width)}"
-        mode = f"1PT_B{read.bits}" if read.mode is Mode.ONEPT else operation.distribution
+        mode = f"1PT_B{read.bits}" if read.mode is DistributionMode.ONEPT else operation.distribution
         where = f"{place.pointer}[{place.offset}]"
         self.out.line(f'pto.vsts {value}, {where}, {governing} {{dist = "{mode}"}} : {kinds}')
 
-    def _store_mask(self, operation: Store, place: Place) -> None:
+    def _store_mask(self, operation: StoreLanes, place: TripAddress) -> None:
         """Write the store of a predicate, a bit a lane."""
         name, width = self.mask(operation.source)
         words = f'"{"NORM" if width == 8 else "PK"}" : {mask_type(width)}, {near(place.element)}, index'
@@ -414,7 +414,7 @@ class Registers:
             IllegalError: none of the vector instructions does it.
         """
         match operation:
-            case Convert():
+            case ConvertLanes():
                 self._convert(operation)
             case Bitwise(mnemonic, result, (one, other), predicate, width):
                 element = self._element(one, width)
@@ -433,7 +433,7 @@ class Registers:
                 kind = vector("u8")
                 given = f"{self.as_element(source, 'u8')}, {self.as_element(index, 'u8')}"
                 self.define(result, "u8", f"pto.vselr {given}", f"{kind}, {kind} -> {kind}")
-            case Duplicate() | Ascend() | Multiply():
+            case DuplicateLanes() | Ascend() | Multiply():
                 self._integers(operation)
             case MemoryBarrier(kinds):
                 self.out.line(f'pto.mem_bar "{kinds}"')
@@ -442,7 +442,7 @@ class Registers:
             case _:
                 raise unwritten(f"an instruction {getattr(operation, 'mnemonic', type(operation).__name__)}")
 
-    def _convert(self, operation: Convert) -> None:
+    def _convert(self, operation: ConvertLanes) -> None:
         source, mask = self.as_element(operation.source, operation.src.name), self.mask(operation.predicate)[0]
         kind, result = vector(operation.src.name), operation.dst.name
         width = min(32, operation.src.storage_bits)
@@ -460,7 +460,7 @@ class Registers:
         if isinstance(operation.src, IntFormat):
             self.registers[operation.result] = replace(self.registers[operation.result], finite=True)
 
-    def _without_infinity(self, operation: Convert, source: str, mask: str, width: int) -> str:
+    def _without_infinity(self, operation: ConvertLanes, source: str, mask: str, width: int) -> str:
         """Return a mask without the lanes that are infinite: they become 0."""
         fmt = operation.src
         assert isinstance(fmt, FloatFormat) and fmt.infinity_code is not None
@@ -470,12 +470,12 @@ class Registers:
             mask = self.out.define("finite", f'pto.vcmps {source}, {value}, {mask}, "ne" : {kinds}')
         return mask
 
-    def _integers(self, operation: Duplicate | Ascend | Multiply) -> None:
+    def _integers(self, operation: DuplicateLanes | Ascend | Multiply) -> None:
         """Write operations on lanes that are integers of a width."""
         element = f"i{operation.width}"
         kind = vector(element)
         match operation:
-            case Duplicate(result, width, value):
+            case DuplicateLanes(result, width, value):
                 signed = value - (1 << width) if value >> (width - 1) & 1 else value
                 text = f"pto.vdup {self.out.constant(signed, element)}, {self.every(width)}"
                 self.define(result, element, text, f"{element}, {mask_type(width)} -> {kind}")

@@ -10,10 +10,17 @@ from math import isfinite
 
 import numpy as np
 
-from castsim.execution.dataflow.pipe_operations import BLOCK, Barrier, ScalarAccess, SetFlag, Transfer, WaitFlag
+from castsim.execution.dataflow.pipe_operations import (
+    BLOCK,
+    FlagSignal,
+    FlagWait,
+    PipeBarrier,
+    ScalarElementAccess,
+    Transfer,
+)
 from castsim.execution.interpreter.micro_interpreter import BLOCK_ACCESSES
-from castsim.execution.interpreter.rerolling import Scalar
-from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, Copy, Issue, Pointer, Step, Value
+from castsim.execution.interpreter.rerolling import DependentScalar
+from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, BodyStep, BytePointer, Copy, Value, VectorIssue
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree, widened
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import Span
@@ -31,9 +38,14 @@ from castsim.isa.pto.value_types import (
 )
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
-from castsim.machines.vector_function.launched_scope import Instruction as ScopeInstruction
-from castsim.machines.vector_function.launched_scope import Issue as ScopeIssue
-from castsim.machines.vector_function.launched_scope import Kind, Scope, ScopeFacts, issues
+from castsim.machines.vector_function.launched_scope import (
+    Scope,
+    ScopeFacts,
+    ScopeInstruction,
+    ScopeIssue,
+    TimingKind,
+    issues,
+)
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # Instructions of the text as time sees them: what they are, the bytes of their access.
@@ -64,7 +76,7 @@ _LANEWISE = frozenset(
 """Instructions that look at no lane that their mask, the last one they read, leaves out."""
 
 
-def leading_bits(node: MicroOperation, scalars: Sequence[Scalar], masks: Sequence[int]) -> int:
+def leading_bits(node: MicroOperation, scalars: Sequence[DependentScalar], masks: Sequence[int]) -> int:
     """Return how many leading bits of the mask that an instruction makes may be set, `masks` being those it reads."""
     width = MASK_WIDTH.search(node.mnemonic)
     name = node.mnemonic if width is None else node.mnemonic[: width.start()]
@@ -115,9 +127,9 @@ def extents(scope: Scope) -> Iterator[tuple[ScopeIssue, int, int]]:
     for issue in issues(scope.body):
         instruction = issue.instruction
         size = instruction.size
-        if instruction.kind is Kind.LOAD and issue.writes and not instruction.masks:
+        if instruction.kind is TimingKind.LOAD and issue.writes and not instruction.masks:
             size = _part(issue, max(needed.get(name, 0) for name in issue.writes))
-        elif instruction.kind is Kind.STORE:
+        elif instruction.kind is TimingKind.STORE:
             size = _part(issue, _governing(issue, scope.leading))
         if issue.rows is None:
             yield issue, issue.address, issue.address + size
@@ -132,7 +144,7 @@ def extents(scope: Scope) -> Iterator[tuple[ScopeIssue, int, int]]:
 
 def touched(scope: Scope, buffer: str, capacity: int) -> tuple[Access, ...]:
     """Return the bytes that a launch reads and those that it writes, evenly spaced stretches together."""
-    marks = {kind: np.zeros(capacity + 1, np.bool_) for kind in (Kind.LOAD, Kind.STORE)}
+    marks = {kind: np.zeros(capacity + 1, np.bool_) for kind in (TimingKind.LOAD, TimingKind.STORE)}
     for issue, start, end in extents(scope):
         if issue.instruction.kind in marks:
             marks[issue.instruction.kind][max(start, 0) : max(min(end, capacity), 0)] = True
@@ -140,7 +152,7 @@ def touched(scope: Scope, buffer: str, capacity: int) -> tuple[Access, ...]:
     for kind, marked in marks.items():
         edges = (np.flatnonzero(marked[1:] != marked[:-1]) + 1).tolist()
         edges[:0] = [0] * bool(marked[0])
-        found += _spaced(list(zip(edges[::2], edges[1::2], strict=True)), buffer, write=kind is Kind.STORE)
+        found += _spaced(list(zip(edges[::2], edges[1::2], strict=True)), buffer, write=kind is TimingKind.STORE)
     return tuple(found)
 
 
@@ -150,7 +162,7 @@ def _needed(scope: Scope) -> Mapping[int, int]:
     for issue in issues(scope.body):
         kind, name = issue.instruction.kind, issue.instruction.mnemonic
         looks = REGISTER_BYTES
-        if name in _LANEWISE or (kind is Kind.STORE and _by_lanes(issue)):
+        if name in _LANEWISE or (kind is TimingKind.STORE and _by_lanes(issue)):
             looks = _governing(issue, scope.leading)
         for register in issue.reads:
             needed[register] = max(needed.get(register, 0), looks)
@@ -228,9 +240,9 @@ def instruction_of(node: MicroOperation) -> ScopeInstruction:
         kind=kind,
         width=_width(node),
         word=word,
-        size=_bytes(node, name, word) if kind in (Kind.LOAD, Kind.STORE) else 0,
-        updates=kind is Kind.LOAD and any(isinstance(each, PointerType) for each in node.result_types),
-        unpacks=kind is Kind.LOAD and word.startswith("UNPK"),
+        size=_bytes(node, name, word) if kind in (TimingKind.LOAD, TimingKind.STORE) else 0,
+        updates=kind is TimingKind.LOAD and any(isinstance(each, PointerType) for each in node.result_types),
+        unpacks=kind is TimingKind.LOAD and word.startswith("UNPK"),
         masks=masks,
         integers=_integers(node),
         line=node.span.line,
@@ -248,12 +260,12 @@ def _text(node: MicroOperation) -> str:
     return " ".join(filter(None, (node.mnemonic, between, *(word for _, word in node.attributes))))
 
 
-def _kind(name: str) -> Kind:
+def _kind(name: str) -> TimingKind:
     if name == "mem_bar":
-        return Kind.BARRIER
+        return TimingKind.BARRIER
     if name in _FREE:
-        return Kind.PREDICATE
-    return Kind.LOAD if name in _LOADS else Kind.STORE if name in _STORES else Kind.COMPUTE
+        return TimingKind.PREDICATE
+    return TimingKind.LOAD if name in _LOADS else TimingKind.STORE if name in _STORES else TimingKind.COMPUTE
 
 
 def _width(node: MicroOperation) -> int:
@@ -309,12 +321,12 @@ def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, in
         instruction = issue.instruction
         touched = slice(max(start, 0), max(end, 0))
         match instruction.kind:
-            case Kind.BARRIER if instruction.word in ORDERING:
+            case TimingKind.BARRIER if instruction.word in ORDERING:
                 ordered = len(lines) - 1
-            case Kind.STORE:
+            case TimingKind.STORE:
                 writer[touched] = len(lines)
                 lines.append(instruction.line)
-            case Kind.LOAD if writer[touched].size:
+            case TimingKind.LOAD if writer[touched].size:
                 last = writer[touched]
                 number = int(last.max())
                 pair = instruction.line, lines[number]
@@ -334,9 +346,9 @@ def overlapping_stores(scope: Scope, capacity: int) -> tuple[int, int] | None:
     for issue, start, end in extents(scope):
         instruction = issue.instruction
         touched = slice(max(start, 0), max(end, 0))
-        if instruction.kind is Kind.BARRIER and instruction.word in STORE_ORDERING:
+        if instruction.kind is TimingKind.BARRIER and instruction.word in STORE_ORDERING:
             ordered = len(lines) - 1
-        elif instruction.kind is Kind.STORE and writer[touched].size:
+        elif instruction.kind is TimingKind.STORE and writer[touched].size:
             before = int(writer[touched].max())
             if before > ordered:
                 return instruction.line, lines[before]
@@ -355,14 +367,14 @@ _WORDS: Mapping[type[pto.Operation], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class UncomputedRegister:
     """A register or mask of a program whose values nobody computes."""
 
     number: int
 
 
 @dataclass(slots=True)
-class Recorder:
+class ScopeRecorder:
     """Follows a walk (`castsim.execution.interpreter.vector_unit.VectorUnit`) and computes nothing.
 
     `untimed` says why the program has no cycles; the empty text if it has; `incomplete`: the tree lacks something that
@@ -439,16 +451,16 @@ class Recorder:
         """Note a scalar select or a branch inside a vecscope."""
         if self._scope is not None:
             text = "scf.if" if isinstance(node, pto.If) else "arith.select"
-            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line, text=text))
+            self._scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=node.span.line, text=text))
 
-    def execute(self, issue: Issue) -> tuple[Value, ...]:
+    def execute(self, issue: VectorIssue) -> tuple[Value, ...]:
         """Record an instruction; its results are numbered."""
         node = issue.node
         instruction = self._known.get(id(node))
         if instruction is None:
             instruction = self._known[id(node)] = instruction_of(node)
             self._places[instruction.line] = node.span
-            if instruction.kind is Kind.COMPUTE and not self._facts.has(instruction.mnemonic, instruction.width):
+            if instruction.kind is TimingKind.COMPUTE and not self._facts.has(instruction.mnemonic, instruction.width):
                 self._refuse(f"no cycles of pto.{node.mnemonic} are known")
         kinds = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType)]
         if self._scope is None:
@@ -456,9 +468,9 @@ class Recorder:
                 self.incomplete = True
                 self._refuse(f"no cycles of pto.{node.mnemonic} are known")
             return (None,) * len(kinds)
-        reads = [each.number for each in issue.operands if isinstance(each, Named)]
+        reads = [each.number for each in issue.operands if isinstance(each, UncomputedRegister)]
         numbered = [isinstance(kind, VectorType | MaskType) for kind in kinds]
-        scalars = [each for each in issue.operands if isinstance(each, Scalar)]
+        scalars = [each for each in issue.operands if isinstance(each, DependentScalar)]
         rows = rows_of(node, [int(each.value) if isfinite(each.value) else 0 for each in scalars])
         made = self._scope.issue(instruction, reads, sum(numbered), issue.address or 0, rows)
         if instruction.masks:
@@ -466,7 +478,7 @@ class Recorder:
             bits = leading_bits(node, scalars, [leading[each] for each in reads if each in leading])
             leading.update(dict.fromkeys(made, bits))
         names = iter(made)
-        return tuple(Named(next(names)) if each else None for each in numbered)
+        return tuple(UncomputedRegister(next(names)) if each else None for each in numbered)
 
     # ------------------------------------------------------------------------------------------------------ all else
 
@@ -504,25 +516,25 @@ class Recorder:
         names: tuple[str, ...]
         match node:
             case pto.SetFlag():
-                names, operation = (node.src.name, node.dst.name), SetFlag(node.src.name, node.dst.name, event)
+                names, operation = (node.src.name, node.dst.name), FlagSignal(node.src.name, node.dst.name, event)
             case pto.WaitFlag():
-                names, operation = (node.src.name, node.dst.name), WaitFlag(node.dst.name, node.src.name, event)
+                names, operation = (node.src.name, node.dst.name), FlagWait(node.dst.name, node.src.name, event)
             case _:
-                names, operation = (node.pipe.name,), Barrier(node.pipe.name)
+                names, operation = (node.pipe.name,), PipeBarrier(node.pipe.name)
         self._flags |= not isinstance(node, pto.Barrier)
         if self._has_pipes(*names):
             self._add(node, _WORDS[type(node)], operation.pipe, (operation,), ())
 
-    def element(self, node: pto.ScalarAccess, place: Pointer, code: bytes) -> None:
+    def element(self, node: pto.ScalarAccess, place: BytePointer, code: bytes) -> None:
         """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
         if self._scope is not None:
-            self._scope.issue(ScopeInstruction("select", Kind.SELECT, line=node.span.line, text=node.mnemonic))
+            self._scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=node.span.line, text=node.mnemonic))
             text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed, those of a scalar branch"
             self.warnings = tuple(dict.fromkeys((*self.warnings, WarningText(WarningKind.UNTIMED, text, node.span))))
             return
         pipe = self.target.pipes.scalar
         kind = node.mnemonic if place.argument is not None else "tgetval" if node.reads else "tsetval"
-        operation = ScalarAccess(kind, place.argument, place.address, code, pipe=pipe)
+        operation = ScalarElementAccess(kind, place.argument, place.address, code, pipe=pipe)
         space = BUFFER if place.argument is None else GlobalSpace.of(place.argument)
         access = Access(space, place.address, place.address + place.size, not node.reads)
         self._add(node, node.mnemonic, pipe, (operation,), (access,))
@@ -539,8 +551,8 @@ class Recorder:
         holder, place = self._released.pop(buffer, (pipe, 0))
         if holder != pipe:
             event = _FIRST_BUFFER + buffer
-            self._items[place] = replace(self._items[place], body=Block((SetFlag(holder, pipe, event),)))
-            self._add(node, node.mnemonic, pipe, (WaitFlag(pipe, holder, event),), ())
+            self._items[place] = replace(self._items[place], body=Block((FlagSignal(holder, pipe, event),)))
+            self._add(node, node.mnemonic, pipe, (FlagWait(pipe, holder, event),), ())
 
     def external(self, node: pto.External) -> None:
         """Note that there are no cycles."""
@@ -605,7 +617,7 @@ def _scope(body: Body, register_bytes: int) -> Scope:
     places = {name: number * register_bytes * body.trips for number, name in enumerate(buffers)}
     for loop in range(body.loops):
         if loop and body.between:
-            scope.issue(ScopeInstruction("mem_bar", Kind.BARRIER, word=body.between))
+            scope.issue(ScopeInstruction("mem_bar", TimingKind.BARRIER, word=body.between))
         whole, rest = divmod(body.trips, body.unroll)
         for first, trips, copies in ((0, whole, body.unroll), (whole * body.unroll, rest, 1)):
             scope.begin_loop(trips)
@@ -625,13 +637,13 @@ def _trip(scope: Scope, body: Body, places: dict[str, int], register_bytes: int,
 
 
 def _alternating(
-    steps: tuple[Step, ...], numbers: range, names: list[dict[str, int]]
-) -> Iterator[tuple[Step, int, dict[str, int]]]:
+    steps: tuple[BodyStep, ...], numbers: range, names: list[dict[str, int]]
+) -> Iterator[tuple[BodyStep, int, dict[str, int]]]:
     for step in steps:
         for number, own in zip(numbers, names, strict=True):
             yield step, number, own
 
 
-def _instruction(step: Step, width: int, register_bytes: int) -> ScopeInstruction:
-    kind = {LOAD: Kind.LOAD, STORE: Kind.STORE}.get(step.mnemonic, Kind.COMPUTE)
-    return ScopeInstruction(step.mnemonic, kind, width, size=0 if kind is Kind.COMPUTE else register_bytes)
+def _instruction(step: BodyStep, width: int, register_bytes: int) -> ScopeInstruction:
+    kind = {LOAD: TimingKind.LOAD, STORE: TimingKind.STORE}.get(step.mnemonic, TimingKind.COMPUTE)
+    return ScopeInstruction(step.mnemonic, kind, width, size=0 if kind is TimingKind.COMPUTE else register_bytes)

@@ -14,7 +14,7 @@ from castsim.machines.vector_function.function_operations import (
     LONG_DIVISION,
     Bitwise,
     Compute,
-    Convert,
+    ConvertLanes,
     Gather,
     Interleave,
     Load,
@@ -22,7 +22,7 @@ from castsim.machines.vector_function.function_operations import (
     Nest,
     RegisterOperation,
     Spread,
-    Store,
+    StoreLanes,
     VectorFunction,
     mnemonic,
     profile,
@@ -34,15 +34,15 @@ from castsim.machines.vector_function.function_timing import (
     result_ready,
     row_turn,
 )
-from castsim.targets.register_text import Distribution, Mode, distribution_of
+from castsim.targets.register_text import DistributionMode, NamedDistribution, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # What a trip of a loop nest asks of the machine: the same for all trips, so it is worked out once per nest.
 
-_PARTS = {Mode.UNPK: 2, Mode.UNPK4: 4, Mode.PK: 2, Mode.PK4: 4}
+_PARTS = {DistributionMode.UNPK: 2, DistributionMode.UNPK4: 4, DistributionMode.PK: 2, DistributionMode.PK4: 4}
 """Parts of a register of which an access by this distribution touches one: the distribution's own definition."""
 
-_ONE_ELEMENT = (Mode.BRC, Mode.ONEPT)
+_ONE_ELEMENT = (DistributionMode.BRC, DistributionMode.ONEPT)
 """Distributions that load one element to all lanes, or store one."""
 
 
@@ -58,7 +58,7 @@ class LoadStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ComputeStep:
     """One compute instruction of a trip: its results are ready `latency` ticks after its start.
 
     `occupancy` is how long it holds the serial port, `special` how long a port of the special functions, None for what
@@ -98,13 +98,13 @@ class TripShape:
 
     row_loads: tuple[LoadStep, ...]
     loads: tuple[LoadStep, ...]
-    steps: tuple[Step, ...]
-    closing: tuple[Step, ...]
+    steps: tuple[ComputeStep, ...]
+    closing: tuple[ComputeStep, ...]
     stores: tuple[StoreStep, ...]
     hold: int
 
 
-Computing = Bitwise | Compute | Convert | Gather | Interleave | Spread
+Computing = Bitwise | Compute | ConvertLanes | Gather | Interleave | Spread
 """Instructions that take time; predicates by counters and constants are ready when wanted.
 
 Source: docs/reference/a5.md section 7.
@@ -144,29 +144,29 @@ def _loads(operations: Iterable[RegisterOperation], nest: Nest, target: VectorFu
         if isinstance(item, Load):
             steps = (nest.source_row, nest.source_trip) if item.steps is None else item.steps
             read = distribution_of(item.distribution)
-            mask = read.mode is Mode.MASK
+            mask = read.mode is DistributionMode.MASK
             yield LoadStep(item.results, item.operand, steps, _load_bytes(read, target), mask)
 
 
-def _load_bytes(distribution: Distribution, target: VectorFunctionTarget) -> int:
-    if distribution.mode is Mode.BLK:
+def _load_bytes(distribution: NamedDistribution, target: VectorFunctionTarget) -> int:
+    if distribution.mode is DistributionMode.BLK:
         return target.registers.block_bytes
-    if distribution.mode is Mode.DINTLV:
+    if distribution.mode is DistributionMode.DINTLV:
         return target.registers.register_bytes * 2
     return _access_bytes(distribution, target.registers.register_bytes)
 
 
-def _access_bytes(distribution: Distribution, register_bytes: int) -> int:
+def _access_bytes(distribution: NamedDistribution, register_bytes: int) -> int:
     """Return the bytes that an access touches when all lanes take part."""
     mode, bits = distribution.mode, distribution.bits or 0
-    if mode is Mode.MASK:
+    if mode is DistributionMode.MASK:
         return max(1, register_bytes // bits)
     if mode in _ONE_ELEMENT:
         return bits // 8
     return register_bytes // _PARTS.get(mode, 1)
 
 
-def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> Iterable[Step]:
+def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> Iterable[ComputeStep]:
     timing = target.timing
     for item in operations:
         if isinstance(item, Compute):
@@ -175,7 +175,7 @@ def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget
             name = mnemonic(item)
             occupancy = timing.port.occupancy_cycles.get(name)
             held = None if occupancy is None else ticks(occupancy)
-            yield Step(*_registers(item), ticks(timing.chain.latency_cycles[name]), held)
+            yield ComputeStep(*_registers(item), ticks(timing.chain.latency_cycles[name]), held)
 
 
 def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
@@ -197,7 +197,7 @@ def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarge
     return max(alone, together, pairs * ticks(timing.memory_floor["two_loads"].trip_cycles))
 
 
-def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
+def compute_step(item: Compute, target: VectorFunctionTarget) -> ComputeStep:
     """Return what an instruction of a vector operation asks for.
 
     The long body of the high-precision division, and that of integers, keeps the front end for a whole trip;
@@ -207,17 +207,17 @@ def compute_step(item: Compute, target: VectorFunctionTarget) -> Step:
     if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):
         kind = kind if item.mnemonic == LONG_DIVISION else f"i{32 if item.width >= 32 else 16}"
         held = timing.division.trip_cycles[kind]
-        return Step(item.sources, item.results, ticks(held - timing.division.overlap_cycles), ticks(held))
+        return ComputeStep(item.sources, item.results, ticks(held - timing.division.overlap_cycles), ticks(held))
     latency = target.latency(item.mnemonic, item.width)
     assert latency is not None  # checked before the run
     row = target.arithmetic.get(item.mnemonic)
     if row is None:
         occupancy = timing.port.occupancy_cycles.get(item.mnemonic)
-        return Step(item.sources, item.results, ticks(latency), None if occupancy is None else ticks(occupancy))
+        return ComputeStep(item.sources, item.results, ticks(latency), None if occupancy is None else ticks(occupancy))
     accumulates = not set(item.results).isdisjoint(item.sources)
     again = latency - timing.chain.forwarding_cycles if row.again is None else row.again
     held_cycles = row.held if item.held is None else item.held
-    return Step(
+    return ComputeStep(
         item.sources,
         item.results,
         ticks(latency),
@@ -254,7 +254,7 @@ def _registers(operation: Computing) -> tuple[tuple[str, ...], tuple[str, ...]]:
             return operation.sources, operation.results
         case Gather():
             return (operation.source, operation.index), (operation.result,)
-        case Convert():
+        case ConvertLanes():
             return (operation.source, operation.predicate), (operation.result,)
         case Spread():
             return (operation.source,), (operation.result,)
@@ -265,7 +265,7 @@ def _stores(operations: Iterable[RegisterOperation], register_bytes: int, nest: 
     for item in operations:
         if isinstance(item, MemoryBarrier):
             barrier = True
-        elif isinstance(item, Store):
+        elif isinstance(item, StoreLanes):
             size = _access_bytes(distribution_of(item.distribution), register_bytes)
             yield StoreStep(
                 item.source, item.predicate, item.offset, min(size, nest.destination_trip - item.offset), barrier
@@ -275,7 +275,7 @@ def _stores(operations: Iterable[RegisterOperation], register_bytes: int, nest: 
 
 def _closing_stores(nest: Nest, register_bytes: int) -> Iterable[StoreStep]:
     for item in nest.close:
-        if isinstance(item, Store):
+        if isinstance(item, StoreLanes):
             size = min(_access_bytes(distribution_of(item.distribution), register_bytes), nest.close_bytes)
             yield StoreStep(item.source, item.predicate, item.offset, size, barrier=False, closing=True)
 
@@ -473,7 +473,7 @@ class Computation:
     special: SpecialPorts
     forwarding: int
 
-    def follow(self, steps: Iterable[Step]) -> ComputeWaits:
+    def follow(self, steps: Iterable[ComputeStep]) -> ComputeWaits:
         """Execute instructions, adding to `ready`.
 
         One starts when its operands are there; those that pass the serial port keep their order.

@@ -20,9 +20,9 @@ from castsim.isa.formats import Format
 from castsim.machines.vector_function.function_operations import (
     Ascend,
     Bitwise,
-    Convert,
+    ConvertLanes,
     CountDown,
-    Duplicate,
+    DuplicateLanes,
     Gather,
     Interleave,
     Load,
@@ -31,7 +31,7 @@ from castsim.machines.vector_function.function_operations import (
     RegisterOperation,
     SetAll,
     Spread,
-    Store,
+    StoreLanes,
     TripSelect,
     VectorFunction,
     convert_map,
@@ -74,7 +74,7 @@ def run_nest(function: VectorFunction, nest: Nest, state: RegisterState, buffer:
             for operation in nest.trip:
                 if isinstance(operation, Load):
                     _load(operation, state, buffer, source)
-                elif isinstance(operation, Store):
+                elif isinstance(operation, StoreLanes):
                     _store(operation, state, buffer, destination)
                 else:
                     state.step(operation, last=trip == nest.trips - 1)
@@ -91,7 +91,7 @@ def _load(operation: Load, state: RegisterState, buffer: Bytes, address: int) ->
         state.registers[name] = memory[places]
 
 
-def _store(operation: Store, state: RegisterState, buffer: Bytes, address: int) -> None:
+def _store(operation: StoreLanes, state: RegisterState, buffer: Bytes, address: int) -> None:
     places = store_map(operation.distribution, state.size)
     written = np.flatnonzero(state.predicates[operation.predicate][places.governor])
     if not written.size:
@@ -118,7 +118,7 @@ class RegisterState:
         match operation:
             case SetAll() | CountDown() | Spread() | TripSelect():
                 self._count(operation, last=last)
-            case Convert():
+            case ConvertLanes():
                 self._convert(operation)
             case Bitwise(mnemonic, result, (one, other), predicate, width):
                 left, right = self.registers[one], self.registers[other]
@@ -131,7 +131,7 @@ class RegisterState:
                     self.registers[name] = both[places]
             case Gather(result, source, index):
                 self.registers[result] = self.registers[source][self.registers[index]]
-            case Duplicate(result, width, value):
+            case DuplicateLanes(result, width, value):
                 self._fill(result, np.full(self.size * 8 // width, value, f"<u{width // 8}"))
             case Ascend(result, width, start):
                 numbers = np.arange(start, start + self.size * 8 // width)
@@ -156,7 +156,7 @@ class RegisterState:
             case TripSelect(result, full, tail):
                 self.scalars[result] = self.scalars[tail] if last else full
 
-    def _convert(self, operation: Convert) -> None:
+    def _convert(self, operation: ConvertLanes) -> None:
         places = convert_map(operation.src, operation.dst, operation.part, self.size)
         codes = _codes(self.registers[operation.source], operation.src)[places.source]
         if operation.integral:
@@ -328,9 +328,9 @@ class _Tracer:
             match operation:
                 case Load(results, distribution):
                     symbols.update(zip(results, _loaded(distribution, self.size), strict=True))
-                case Store():
+                case StoreLanes():
                     stored.append(self._store(operation, symbols))
-                case Convert():
+                case ConvertLanes():
                     symbols[operation.result] = self._convert(operation, self._of(operation.source, symbols), chains)
                 case Bitwise() if operation.mnemonic == "vor":
                     symbols[operation.result] = self._merge(operation, symbols)
@@ -357,12 +357,12 @@ class _Tracer:
     def _of(self, name: str, symbols: dict[str, _Symbol]) -> _Symbol:
         return symbols[name] if name in symbols else _constant(self.state.registers[name])
 
-    def _store(self, operation: Store, symbols: dict[str, _Symbol]) -> tuple[NDArray[np.int64], _Symbol]:
+    def _store(self, operation: StoreLanes, symbols: dict[str, _Symbol]) -> tuple[NDArray[np.int64], _Symbol]:
         places = store_map(operation.distribution, self.size)
         written = np.flatnonzero(self.state.predicates[operation.predicate][places.governor])
         return written + operation.offset, self._of(operation.source, symbols).take(places.source[written])
 
-    def _convert(self, operation: Convert, source: _Symbol, chains: list[Chain]) -> _Symbol:
+    def _convert(self, operation: ConvertLanes, source: _Symbol, chains: list[Chain]) -> _Symbol:
         places = convert_map(operation.src, operation.dst, operation.part, self.size)
         wide, narrow = (_bits(fmt) // 4 for fmt in (operation.src, operation.dst))
         inside = np.arange(wide)

@@ -42,7 +42,7 @@ def _all_defined() -> Bits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Register:
+class VectorRegister:
     """The 256 bytes of a vector register, and for each whether the program has given it a value.
 
     A register takes its arrays over and makes them read-only. Bytes that are not defined read as they stand in `data`:
@@ -72,7 +72,7 @@ class Register:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mask:
+class PredicateRegister:
     """The 256 bits of a predicate register, and for each whether the program has given it a value."""
 
     bits: Bits
@@ -102,20 +102,20 @@ def every_of_row(marks: Bits) -> Bits:
     return every
 
 
-def unwritten() -> Register:
+def unwritten() -> VectorRegister:
     """Return a register that nothing has written."""
-    return Register(np.zeros(REGISTER_BYTES, np.uint8), np.zeros(REGISTER_BYTES, np.bool_))
+    return VectorRegister(np.zeros(REGISTER_BYTES, np.uint8), np.zeros(REGISTER_BYTES, np.bool_))
 
 
-def register_of(codes: Codes, defined: Bits) -> Register:
+def register_of(codes: Codes, defined: Bits) -> VectorRegister:
     """Return the register of all its lanes' codes, and of which of the lanes are defined."""
     size = codes.dtype.itemsize
-    return Register(
+    return VectorRegister(
         np.ascontiguousarray(codes).view(np.uint8).copy(), np.repeat(defined, size) if size > 1 else defined.copy()
     )
 
 
-def masked(codes: Codes, defined: Bits, mask: Mask) -> Register:
+def masked(codes: Codes, defined: Bits, mask: PredicateRegister) -> VectorRegister:
     """Return the register of lanes that a masked operation yields: 0 where the mask's bit is 0.
 
     Source: docs/reference/micro.md section 3 (zeroing, never merging).
@@ -126,25 +126,25 @@ def masked(codes: Codes, defined: Bits, mask: Mask) -> Register:
     return register_of(zeroed, (defined | ~active) & mask.defined_lanes(width))
 
 
-def mask_of(lanes: Bits, width: int, defined: Bits | None = None) -> Mask:
+def mask_of(lanes: Bits, width: int, defined: Bits | None = None) -> PredicateRegister:
     """Return the mask whose lanes of `width` bits have these bits; the bits between are 0."""
     bits = np.zeros(REGISTER_BYTES, np.bool_)
     bits[:: width // 8] = lanes
     if defined is None:
-        return Mask(bits)
+        return PredicateRegister(bits)
     known = np.ones(REGISTER_BYTES, np.bool_)
     known[:: width // 8] = defined
-    return Mask(bits, known)
+    return PredicateRegister(bits, known)
 
 
-def every_lane(width: int) -> Mask:
+def every_lane(width: int) -> PredicateRegister:
     """Return the mask of all lanes of `width` bits."""
     return mask_of(np.ones(REGISTER_BYTES * 8 // width, np.bool_), width)
 
 
 # What an instruction is given and yields: operands by kind, in the order of its text.
 
-Value = Register | Mask | int
+Value = VectorRegister | PredicateRegister | int
 """A result: a register, a mask, or a scalar number."""
 
 
@@ -163,8 +163,8 @@ class Operands:
     result: Format
     width: int
     target: VectorFunctionTarget
-    registers: tuple[Register, ...] = ()
-    masks: tuple[Mask, ...] = ()
+    registers: tuple[VectorRegister, ...] = ()
+    masks: tuple[PredicateRegister, ...] = ()
     scalars: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
     ctrl: int = 0
@@ -212,17 +212,17 @@ def documented_target() -> VectorFunctionTarget:
 
 
 def convert(
-    source: Register,
+    source: VectorRegister,
     pair: Conversion,
     part: str | None,
-    mask: Mask,
+    mask: PredicateRegister,
     rounding: str | None,
     saturation: str | None,
     *,
     target: VectorFunctionTarget | None = None,
     ctrl: int = 0,
     seen: Callable[[Policy, Codes, Codes], None] | None = None,
-) -> Register:
+) -> VectorRegister:
     """Convert the lanes of a register.
 
     Lanes without mask bit and, when narrowing, the lanes of other parts become 0.
@@ -259,18 +259,18 @@ def convert(
     return _filled(zeroed, (marks | ~active) & known, dst, places)
 
 
-def _filled(converted: Codes, marks: Bits, dst: Format, places: ConvertMap) -> Register:
+def _filled(converted: Codes, marks: Bits, dst: Format, places: ConvertMap) -> VectorRegister:
     """Return a register with elements in their places, 0 elsewhere; `marks` tells which of them are defined."""
     target_codes = np.zeros(REGISTER_BYTES * 8 // _lane_bits(dst), converted.dtype)
     target_codes[places.destination] = converted
     defined = np.ones(target_codes.size, np.bool_)
     defined[places.destination] = marks
     if dst.bits == 4:
-        return Register(pack_nibbles(target_codes[None])[0], every_of_row(defined.reshape(-1, 2)))
+        return VectorRegister(pack_nibbles(target_codes[None])[0], every_of_row(defined.reshape(-1, 2)))
     return register_of(target_codes, defined)
 
 
-def truncate(source: Register, element: str, mask: Mask, rounding: str) -> Register:
+def truncate(source: VectorRegister, element: str, mask: PredicateRegister, rounding: str) -> VectorRegister:
     """Round lanes of a float format to integral values of the same format (`vtrc`); zeros keep their sign.
 
     Raises:
@@ -375,14 +375,14 @@ def _lane_bits(fmt: Format) -> int:
     return fmt.bits if fmt.bits == 4 else fmt.storage_bits
 
 
-def _elements(register: Register, fmt: Format) -> Codes:
+def _elements(register: VectorRegister, fmt: Format) -> Codes:
     if fmt.bits == 4:
         nibbles: Codes = unpack_nibbles(register.data[None])[0]
         return nibbles
     return register.lanes(fmt.storage_bits)
 
 
-def _defined_elements(register: Register, fmt: Format) -> Bits:
+def _defined_elements(register: VectorRegister, fmt: Format) -> Bits:
     if fmt.bits == 4:
         return np.repeat(register.defined, 2)
     return register.defined_lanes(fmt.storage_bits)

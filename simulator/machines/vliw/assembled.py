@@ -39,7 +39,7 @@ from castsim.isa.tpc.encoding import Disassembly, disassemble, program_bytes
 from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.findings import StaleRead
-from castsim.machines.vliw.lookup_tables import Tables, declared_codes
+from castsim.machines.vliw.lookup_tables import DeclaredTables, declared_codes
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.memories import GlobalMemory
 from castsim.machines.vliw.program_sources import chosen_target
@@ -55,7 +55,7 @@ _MOST_ELEMENTS = sys.maxsize // 8
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Assembled:
+class AssembledProgram:
     """A program read for one target; `remarks` is what reading it gave cause to say."""
 
     file: str
@@ -97,7 +97,7 @@ def assemble(
     target: VliwTarget,
     start: Mapping[str, int | float],
     max_statements: int = MAX_STATEMENTS,
-) -> Assembled:
+) -> AssembledProgram:
     """Read a program; `start` are values of S registers by name, in place of what the text declares.
 
     Raises:
@@ -109,7 +109,7 @@ def assemble(
 
 def ready(
     program: TpcProgram, file: str, target: VliwTarget, start: Mapping[str, int | float], remarks: Warnings = ()
-) -> Assembled:
+) -> AssembledProgram:
     """Put start values in place of those that a program declares.
 
     Raises:
@@ -121,11 +121,11 @@ def ready(
         for each in program.declarations
         if not (isinstance(each, RegisterDeclaration) and str(each.register) in given)
     )
-    return Assembled(file, replace(program, declarations=(*kept, *given.values())), target, remarks)
+    return AssembledProgram(file, replace(program, declarations=(*kept, *given.values())), target, remarks)
 
 
 def execute(
-    assembled: Assembled,
+    assembled: AssembledProgram,
     inputs: Mapping[str, Codes | str],
     *,
     values: bool,
@@ -163,7 +163,7 @@ def execute(
     declared = assembled.program.declarations
     tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
     vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
-    tables = Tables.of(declared, codes) if values else Tables.of(declared)
+    tables = DeclaredTables.of(declared, codes) if values else DeclaredTables.of(declared)
     memory = GlobalMemory(tensors, codes, assembled.target.tensors.limit, tables)
     machine = VliwCore(
         assembled.program, assembled.target, memory, values=values, checked=checked, stop=stop, skip=skip
@@ -200,7 +200,7 @@ def _use(declared: Data) -> ArgumentUse:
     )
 
 
-def _inputs(assembled: Assembled, inputs: Mapping[str, Codes | str]) -> dict[str, Codes]:
+def _inputs(assembled: AssembledProgram, inputs: Mapping[str, Codes | str]) -> dict[str, Codes]:
     """Return the codes of all data, one per element, in C order.
 
     Raises:
@@ -349,7 +349,7 @@ def load_assembly(
     args: Mapping[str, int | float],
     prepare: Callable[[Target], Target],
     max_statements: int = MAX_STATEMENTS,
-) -> Assembled:
+) -> AssembledProgram:
     """Read an assembly program for the target asked for, else the one that it declares.
 
     Raises:
@@ -381,7 +381,7 @@ def load_binary(
     *,
     declare: Path | None = None,
     machine: int | None = None,
-) -> Assembled:
+) -> AssembledProgram:
     """Read a binary program, raw or the section `.text` of an ELF file.
 
     Places in messages and reports are lines of what `castsim disasm --text` prints. `machine` is an ELF machine number

@@ -13,10 +13,10 @@ from castsim.execution.tree import Block, Deltas, Loop, Node
 from castsim.isa.errors import EngineError, IllegalError, Span
 from castsim.isa.tpc import (
     Bundle,
-    Comparison,
     Directive,
     Immediate,
     LabelUse,
+    LoopComparison,
     Register,
     TpcInstruction,
     TpcProgram,
@@ -214,7 +214,7 @@ def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
     return [*found, address]
 
 
-def holds(sign: Comparison, left: int, right: int) -> bool:
+def holds(sign: LoopComparison, left: int, right: int) -> bool:
     """Evaluate the condition of a LOOP on signed numbers."""
     match sign.sign:
         case ">":
@@ -302,7 +302,7 @@ class _Frame:
         self.first, self.last, self.steps, self.still, self.count = None, None, None, False, 0
 
 
-class Trace:
+class IssueTrace:
     """Receives what the machine issues, in order."""
 
     def __init__(self) -> None:
@@ -351,7 +351,7 @@ class RunningLoop:
     iterator: RegisterCell
     bound: int
     step: int
-    compare: Comparison
+    compare: LoopComparison
 
 
 @dataclass(slots=True)
@@ -367,7 +367,7 @@ class _Pending:
 class Control:
     """The position in the program. `changed_at` is when the last value changed that can decide the path."""
 
-    def __init__(self, structure: Structure, registers: Registers, trace: Trace, target: VliwTarget) -> None:
+    def __init__(self, structure: Structure, registers: Registers, trace: IssueTrace, target: VliwTarget) -> None:
         self.pc = 0
         self.changed_at = 0
         self.halted = False
@@ -417,7 +417,7 @@ class Control:
             )
         shape = self._structure.by_head[self.pc]
         compare = instruction.operand("compare")
-        assert isinstance(compare, Comparison)
+        assert isinstance(compare, LoopComparison)
         if not active:
             self._pending = _Pending(self._loop_delay, shape.end)
             return None

@@ -24,7 +24,7 @@ class StaleReadKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class InstructionSite:
     """One instruction of the program text: the number of its bundle, its slot."""
 
     bundle: int
@@ -59,8 +59,8 @@ class StaleRead:
     kind: StaleReadKind
     place: str
     role: str
-    reader: Site
-    writer: Site | None
+    reader: InstructionSite
+    writer: InstructionSite | None
     distance: int
     needed: int
     first: int
@@ -115,9 +115,9 @@ class Findings:
         kind: StaleReadKind,
         place: str,
         role: str,
-        reader: Site,
+        reader: InstructionSite,
         now: int,
-        writer: Site | None = None,
+        writer: InstructionSite | None = None,
         distance: int = 0,
         needed: int = 0,
     ) -> None:

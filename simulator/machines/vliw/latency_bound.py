@@ -18,12 +18,12 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import GROUPED, JUMPS
 from castsim.machines.vliw.control import Structure, name_of
-from castsim.machines.vliw.findings import Site
+from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, computes, planned, prepare
 from castsim.machines.vliw.registers import CONSTANT, RANDOM, Registers
 from castsim.machines.vliw.stage_latency import ACCUMULATOR, DEST, IMPLICIT, operand_key
 from castsim.targets.vliw import BundleDistance, VliwTarget, names, smallest
-from castsim.targets.vliw_latency import PREDICATE, Latency, OperandKey, Rule
+from castsim.targets.vliw_latency import PREDICATE, DistanceRule, OperandKey, SmallestDistance
 from castsim.timing import WAITING, Cause, Timing, repeated, share
 
 _WORTH = 5
@@ -31,12 +31,12 @@ _WORTH = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class AwaitedResult:
     """A result that the longest chain waits for: who gives it, in which register, who reads it, bundles between."""
 
-    producer: Site
+    producer: InstructionSite
     register: str
-    consumer: Site
+    consumer: InstructionSite
     distance: int
 
     @property
@@ -65,7 +65,7 @@ class LatencyBound:
     gained: int
     occupied: int
     total: int
-    links: tuple[Link, ...]
+    links: tuple[AwaitedResult, ...]
     length: int
     trips: int
 
@@ -75,7 +75,7 @@ class LatencyBound:
         return bool(self.links) and self.gained * _WORTH >= self.total > 0
 
     @property
-    def longest(self) -> Link:
+    def longest(self) -> AwaitedResult:
         """The link with the largest distance, of equals the first."""
         return max(self.links, key=lambda link: link.distance)
 
@@ -178,7 +178,7 @@ class _Stretch:
     times: int
     chain: int
     lost: int
-    links: tuple[Link, ...]
+    links: tuple[AwaitedResult, ...]
 
     @classmethod
     def of(cls, plans: Sequence[Sequence[InstructionPlan]], times: int, ports: _Ports) -> _Stretch:
@@ -234,7 +234,7 @@ class _Chains:
                     yield _Read(producer, place, cell.name, distance)
                     break
 
-    def longest(self, weight: Callable[[_Read], int]) -> tuple[int, tuple[Link, ...]]:
+    def longest(self, weight: Callable[[_Read], int]) -> tuple[int, tuple[AwaitedResult, ...]]:
         """Return the bundles that the longest chain takes, and its links."""
         starts = [0] * len(self._plans)
         last: list[_Read | None] = [None] * len(self._plans)
@@ -245,12 +245,12 @@ class _Chains:
                     starts[place], last[place] = at, read
         if not starts:
             return 0, ()
-        links: list[Link] = []
+        links: list[AwaitedResult] = []
         on_way = last[starts.index(max(starts))]
         while on_way is not None:
             if on_way.register:
                 first, second = (self._plans[each][1].site for each in (on_way.producer, on_way.consumer))
-                links.append(Link(first, on_way.register, second, on_way.distance))
+                links.append(AwaitedResult(first, on_way.register, second, on_way.distance))
             on_way = last[on_way.producer]
         return max(starts) + 1, tuple(reversed(links))
 
@@ -271,7 +271,7 @@ def _operands(plan: InstructionPlan) -> Iterator[OperandPlan]:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class SlottedInstruction:
     """An instruction in its slot."""
 
     slot: Slot
@@ -288,12 +288,12 @@ class _Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedRegister:
     """A register that a producer writes and a consumer reads: the operand that sees it last, and its distance."""
 
     register: str
     operand: str
-    latency: Latency
+    latency: SmallestDistance
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ class PairDistance:
     issue rules that hold for the pair, `minimum` the smallest distance that they allow (None without rules).
     """
 
-    shared: Shared | None
+    shared: SharedRegister | None
     rules: tuple[BundleDistance, ...]
 
     @property
@@ -318,7 +318,9 @@ class PairDistance:
         return not late and not any(distance < rule.distance or distance in rule.excluded for rule in self.rules)
 
 
-def pair_distance(target: VliwTarget, producer: Placed, consumer: Placed) -> PairDistance | None:
+def pair_distance(
+    target: VliwTarget, producer: SlottedInstruction, consumer: SlottedInstruction
+) -> PairDistance | None:
     """Return the distances of a pair; None if it shares no register and no rule is known.
 
     Of several registers the first one decides, in the order of the producer's destination; of several operands that
@@ -328,7 +330,7 @@ def pair_distance(target: VliwTarget, producer: Placed, consumer: Placed) -> Pai
     shared = None
     for result in written:
         found = [
-            Shared(result.register, operand.key.operand, _latency(target, result, operand))
+            SharedRegister(result.register, operand.key.operand, _latency(target, result, operand))
             for operand in read
             if operand.register == result.register
         ]
@@ -339,17 +341,17 @@ def pair_distance(target: VliwTarget, producer: Placed, consumer: Placed) -> Pai
     return None if shared is None and not rules else PairDistance(shared, rules)
 
 
-def _latency(target: VliwTarget, result: _Access, operand: _Access) -> Latency:
+def _latency(target: VliwTarget, result: _Access, operand: _Access) -> SmallestDistance:
     if operand.role in IMPLICIT and operand.key.file != "hw":
-        rule = Rule.TENSOR_REGISTER
-        return Latency(target.distances.tensor_register, None, None, None, rule, (rule,))
+        rule = DistanceRule.TENSOR_REGISTER
+        return SmallestDistance(target.distances.tensor_register, None, None, None, rule, (rule,))
     return target.latencies.latency(result.key, operand.key)
 
 
 # --------------------------------------------------------------------------------------------- what is written and read
 
 
-def _written(target: VliwTarget, placed: Placed) -> Iterator[_Access]:
+def _written(target: VliwTarget, placed: SlottedInstruction) -> Iterator[_Access]:
     """Yield the results of an instruction in the order of its destination, then a generator that it steps."""
     slot, instruction = placed.slot, placed.instruction
     dest = instruction.operand(DEST)
@@ -362,7 +364,7 @@ def _written(target: VliwTarget, placed: Placed) -> Iterator[_Access]:
         yield _Access(name, replace(key, random=True), "random")
 
 
-def _read(target: VliwTarget, placed: Placed) -> Iterator[_Access]:
+def _read(target: VliwTarget, placed: SlottedInstruction) -> Iterator[_Access]:
     """Yield the registers that an instruction reads, in the order of its operands, its predicate last."""
     slot, instruction = placed.slot, placed.instruction
     for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
@@ -385,7 +387,7 @@ def _read(target: VliwTarget, placed: Placed) -> Iterator[_Access]:
         yield _Access(str(predicate), key, PREDICATE)
 
 
-def _generator(target: VliwTarget, placed: Placed) -> tuple[str, OperandKey]:
+def _generator(target: VliwTarget, placed: SlottedInstruction) -> tuple[str, OperandKey]:
     name = "S_LFSR" if placed.slot is Slot.SPU else "LFSR"
     return name, operand_key(target, placed.slot, placed.instruction, "src_a", name)
 
@@ -414,7 +416,7 @@ def _registers(
 # ------------------------------------------------------------------------------------------------------- issue rules
 
 
-def applies(rule: BundleDistance, target: VliwTarget, first: Placed, second: Placed) -> bool:
+def applies(rule: BundleDistance, target: VliwTarget, first: SlottedInstruction, second: SlottedInstruction) -> bool:
     """Whether a rule is one of the generation's and about this pair."""
     return (
         _matches(first, rule.first, rule.first_types, rule.first_switches)
@@ -426,7 +428,9 @@ def applies(rule: BundleDistance, target: VliwTarget, first: Placed, second: Pla
     )
 
 
-def _matches(placed: Placed, listed: tuple[str, ...], types: tuple[str, ...], switches: dict[str, str]) -> bool:
+def _matches(
+    placed: SlottedInstruction, listed: tuple[str, ...], types: tuple[str, ...], switches: dict[str, str]
+) -> bool:
     instruction = placed.instruction
     return (
         names(listed, placed.slot.name.lower(), instruction.mnemonic)
@@ -435,10 +439,10 @@ def _matches(placed: Placed, listed: tuple[str, ...], types: tuple[str, ...], sw
     )
 
 
-def _reads_any(target: VliwTarget, placed: Placed, wanted: tuple[str, ...]) -> bool:
+def _reads_any(target: VliwTarget, placed: SlottedInstruction, wanted: tuple[str, ...]) -> bool:
     return any(access.register in wanted or access.role in wanted for access in _read(target, placed))
 
 
-def _destinations_meet(target: VliwTarget, first: Placed, second: Placed) -> bool:
+def _destinations_meet(target: VliwTarget, first: SlottedInstruction, second: SlottedInstruction) -> bool:
     one, other = ({access.register for access in _written(target, placed)} for placed in (first, second))
     return not one.isdisjoint(other)

@@ -8,7 +8,7 @@ from castsim.isa.tpc import Immediate, LabelUse, Register, Slot, TpcInstruction
 from castsim.isa.tpc.dialect import ShortImmediates
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import File
-from castsim.machines.vliw.findings import Site
+from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.lint_flow import Flow, LintFinding
 from castsim.machines.vliw.plans import InstructionPlan
 
@@ -161,7 +161,7 @@ def _fields(plan: InstructionPlan) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _immediates(site: Site, *, short: ShortImmediates) -> Iterator[str]:
+def _immediates(site: InstructionSite, *, short: ShortImmediates) -> Iterator[str]:
     """Yield the values that need the bundle's immediate field; a jump's label is one."""
     instruction = site.instruction
     for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):

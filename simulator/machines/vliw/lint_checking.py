@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import (
-    Comparison,
     DimensionMask,
     Immediate,
+    LoopComparison,
     Register,
     RegisterDeclaration,
     Slot,
@@ -21,8 +21,8 @@ from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, 
 from castsim.isa.tpc.program import PREDICATES, WORD_MASK, File
 from castsim.machines.vliw import lint_bundles
 from castsim.machines.vliw.control import LoopShape, holds, signed
-from castsim.machines.vliw.latency_bound import Placed, applies
-from castsim.machines.vliw.lint_flow import Flow, LintFinding, MissedWrite, Reading, WriteHistory, Writers
+from castsim.machines.vliw.latency_bound import SlottedInstruction, applies
+from castsim.machines.vliw.lint_flow import Flow, LintFinding, MissedWrite, ReadPlace, WriteHistory, Writers
 from castsim.machines.vliw.memories import ConfigurationSpace
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multiplier, rounds_by_register
 from castsim.machines.vliw.registers import is_constant
@@ -171,10 +171,10 @@ def _breaches(
     flow: Flow, rule: BundleDistance, plan: InstructionPlan, index: int, distance: int
 ) -> Iterator[LintFinding]:
     """Yield the instructions at a distance from one that a rule forbids."""
-    first = Placed(plan.site.slot, plan.instruction)
+    first = SlottedInstruction(plan.site.slot, plan.instruction)
     for later in sorted(flow.after(index, distance)):
         for other in flow.plans[later]:
-            if applies(rule, flow.target, first, Placed(other.site.slot, other.instruction)):
+            if applies(rule, flow.target, first, SlottedInstruction(other.site.slot, other.instruction)):
                 who = f"{other.instruction.mnemonic} is {distance} bundles after {plan.instruction.mnemonic}"
                 message = f"{who} of bundle {index}: {rule.rule}"
                 yield LintFinding("issue distance", later, message, other.site.span)
@@ -261,7 +261,7 @@ def trip_counts(flow: Flow, most: int) -> tuple[int | None, ...]:
 def _trips(flow: Flow, loop: LoopShape, most: int) -> int | None:
     instruction = flow.loop_head(loop).instruction
     compare = instruction.operand("compare")
-    assert isinstance(compare, Comparison)
+    assert isinstance(compare, LoopComparison)
     start, bound, step = (_constant(flow, loop, instruction, role) for role in ("start", "bound", "step"))
     if start is None or bound is None or step is None:
         return None
@@ -303,7 +303,7 @@ def stale_read(flow: Flow) -> Iterator[LintFinding]:
 
     What happens on some paths only, or under a predicate, is possible and not certain.
     """
-    places = _Places(flow)
+    places = _AccessedPlaces(flow)
     far = horizon(flow.target)
     history = WriteHistory(flow, places.writers, trip_counts(flow, far + 2), far + 2)
     for reading in places.readings():
@@ -327,7 +327,7 @@ def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
                         yield LintFinding("unwritten register", index, message, plan.site.span, certain=False)
 
 
-def _sentence(reading: Reading, missed: MissedWrite) -> str:
+def _sentence(reading: ReadPlace, missed: MissedWrite) -> str:
     site = missed.writer
     plural = "s" * (missed.distance != 1)
     late = ", in the previous trip" if site.bundle >= reading.bundle else ""
@@ -338,7 +338,7 @@ def _sentence(reading: Reading, missed: MissedWrite) -> str:
     )
 
 
-class _Places:
+class _AccessedPlaces:
     """The places that a program writes and reads: registers, and the state beside them that is written late."""
 
     def __init__(self, flow: Flow) -> None:
@@ -352,7 +352,7 @@ class _Places:
                 for plan in plans:
                     found.setdefault((plan.stage, plan.random.commit, plan.reseeds is None), plan)
 
-    def readings(self) -> Iterator[Reading]:
+    def readings(self) -> Iterator[ReadPlace]:
         """Yield the reads that could be stale: of a place that something writes late enough."""
         for index, plans in enumerate(self._flow.plans):
             for plan in plans if index in self._flow.reached else ():
@@ -360,7 +360,7 @@ class _Places:
                     yield from self._of_registers(index, plan)
                     yield from self._of_state(index, plan)
 
-    def _of_registers(self, index: int, plan: InstructionPlan) -> Iterator[Reading]:
+    def _of_registers(self, index: int, plan: InstructionPlan) -> Iterator[ReadPlace]:
         for operand in _operands(plan):
             if plan.instruction.mnemonic == "loop" and operand is not plan.predicate:
                 continue  # the rule on registers of loops tells of these
@@ -368,19 +368,19 @@ class _Places:
                 reach = max(map(operand.needed, self._by_place.get(name, {}).values()), default=0)
                 if reach > 1:
                     in_order = file not in PREDICATES
-                    yield Reading(index, plan, operand.role, name, operand.needed, reach, in_order)
+                    yield ReadPlace(index, plan, operand.role, name, operand.needed, reach, in_order)
 
-    def _of_state(self, index: int, plan: InstructionPlan) -> Iterator[Reading]:
+    def _of_state(self, index: int, plan: InstructionPlan) -> Iterator[ReadPlace]:
         for name in sorted(plan.generators) if plan.reseeds is None else ():
             seen = self._seen_by(plan)
             reach = max(map(seen, self._by_place.get(name, {}).values()), default=0)
             if reach:
-                yield Reading(index, plan, "random", name, seen, reach, in_order=False)
+                yield ReadPlace(index, plan, "random", name, seen, reach, in_order=False)
         loaded = self._mapped(plan) if plan.memory is MemoryOperation.SCALAR_LOAD else None
         for name in (*plan.depends, *([loaded] if loaded else [])):
             if name in self._by_place:
                 needed = self._space.distances(name)[STORED]
-                yield Reading(index, plan, "configuration", name, _always(needed), needed)
+                yield ReadPlace(index, plan, "configuration", name, _always(needed), needed)
 
     def _seen_by(self, plan: InstructionPlan) -> Callable[[InstructionPlan], int]:
         """Return from which distance on a draw sees what another instruction did to its generator."""

@@ -12,7 +12,7 @@ from castsim.isa.errors import Span
 from castsim.isa.tpc import Bundle, Slot, TpcProgram
 from castsim.isa.tpc.program import JUMPS, File, TpcInstruction
 from castsim.machines.vliw.control import LoopShape, Structure
-from castsim.machines.vliw.findings import Site
+from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, planned
 from castsim.machines.vliw.registers import GENERATORS, Registers, is_constant
 from castsim.targets.vliw import VliwTarget
@@ -57,7 +57,7 @@ class LoopStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class BundleStep:
     """A step from one bundle to another.
 
     `cycles` is what the distance between the two counts (1, and the bubbles of a taken jump), `loops` what hardware
@@ -72,12 +72,12 @@ class Edge:
 
 def edges_of(
     bundles: Sequence[Bundle], structure: Structure, jumps: Sequence[Jump], halts: Sequence[bool], target: VliwTarget
-) -> tuple[tuple[Edge, ...], ...]:
+) -> tuple[tuple[BundleStep, ...], ...]:
     """Return, for each bundle, the steps that may follow it; those of a jump through a register are not known."""
-    return _Steps(bundles, structure, jumps, halts, target).all()
+    return _StepFinder(bundles, structure, jumps, halts, target).all()
 
 
-class _Steps:
+class _StepFinder:
     """Finds the steps of one program."""
 
     def __init__(
@@ -101,16 +101,16 @@ class _Steps:
         goals = {structure.static_target(index, jump) for index, jump in jumps}
         self._landed_on = goals | {loop.start for loop in structure.loops} | {loop.end for loop in structure.loops}
 
-    def all(self) -> tuple[tuple[Edge, ...], ...]:
+    def all(self) -> tuple[tuple[BundleStep, ...], ...]:
         """Return the steps behind every bundle."""
         return tuple(
             tuple(edge for edge in self._behind(index) if edge.second < self._count) for index in range(self._count)
         )
 
-    def _behind(self, index: int) -> Iterator[Edge]:
+    def _behind(self, index: int) -> Iterator[BundleStep]:
         loop = self._entered.get(index)
         if loop is not None:
-            yield Edge(index, loop.start, 1, ((LoopStep.ENTER, loop.number),))
+            yield BundleStep(index, loop.start, 1, ((LoopStep.ENTER, loop.number),))
             yield from self._arrivals(index, loop.end, 1, ((LoopStep.SKIP, loop.number),))
             return
         goes_on = not self._halts[index]
@@ -126,13 +126,13 @@ class _Steps:
 
     def _arrivals(
         self, index: int, following: int, cycles: int, before: tuple[tuple[LoopStep, int], ...]
-    ) -> Iterator[Edge]:
+    ) -> Iterator[BundleStep]:
         """Yield where a step leads: the end of a body leads to its start and, the loop over, on to what follows."""
         for loop in self._ending.get(following, ()):
             if loop.holds(index):
-                yield Edge(index, loop.start, cycles, (*before, (LoopStep.BACK, loop.number)))
+                yield BundleStep(index, loop.start, cycles, (*before, (LoopStep.BACK, loop.number)))
                 before = (*before, (LoopStep.EXIT, loop.number))
-        yield Edge(index, following, cycles, before)
+        yield BundleStep(index, following, cycles, before)
 
 
 def _surely_taken(jump: TpcInstruction) -> bool:
@@ -189,15 +189,15 @@ class Flow:
         return {name: tuple(writes) for name, writes in found.items()}
 
     @cached_property
-    def edges(self) -> tuple[tuple[Edge, ...], ...]:
+    def edges(self) -> tuple[tuple[BundleStep, ...], ...]:
         """For each bundle, the steps that may follow it."""
         halts = [self.halts(index) for index in range(len(self.bundles))]
         return edges_of(self.bundles, self.structure, self.jumps, halts, self.target)
 
     @cached_property
-    def incoming(self) -> tuple[tuple[Edge, ...], ...]:
+    def incoming(self) -> tuple[tuple[BundleStep, ...], ...]:
         """For each bundle, the steps that may lead to it from bundles that can be reached at all."""
-        found: list[list[Edge]] = [[] for _ in self.bundles]
+        found: list[list[BundleStep]] = [[] for _ in self.bundles]
         for index, following in enumerate(self.edges):
             for edge in following if index in self.reached else ():
                 found[edge.second].append(edge)
@@ -263,7 +263,7 @@ Writers = Sequence[Mapping[str, tuple[InstructionPlan, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadPlace:
     """A read of one place by one instruction.
 
     `needed` tells the distance at which it sees what an instruction wrote, `reach` the largest of them. `in_order` says
@@ -283,7 +283,7 @@ class Reading:
 class MissedWrite:
     """A write that a reader misses: how far behind it the reader stands, and from where on it would see it."""
 
-    writer: Site
+    writer: InstructionSite
     distance: int
     needed: int
 
@@ -350,20 +350,20 @@ class WriteHistory:
         self._many = many
         self._window = flow.target.distances.predicate_load_then_write
 
-    def judge(self, reading: Reading) -> StaleVerdict:
+    def judge(self, reading: ReadPlace) -> StaleVerdict:
         """Return whether a read is stale."""
         beside = tuple(
             _Write(plan, 0, doubtful=plan.instruction.predicate is not None)
             for plan in reversed(self._writers[reading.bundle].get(reading.place, ()))
             if plan.site.slot < reading.plan.site.slot
         )
-        walk = _Walk(self, reading)
+        walk = _PathWalk(self, reading)
         found = walk.before(_Place(reading.bundle, writes=beside), strict=False)
         return found if walk.paths <= _MOST_PATHS else found.doubted()
 
     # ------------------------------------------------------------------------------------------------------- paths
 
-    def incoming(self, bundle: int) -> tuple[Edge, ...]:
+    def incoming(self, bundle: int) -> tuple[BundleStep, ...]:
         """Return the steps that may lead to a bundle."""
         return self._flow.incoming[bundle]
 
@@ -371,7 +371,7 @@ class WriteHistory:
         """Return the places that a bundle writes."""
         return self._writers[bundle]
 
-    def steps_to(self, at: _Place) -> Iterator[tuple[Edge, Mapping[int, tuple[int, bool]], bool]]:
+    def steps_to(self, at: _Place) -> Iterator[tuple[BundleStep, Mapping[int, tuple[int, bool]], bool]]:
         """Yield the steps that may lead here, the loops passed with each, and whether it is one to be counted on."""
         for edge in self._flow.incoming[at.bundle]:
             passed: dict[int, tuple[int, bool]] | None = dict(at.passed)
@@ -400,7 +400,7 @@ class WriteHistory:
             case LoopStep.SKIP:
                 return others if trips == 0 or self._unknown[loop] or self._conditional[loop] else None
 
-    def sets(self, place: str, edge: Edge) -> bool:
+    def sets(self, place: str, edge: BundleStep) -> bool:
         """Whether a hardware loop gives a place its value on a step, for all readers."""
         depth = self._iterators.get(place)
         if depth is None:
@@ -410,7 +410,7 @@ class WriteHistory:
 
     # ------------------------------------------------------------------------------------------------------ writes
 
-    def added(self, at: _Place, reading: Reading) -> _Place:
+    def added(self, at: _Place, reading: ReadPlace) -> _Place:
         """Return a place on the way with what its bundle writes."""
         predicate = reading.plan.predicate
         same = at.same_predicate
@@ -423,7 +423,7 @@ class WriteHistory:
                 writes.append(_Write(plan, at.distance, doubtful=happens is None))
         return replace(at, writes=tuple(writes), same_predicate=same)
 
-    def _happens(self, writer: InstructionPlan, at: _Place, reading: Reading, *, same: bool) -> bool | None:
+    def _happens(self, writer: InstructionPlan, at: _Place, reading: ReadPlace, *, same: bool) -> bool | None:
         """Whether a write happens wherever the reader acts; None if that is not known."""
         predicate = writer.instruction.predicate
         if predicate is None:
@@ -437,7 +437,7 @@ class WriteHistory:
             return None
         return True if own.inverted == predicate.inverted else unlike
 
-    def _just_written(self, at: _Place, reading: Reading) -> bool:
+    def _just_written(self, at: _Place, reading: ReadPlace) -> bool:
         """Whether the reader's predicate is written so shortly before a bundle that not all see it there."""
         predicate = reading.plan.predicate
         assert predicate is not None
@@ -457,7 +457,7 @@ class WriteHistory:
             self._reaches[key] = max(map(operand.needed, writers), default=0)
         return self._reaches[key]
 
-    def stale(self, writes: Sequence[_Write], reading: Reading) -> StaleVerdict:
+    def stale(self, writes: Sequence[_Write], reading: ReadPlace) -> StaleVerdict:
         """Judge one path, given what it wrote, the last write first."""
         doubtful = [place for place, write in enumerate(writes) if write.doubtful]
         missed: set[MissedWrite] = set()
@@ -469,7 +469,7 @@ class WriteHistory:
             missed |= {found} if found is not None else set()
         return StaleVerdict(frozenset(missed)) if certain else StaleVerdict(possible=frozenset(missed))
 
-    def _read(self, writes: Sequence[_Write], reading: Reading) -> MissedWrite | None:
+    def _read(self, writes: Sequence[_Write], reading: ReadPlace) -> MissedWrite | None:
         """Return the newest write that a reader misses.
 
         Results land in program order, save loads into predicates, and save draws of random words that miss a reseed:
@@ -505,10 +505,10 @@ class WriteHistory:
         return self._window
 
 
-class _Walk:
+class _PathWalk:
     """Walks all paths back from one read; `paths` counts them."""
 
-    def __init__(self, history: WriteHistory, reading: Reading) -> None:
+    def __init__(self, history: WriteHistory, reading: ReadPlace) -> None:
         self._history = history
         self._reading = reading
         self._in_order = reading.in_order
@@ -560,7 +560,9 @@ class _Walk:
             bundle, distance = edge.first, distance + edge.cycles
         return at if bundle == at.bundle else replace(at, bundle=bundle, distance=distance)
 
-    def _along(self, edge: Edge, at: _Place, passed: Mapping[int, tuple[int, bool]], *, strict: bool) -> StaleVerdict:
+    def _along(
+        self, edge: BundleStep, at: _Place, passed: Mapping[int, tuple[int, bool]], *, strict: bool
+    ) -> StaleVerdict:
         """Judge the paths that end with one step."""
         if self._history.sets(self._reading.place, edge) or at.distance + edge.cycles > self._limit:
             return self._leaf(at)
@@ -575,7 +577,7 @@ class _Walk:
         return self._history.stale(at.writes, self._reading)
 
 
-def _begins(edge: Edge) -> tuple[LoopStep, int] | None:
+def _begins(edge: BundleStep) -> tuple[LoopStep, int] | None:
     """Return the trip of a loop that begins with a step: its first, or a later one."""
     last = edge.loops[-1] if edge.loops else None
     return last if last is not None and last[0] in (LoopStep.ENTER, LoopStep.BACK) else None

@@ -35,7 +35,7 @@ MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class DeclaredTables:
     """The declared tables by `lut_ptr` or not and number; `codes` are their elements by name, shape (entries, values).
 
     A run without values has no codes. `memory` reads bytes of global memory, of which a program may make tables.
@@ -46,7 +46,7 @@ class Tables:
     memory: Callable[[int, int, Span], NDArray[np.uint8]] | None = None
 
     @classmethod
-    def of(cls, declarations: Iterable[Declaration], codes: Mapping[str, Codes] | None = None) -> Tables:
+    def of(cls, declarations: Iterable[Declaration], codes: Mapping[str, Codes] | None = None) -> DeclaredTables:
         """Gather the tables among declarations; `codes` are elements by name in C order."""
         tables = [each for each in declarations if isinstance(each, TableDeclaration)]
         shaped = {
@@ -81,7 +81,7 @@ class Tables:
         return sorted(self.declared.items(), key=lambda item: item[0])
 
 
-NO_TABLES = Tables()
+NO_TABLES = DeclaredTables()
 """No declarations: look-ups are read, timed and not checked."""
 
 
@@ -217,7 +217,7 @@ class Lookup:
 
     instruction: TpcInstruction
     target: VliwTarget
-    tables: Tables
+    tables: DeclaredTables
     reading: _Reading
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -318,7 +318,7 @@ def columns_of(instruction: TpcInstruction, table: TableDeclaration) -> tuple[in
     return (0 if table.columns == count else first), count
 
 
-def prepare_lookup(instruction: TpcInstruction, target: VliwTarget, tables: Tables) -> Lookup:
+def prepare_lookup(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTables) -> Lookup:
     """Check a look-up; against its table if the program declares any.
 
     Raises:
@@ -538,7 +538,7 @@ class Rounded:
 
     instruction: TpcInstruction
     target: VliwTarget
-    tables: Tables
+    tables: DeclaredTables
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the values of all lanes."""

@@ -23,14 +23,14 @@ from castsim.isa.tpc import Bundle, Immediate, Slot, TpcProgram
 from castsim.isa.tpc.forms import LOADS, Family, MemoryOperation
 from castsim.isa.tpc.program import JUMPS, WORD_BITS, WORD_BYTES, File, Register, RegisterDeclaration
 from castsim.isa.warning_text import WarningKind, WarningText
-from castsim.machines.vliw.control import Control, RunningLoop, Structure, Trace, begins_loop, described, name_of
+from castsim.machines.vliw.control import Control, IssueTrace, RunningLoop, Structure, begins_loop, described, name_of
 from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.lookup_tables import uses_tables
 from castsim.machines.vliw.memories import ConfigurationSpace, GlobalMemory
 from castsim.machines.vliw.memory_access import GlobalAccess, LocalAccess, needs_values
 from castsim.machines.vliw.plans import Generator, InstructionPlan, NotComputed, OperandPlan, planned, read_beside
 from castsim.machines.vliw.registers import Held, Registers, Write, parts_of, vector
-from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State, Value, Words
+from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State, Value, Words
 from castsim.machines.vliw.semantics.configuration import convert_mode, element_format
 from castsim.machines.vliw.semantics.convert import ConvertInteger, ElementPlacement, PreparedConversion, admitted
 from castsim.machines.vliw.semantics.element_lanes import elements, given, integers
@@ -110,7 +110,7 @@ _FARTHEST = 900
 
 
 @dataclass(slots=True)
-class ConversionCounts:
+class LaneConversionCounts:
     """Counts conversions line by line: lanes that an instruction converts and its predicate admits."""
 
     places: Mapping[int, CastPlace]
@@ -118,11 +118,11 @@ class ConversionCounts:
     _batches: dict[tuple[object, ...], CastBatch] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plans: Sequence[Sequence[InstructionPlan]]) -> ConversionCounts:
+    def of(cls, plans: Sequence[Sequence[InstructionPlan]]) -> LaneConversionCounts:
         """Return the counts of a program, nothing counted yet."""
         return cls({id(plan.meaning): _place(plan) for own in plans for plan in own if plan.casts})
 
-    def see(self, meaning: Prepared, operands: OperandValues, state: State, effects: Effects) -> None:
+    def see(self, meaning: PreparedInstruction, operands: OperandValues, state: State, effects: Effects) -> None:
         """Count what an executed instruction has done, if it is a conversion."""
         place = self.places.get(id(meaning))
         if place is None or effects.result is None:
@@ -278,8 +278,8 @@ class VliwCore:
         self.plans = planned(program, self.registers, target, memory.tables)
         self._beside = tuple(map(read_beside, self.plans))
         self._values = values
-        self.casts = ConversionCounts.of(self.plans) if values else None
-        self._trace = Trace()
+        self.casts = LaneConversionCounts.of(self.plans) if values else None
+        self._trace = IssueTrace()
         self._recorder = BundleRecorder(program.bundles, self.plans, target)
         self._control = Control(self.structure, self.registers, self._trace, target)
         self._budget = WalkBudget(None, self.structure, self.plans)
@@ -383,7 +383,7 @@ class VliwCore:
 
     def _compute(
         self,
-        meaning: Prepared,
+        meaning: PreparedInstruction,
         plan: InstructionPlan,
         sources: dict[str, Held],
         predicate: bool | Mask,

@@ -20,8 +20,8 @@ from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.tpc import TensorDeclaration
 from castsim.isa.tpc.memory_forms import packed_widths
 from castsim.isa.tpc.program import INDEX_DIMENSIONS, WORD_BITS, WORD_MASK, File, Register, TpcInstruction
-from castsim.machines.vliw.findings import Findings, Site
-from castsim.machines.vliw.lookup_tables import NO_TABLES, Tables
+from castsim.machines.vliw.findings import Findings, InstructionSite
+from castsim.machines.vliw.lookup_tables import NO_TABLES, DeclaredTables
 from castsim.machines.vliw.registers import RegisterCell, Write
 from castsim.machines.vliw.semantics import Coordinates
 from castsim.machines.vliw.stage_latency import STORED, Distances, constant
@@ -120,7 +120,7 @@ class GlobalMemory:
         declared: tuple[TensorDeclaration, ...],
         codes: Mapping[str, Codes],
         limit: int,
-        tables: Tables = NO_TABLES,
+        tables: DeclaredTables = NO_TABLES,
     ) -> None:
         self._limit = limit
         self.declared = declared
@@ -386,12 +386,12 @@ class ConfigurationSpace:
         """Return the name of the register at a byte address, None if the description knows none there."""
         return self._names.get(address)
 
-    def store(self, address: int, value: int | None, writer: Site, now: int) -> None:
+    def store(self, address: int, value: int | None, writer: InstructionSite, now: int) -> None:
         """Write the register at an address."""
         self._cell(address).write(Write(now, STORED, value, writer), self._horizon)
         self._settled_at = now + self._horizon
 
-    def load(self, address: int, reader: Site, now: int, findings: Findings) -> int | None:
+    def load(self, address: int, reader: InstructionSite, now: int, findings: Findings) -> int | None:
         """Return the value that a load of bundle number `now` sees at an address.
 
         Raises:
@@ -402,7 +402,7 @@ class ConfigurationSpace:
             raise IllegalError(message, span=reader.span, legal=("words of the descriptors of declared tensors",))
         return self._read(self._cell(address), reader, now, findings)
 
-    def depend(self, name: str, reader: Site, now: int, findings: Findings) -> None:
+    def depend(self, name: str, reader: InstructionSite, now: int, findings: Findings) -> None:
         """Report stores that an instruction which depends on a register does not see."""
         cell = self._cells.get(name)
         if cell is not None and cell.pending:
@@ -429,7 +429,7 @@ class ConfigurationSpace:
             self._cells[name] = RegisterCell(name, 0)
         return self._cells[name]
 
-    def _read(self, cell: RegisterCell, reader: Site, now: int, findings: Findings) -> int | None:
+    def _read(self, cell: RegisterCell, reader: InstructionSite, now: int, findings: Findings) -> int | None:
         value = cell.read(now, self.distances(cell.name), "configuration", reader, findings)
         assert value is None or isinstance(value, int)
         return value

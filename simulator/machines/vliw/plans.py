@@ -13,8 +13,8 @@ from castsim.isa.tpc import OperandSpec, Slot, Special, TpcProgram
 from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, MemoryOperation
 from castsim.isa.tpc.program import PREDICATES, File, Register, TpcInstruction
 from castsim.machines.vliw import semantics
-from castsim.machines.vliw.findings import Findings, Site, StaleReadKind
-from castsim.machines.vliw.lookup_tables import LOOKUPS, NO_TABLES, Rounded, Tables, prepare_lookup
+from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind
+from castsim.machines.vliw.lookup_tables import LOOKUPS, NO_TABLES, DeclaredTables, Rounded, prepare_lookup
 from castsim.machines.vliw.registers import (
     CONSTANT,
     INCOME,
@@ -24,7 +24,7 @@ from castsim.machines.vliw.registers import (
     Registers,
     is_constant,
 )
-from castsim.machines.vliw.semantics import Effects, OperandValues, Prepared, State
+from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State
 from castsim.machines.vliw.semantics.convert import ConvertInteger, PreparedConversion
 from castsim.machines.vliw.semantics.element_lanes import merged, plain_registers
 from castsim.machines.vliw.semantics.moves import prepare_shuffle
@@ -132,7 +132,7 @@ def computes(instruction: TpcInstruction) -> bool:
     return instruction.form.memory is None and instruction.mnemonic not in _CONTROL
 
 
-def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO_TABLES) -> Prepared:
+def prepare(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTables = NO_TABLES) -> PreparedInstruction:
     """Check an instruction against the tables of a generation and get it ready to run; `tables` are those it looks up.
 
     Raises:
@@ -148,7 +148,7 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO
         legal = ("castsim lint", "castsim run --timing-only")
         refusal = UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)
         refused = NotComputed(instruction, target, refusal)
-        return Prepared(instruction, refused.registers(), refused)
+        return PreparedInstruction(instruction, refused.registers(), refused)
     if semantics.computes(instruction) and not _beyond(instruction):
         return semantics.prepare(instruction, target)
     try:
@@ -159,12 +159,12 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: Tables = NO
             unit = Rounded(instruction, target, tables)
         else:
             unit = _FAMILIES.get(instruction.mnemonic, NotComputed)(instruction, target)
-        return Prepared(instruction, unit.registers(), unit)
+        return PreparedInstruction(instruction, unit.registers(), unit)
     except UnstatedError as error:
         unit = NotComputed(instruction, target, error)
         if instruction.mnemonic == "get_lut_entry_and_interval_start" and tables.codes and not tables.any():
             unit = NoEntry(instruction, target)
-        return Prepared(instruction, unit.registers(), unit)
+        return PreparedInstruction(instruction, unit.registers(), unit)
     except CastsimError as error:
         raise error.at(instruction.span) from None
 
@@ -214,13 +214,13 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending(Generic[_State]):
+class _PendingState(Generic[_State]):
     """A state on its way; a reseed has no commit stage, its distance is the same for all."""
 
     time: int
     commit: Commit | None
     state: _State
-    writer: Site
+    writer: InstructionSite
 
 
 class Generator(Generic[_State]):
@@ -236,7 +236,7 @@ class Generator(Generic[_State]):
         self._state = state
         self._delay = delay
         self._horizon = max(delay, horizon)
-        self._pending: list[_Pending[_State]] = []
+        self._pending: list[_PendingState[_State]] = []
         self._seeded = False
 
     def state(self, now: int, use: Use) -> _State:
@@ -247,7 +247,7 @@ class Generator(Generic[_State]):
                 return pending.state
         return self._state
 
-    def used(self, reader: Site, use: Use, now: int, findings: Findings) -> None:
+    def used(self, reader: InstructionSite, use: Use, now: int, findings: Findings) -> None:
         """Report a use that misses a reseed or an earlier use, or of one before any reseed."""
         self._settle(now)
         if not self._seeded:
@@ -262,21 +262,21 @@ class Generator(Generic[_State]):
             if distance:
                 return
 
-    def step(self, state: _State, writer: Site, use: Use, now: int) -> None:
+    def step(self, state: _State, writer: InstructionSite, use: Use, now: int) -> None:
         """Put the state after a use on its way; it lands before a reseed that the use has missed."""
         place = len(self._pending)
         while place and self._pending[place - 1].commit is None:
             if now - self._pending[place - 1].time >= self._delay:
                 break
             place -= 1
-        self._pending.insert(place, _Pending(now, use.commit, state, writer))
+        self._pending.insert(place, _PendingState(now, use.commit, state, writer))
 
-    def reseed(self, state: _State, writer: Site, now: int) -> None:
+    def reseed(self, state: _State, writer: InstructionSite, now: int) -> None:
         """Put a new state on its way."""
-        self._pending.append(_Pending(now, None, state, writer))
+        self._pending.append(_PendingState(now, None, state, writer))
         self._seeded = True
 
-    def _needed(self, pending: _Pending[_State], use: Use) -> int:
+    def _needed(self, pending: _PendingState[_State], use: Use) -> int:
         return self._delay if pending.commit is None else use.distance_from(pending.commit)
 
     def _settle(self, now: int) -> None:
@@ -316,8 +316,8 @@ class InstructionPlan:
     stores of global memory.
     """
 
-    site: Site
-    meaning: Prepared | None
+    site: InstructionSite
+    meaning: PreparedInstruction | None
     sources: tuple[OperandPlan, ...]
     income: OperandPlan | None
     predicate: OperandPlan | None
@@ -334,7 +334,7 @@ class InstructionPlan:
     memory: MemoryOperation | None
     accesses: tuple[int, int]
 
-    def at(self, site: Site) -> InstructionPlan:
+    def at(self, site: InstructionSite) -> InstructionPlan:
         """Return the plan of the same instruction at another place."""
         meaning = None if self.meaning is None else self.meaning.at(site.instruction)
         return replace(self, site=site, meaning=meaning)
@@ -372,20 +372,20 @@ class InstructionPlan:
 
 
 def planned(
-    program: TpcProgram, registers: Registers, target: VliwTarget, tables: Tables | None = None
+    program: TpcProgram, registers: Registers, target: VliwTarget, tables: DeclaredTables | None = None
 ) -> tuple[tuple[InstructionPlan, ...], ...]:
     """Prepare the instructions of every bundle; `tables` have the values of those declared. Errors as `prepared`.
 
     What is repeated is prepared once: only its place differs.
     """
-    given = Tables.of(program.declarations) if tables is None else tables
+    given = DeclaredTables.of(program.declarations) if tables is None else tables
     known: dict[tuple[object, ...], InstructionPlan] = {}
 
     def plan(instruction: TpcInstruction, bundle: int, slot: Slot) -> InstructionPlan:
         its = instruction
         key = (slot, id(its.form), its.type, its.switches, its.operands, its.predicate)
         if key in known:
-            return known[key].at(Site(bundle, slot, instruction))
+            return known[key].at(InstructionSite(bundle, slot, instruction))
         known[key] = found = prepared(instruction, bundle, slot, registers, target, given)
         return found
 
@@ -401,7 +401,7 @@ def prepared(
     slot: Slot,
     registers: Registers,
     target: VliwTarget,
-    tables: Tables = NO_TABLES,
+    tables: DeclaredTables = NO_TABLES,
 ) -> InstructionPlan:
     """Prepare one instruction.
 
@@ -409,7 +409,7 @@ def prepared(
         ReadError: a look-up of a table that the program does not declare, though it declares some.
         IllegalError: not in the generation's tables, a group that does not begin where it must, a constant written.
     """
-    site = Site(bundle, slot, instruction)
+    site = InstructionSite(bundle, slot, instruction)
     meaning = prepare(instruction, target, tables) if computes(instruction) else None
     groups = {} if meaning is None else meaning.registers
     sources: list[OperandPlan] = []

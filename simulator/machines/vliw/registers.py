@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from castsim.isa.tpc.program import GROUPED, PREDICATES, WORD_BITS, WORD_MASK, File, Register, Special
-from castsim.machines.vliw.findings import Findings, Site, StaleReadKind
+from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind
 from castsim.machines.vliw.semantics import Mask, Value, Vector
 from castsim.machines.vliw.stage_latency import Distances
 from castsim.targets.vliw import VliwTarget
@@ -57,7 +57,7 @@ class Write:
     time: int
     stage: Commit
     value: Held
-    writer: Site
+    writer: InstructionSite
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class RegisterCell:
     pending: list[Write] = field(default_factory=list)
     file: File | None = None
 
-    def read(self, now: int, distances: Distances, role: str, reader: Site, findings: Findings) -> Held:
+    def read(self, now: int, distances: Distances, role: str, reader: InstructionSite, findings: Findings) -> Held:
         """Return the value that a reader of bundle number `now` gets; report writes that it misses.
 
         What a destination holds before its first write is not meant to be read, and not reported.

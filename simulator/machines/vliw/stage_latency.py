@@ -10,7 +10,15 @@ from castsim.execution.tree import Deltas
 from castsim.isa.tpc import FORMS, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import GROUPED, VECTOR_FILES, File
 from castsim.targets.vliw import VliwTarget
-from castsim.targets.vliw_latency import DESTINATION_KINDS, PREDICATE, RESULT, Commit, Latency, Mark, OperandKey
+from castsim.targets.vliw_latency import (
+    DESTINATION_KINDS,
+    PREDICATE,
+    RESULT,
+    Commit,
+    OperandKey,
+    RowMark,
+    SmallestDistance,
+)
 
 Distances = dict[Commit, int]
 """Smallest distance in bundles by the producer's commit stage."""
@@ -50,7 +58,7 @@ _PAIRED = ("add", "sub", "lookup", "lookup_1c", "lookup_2c")
 """Instructions whose rows, or rules, tell pairs of registers (`x2`) apart."""
 _NO_OPCODE = -1
 """Distances of an instruction without an opcode are the default one."""
-_WIDTHS = {"f16": Mark.F16, "f8_143": Mark.F8, "f8_152": Mark.F8}
+_WIDTHS = {"f16": RowMark.F16, "f8_143": RowMark.F8, "f8_152": RowMark.F8}
 
 
 class _Constant(Distances):
@@ -106,7 +114,7 @@ def latency(
     target: VliwTarget,
     producer: tuple[Slot, TpcInstruction, str],
     consumer: tuple[Slot, TpcInstruction, str, str],
-) -> Latency:
+) -> SmallestDistance:
     """Return the distance of a pair and why: slot, instruction and file of the result; and role of the operand."""
     slot, instruction, file = producer
     key = operand_key(target, slot, instruction, DEST, file)
@@ -186,23 +194,23 @@ def _used(program: TpcProgram) -> frozenset[tuple[str, str]]:
     )
 
 
-def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: bool) -> frozenset[Mark]:
+def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: bool) -> frozenset[RowMark]:
     """Return the marks by which the rows of an operand are told apart, as this instruction has them."""
     found = set()
     dest, kind = instruction.operand(DEST), instruction.type
     file = dest.file if isinstance(dest, Register) else None
     if kind is not None and "f" in kind:
-        found.add(Mark.FLOAT)
+        found.add(RowMark.FLOAT)
         if kind in _WIDTHS and operand != PREDICATE:
             found.add(_WIDTHS[kind])
     if file is File.I:
-        found.add(Mark.INDEX)
+        found.add(RowMark.INDEX)
     if file is File.Z and is_result:
-        found.add(Mark.PAIR)
+        found.add(RowMark.PAIR)
     if instruction.switch("x2") == 1 and instruction.mnemonic in _PAIRED:
-        found.add(Mark.X2)
+        found.add(RowMark.X2)
     if not is_result and (slot is Slot.VPU or is_vector(instruction) or instruction.switch("unit") == "vpu"):
-        found.add(Mark.VECTOR)
+        found.add(RowMark.VECTOR)
     return frozenset(found)
 
 

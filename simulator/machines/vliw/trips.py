@@ -26,7 +26,7 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import DimensionMask, Register
 from castsim.isa.tpc.forms import LOCAL, Family, MemoryOperation
 from castsim.isa.tpc.program import WORD_BITS, WORD_MASK, File
-from castsim.machines.vliw.control import Control, LoopShape, RunningLoop, Structure, Trace, signed
+from castsim.machines.vliw.control import Control, IssueTrace, LoopShape, RunningLoop, Structure, signed
 from castsim.machines.vliw.findings import Counts, Findings
 from castsim.machines.vliw.memories import ConfigurationSpace
 from castsim.machines.vliw.memory_access import LocalAccess
@@ -206,14 +206,14 @@ Alike = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedTrips:
     """The sum of skipped trips, or of others."""
 
     cycles: int
     bundles: int
 
 
-NONE = Skipped(0, 0)
+NONE = SkippedTrips(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class Trips:
         configuration: ConfigurationSpace,
         findings: Findings,
         control: Control,
-        trace: Trace,
+        trace: IssueTrace,
     ) -> None:
         self._horizon = horizon
         self._dimensions = target.registers.index_dimensions
@@ -301,7 +301,7 @@ class Trips:
         self._bodies: dict[int, _Body] = {}
         self._watched: dict[int, _Watch | None] = {}
 
-    def skip(self, turn: RunningLoop, now: int, issued: int, limit: int) -> Skipped:
+    def skip(self, turn: RunningLoop, now: int, issued: int, limit: int) -> SkippedTrips:
         """Go on by as many trips as can be, at the beginning of another trip of a loop, before bundle number `now`.
 
         Args:
@@ -339,7 +339,7 @@ class Trips:
         watch.ends.clear()
         watch.first = watch.trips + 1
         watch.skipped = True
-        return Skipped(times * period.cycles, times * period.bundles)
+        return SkippedTrips(times * period.cycles, times * period.bundles)
 
     def _watch(self, turn: RunningLoop) -> _Watch | None:
         """Return the record of a loop under way, None if it is not worth looking at."""
@@ -432,9 +432,9 @@ def _named(held: Held) -> Held | int:
     return id(held) if isinstance(held, np.ndarray) else held
 
 
-def _between(one: _End, two: _End) -> Skipped:
+def _between(one: _End, two: _End) -> SkippedTrips:
     """Return the difference between the states at the ends of two trips."""
-    return Skipped(two.now - one.now, two.issued - one.issued)
+    return SkippedTrips(two.now - one.now, two.issued - one.issued)
 
 
 def _turns(body: _Body, found: Induction, ends: list[_End]) -> int:

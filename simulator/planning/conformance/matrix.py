@@ -12,10 +12,10 @@ from typing import Literal, TypeVar
 from castsim.execution.distribution.distributing import (
     ALONE,
     Computed,
-    Group,
     HandedTargets,
     Keeping,
     Workers,
+    WorkGroup,
     about_installation,
     digest,
     facts_digest,
@@ -23,7 +23,7 @@ from castsim.execution.distribution.distributing import (
     here,
     resumed,
 )
-from castsim.execution.distribution.origins import Origin, Task
+from castsim.execution.distribution.origins import ResultOrigin, Task
 from castsim.execution.notebook_display import PlotMixin
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
@@ -331,7 +331,7 @@ class Matrix(PlotMixin[Literal["cells"]]):
     targets: tuple[str, ...]
     entries: tuple[ConformanceEntry, ...]
     options: Setting = ()
-    origins: tuple[Origin, ...] = field(default=(), compare=False)
+    origins: tuple[ResultOrigin, ...] = field(default=(), compare=False)
     """Who computed each of the entries."""
 
     def __repr__(self) -> str:
@@ -414,7 +414,7 @@ class Prepared:
     given: Setting
     cells: tuple[Cell, ...]
 
-    def matrix(self, entries: tuple[ConformanceEntry, ...], origins: tuple[Origin, ...]) -> Matrix:
+    def matrix(self, entries: tuple[ConformanceEntry, ...], origins: tuple[ResultOrigin, ...]) -> Matrix:
         """Return the matrix of the entries of all cells."""
         return Matrix(self.spec, self.version, self.casts, self.targets, entries, self.given, origins)
 
@@ -440,7 +440,7 @@ def prepared(
 
 
 def settle(
-    run: Callable[[Group[Cell]], Sequence[Result]],
+    run: Callable[[WorkGroup[Cell]], Sequence[Result]],
     cells: Sequence[Cell],
     workers: Workers,
     kept: Keeping[Result] | None,
@@ -465,7 +465,7 @@ class Settling:
     options: Mapping[str, int | str]
     targets: HandedTargets
 
-    def __call__(self, group: Group[Cell]) -> list[ConformanceEntry]:
+    def __call__(self, group: WorkGroup[Cell]) -> list[ConformanceEntry]:
         """Return the entries of cells."""
         return [
             settle_cell(
@@ -565,7 +565,7 @@ _USUAL = Extent()
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class CellLowering:
     """The entry of a cell, the text of its program (None: there is none), and the suffix of a file that holds it."""
 
     entry: ConformanceEntry
@@ -578,7 +578,7 @@ class LoweredMatrix:
     """A matrix of one target, and what its cells were lowered to, cast by cast."""
 
     matrix: Matrix
-    cells: tuple[Lowered, ...]
+    cells: tuple[CellLowering, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -591,15 +591,15 @@ class Lowering:
     extent: Extent
     targets: HandedTargets
 
-    def __call__(self, group: Group[Cell]) -> list[Lowered]:
+    def __call__(self, group: WorkGroup[Cell]) -> list[CellLowering]:
         """Return what cells are lowered to; errors as `castsim.planning.lowering_answers.answer`."""
         return [self._lowered(cell) for cell in group.items]
 
-    def _lowered(self, cell: Cell) -> Lowered:
+    def _lowered(self, cell: Cell) -> CellLowering:
         request = request_of(cell, self.spec, self.version, self.targets.get(cell.target))
         found = answer(replace(request, **asdict(self.extent)), options=self.options, explain=False)
         assembly = found.plan.assembly
-        return Lowered(settled(cell, found), found.text, "" if assembly is None else assembly.suffix)
+        return CellLowering(settled(cell, found), found.text, "" if assembly is None else assembly.suffix)
 
 
 def lower_all(
@@ -622,12 +622,12 @@ def lower_all(
     return LoweredMatrix(asked.matrix(tuple(each.entry for each in cells), tuple(one.origin for one in found)), cells)
 
 
-def _document(one: Lowered) -> object:
+def _document(one: CellLowering) -> object:
     return [entry_document(one.entry), one.program, one.suffix]
 
 
-def _read(_: int, held: object) -> Lowered:
+def _read(_: int, held: object) -> CellLowering:
     if not isinstance(held, list):
         raise TypeError(f"{held!r} is not a list")
     entry, program, suffix = held
-    return Lowered(read_entry(entry), None if program is None else str(program), str(suffix))
+    return CellLowering(read_entry(entry), None if program is None else str(program), str(suffix))

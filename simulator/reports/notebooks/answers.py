@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.estimating import Estimate, Estimates
-from castsim.evidence.accuracy_assessment import AccuracyTables, Curve, Statistics, predicted, simulated
+from castsim.evidence.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics, predicted, simulated
 from castsim.planning import PlanKind, Verdict
 from castsim.planning.conformance import ConformanceEntry, Matrix
 from castsim.planning.counterexample import Counterexample
@@ -208,7 +208,7 @@ class AccuracyPresentation(DrawnPresentation):
             "public_model_max_percent": numbers(most for _, _, most in peers),
         }
 
-    def _placed(self) -> list[tuple[str, Curve]]:
+    def _placed(self) -> list[tuple[str, MeasuredCurve]]:
         return [(each.target.name, curve) for each in self._result.tables for curve in each.curves]
 
     def html(self) -> str:

@@ -67,7 +67,7 @@ def shown_window(result: Result, start: int, end: int | None, most: int) -> Show
     if not 0 <= start < last <= total and (start, last) != (0, 0):
         raise ReadError(f"no cycles {start} to {last}: the run takes {total}", legal=(f"0 to {total}",))
     found: list[ShownOperation] = []
-    behind = _Reading(result)
+    behind = _IssuedOperations(result)
     for operation in behind:
         if len(found) == most:
             behind.cut = True
@@ -85,7 +85,7 @@ def shown_window(result: Result, start: int, end: int | None, most: int) -> Show
     return ShownWindow(start, last, pipes, tuple(found), cut)
 
 
-class _Reading:
+class _IssuedOperations:
     """The operations that occupy a pipe, in issue order; `cut` tells whether there were more than are looked at."""
 
     def __init__(self, result: Result) -> None:

@@ -73,7 +73,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """A table: `numbers` are the columns that hold numbers, `heat` is the one whose numbers also show as bars.
 
     `lines` is the column whose numbers are source lines, and lead to them. Of more than `most` rows the others are
@@ -245,7 +245,7 @@ class SourceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramListing:
     """A program with the cost of its lines; `grammar` are patterns of what has a colour, each with its name."""
 
     caption: str
@@ -293,7 +293,7 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ResultsView:
     """Results to choose from, to point at and to select: `kind` names the script that draws them.
 
     What `packed` holds is said at the head of that script.
@@ -307,7 +307,7 @@ class View:
 Block: TypeAlias = (
     Text
     | Figures
-    | Table
+    | PageTable
     | Bars
     | Histogram
     | Curves
@@ -315,16 +315,16 @@ Block: TypeAlias = (
     | Matrix
     | Maps
     | Lanes
-    | Program
+    | ProgramListing
     | Listing
     | Diagram
     | Folded
-    | View
+    | ResultsView
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A part of a page: `name` is how links call it."""
 
     name: str
@@ -339,7 +339,7 @@ class Page:
     kind: str
     title: str
     subtitle: str
-    sections: tuple[Section, ...]
+    sections: tuple[PageSection, ...]
     result: Document
 
 
@@ -350,12 +350,12 @@ def block_document(block: Block) -> Document:
         return {**document(block, *names), "packed": block.packed.text()}
     if isinstance(block, Folded):
         return {**document(block, "kind", "title"), "blocks": [block_document(each) for each in block.blocks]}
-    if isinstance(block, View):
+    if isinstance(block, ResultsView):
         return {**document(block, "kind", "caption"), "packed": block.packed.text()}
     return document(block)
 
 
-def section_document(section: Section) -> Document:
+def section_document(section: PageSection) -> Document:
     """Return a section as the scripts read it."""
     blocks: Sequence[Json] = [block_document(block) for block in section.blocks]
     return {"name": section.name, "title": section.title, "blocks": blocks}
@@ -384,7 +384,7 @@ def _block(block: Block) -> Iterator[str]:
         case Figures():
             rows = [(each.label, each.value, f"{each.unit} {each.note}".strip()) for each in block.items]
             yield _table("", ("", "", ""), rows, {1})
-        case Table():
+        case PageTable():
             yield _table(block.caption, block.columns, block.rows[: block.most], set(block.numbers))
             more = len(block.rows) - block.most
             yield f"<p>{grouped(more)} more rows are shown by JavaScript.</p>" if more > 0 else ""
@@ -406,7 +406,7 @@ def _block(block: Block) -> Iterator[str]:
             yield _table(block.caption, ("map", "down", "across", "value"), fields[:_MOST_FIELDS], {1, 2, 3})
         case Listing():
             yield f"<p>{_text(block.caption)}</p><pre>{_text(block.text)}</pre>"
-        case Program():
+        case ProgramListing():
             lines = [(row.number, row.cycles, row.text) for row in block.rows]
             yield _table(block.caption, ("line", "cycles", "source"), lines, {0, 1}, code=2)
         case Folded():

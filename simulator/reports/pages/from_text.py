@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table as TextTable
 from rich.text import Text as StyledText
 
-from castsim.reports.pages.blocks import Block, Line, Listing, Table, Text
+from castsim.reports.pages.blocks import Block, Line, Listing, PageTable, Text
 
 _TONES = (("yellow", "warning"), ("red", "warning"), ("bold", "strong"), ("dim", "dim"))
 """The tone of a line by what its style has in its name."""
@@ -56,11 +56,11 @@ def _tone(text: StyledText) -> str:
     return next((tone for name, tone in _TONES if name in styles), "plain")
 
 
-def _table(found: TextTable) -> Table:
+def _table(found: TextTable) -> PageTable:
     columns = found.columns
     rows = zip(*(map(_plain, column.cells) for column in columns), strict=True)
     numbers = tuple(number for number, column in enumerate(columns) if column.justify == "right")
-    return Table("", tuple(_plain(column.header) for column in columns), tuple(rows), numbers)
+    return PageTable("", tuple(_plain(column.header) for column in columns), tuple(rows), numbers)
 
 
 def _plain(cell: RenderableType) -> str:

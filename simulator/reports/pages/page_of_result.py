@@ -12,8 +12,8 @@ from rich.console import RenderableType
 
 from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow
 from castsim.evidence.left_out import CrossValidation
-from castsim.exploration.differences import Difference, Side, by_effect
-from castsim.exploration.tuning_candidates import Row
+from castsim.exploration.differences import Difference, ProgramSide, by_effect
+from castsim.exploration.tuning_candidates import ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
 from castsim.graphs.graph_execution import GraphRun, NodeRun
 from castsim.graphs.model import TEXT
@@ -47,12 +47,12 @@ from castsim.reports.pages.blocks import (
     Listing,
     Packed,
     Page,
-    Section,
+    PageSection,
+    PageTable,
+    ResultsView,
     Series,
-    Table,
     Text,
     Tone,
-    View,
 )
 from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes, value_blocks
@@ -78,10 +78,10 @@ def accuracy_page(found: Sequence[Accuracy]) -> Page:
         title="Simulated against measured cycles",
         subtitle=f"castsim accuracy on {', '.join(dict.fromkeys(each.target.name for each in found))}",
         sections=(
-            Section("summary", "Summary", tuple(text_blocks([accuracy_summary(found)]))),
-            Section("measurements", "Residuals", (_accuracy_page_view(rows),)),
-            Section("curves", "Curves", (_curves(found),)),
-            Section("sources", "Sources", (_sources(document),)),
+            PageSection("summary", "Summary", tuple(text_blocks([accuracy_summary(found)]))),
+            PageSection("measurements", "Residuals", (_accuracy_page_view(rows),)),
+            PageSection("curves", "Curves", (_curves(found),)),
+            PageSection("sources", "Sources", (_sources(document),)),
         ),
         result={
             key: value for key, value in document.items() if key != "rows" or len(rows) <= _ACCURACY_PAGE_MOST_ROWS
@@ -97,15 +97,15 @@ def cross_validation_page(found: CrossValidation) -> Page:
         title=f"Cross-validation of {found.target.name}",
         subtitle=f"castsim accuracy --cross-validate {found.left_out}: {_name(found.table.file)}",
         sections=(
-            Section("measurements", "Measurements", (_accuracy_page_view(rows),)),
-            Section("folds", "Left out in turn", tuple(text_blocks([cross_validation_text(found)]))),
+            PageSection("measurements", "Measurements", (_accuracy_page_view(rows),)),
+            PageSection("folds", "Left out in turn", tuple(text_blocks([cross_validation_text(found)]))),
         ),
         result=cross_validation_document(found),
     )
 
 
-def _accuracy_page_view(rows: list[Json]) -> View:
-    return View("measurements", "Errors are in percent of the measured cycles.", Packed({"rows": rows}))
+def _accuracy_page_view(rows: list[Json]) -> ResultsView:
+    return ResultsView("measurements", "Errors are in percent of the measured cycles.", Packed({"rows": rows}))
 
 
 def _rows(target: str, table: str, found: Iterable[AssessedRow]) -> list[Json]:
@@ -147,7 +147,7 @@ def _shape(assessed: AssessedRow) -> str:
     return " ".join(word for word in (*words, counts) if word)
 
 
-def _curves(found: Sequence[Accuracy]) -> Table:
+def _curves(found: Sequence[Accuracy]) -> PageTable:
     columns = ("target", "operation", "types", "path", "rows", "mean %", "median %", "max %", "public: mean %", "max %")
     rows = []
     for accuracy in found:
@@ -158,10 +158,10 @@ def _curves(found: Sequence[Accuracy]) -> Table:
             errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
             rows.append((accuracy.target.name, curve.operation, types, curve.path, own.rows, *errors, *public))
     caption = "Absolute errors by operation, types and kind of shape"
-    return Table(caption, columns, tuple(rows), numbers=tuple(range(4, len(columns))), most=25)
+    return PageTable(caption, columns, tuple(rows), numbers=tuple(range(4, len(columns))), most=25)
 
 
-def _sources(document: Document) -> Table:
+def _sources(document: Document) -> PageTable:
     targets = document["targets"]
     entries = [each for each in targets if isinstance(each, dict)] if isinstance(targets, list) else []
     rows = tuple(
@@ -175,7 +175,7 @@ def _sources(document: Document) -> Table:
         for each in entries
     )
     columns = ("target", "table", "rows", "mean %", "median %", "max %", "source")
-    return Table("", columns, rows, numbers=(2, 3, 4, 5))
+    return PageTable("", columns, rows, numbers=(2, 3, 4, 5))
 
 
 def _name(file: str) -> str:
@@ -200,7 +200,7 @@ def timelines(found: Difference) -> Iterator[Lanes]:
         yield replace(lanes, caption=f"{letter}, {side.file} on {side.target}: {side.cycles} cycles", end=end)
 
 
-def _recorded(side: Side) -> Lanes:
+def _recorded(side: ProgramSide) -> Lanes:
     """Return the executions that a JSON result tells of, a row for each pipe.
 
     Many begin when their instruction is sent, and wait in the queue of the pipe; each is shown from the end of the one
@@ -232,16 +232,16 @@ def diff_page(found: Difference) -> Page:
     document = difference_document(found)
     lanes = tuple(timelines(found))
     sections = [
-        Section("summary", "Summary", (Figures(tuple(_diff_page_figures(found))), *text_blocks(head_of(found))))
+        PageSection("summary", "Summary", (Figures(tuple(_diff_page_figures(found))), *text_blocks(head_of(found))))
     ]
     if found.lines:
         columns = {"lines": difference_lines(by_effect(found.lines)), "timelines": _TIMELINES if lanes else ""}
         caption = "" if found.by_text else "By the instructions in them; the text of both programs is not known."
-        sections.append(Section("lines", "Lines that differ", (View("changes", caption, Packed(columns)),)))
+        sections.append(PageSection("lines", "Lines that differ", (ResultsView("changes", caption, Packed(columns)),)))
     sections += [
-        Section(_TIMELINES, "Timelines", lanes),
-        Section("pipes", "Pipes", tuple(_pipes(found))),
-        Section("outputs", "Outputs", tuple(text_blocks(output_parts(found)))),
+        PageSection(_TIMELINES, "Timelines", lanes),
+        PageSection("pipes", "Pipes", tuple(_pipes(found))),
+        PageSection("outputs", "Outputs", tuple(text_blocks(output_parts(found)))),
     ]
     a, b = found.a, found.b
     return Page(
@@ -268,7 +268,7 @@ def _diff_page_figures(found: Difference) -> Iterator[Figure]:
 
 
 def _pipes(found: Difference) -> Iterator[Block]:
-    sides: tuple[tuple[str, Side], ...] = (("A", found.a), ("B", found.b))
+    sides: tuple[tuple[str, ProgramSide], ...] = (("A", found.a), ("B", found.b))
     pipes = dict.fromkeys((*found.a.pipes, *found.b.pipes))
     bars = [(f"{pipe}, {letter}", side.pipes.get(pipe, {})) for pipe in pipes for letter, side in sides]
     series = tuple(
@@ -305,15 +305,15 @@ def conform_page(found: Matrix) -> Page:
         "answers": [cell_text(entry) for entry in found.entries],
         "commands": [_command(found, entry) for entry in found.entries],
     }
-    matrix = View("conformance", "", Packed(columns))
+    matrix = ResultsView("conformance", "", Packed(columns))
     return Page(
         kind="conform",
         title=f"Casts of {specification_words(f'{found.spec.name}@{found.version}')}",
         subtitle=f"castsim conform on {', '.join(found.targets)}",
         sections=(
-            Section("summary", "Summary", (_conform_page_figures(found), _ways(found))),
-            Section("matrix", "Matrix", (matrix,)),
-            Section("legend", "Legend", (_legend(found),)),
+            PageSection("summary", "Summary", (_conform_page_figures(found), _ways(found))),
+            PageSection("matrix", "Matrix", (matrix,)),
+            PageSection("legend", "Legend", (_legend(found),)),
         ),
         result=_conform_page_kept(document, len(found.entries)),
     )
@@ -377,12 +377,14 @@ def tune_page(found: Tuning) -> Page:
     document = tuning_document(found)
     tried = [row for row in found.rows if not row.reason]
     sections = [
-        Section("summary", "Summary", (Figures(tuple(_tune_page_figures(found))), *_tune_page_told(found, len(tried))))
+        PageSection(
+            "summary", "Summary", (Figures(tuple(_tune_page_figures(found))), *_tune_page_told(found, len(tried)))
+        )
     ]
     if tried:
-        sections.append(Section("points", "Points", (_view(found, tried[:_MOST_ROWS]),)))
+        sections.append(PageSection("points", "Points", (_view(found, tried[:_MOST_ROWS]),)))
     if found.misfits:
-        sections.append(Section("refused", "Does not run", (_misfits(found),)))
+        sections.append(PageSection("refused", "Does not run", (_misfits(found),)))
     file = found.study.source.file
     return Page(
         kind="tune",
@@ -413,19 +415,19 @@ def _tune_page_told(found: Tuning, tried: int) -> Iterator[Block]:
     yield Text(tuple(lines))
 
 
-def _view(found: Tuning, rows: list[Row]) -> View:
+def _view(found: Tuning, rows: list[ChoiceRow]) -> ResultsView:
     front = {row.number for row in found.pareto}
     columns: dict[str, Json] = {
         "rows": [row_entry(row, front) for row in rows],
         "commands": [command_of(found, row) if row.cycles is not None else "" for row in rows],
     }
     caption = "No simulated point has fewer cycles or bytes than one on the front, and no more of the other."
-    return View("tuning", caption, Packed(columns))
+    return ResultsView("tuning", caption, Packed(columns))
 
 
-def _misfits(found: Tuning) -> Table:
+def _misfits(found: Tuning) -> PageTable:
     rows = tuple((choices_text(row), row.reason) for row in found.misfits[:_MOST_ROWS])
-    return Table("", ("choices", "reason"), rows)
+    return PageTable("", ("choices", "reason"), rows)
 
 
 def _kept(document: Document) -> Document:
@@ -442,9 +444,9 @@ def lower_page(answer: Answer, out: str | None) -> Page:
     """Return the page of an answer; `out` is the file that its program was written to."""
     found = answer.plan
     demand = found.demand
-    sections = [Section("summary", "Summary", (Figures(tuple(_figures(answer))), *_told(answer, out)))]
+    sections = [PageSection("summary", "Summary", (Figures(tuple(_figures(answer))), *_told(answer, out)))]
     if answer.text is not None:
-        sections.append(Section("program", "Program", (Listing("", answer.text.rstrip("\n")),)))
+        sections.append(PageSection("program", "Program", (Listing("", answer.text.rstrip("\n")),)))
     return Page(
         kind="lower",
         title=f"{demand.src.name} -> {demand.dst.name} on {found.target.name}",
@@ -477,7 +479,7 @@ def plain_page(command: str, words: str, report: RenderableType, document: Docum
         kind=command,
         title=f"castsim {words}",
         subtitle="",
-        sections=(Section("summary", "Summary", tuple(text_blocks([report]))),),
+        sections=(PageSection("summary", "Summary", tuple(text_blocks([report]))),),
         result=document,
     )
 
@@ -533,12 +535,12 @@ def graph_page(
     )
     drawn = tuple(_drawn(found)) if len(found.nodes) <= _MOST_DRAWN else ()
     sections = (
-        Section("summary", "Summary", (Text(tuple(_answer(found))),)),
-        Section("timeline", "Timeline", tuple(_timeline(found))),
-        Section("graph", "Graph", drawn),
-        Section("nodes", "Nodes", (Bars("Cycles of each node", "cycles", names, (cycles,)),)),
-        Section("details", "Details", tuple(text_blocks([graph_text(found, files, emitted)]))),
-        Section("outputs", "Outputs", values),
+        PageSection("summary", "Summary", (Text(tuple(_answer(found))),)),
+        PageSection("timeline", "Timeline", tuple(_timeline(found))),
+        PageSection("graph", "Graph", drawn),
+        PageSection("nodes", "Nodes", (Bars("Cycles of each node", "cycles", names, (cycles,)),)),
+        PageSection("details", "Details", tuple(text_blocks([graph_text(found, files, emitted)]))),
+        PageSection("outputs", "Outputs", values),
     )
     title = f"{graph.file}: {graph.name}"
     spec = specification_words(f"{graph.spec}@{graph.version}")

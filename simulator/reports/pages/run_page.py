@@ -26,11 +26,11 @@ from castsim.reports.pages.blocks import (
     Listing,
     Packed,
     Page,
-    Program,
-    Section,
+    PageSection,
+    PageTable,
+    ProgramListing,
     Series,
     SourceRow,
-    Table,
     Text,
     Tone,
 )
@@ -207,7 +207,7 @@ def _worked(causes: Mapping[Cause, int]) -> int:
     return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
 
 
-def program_block(result: Result) -> Program:
+def program_block(result: Result) -> ProgramListing:
     """Return the program with what its lines cost: the cycles that a pipe spent on each, work and waiting.
 
     Of the lines inside of a launch it is the cycles of the launch that went to them.
@@ -223,7 +223,7 @@ def program_block(result: Result) -> Program:
     )
     if any(cost.inside for cost in costs.values()):
         caption += "; lines inside of a launch: the cycles of the launch that went to them, which its own line has too"
-    return Program(f"{caption}{cut}.", tuple(_row(number, text, costs, total) for number, text in shown.items()))
+    return ProgramListing(f"{caption}{cut}.", tuple(_row(number, text, costs, total) for number, text in shown.items()))
 
 
 def _row(number: int, text: str, costs: Mapping[int, _Cost], total: int) -> SourceRow:
@@ -322,7 +322,7 @@ def run_page(
     shown = None if report.result.untimed else run_timeline(report.result, window, links)
     program = replace(program_block(report.result), grammar=grammar)
     found = _sections(report, document, shown, program, advice)
-    sections = [Section(name, title, tuple(blocks)) for name, title, blocks in found]
+    sections = [PageSection(name, title, tuple(blocks)) for name, title, blocks in found]
     return Page(
         kind="run",
         title=f"{loaded.file} @{loaded.entry}",
@@ -341,7 +341,11 @@ def _kept(document: Document) -> Document:
 
 
 def _sections(
-    report: RunReport, document: Document, shown: RunTimeline | None, program: Program, advice: Advice | str | None
+    report: RunReport,
+    document: Document,
+    shown: RunTimeline | None,
+    program: ProgramListing,
+    advice: Advice | str | None,
 ) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
     said = tuple(_summary(report))
@@ -349,7 +353,7 @@ def _sections(
     if shown is not None:
         yield "timeline", "Timeline", [timeline_lanes(result, shown)]
     yield "notes", "Notes", _notes(report, said)
-    yield "program", "Program", [program]
+    yield "program", "ProgramListing", [program]
     if shown is not None:
         yield "buffers", "Buffers", memory_blocks(result, shown.timeline)
         yield "causes", "Causes", _causes(report)
@@ -462,7 +466,7 @@ def _line_blocks(report: RunReport) -> Iterator[Block]:
             rows[work > 0].append(row)
     columns = ("line", "instruction", "pipe", "times", "work, cycles", "waiting, cycles", "work of the run")
     made = {
-        works: Table("", columns, tuple(own), numbers=(0, 3, 4, 5, 6), heat=4, lines=0, most=40)
+        works: PageTable("", columns, tuple(own), numbers=(0, 3, 4, 5, 6), heat=4, lines=0, most=40)
         for works, own in rows.items()
         if own
     }
@@ -516,7 +520,7 @@ def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
         "is a cycle saved in all, until another path is longer"
     )
     columns = ("line", "operation", "pipe", "times", "cycles", "share")
-    yield Table(caption, columns, rows, numbers=(0, 3, 4, 5), heat=4, lines=0)
+    yield PageTable(caption, columns, rows, numbers=(0, 3, 4, 5), heat=4, lines=0)
 
 
 def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
@@ -534,14 +538,14 @@ def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
         for link in dict.fromkeys(found.links)
     )  # fmt: skip
     what = "binds the run" if found.binds else "is the longest, and does not bind the run"
-    yield Table(
+    yield PageTable(
         f"The chain of results that {what}: {bundles(found.length)}, {grouped(found.trips)} times; {found.costs()}",
         ("line", "producer", "register", "read by line", "consumer", "distance, bundles", "taken, cycles", "NOPs"),
         rows, numbers=(0, 3, 5, 6, 7), heat=5, lines=0,
     )  # fmt: skip
 
 
-def _bundles(report: RunReport, shown: RunTimeline) -> Table:
+def _bundles(report: RunReport, shown: RunTimeline) -> PageTable:
     """Return what bundles take: they are issued one after the other, each after what it waits for."""
     timeline, tree = shown.timeline, report.result.loaded.tree
     spent: dict[int, list[int]] = {}
@@ -563,7 +567,7 @@ def _bundles(report: RunReport, shown: RunTimeline) -> Table:
         "at their end, and of these the cycles in which it stood still"
     )
     columns = ("line", "bundle", "times", "cycles", "stalled")
-    return Table(caption, columns, tuple(rows), numbers=(0, 2, 3, 4), heat=3, lines=0)
+    return PageTable(caption, columns, tuple(rows), numbers=(0, 2, 3, 4), heat=3, lines=0)
 
 
 def _named(row: DrawnOperation) -> str:
@@ -580,17 +584,17 @@ def _facts(report: RunReport) -> Iterator[Block]:
             (*_words(each), each.cycles, share(each.cycles, report.result.cycles)) for each in report.trust.shares
         )
         columns = ("evidence", "compared with it", "operations", "cycles", "share")
-        yield Table("What the cycles rest on", columns, rests, numbers=(3, 4))
+        yield PageTable("What the cycles rest on", columns, rests, numbers=(3, 4))
     if report.sensitivities:
         caption = "What the cycles change by if a number of a fact is 10 % less, and 10 % more"
         weights = tuple(
             (each.fact, str(each.status), f"{each.value}", each.less, each.more) for each in report.sensitivities
         )
-        yield Table(
+        yield PageTable(
             caption, ("number", "status", "value", "-10 %", "+10 %"), weights, numbers=(2, 3, 4), most=WEIGHTIEST
         )
     if not report.facts or report.result.untimed:
         return
     rows = tuple((fact.name, fact.status, described(fact.value), fact.source) for fact in report.facts)
     caption = "Facts that the cycles rest on and that no vendor document states"
-    yield Table(caption, ("fact", "status", "value", "source"), rows)
+    yield PageTable(caption, ("fact", "status", "value", "source"), rows)

@@ -21,7 +21,7 @@ from castsim.numerics.codec import decode_to_float64
 from castsim.reports.documents import Json, identifier
 from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import Block, Histogram, Lanes, Line, Packed, Text, Tone
-from castsim.reports.views.recording import PipeSegment, Recorder, Window, operation_segments
+from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window, operation_segments
 from castsim.reports.views.timeline import (
     Dependence,
     DrawnOperation,
@@ -35,7 +35,7 @@ from castsim.running import Result
 from castsim.timing import Cause
 
 if TYPE_CHECKING:
-    from castsim.machines.vliw.latency_bound import Link
+    from castsim.machines.vliw.latency_bound import AwaitedResult
 
 
 _IN_DETAIL, _CYCLES_IN_DETAIL = 2500, 60_000
@@ -61,13 +61,13 @@ _Interval = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class ChainStep:
+class BindingLink:
     """A link of the chain that binds, as it ran: from the issue of its producer to that of its consumer.
 
     `execution` is the producer's, `nops` the bundles between them in which every slot is empty.
     """
 
-    link: Link
+    link: AwaitedResult
     execution: int
     start: int
     end: int
@@ -86,10 +86,10 @@ class RunTimeline:
     dependences: tuple[Dependence, ...]
     path: tuple[PathStep, ...]
     notes: tuple[str, ...]
-    chain: tuple[ChainStep, ...] = ()
+    chain: tuple[BindingLink, ...] = ()
 
 
-def chain_steps(links: Sequence[Link], result: Result, window: tuple[int, int]) -> Iterator[ChainStep]:
+def chain_steps(links: Sequence[AwaitedResult], result: Result, window: tuple[int, int]) -> Iterator[BindingLink]:
     """Yield the chain as it ran in a window, one trip after the other; of trips that overlap, the first."""
     if not links:
         return
@@ -101,14 +101,14 @@ def chain_steps(links: Sequence[Link], result: Result, window: tuple[int, int]) 
         if begun is not None and execution.instruction == links[place].consumer.bundle:
             producer, start, before = begun
             if start >= window[0]:
-                yield ChainStep(links[place], producer, start, execution.start, empty - before)
+                yield BindingLink(links[place], producer, start, execution.start, empty - before)
             place, begun = (place + 1) % len(links), None
         if begun is None and execution.instruction == links[place].producer.bundle:
             begun = number, execution.start, empty
         empty += instructions[execution.instruction].text == "nop"
 
 
-def run_timeline(result: Result, window: Window | None = None, links: Sequence[Link] = ()) -> RunTimeline:
+def run_timeline(result: Result, window: Window | None = None, links: Sequence[AwaitedResult] = ()) -> RunTimeline:
     """Return what to show of a run; `window` None leaves the choice to this, `links` are the chain that binds it.
 
     Raises:
@@ -123,7 +123,7 @@ def run_timeline(result: Result, window: Window | None = None, links: Sequence[L
         if beyond is not None:
             notes.append(f"The first {chosen.end} cycles, of {timing.total}; --window A:B shows others.")
     start, end = chosen.within(timing.total)
-    recorder = Recorder(Window(start, end))
+    recorder = SegmentRecorder(Window(start, end))
     short = timing.total <= _CYCLES_IN_DETAIL and len(timing.operations) <= _IN_DETAIL
     in_detail = short or window is not None
     if in_detail:

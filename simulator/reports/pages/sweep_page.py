@@ -16,10 +16,10 @@ from castsim.reports.pages.blocks import (
     Maps,
     Matrix,
     Page,
+    PageSection,
+    PageTable,
     Plot,
     PlotLine,
-    Section,
-    Table,
     Text,
 )
 
@@ -45,10 +45,10 @@ def sweep_page(path: Path, html: str) -> tuple[Page, Document]:
         ],
     }
     sections = (
-        Section("summary", "Summary", (Text(tuple(_answer(found))),)),
-        Section("cycles", "Cycles by size", _plots(found)),
-        Section("crossings", "Where routes cross", (_crossings(found),)),
-        Section("heat", "Heat map", (_heat(found),) if found.heats else ()),
+        PageSection("summary", "Summary", (Text(tuple(_answer(found))),)),
+        PageSection("cycles", "Cycles by size", _plots(found)),
+        PageSection("crossings", "Where routes cross", (_crossings(found),)),
+        PageSection("heat", "Heat map", (_heat(found),) if found.heats else ()),
     )
     page = Page("sweep", path.name, "castsim sweep", tuple(each for each in sections if each.blocks), result)
     return page, result
@@ -113,7 +113,7 @@ def _crossings(found: Summary) -> Block:
     if not rows:
         return Text((Line("None: of any two routes, one takes no more cycles at any size that both have.", "dim"),))
     caption = "Break-even sizes: the route that is faster below, and the one from there on"
-    return Table(caption, ("what", "faster below", "faster from there on", found.x or "size"), rows, (3,))
+    return PageTable(caption, ("what", "faster below", "faster from there on", found.x or "size"), rows, (3,))
 
 
 def _heat(found: Summary) -> Maps:

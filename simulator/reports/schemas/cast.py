@@ -12,9 +12,9 @@ from castsim.reports.schemas.keys import (
     Bits,
     Bytes,
     CauseName,
+    CommandDocument,
     Cycles,
     Elements,
-    Form,
     Keys,
     Line,
     Name,
@@ -85,7 +85,7 @@ class AcceptedResults(Keys):
     source: str = says("Where it is from.")
 
 
-class Cast(Form, name="cast"):
+class Cast(CommandDocument, name="cast"):
     """Values cast, value by value."""
 
     results: list[CastResult] = says("One entry for each value, target and mode.")
@@ -104,7 +104,7 @@ class TextResult(Keys):
     value: Value | None = says("That number, or `nan`, `inf`, `-inf`.")
 
 
-class CastText(Form, name="cast-text"):
+class CastText(CommandDocument, name="cast-text"):
     """Values cast from text or to text."""
 
     source_format: str = says("Name of the source format, or `string`.")
@@ -137,7 +137,7 @@ class TouchedShape(Shape):
     reasons: list[str] = says("Why it differs.")
 
 
-class Scratch(Form, Shape, name="scratch"):
+class Scratch(CommandDocument, Shape, name="scratch"):
     """The scratch of a cast of one shape."""
 
     target: str = says("Name of the target.")
@@ -159,7 +159,7 @@ class PairScratch(Keys):
     formula_bytes: Bytes = says("Bytes of the tmp tile by the formula.")
 
 
-class EveryScratch(Form, Shape, name="scratch-all"):
+class EveryScratch(CommandDocument, Shape, name="scratch-all"):
     """With `all`: the scratch that serves every cast of one shape."""
 
     target: str = says("Name of the target.")
@@ -174,7 +174,7 @@ class SweepDifference(Keys):
     examples: list[TouchedShape] = says("Some of them.")
 
 
-class ScratchSweep(Form, name="scratch-sweep"):
+class ScratchSweep(CommandDocument, name="scratch-sweep"):
     """With `--sweep`: the scratch of a cast over ranges of shapes."""
 
     target: str = says("Name of the target.")
@@ -201,7 +201,7 @@ class ScratchUse(Keys):
     needed_bytes: Bytes = says("The size that the cast needs.")
 
 
-class ProgramScratch(Form, name="scratch-program"):
+class ProgramScratch(CommandDocument, name="scratch-program"):
     """The scratch of a program."""
 
     program: str = says("The file.")
@@ -280,7 +280,7 @@ class PipeThatDiffers(Keys):
     causes_b: dict[CauseName, Cycles] = says("The same of B.")
 
 
-class Difference(Form, name="diff"):
+class Difference(CommandDocument, name="diff"):
     """Two runs, compared. Nothing differs if `equal` is true and `lines` is empty."""
 
     equal: bool = says("Whether cycles and outputs are the same; the text of the programs does not count.")
@@ -295,7 +295,7 @@ class Difference(Form, name="diff"):
     b: ComparedSide = says("The second side.")
 
 
-class Viewed(Form, name="view"):
+class Viewed(CommandDocument, name="view"):
     """A file that was shown."""
 
     file: str = says("The file.")

@@ -10,8 +10,8 @@ from castsim.reports.schemas.keys import (
     Bits,
     Bundles,
     Bytes,
+    CommandDocument,
     Cycles,
-    Form,
     Hexadecimal,
     Keys,
     Line,
@@ -37,7 +37,7 @@ class TargetBuiltins(Keys):
     special_functions: list[FunctionEntry] = says("The special functions.")
 
 
-class BuiltinList(Form, name="builtin-list"):
+class BuiltinList(CommandDocument, name="builtin-list"):
     """The builtins of targets."""
 
     targets: list[TargetBuiltins] = says("The targets.")
@@ -60,7 +60,7 @@ class Called(Keys):
     warnings: list[str] = says("What else happened.", default_factory=absent)
 
 
-class BuiltinCall(Form, Called, name="builtin"):
+class BuiltinCall(CommandDocument, Called, name="builtin"):
     """A cast builtin."""
 
     builtin: str = says("Its name.")
@@ -86,7 +86,7 @@ class FunctionTable(Keys):
     public: bool = says("Whether its contents are published.")
 
 
-class FunctionCall(Form, Called, name="builtin-function"):
+class FunctionCall(CommandDocument, Called, name="builtin-function"):
     """A special function."""
 
     builtin: str = says("Its name.")
@@ -104,7 +104,7 @@ class FunctionCall(Form, Called, name="builtin-function"):
     assembly: str = says("Its assembly.")
 
 
-class DescriptorCall(Form, name="builtin-descriptor"):
+class DescriptorCall(CommandDocument, name="builtin-descriptor"):
     """A call that reads or writes a word of a descriptor."""
 
     builtin: str = says("Its name.")
@@ -154,7 +154,7 @@ class CompiledHead(Keys):
     path: CastPath = says("The steps.")
 
 
-class CompiledAssembly(Form, CompiledHead, name="compiled-emit"):
+class CompiledAssembly(CommandDocument, CompiledHead, name="compiled-emit"):
     """With `--emit`: the assembly of a cast."""
 
     assembly: str = says("Its assembly.")
@@ -185,7 +185,7 @@ class AccountDifference(Keys):
     other_value: Value = says("The result by the other account.")
 
 
-class CompiledValues(Form, CompiledHead, name="compiled"):
+class CompiledValues(CommandDocument, CompiledHead, name="compiled"):
     """Values through a cast of the compiler."""
 
     vector_operations: int = says("Vector operations of one vector.")
@@ -211,7 +211,7 @@ class IrCast(CompiledHead):
     differences: list[AccountDifference] = says("Where accounts differ.", default_factory=absent)
 
 
-class CompiledText(Form, name="compiled-ir"):
+class CompiledText(CommandDocument, name="compiled-ir"):
     """The casts of a text of LLVM IR."""
 
     casts: list[IrCast] = says("In the order of the text.")
@@ -226,7 +226,7 @@ class TableCell(Keys):
     path: CastPath | None = says("The path of a pair without an instruction; null for others.")
 
 
-class CompiledTable(Form, name="compiled-table"):
+class CompiledTable(CommandDocument, name="compiled-table"):
     """With `--table`: the C-level casts of a target."""
 
     target: str = says("Name of the target.")
@@ -237,7 +237,7 @@ class CompiledTable(Form, name="compiled-table"):
 # The documents of commands on texts: `asm`, `disasm`, `expand`, `latency`, `lint`, `record`, `schedule` and others.
 
 
-class Assembled(Form, name="asm"):
+class Assembled(CommandDocument, name="asm"):
     """An assembled program."""
 
     file: str = says("The program.")
@@ -249,7 +249,7 @@ class Assembled(Form, name="asm"):
     output: str | None = says("The file that it was written to; null if it was not written.")
 
 
-class CanonicalText(Form, name="asm-text"):
+class CanonicalText(CommandDocument, name="asm-text"):
     """With `--text`: the canonical text of a program."""
 
     file: str = says("The program.")
@@ -258,7 +258,7 @@ class CanonicalText(Form, name="asm-text"):
     output: str | None = says("The file that it was written to; null if it was not written.")
 
 
-class Recorded(Form, name="record"):
+class Recorded(CommandDocument, name="record"):
     """A kernel in C++ as the `.pto` program of what it did."""
 
     program: str = says("The kernel.")
@@ -280,7 +280,7 @@ class DisassembledLine(Keys):
     remark: str | None = says("What else is to be said; null for nothing.")
 
 
-class Disassembled(Form, name="disasm"):
+class Disassembled(CommandDocument, name="disasm"):
     """A disassembled binary."""
 
     file: str = says("The binary.")
@@ -292,7 +292,7 @@ class Disassembled(Form, name="disasm"):
     output: str | None = says("The file that the text was written to; null if it was not written.")
 
 
-class Expanded(Form, name="expand"):
+class Expanded(CommandDocument, name="expand"):
     """A program of tile operations as one of vector instructions."""
 
     file: str = says("The program.")
@@ -316,7 +316,7 @@ class Distance(Keys):
     source: str = says("Where they are from.")
 
 
-class Latency(Form, name="latency"):
+class Latency(CommandDocument, name="latency"):
     """The distances of pairs of instructions."""
 
     pairs: list[Distance | None]
@@ -332,7 +332,7 @@ class Notice(Keys):
     message: str = says("The notice in words.")
 
 
-class Lint(Form, name="lint"):
+class Lint(CommandDocument, name="lint"):
     """What the linter found."""
 
     program: str = says("The file.")
@@ -357,7 +357,7 @@ class Removed(Keys):
     instruction: str = says("The instruction.")
 
 
-class Schedule(Form, name="schedule"):
+class Schedule(CommandDocument, name="schedule"):
     """A scheduled program."""
 
     file: str = says("The source.")
@@ -384,7 +384,7 @@ class MovesBlock(Keys):
     bundles_after: Bundles = says("Length after.")
 
 
-class Unswizzled(Form, name="unswizzle"):
+class Unswizzled(CommandDocument, name="unswizzle"):
     """A program without the moves of lanes that it can do without."""
 
     program: str = says("The file.")

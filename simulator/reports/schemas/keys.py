@@ -23,7 +23,7 @@ class Keys(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
-class Form(Keys):
+class CommandDocument(Keys):
     """A document that a command writes; `name` of its class is its own."""
 
     NAME: ClassVar[str]

@@ -13,9 +13,9 @@ from castsim.reports.schemas.keys import (
     Bits,
     Bytes,
     Column,
+    CommandDocument,
     Cycles,
     Elements,
-    Form,
     Keys,
     Line,
     Name,
@@ -131,7 +131,7 @@ class PlanEntry(Keys):
     """The single instruction beside a chain; null if there is none."""
 
 
-class Lower(Form, PlanEntry, name="lower"):
+class Lower(CommandDocument, PlanEntry, name="lower"):
     """A cast of a specification lowered to a target."""
 
     target: str = says("Name of the target.")
@@ -188,7 +188,7 @@ class LoweredMatrixCell(MatrixCell):
 CellEntry = TypeVar("CellEntry", bound=MatrixCell)
 
 
-class MatrixForm(Form, Generic[CellEntry]):
+class MatrixForm(CommandDocument, Generic[CellEntry]):
     """A matrix: casts of a specification on targets."""
 
     specification: str = says("Name of the specification.")
@@ -294,7 +294,7 @@ class KnownErrors(Keys):
     held: Percent = says("How many percent of the target's rows did, each group left out in turn.")
 
 
-class Accuracy(Form, Errors, name="accuracy"):
+class Accuracy(CommandDocument, Errors, name="accuracy"):
     """Simulated against published cycles; the statistics are of all rows."""
 
     unfitted: Counted | None = says("The statistics of the rows that no fact was fitted to; null if there are none.")
@@ -337,7 +337,7 @@ class FoldEntry(FittedFacts):
     predictions: list[PredictedRow] = says("These rows.")
 
 
-class CrossValidated(Form, Errors, name="accuracy-cross-validation"):
+class CrossValidated(CommandDocument, Errors, name="accuracy-cross-validation"):
     """With `--cross-validate`: every published figure predicted by facts fitted without it."""
 
     target: str = says("Name of the target.")
@@ -376,7 +376,7 @@ class CalibratedRow(Keys):
     after_percent: Percent = says("How far the derived target is.")
 
 
-class Calibrated(Form, name="calibrate"):
+class Calibrated(CommandDocument, name="calibrate"):
     """Numbers of a target fitted to a table; every row of it is a fitted one."""
 
     target: str = says("Name of the target.")
@@ -458,7 +458,7 @@ class Node(Keys):
     remarks: list[str] = says("What else is to be said.")
 
 
-class Graph(Form, name="graph"):
+class Graph(CommandDocument, name="graph"):
     """A graph that was lowered and ran."""
 
     graph: str = says("The file.")

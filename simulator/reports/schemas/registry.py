@@ -18,9 +18,9 @@ from castsim.reports.schemas import cast, compiler, lowering, run, targets, veri
 from castsim.reports.schemas.keys import (
     Bits,
     Bytes,
+    CommandDocument,
     Cycles,
     Elements,
-    Form,
     Keys,
     Line,
     Name,
@@ -65,7 +65,7 @@ class TuningDifference(Keys):
     outputs: list[str] = says("The names of the outputs that differ.")
 
 
-class Tune(Form, name="tune"):
+class Tune(CommandDocument, name="tune"):
     """The tile shapes and choices of a kernel, ranked."""
 
     program: str = says("The program.")
@@ -118,7 +118,7 @@ class RejectedChange(Keys):
     why: str = says("Why it is not offered.")
 
 
-class Advise(Form, name="advise"):
+class Advise(CommandDocument, name="advise"):
     """What would make a program faster."""
 
     file: str = says("The program.")
@@ -159,7 +159,7 @@ class QuantisationError(Keys):
     nan_blocks: int = says("Blocks that hold NaN.")
 
 
-class Quantise(Form, name="quantise"):
+class Quantise(CommandDocument, name="quantise"):
     """An array quantised to elements that share scales."""
 
     format: str = says("The block format, or the format of the elements.")
@@ -201,7 +201,7 @@ class DifferingBinade(Keys):
     largest_ulps: Ulps = says("The largest distance among them.")
 
 
-class Compare(Form, name="compare"):
+class Compare(CommandDocument, name="compare"):
     """A conversion of somebody's own compared with a cast."""
 
     src: Name = says("Format of the inputs.")
@@ -232,7 +232,7 @@ class Crossing(Keys):
     x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
 
 
-class SweepDrawn(Form, name="sweep-report"):
+class SweepDrawn(CommandDocument, name="sweep-report"):
     """The results of a sweep, drawn."""
 
     report: str = says("The Parquet file.")
@@ -242,7 +242,7 @@ class SweepDrawn(Form, name="sweep-report"):
     crossings: list[Crossing] = says("Where another of two routes becomes the faster one.")
 
 
-class SweepResults(Form, name="sweep"):
+class SweepResults(CommandDocument, name="sweep"):
     """A finished sweep; its rows stand in the Parquet file."""
 
     out: str = says("The Parquet file.")
@@ -270,7 +270,7 @@ class BlockWay(Keys):
     program: str = says("The program.")
 
 
-class LoweredBlocks(Form, name="lower-blocks"):
+class LoweredBlocks(CommandDocument, name="lower-blocks"):
     """The ways to a block format on a target."""
 
     src: str = says("Format of the numbers.")
@@ -295,7 +295,7 @@ class Stop(Keys):
     ended: bool = says("Whether every operation had been executed.")
 
 
-class Debug(Form, name="debug"):
+class Debug(CommandDocument, name="debug"):
     """The stops of a session, in their order."""
 
     file: str = says("The program.")
@@ -316,14 +316,14 @@ class TosaResult(Keys):
     result: list[int] = says("Its result; a scale is multiplier and shift.")
 
 
-class Tosa(Form, name="tosa"):
+class Tosa(CommandDocument, name="tosa"):
     """The results of a helper function of the TOSA specification."""
 
     function: str = says("Name of the function.")
     results: list[TosaResult] = says("One entry for each call.")
 
 
-COMMANDS: Mapping[str, tuple[type[Form], ...]] = {
+COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
     "run": (run.Run, run.AllEntries, Graph),
     "record": (compiler.Recorded,),
     "diff": (cast.Difference,),
@@ -373,17 +373,17 @@ FAILURE = run.Failure
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def version_of(form: type[Form]) -> int:
+def version_of(form: type[CommandDocument]) -> int:
     """Return the `schema_version` of a document."""
     return VERSIONS.get(form.NAME, 1)
 
 
-def every_command() -> tuple[tuple[str, tuple[type[Form], ...]], ...]:
+def every_command() -> tuple[tuple[str, tuple[type[CommandDocument], ...]], ...]:
     """Return all commands with their documents, and last what any command writes that fails."""
     return (*COMMANDS.items(), (FAILURE.NAME, (FAILURE,)))
 
 
-def every_form() -> tuple[type[Form], ...]:
+def every_form() -> tuple[type[CommandDocument], ...]:
     """Return all documents, each once."""
     return tuple(dict.fromkeys((*(form for forms in COMMANDS.values() for form in forms), FAILURE)))
 
@@ -401,12 +401,12 @@ def schema_of(command: str) -> Document:
     return _schema(*COMMANDS[command], FAILURE)
 
 
-def form_schema(form: type[Form]) -> Document:
+def form_schema(form: type[CommandDocument]) -> Document:
     """Return the JSON Schema of one document."""
     return _schema(form)
 
 
-def shape_digest(form: type[Form]) -> str:
+def shape_digest(form: type[CommandDocument]) -> str:
     """Return the SHA-256 of the schema of one document without its descriptions."""
     text = json.dumps(_bare(_schema(form)), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -421,7 +421,7 @@ def list_document() -> Document:
     }
 
 
-def _entry(form: type[Form]) -> Document:
+def _entry(form: type[CommandDocument]) -> Document:
     return {
         "name": form.NAME,
         "version": version_of(form),
@@ -439,7 +439,7 @@ class _Generator(GenerateJsonSchema):
         return False
 
 
-def _schema(*forms: type[Form]) -> Document:
+def _schema(*forms: type[CommandDocument]) -> Document:
     """Return the schema of a document that is one of `forms`."""
     references, whole = models_json_schema(
         [(form, "validation") for form in forms], by_alias=True, schema_generator=_Generator

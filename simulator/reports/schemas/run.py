@@ -13,10 +13,10 @@ from castsim.reports.schemas.keys import (
     Bytes,
     CauseName,
     Column,
+    CommandDocument,
     Cycles,
     Elements,
     FactEntry,
-    Form,
     Keys,
     Line,
     LintEntry,
@@ -30,7 +30,7 @@ from castsim.reports.schemas.keys import (
     absent,
     says,
 )
-from castsim.synchronisation.flags import Place
+from castsim.synchronisation.flags import InsertionPlace
 from castsim.targets.description import SourceKind, Status
 
 # The documents of failing commands, of `castsim check`, and of `castsim schema`.
@@ -50,7 +50,7 @@ class FindingEntry(Keys):
     legal: list[str] = says("What would be legal.")
 
 
-class Check(Form, name="check"):
+class Check(CommandDocument, name="check"):
     """All findings of files."""
 
     findings: list[FindingEntry] = says("The findings, file by file.")
@@ -67,7 +67,7 @@ class ErrorEntry(Keys):
     legal: list[str] = says("What would be legal.")
 
 
-class Failure(Form, name="errors"):
+class Failure(CommandDocument, name="errors"):
     """What every command writes that fails; the exit code is 1 or 2."""
 
     errors: list[ErrorEntry] = says("The errors.")
@@ -89,27 +89,27 @@ class CommandSchemas(Keys):
     documents: list[FormEntry] = says("What it may write.")
 
 
-class SchemaList(Form, name="schema-list"):
+class SchemaList(CommandDocument, name="schema-list"):
     """The documents of all commands."""
 
     commands: list[CommandSchemas] = says("The commands.")
 
 
-class SchemaEntry(Form, name="schema"):
+class SchemaEntry(CommandDocument, name="schema"):
     """The schema of a command's documents."""
 
     command: str = says("Its name.")
     schema_: dict[str, JsonValue] = says("The JSON Schema, draft 2020-12.", alias="schema")
 
 
-class Completion(Form, name="completion"):
+class Completion(CommandDocument, name="completion"):
     """What `castsim completion` prints."""
 
     shell: str = says("Name of the shell.")
     script: str = says("The script that completes commands in it.")
 
 
-class Manual(Form, name="manual"):
+class Manual(CommandDocument, name="manual"):
     """What `castsim manual` prints."""
 
     page: str = says("The manual page.")
@@ -336,7 +336,7 @@ class InsertedEntry(Keys):
     """A flag or a barrier that was inserted."""
 
     line: Line = says("Line of the source at which it stands.")
-    place: Place = says("Where, beside that line.")
+    place: InsertionPlace = says("Where, beside that line.")
     text: str = says("The instruction.")
     executions: int = says("How often it was executed.")
 
@@ -476,7 +476,7 @@ class CoreEntry(Keys):
     cycles: Cycles = says("Its cycles.")
 
 
-class Run(Form, name="run"):
+class Run(CommandDocument, name="run"):
     """A program that ran. Where no cycles are modelled, what tells of time is null and `untimed` says why."""
 
     program: str = says("The file.")
@@ -537,7 +537,7 @@ class Entry(Keys):
     error: str | None = says("Why it cannot be run; null if it can.")
 
 
-class AllEntries(Form, name="run-all-entries"):
+class AllEntries(CommandDocument, name="run-all-entries"):
     """With `--all-entries`: every function of a file by itself."""
 
     program: str = says("The file.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, JsonValue
 
-from castsim.reports.schemas.keys import FactEntry, Form, Keys, Name, Scalar, absent, says
+from castsim.reports.schemas.keys import CommandDocument, FactEntry, Keys, Name, Scalar, absent, says
 from castsim.targets.description import Status
 
 
@@ -30,7 +30,7 @@ class SpecificationHeader(Keys):
     casts: int = says("How many type pairs it has.")
 
 
-class TargetsList(Form, name="targets-list"):
+class TargetsList(CommandDocument, name="targets-list"):
     """All targets and specifications."""
 
     targets: list[TargetHeader] = says("The targets.")
@@ -84,7 +84,7 @@ class FunctionEntry(Keys):
     kind: str = says("`sequence`, `table`, `descriptor` or `unpublished`.")
 
 
-class TargetDescription(Form, TargetHeader, name="targets"):
+class TargetDescription(CommandDocument, TargetHeader, name="targets"):
     """One target."""
 
     pairs: list[PairEntry] = says("Its type pairs.")
@@ -129,7 +129,7 @@ class ScratchSequence(Keys):
     source: str = says("Where it is from.")
 
 
-class TargetPair(Form, PairEntry, name="targets-pair"):
+class TargetPair(CommandDocument, PairEntry, name="targets-pair"):
     """One type pair of a target."""
 
     target: str = says("Name of the target.")
@@ -161,7 +161,7 @@ class DiffFact(Keys):
     second: JsonValue = says("Its value on the second target; null if that lacks it.")
 
 
-class TargetsDiff(Form, name="targets-diff"):
+class TargetsDiff(CommandDocument, name="targets-diff"):
     """With `--diff`: two targets side by side."""
 
     targets: list[str] = says("Names of the first and of the second target.")
@@ -256,7 +256,7 @@ class Rescale(Keys):
     rounding_modes: dict[Name, RescaleRounding] = says("The rounding modes.")
 
 
-class SpecificationDescription(Form, name="specification"):
+class SpecificationDescription(CommandDocument, name="specification"):
     """One specification."""
 
     name: str = says("Its name.")
@@ -282,7 +282,7 @@ class PairRule(Rule):
     when: dict[Name, Scalar] = says("The attribute values for which it holds.")
 
 
-class SpecificationPair(Form, name="specification-pair"):
+class SpecificationPair(CommandDocument, name="specification-pair"):
     """One type pair of a specification."""
 
     specification: str = says("Name of the specification.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from castsim.reports.schemas.keys import (
     Bits,
+    CommandDocument,
     Date,
-    Form,
     Keys,
     Name,
     Scalar,
@@ -79,7 +79,7 @@ class MismatchDetail(Keys):
     expected_value: int | float | str = says("Its number, or `nan`, `inf`, `-inf`.")
 
 
-class Verification(Form, name="verify"):
+class Verification(CommandDocument, name="verify"):
     """Casts compared bit by bit."""
 
     kind: str = says("Always `castsim verification record`.")
@@ -128,7 +128,7 @@ class CheckedCell(LoweredCell):
     computed_by: int | None = says("Who computed it: the place in `workers`, from 0; null if that was not kept.")
 
 
-class LoweringVerification(Form, name="verify-lowering"):
+class LoweringVerification(CommandDocument, name="verify-lowering"):
     """With `--lowering`: lowered casts run again from their text."""
 
     kind: str = says("Always `castsim lowering record`.")
@@ -168,7 +168,7 @@ class SubstitutionPart(Keys):
     computed_by: list[WorkerCodes] = says("Who tried how many codes, as far as that was kept.")
 
 
-class SubstitutionVerification(Form, name="verify-substitutions"):
+class SubstitutionVerification(CommandDocument, name="verify-substitutions"):
     """With `--substitutions`: functions that stand in for instructions."""
 
     kind: str = says("Kind of the record.")

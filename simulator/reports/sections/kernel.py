@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.execution.tree import Access, Lowered, Tree, accesses, elements, instances, moved_accesses, scratch_reads
-from castsim.machines.mechanisms import LAUNCH, Launches, LaunchLine, machine_of
+from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LineLaunches, machine_of
 from castsim.reports.documents import Document, document, identifier
 from castsim.reports.numbers import grouped
 from castsim.reports.run_cycles import launch_table
@@ -241,7 +241,7 @@ class LineCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class PipeOverlap:
     """The overlap of the pipes.
 
     `busy` are the cycles in which each pipe has an instruction that touches bytes at work, `together[k]` those in
@@ -274,10 +274,10 @@ class KernelReport:
 
     total: int
     lines: tuple[LineCost, ...]
-    overlap: Overlap
+    overlap: PipeOverlap
     bound: Limiter | None
     buffers: tuple[BufferMap, ...]
-    launches: tuple[Launches, ...]
+    launches: tuple[InstructionLaunches, ...]
 
 
 def kernel_report(result: Result) -> KernelReport:
@@ -293,7 +293,7 @@ def kernel_report(result: Result) -> KernelReport:
     )
 
 
-def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[Launches]:
+def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
     """Return the launches that a program writes itself, or those of its tile operations if its target has launches."""
     told = machine_of(target).launches
     return () if told is None else written_launches(tree, target) or told.lowered(tree, timing, target)
@@ -342,7 +342,7 @@ def _line_entry(cost: LineCost) -> Document:
     }
 
 
-def _launch_entry(launches: Launches) -> Document:
+def _launch_entry(launches: InstructionLaunches) -> Document:
     """Return launches as JSON, with the instructions behind each cause."""
     behind = {
         identifier(cause): [{"line": line.number, "op": line.text, "cycles": cycles} for line, cycles in lines]
@@ -372,7 +372,7 @@ def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield from _buffer(each, found.total, width)
 
 
-def _overlap_text(overlap: Overlap) -> Iterator[RenderableType]:
+def _overlap_text(overlap: PipeOverlap) -> Iterator[RenderableType]:
     busy = ", ".join(f"{pipe} {grouped(cycles)}" for pipe, cycles in overlap.busy.items())
     yield Text(f"cycles at work: {busy or 'none'}; without overlap {grouped(overlap.serial)}")
     if overlap.achieved is not None:
@@ -396,7 +396,7 @@ def _lines(report: KernelReport) -> Table:
     return made
 
 
-def _launches(launches: Launches) -> Iterator[RenderableType]:
+def _launches(launches: InstructionLaunches) -> Iterator[RenderableType]:
     """Yield the instructions of launches behind each cause, of a tile operation also those that it consists of."""
     own = launches.text == LAUNCH
     times = f"{grouped(launches.executions)} time{'s' * (launches.executions != 1)}"
@@ -414,7 +414,7 @@ def _launches(launches: Launches) -> Iterator[RenderableType]:
     yield made
 
 
-def _named(line: LaunchLine) -> str:
+def _named(line: LineLaunches) -> str:
     return line.text if line.number is None else f"{line.text} ({line.number})"
 
 
@@ -493,7 +493,7 @@ def _line_cost(line: SourceLine, spent: Mapping[Cause, int], occupied: Mapping[s
     return LineCost(line, causes, working / whole if whole else 0.0, mostly)
 
 
-def _overlap(tree: Tree, timing: Timing) -> Overlap:
+def _overlap(tree: Tree, timing: Timing) -> PipeOverlap:
     """Measure the overlap from start and end of the instructions that touch bytes."""
     working = _working(tree)
     times: dict[str, list[Interval]] = {}
@@ -514,7 +514,7 @@ def _overlap(tree: Tree, timing: Timing) -> Overlap:
             together[at_work - 1] += cycle - since
         at_work, since = at_work + changes[cycle], cycle
     busy = {pipe: sum(end - start for start, end in intervals) for pipe, intervals in merged.items()}
-    return Overlap(busy, tuple(together))
+    return PipeOverlap(busy, tuple(together))
 
 
 def _refusal(target: Target) -> str | None:

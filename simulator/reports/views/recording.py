@@ -67,7 +67,7 @@ class PipeSegment:
     operation: int | None
 
 
-class Recorder(IgnoresBlocks):
+class SegmentRecorder(IgnoresBlocks):
     """An observer that keeps the segments of a window, and passes progress on to another listener.
 
     `cut` is the cycle from which segments are missing because there were more than `limit`, None if none are. `first`

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from textwrap import wrap
 
-from castsim.execution.dataflow.pipe_operations import Barrier, SetFlag, WaitFlag
+from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.tree import Access, Lowered, Tree, accesses, instances, operations
-from castsim.reports.views.recording import PipeSegment, Recorder, Window
+from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window
 from castsim.timing import WAITING, Cause, Execution, OperationTiming, Timing
 
 
@@ -96,7 +96,7 @@ class Timeline:
         return found
 
 
-def make_timeline(title: str, tree: Tree, timing: Timing, recorder: Recorder, window: Window) -> Timeline:
+def make_timeline(title: str, tree: Tree, timing: Timing, recorder: SegmentRecorder, window: Window) -> Timeline:
     """Join recorded segments and timed operations; those of any engine, as all tell the same cycles.
 
     Raises:
@@ -162,14 +162,14 @@ class _Numbered:
 
 def _waits(lowered: Lowered) -> tuple[frozenset[int], bool]:
     kinds = tuple(type(operation) for operation in operations(lowered, None))
-    waits = frozenset(number for number, kind in enumerate(kinds) if issubclass(kind, WaitFlag | Barrier))
-    return waits, bool(kinds) and all(issubclass(kind, WaitFlag | Barrier | SetFlag) for kind in kinds)
+    waits = frozenset(number for number, kind in enumerate(kinds) if issubclass(kind, FlagWait | PipeBarrier))
+    return waits, bool(kinds) and all(issubclass(kind, FlagWait | PipeBarrier | FlagSignal) for kind in kinds)
 
 
 def _rows(
     tree: Tree,
     timing: Timing,
-    recorder: Recorder,
+    recorder: SegmentRecorder,
     waits: frozenset[int],
     members: tuple[OperationTiming, ...],
     retired: int,
@@ -193,7 +193,7 @@ def _rows(
         )
 
 
-def _dispatched(operation: OperationTiming, recorder: Recorder) -> int:
+def _dispatched(operation: OperationTiming, recorder: SegmentRecorder) -> int:
     """Return the cycle in which an operation was dispatched; that of its start, if no other is known."""
     segment = recorder.first.get(operation.index)
     if segment is None or segment.start >= operation.start:
@@ -203,14 +203,14 @@ def _dispatched(operation: OperationTiming, recorder: Recorder) -> int:
     return segment.end - 1 if sending else segment.start
 
 
-def _known(row: DrawnOperation, recorder: Recorder) -> int:
+def _known(row: DrawnOperation, recorder: SegmentRecorder) -> int:
     """Return the first cycle that went to an operation on any pipe."""
     segment = recorder.first.get(row.index)
     return min(row.dispatched, row.start) if segment is None else min(row.dispatched, row.start, segment.start)
 
 
 def _span(
-    main: str, execution: Execution, made: tuple[DrawnOperation, ...], synchronises: bool, recorder: Recorder
+    main: str, execution: Execution, made: tuple[DrawnOperation, ...], synchronises: bool, recorder: SegmentRecorder
 ) -> ExecutionSpan:
     last = max(made, key=lambda row: (row.end, row.index))
     first = next((row for row in made if row.pipe == main), made[0])
@@ -266,9 +266,9 @@ def _of_flags(tree: Tree, timeline: Timeline) -> Iterator[Dependence]:
         if index > last:
             break
         for operation in operations(lowered, None):  # no loop moves a flag
-            if isinstance(operation, SetFlag):
+            if isinstance(operation, FlagSignal):
                 sets.setdefault((operation.pipe, operation.waiter, operation.event), []).append(index)
-            elif isinstance(operation, WaitFlag):
+            elif isinstance(operation, FlagWait):
                 waits.setdefault((operation.signaller, operation.pipe, operation.event), []).append(index)
             index += 1
     for key, consumers in waits.items():

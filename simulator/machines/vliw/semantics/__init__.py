@@ -1,7 +1,7 @@
 """Values and lanes of TPC instructions, as pure functions of operands and state (docs/reference/tpc.md sections 2, 5
 and 7.1).
 
-`prepare` checks an instruction against a generation once, `Prepared` runs it on operands as often as need be,
+`prepare` checks an instruction against a generation once, `PreparedInstruction` runs it on operands as often as needed,
 `evaluate` does both. Memory accesses and control flow are not among them; `computes` tells.
 """
 
@@ -35,7 +35,7 @@ from castsim.machines.vliw.semantics.convert import (
 from castsim.machines.vliw.semantics.element_lanes import destination_file
 from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_compare, prepare_elementwise, prepare_select
 from castsim.machines.vliw.semantics.moves import MoveDimension, PermuteIndex, SetIndex, prepare_move, prepare_rearrange
-from castsim.machines.vliw.semantics.policies import Notice
+from castsim.machines.vliw.semantics.policies import FormNotice
 from castsim.machines.vliw.semantics.products import prepare_product
 from castsim.targets.vliw import VliwTarget
 
@@ -44,7 +44,7 @@ __all__ = [
     "Effects",
     "Mask",
     "OperandValues",
-    "Prepared",
+    "PreparedInstruction",
     "State",
     "Value",
     "Vector",
@@ -67,7 +67,7 @@ _Prepare = Callable[[TpcInstruction, VliwTarget], _Unit]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedInstruction:
     """An instruction whose legality is checked, ready to run any number of times.
 
     `registers` maps the roles of its register operands (`dest`, `src_a`, ..) to the registers they stand for: several
@@ -78,12 +78,12 @@ class Prepared:
     registers: Mapping[str, tuple[Register, ...]]
     unit: _Unit
 
-    def at(self, instruction: TpcInstruction) -> Prepared:
+    def at(self, instruction: TpcInstruction) -> PreparedInstruction:
         """Return the meaning of the same instruction at another place, to which its refusals then point."""
-        return Prepared(instruction, self.registers, replace(self.unit, instruction=instruction))
+        return PreparedInstruction(instruction, self.registers, replace(self.unit, instruction=instruction))
 
     @property
-    def notices(self) -> tuple[Notice, ...]:
+    def notices(self) -> tuple[FormNotice, ...]:
         """The notices on the form, whatever the values."""
         return self.unit.notices if isinstance(self.unit, PreparedConversion | ConvertInteger) else ()
 
@@ -103,7 +103,7 @@ class Prepared:
             raise error.at(self.instruction.span) from None
 
 
-def prepare(instruction: TpcInstruction, target: VliwTarget) -> Prepared:
+def prepare(instruction: TpcInstruction, target: VliwTarget) -> PreparedInstruction:
     """Check an instruction against the tables of a generation and get it ready to run.
 
     Raises:
@@ -113,13 +113,13 @@ def prepare(instruction: TpcInstruction, target: VliwTarget) -> Prepared:
     """
     try:
         unit = _chosen(instruction)(instruction, target)
-        return Prepared(instruction, unit.registers(), unit)
+        return PreparedInstruction(instruction, unit.registers(), unit)
     except CastsimError as error:
         raise error.at(instruction.span) from None
 
 
 def evaluate(instruction: TpcInstruction, operands: OperandValues, state: State, target: VliwTarget) -> Effects:
-    """Return the effects of one instruction on given operands; errors as `prepare` and `Prepared`."""
+    """Return the effects of one instruction on given operands; errors as `prepare` and `PreparedInstruction`."""
     return prepare(instruction, target)(operands, state)
 
 

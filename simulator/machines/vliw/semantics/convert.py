@@ -41,7 +41,7 @@ from castsim.machines.vliw.semantics.element_lanes import (
 )
 from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.machines.vliw.semantics.policies import (
-    Notice,
+    FormNotice,
     convert_form,
     converted,
     integer_policy,
@@ -157,7 +157,7 @@ class PreparedConversion:
     clip: bool
     placement: ElementPlacement | None
     remarks: tuple[str, ...]
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[FormNotice, ...] = ()
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the converted elements in their places."""
@@ -261,7 +261,7 @@ class ConvertInteger:
     placement: ElementPlacement | None
     shift: IntFormat
     by_value: bool
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[FormNotice, ...] = ()
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the shifted, rounded and saturated elements in their places."""
@@ -353,7 +353,7 @@ def prepare_convert_integer(instruction: TpcInstruction, target: VliwTarget) -> 
     mode = check_mode(instruction, target.integer_rounding, instruction.switch("rounding"))
     src, dst = _integer(row.src), _integer(row.dst)
     placement, shift, by_value = None, src, True
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[FormNotice, ...] = ()
     if unit == "vpu":
         form = lane_form(instruction, row, target)
         notices = form.notices

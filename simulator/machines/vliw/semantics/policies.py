@@ -110,7 +110,7 @@ class NoticeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class FormNotice:
     """A notice on a form that runs, though the intrinsic header does not have it."""
 
     kind: NoticeKind
@@ -126,7 +126,7 @@ class ConversionForm:
 
     row: ConvertRow | IntegerConvertRow
     lane: int | None
-    notices: tuple[Notice, ...]
+    notices: tuple[FormNotice, ...]
 
 
 def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, target: VliwTarget) -> ConversionForm:
@@ -147,7 +147,7 @@ def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, tar
         return found
     lacks = "this pair" if header is None else "this form of the pair"
     text = f"the intrinsic header lacks {lacks}, {src} -> {dst}; the compiler prints it ({row.note})"
-    return ConversionForm(row, found.lane, (Notice(NoticeKind.COMPILER_FORM, text), *found.notices))
+    return ConversionForm(row, found.lane, (FormNotice(NoticeKind.COMPILER_FORM, text), *found.notices))
 
 
 def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, target: VliwTarget) -> ConversionForm:
@@ -160,7 +160,7 @@ def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, 
     word, lane = _asked(instruction)
     if word == _ALL and _ratio(row) == 1 and not row.lanes and lane == 0:
         text = f"all_lanes on {pair}, types of one width: it has no effect, the conversion is lane by lane"
-        return ConversionForm(row, None, (Notice(NoticeKind.COMPILER_FORM, text),))
+        return ConversionForm(row, None, (FormNotice(NoticeKind.COMPILER_FORM, text),))
     if word not in (row.lanes or (_SINGLE,)):
         legal = row.lanes or ("no lane switch: the widths are equal",)
         raise IllegalError(f"the conversion {pair} has no {word} here", span=instruction.span, legal=legal)
@@ -169,7 +169,7 @@ def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, 
         return ConversionForm(row, None if word == _ALL else lane, ())
     if last == _PAIR - 1 and _ratio(row) == _PAIR and target.option("lane_beyond_pair") == "modulo":
         text = f"lane_sel={lane} of {pair}, which has two lanes: taken as lane_sel={lane % _PAIR}, no source states it"
-        return ConversionForm(row, lane % _PAIR, (Notice(NoticeKind.LANE_BEYOND_PAIR, text),))
+        return ConversionForm(row, lane % _PAIR, (FormNotice(NoticeKind.LANE_BEYOND_PAIR, text),))
     legal = tuple(f"lane_sel={number}" for number in range(last + 1))
     raise IllegalError(f"the conversion {pair} with {word} has no lane_sel={lane}", span=instruction.span, legal=legal)
 
