@@ -40,6 +40,7 @@ READERS = {
     "simulator/commands/lint.py": "reads names of files",
     "simulator/running/c_kernels.py": "reads names of files",
     "simulator/running/stops.py": "reads names of values in program text",
+    "simulator/editor/symbols_c.py": "reads words of C text",
     "simulator/editor/formatting.py": "reads lines of program text",
     "simulator/editor/navigation.py": "reads names in program text",
     "simulator/editor/signatures.py": "reads words of program text",

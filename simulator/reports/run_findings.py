@@ -12,7 +12,7 @@ from castsim.reports.documents import Document, document
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.terminal import indented
 from castsim.running import Loaded
-from castsim.synchronisation.flags import InsertionPlace, Note
+from castsim.synchronisation.flags import Note, Place
 from castsim.synchronisation.race_findings import RaceFinding
 
 if TYPE_CHECKING:
@@ -241,11 +241,11 @@ def synchronisation_listing(loaded: Loaded) -> list[tuple[str, str]]:
         line = note.span.line
         spelt = _indented(note.text if note.times == 1 else f"{note.text}  // {note.times} times", lines[line - 1])
         match note.place:
-            case InsertionPlace.BEFORE | InsertionPlace.AT_END:
+            case Place.BEFORE | Place.AT_END:
                 above.setdefault(line, []).append(spelt)
-            case InsertionPlace.AFTER:
+            case Place.AFTER:
                 below.setdefault(line, []).append(spelt)
-            case InsertionPlace.BEHIND:
+            case Place.BEHIND:
                 below.setdefault(_closing(lines, line), []).append(spelt)
     return [row for number in range(first, last + 1) for row in _rows(number, lines[number - 1], above, below)]
 

@@ -392,7 +392,7 @@ def _pair(mark: Mark) -> FlagPair:
     return mark.pair
 
 
-class InsertionPlace(StrEnum):
+class Place(StrEnum):
     """Where an inserted instruction stands, seen from the source line that it belongs to."""
 
     BEFORE = "before"
@@ -407,7 +407,7 @@ class Insert:
     """An inserted instruction, and where it stands."""
 
     node: Order
-    place: InsertionPlace
+    place: Place
 
     @property
     def span(self) -> Span:
@@ -472,11 +472,11 @@ class _SynchronisationWriter:
         body = function.body or ()
         made: list[pto.Operation] = []
         if body:
-            self._put(self.emitted.start, InsertionPlace.BEFORE, body[0].span, made)
+            self._put(self.emitted.start, Place.BEFORE, body[0].span, made)
         ended = [node for node in body if isinstance(node, pto.Return)][:1]
         made += self._region(body[: body.index(ended[0])] if ended else body)
         last = ended[0].span if ended else body[-1].span if body else function.span
-        self._put(self.emitted.end, InsertionPlace.AT_END, last, made)
+        self._put(self.emitted.end, Place.AT_END, last, made)
         return SynchronisedFunction(replace(function, body=(*made, *ended)), tuple(self.inserts))
 
     def _region(self, body: Sequence[pto.Operation]) -> tuple[pto.Operation, ...]:
@@ -484,10 +484,10 @@ class _SynchronisationWriter:
         for node in body:
             first, last = self.reading.places.get(id(node), (-1, -1))
             if first >= 0:
-                self._put(self.emitted.before[first], InsertionPlace.BEFORE, node.span, made)
+                self._put(self.emitted.before[first], Place.BEFORE, node.span, made)
             made.append(self._inside(node))
             if last >= 0:
-                place = InsertionPlace.AFTER if first == last else InsertionPlace.BEHIND
+                place = Place.AFTER if first == last else Place.BEHIND
                 self._put(self.emitted.after[last], place, node.span, made)
         return tuple(made)
 
@@ -502,7 +502,7 @@ class _SynchronisationWriter:
             case _:
                 return node
 
-    def _put(self, orders: Iterable[Order], place: InsertionPlace, span: Span, made: list[pto.Operation]) -> None:
+    def _put(self, orders: Iterable[Order], place: Place, span: Span, made: list[pto.Operation]) -> None:
         """Append inserted instructions; a barrier right behind the same one is left out."""
         for order in orders:
             last = made[-1] if made else None
@@ -521,7 +521,7 @@ class Note:
     """An inserted instruction: how a program spells it, where it stands, and how often it is executed."""
 
     text: str
-    place: InsertionPlace
+    place: Place
     span: Span
     times: int
 

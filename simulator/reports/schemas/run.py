@@ -30,7 +30,7 @@ from castsim.reports.schemas.keys import (
     absent,
     says,
 )
-from castsim.synchronisation.flags import InsertionPlace
+from castsim.synchronisation.flags import Place
 from castsim.targets.description import SourceKind, Status
 
 # The documents of failing commands, of `castsim check`, and of `castsim schema`.
@@ -336,7 +336,7 @@ class InsertedEntry(Keys):
     """A flag or a barrier that was inserted."""
 
     line: Line = says("Line of the source at which it stands.")
-    place: InsertionPlace = says("Where, beside that line.")
+    place: Place = says("Where, beside that line.")
     text: str = says("The instruction.")
     executions: int = says("How often it was executed.")
 
