@@ -265,7 +265,7 @@ class VliwCore:
         self.configuration = ConfigurationSpace(target, self.horizon)
         place = descriptors_of(target)
         if place is not None:
-            self.configuration.describe(memory.tensors.values(), place, target.tensors.limit)
+            self.configuration.describe(memory.tensors.values(), place)
         self.local = LocalAccess(target, self.configuration, self.findings, tables=uses_tables(program))
         writable = frozenset(tensor.name for tensor in memory.declared if tensor.direction != "in")
         self.globals = GlobalAccess(target, memory, writable)

@@ -342,6 +342,9 @@ class TensorWords(Protocol):
         ...
 
 
+_READABLE = ("words of the descriptors of declared tensors", "registers of the target", "words already written")
+
+
 class ConfigurationSpace:
     """Registers by name (those of the target description) and by address; an unnamed address is a plain word.
 
@@ -357,17 +360,15 @@ class ConfigurationSpace:
         rules = target.distances
         self._usual = constant(rules.rounding_register)
         self._random = constant(rules.random_register)
-        self._described = range(0)
         self._visible: dict[str, int] = {}
         self._settled_at = 0
         self._found_at = 0
 
-    def describe(self, tensors: Iterable[TensorWords], place: Descriptors, limit: int) -> None:
-        """Put descriptors of tensors where programs read them; the rest of their area cannot be read.
+    def describe(self, tensors: Iterable[TensorWords], place: Descriptors) -> None:
+        """Put descriptors of tensors where programs read them.
 
         Source: docs/reference/tpc.md section 3.1; dimensions that a tensor lacks have size 1 (inferred).
         """
-        self._described = range(place.base, place.base + place.descriptor_bytes * limit)
         for tensor in tensors:
             start = place.base + place.descriptor_bytes * tensor.number
             words = {0: tensor.base, 4: tensor.base >> WORD_BITS, _PAD: 0, _PREFETCH: 0}
@@ -395,11 +396,11 @@ class ConfigurationSpace:
         """Return the value that a load of bundle number `now` sees at an address.
 
         Raises:
-            IllegalError: a word of the tensors' descriptors that nothing is known of.
+            IllegalError: a word that nothing is known of, and that the program has not written.
         """
-        if address in self._described and address not in self._names and f"mmio {address:#x}" not in self._cells:
+        if address not in self._names and f"mmio {address:#x}" not in self._cells:
             message = f"the word at {address:#x} of the configuration space is not modelled"
-            raise IllegalError(message, span=reader.span, legal=("words of the descriptors of declared tensors",))
+            raise IllegalError(message, span=reader.span, legal=_READABLE)
         return self._read(self._cell(address), reader, now, findings)
 
     def depend(self, name: str, reader: InstructionSite, now: int, findings: Findings) -> None:
