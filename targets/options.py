@@ -151,7 +151,7 @@ class Cores(Fact):
 class KernelLaunch(Fact):
     """What a whole kernel takes beyond its pipes: launch and end.
 
-    `cycles_of` is that of kernels with operations of a kind.
+    `cycles_of` is that of kernels with operations of a kind, written with underscores.
     """
 
     cycles: Cycles
@@ -159,7 +159,8 @@ class KernelLaunch(Fact):
 
     def of(self, kinds: Iterable[str]) -> int:
         """Return the cycles of a kernel with operations of such kinds."""
-        return int(max((self.cycles_of[kind] for kind in kinds if kind in self.cycles_of), default=self.cycles))
+        known = (self.cycles_of.get(kind.replace(" ", "_")) for kind in kinds)
+        return int(max((cycles for cycles in known if cycles is not None), default=self.cycles))
 
 
 def with_cores(target: _Target, cores: int | str) -> _Target:

@@ -13,7 +13,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.strided.kernel_lowering import lower_work
-from castsim.machines.strided.operations import ScalarWork, StridedInstruction
+from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork, StridedInstruction
 from castsim.targets import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -144,15 +144,17 @@ def listing(made: ResolvedTileOp) -> list[str]:
     return [_line(operation) for operation in issued(made)]
 
 
+_WORDS = {PipeBarrier: "barrier", FlagSignal: "setflag", FlagWait: "waitflag"}
+
+
 def _line(operation: Operation) -> str:
     if not isinstance(operation, StridedInstruction):
-        kind = type(operation).__name__
         register = getattr(operation, "register", None)
         if register == "mask":
             return f"mask {_mask(getattr(operation, 'value', 0))}"
         if register is not None:
             return f"set {register}"
-        return f"scalar {operation.kind}" if isinstance(operation, ScalarWork) else kind.lower()
+        return f"scalar {operation.kind}" if isinstance(operation, ScalarWork) else _WORDS[type(operation)]
     streams = [f"@{one.address}+{one.step}" for one in (operation.destination, *operation.sources)]
     sources = f" <- {' '.join(streams[1:])}" if streams[1:] else ""
     return f"{operation.mnemonic} x{operation.repeats} {_mask(operation.mask)} {streams[0]}{sources}"

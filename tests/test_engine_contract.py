@@ -149,7 +149,7 @@ def test_rolled_and_unrolled_loops_take_the_same_time():
         )
 
     body = Block(trip(0))
-    moved = {"Transfer": (512, 0), "VectorOperation": (0, 512)}
+    moved = {"Transfer": (512, 0), "StridedInstruction": (0, 512)}
     steps = tuple(
         moved.get(type(element).__name__, tuple(512 for _ in element.addresses)) for element in elements(body)
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
 
 from castsim.__main__ import main
 from castsim.commands.run import declare
+from castsim.commands.shared_options import OptionParser
 from castsim.reports import sections
 from castsim.reports.run import DOCUMENTED, PRINTED, section
 from castsim.reports.run_report import ReportSection, no_data
@@ -85,7 +85,7 @@ def test_a_new_report_is_one_file(program, pairs, with_casts, capsys):
 
 
 def test_run_lists_the_reports_that_there_are(with_casts, capsys):
-    parser = ArgumentParser()
+    parser = OptionParser()
     declare(parser)
     assert "kernel, made_up_casts" in " ".join(parser.format_help().split())
     assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--report", "casts"]) == 2
@@ -110,7 +110,7 @@ def test_sections_with_data_are_those_documented():
 
 
 def test_the_options_of_sections_are_options_of_run():
-    parser = ArgumentParser()
+    parser = OptionParser()
     declare(parser)
     known = {option for action in parser._actions for option in action.option_strings}
     named = [option for name in NAMES for option in section(name).options]

@@ -118,7 +118,7 @@ def test_a_wrong_lowering_makes_the_audit_fail(monkeypatch, capsys):
 
     def wrong(self):
         for operation in right(self):
-            if operation.__class__.__name__ == "VectorOperation" and operation.destination.address == self.scratch:
+            if operation.__class__.__name__ == "StridedInstruction" and operation.destination.address == self.scratch:
                 wide = dataclasses.replace(operation.destination, repeat_stride=operation.destination.repeat_stride + 1)
                 yield dataclasses.replace(operation, destination=wide)
             else:
