@@ -185,7 +185,7 @@ def _residuals(rows: Sequence[AssessedRow]) -> list[Text]:
         f"{f'{low} .. {high} %':>14}  {count:>4}  {'#' * ceil(_LONGEST * count / max(counts))}".rstrip()
         for low, high, count in zip(ends, ends[1:], counts, strict=False)
     ]
-    return [Text("errors of the rows that were not fitted"), *map(Text, lines)]
+    return [Text("errors of the rows that were not fitted"), Text("\n".join(lines), no_wrap=True)]
 
 
 def _interval(known: Residuals) -> str:

@@ -1,6 +1,6 @@
 // A graph: boxes in layers from top to bottom, each below all that it reads, and arrows between them; plain SVG.
 
-const BOX = { width: 214, height: 74, gapX: 26, gapY: 40 };
+const BOX = { width: 240, height: 74, gapX: 26, gapY: 40 };
 
 const diagram = {};
 

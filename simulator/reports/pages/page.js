@@ -29,7 +29,7 @@ page.number = (value) => {
   return Math.abs(value) >= 0.001 && Math.abs(value) < 1e6 ? String(+value.toPrecision(6)) : value.toExponential(4);
 };
 
-page.short = (value) => page.number(+value.toPrecision(3));
+page.short = (value) => page.number(Number.isInteger(value) && Math.abs(value) < 1e5 ? value : +value.toPrecision(3));
 
 page.percent = (part, whole) => (whole ? `${((100 * part) / whole).toFixed(1)} %` : "0.0 %");
 

@@ -353,7 +353,7 @@ def _sections(
     if shown is not None:
         yield "timeline", "Timeline", [timeline_lanes(result, shown)]
     yield "notes", "Notes", _notes(report, said)
-    yield "program", "ProgramListing", [program]
+    yield "program", "Program", [program]
     if shown is not None:
         yield "buffers", "Buffers", memory_blocks(result, shown.timeline)
         yield "causes", "Causes", _causes(report)
