@@ -232,5 +232,5 @@ def test_instructions_without_a_latency_are_refused() -> None:
 def test_operations_of_another_mechanism_are_refused() -> None:
     from engine_trees import cast, singly  # noqa: PLC0415
 
-    with pytest.raises(IllegalError, match="a5' cannot execute a VectorOperation"):
+    with pytest.raises(IllegalError, match="a5' cannot execute a StridedInstruction"):
         simulate(singly(cast()), A5)

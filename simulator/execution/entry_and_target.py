@@ -9,7 +9,6 @@ from pathlib import Path
 
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.pto_parser import calls
 from castsim.isa.spans import Span
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets import Target, load_target, target_for_architecture, target_names
@@ -90,6 +89,8 @@ def entries(parsed: pto.Program) -> list[pto.Function]:
 
     Those marked as entries; without any those that nobody calls, of these the ones marked as for a core.
     """
+    from castsim.isa.pto.pto_parser import calls  # noqa: PLC0415 - casts of numbers need only the options below
+
     functions = [function for function in parsed.functions if function.body is not None]
     marked = [function for function in functions if function.is_entry]
     called = {call.callee for function in functions for call in calls(function.body or ())}

@@ -1,0 +1,76 @@
+"""The cast builtins of TPC-C by name; nothing of this reads a program or computes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.machines.vliw.program_sources import targets_running, tpc_target
+from castsim.targets import Target, load_target
+from castsim.targets.tpc_compiler import BuiltinRow, all_builtins, builtins_of, library_functions
+from castsim.targets.vliw import VliwTarget
+
+_PREFIXES = ("", "__builtin_", "__builtin_cast_")
+"""The beginnings of names that may be left out."""
+_NEAR, _SIMILARITY = 5, 0.5
+
+
+def find_builtin(name: str, target: VliwTarget) -> BuiltinRow:
+    """Return a cast builtin of a target; `__builtin_cast_` or `__builtin_` may be left out of its name.
+
+    Raises:
+        ReadError: no generation has it; names the nearest ones.
+        IllegalError: only other generations have it, or it is a special function.
+    """
+    spellings = [prefix + name for prefix in _PREFIXES]
+    for row in builtins_of(target):
+        if row.builtin in spellings:
+            return row
+    for special in library_functions():
+        if special.builtin in spellings:
+            what = f"{special.builtin}, {special.signature}"
+            raise IllegalError(f"{what}, is no cast", legal=(f"castsim builtin {special.builtin}",))
+    raise _missing(name, spellings, target)
+
+
+def is_cast(name: str, target: VliwTarget) -> bool:
+    """Whether a name is that of a cast builtin of a target."""
+    spellings = [prefix + name for prefix in _PREFIXES]
+    return any(row.builtin in spellings for row in builtins_of(target))
+
+
+def builtin_target(target: str | Path | Target) -> VliwTarget:
+    """Return a target that has builtins.
+
+    Raises:
+        ReadError, TargetDataError: as `castsim.targets.load_target`.
+        IllegalError: it has none.
+    """
+    found = load_target(target) if isinstance(target, str | Path) else target
+    return tpc_target(found, f"{found.name} has no builtins: they belong to TPC-C")
+
+
+def generations() -> Iterator[str]:
+    """Yield the names of the shipped targets that have builtins."""
+    yield from targets_running("tpc")
+
+
+def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimError:
+    having = [row.generation for row in all_builtins() if row.builtin in spellings]
+    if having:
+        return IllegalError(f"{target.name} has no builtin '{name}'; those that have it are listed", legal=having)
+    every = dict.fromkeys(row.builtin for row in (*builtins_of(target), *all_builtins()))
+    every |= dict.fromkeys(special.builtin for special in library_functions())
+    shortest = {_bare(each): each for each in every}
+    bare = _bare(name)
+    near = difflib.get_close_matches(bare, shortest, _NEAR, _SIMILARITY)
+    legal = [shortest[each] for each in near] or [row.builtin for row in builtins_of(target)]
+    return ReadError(f"unknown builtin '{name}'", legal=legal)
+
+
+def _bare(name: str) -> str:
+    """Return a name without what may be left out."""
+    bare = name.removeprefix("__builtin_").removeprefix("cast_")
+    return bare.removeprefix("v_").removeprefix("s_").removesuffix("_f32")
