@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,18 @@ def transfer_cycles(pitch: int, target: Any) -> object:
 def lifted_transfer(limit: str, target: Any) -> object:
     """Cycles of such a load with a limit lifted."""
     return transfer_cycles(256, lifted(target, limit))
+
+
+def shared_transfers(limit: str | None, target: Any) -> object:
+    """Cycles of short lines and of a long one, loaded and stored, for whoever else transfers; a limit may be lifted."""
+    found = []
+    for others in target.options["transfer_sharing"].legal:
+        chip = with_options(target, {"transfer_sharing": others})
+        chip = chip if limit is None else lifted(chip, limit)
+        for made, (size, bursts) in product((engine_trees.load, engine_trees.store), ((32, 1), (32, 64), (1 << 15, 1))):
+            lines = replace(made(0, size, bursts=bursts), gm_pitch=1024)
+            found.append(simulate(engine_trees.singly(lines), chip).total)
+    return found
 
 
 def flags(event: int, target: Any) -> object:
@@ -442,6 +455,9 @@ def observations(name: str) -> tuple[tuple[str, Observation], ...]:
         found.append(("cycles", partial(cycles, path)))
         found += [(f"what_if.{limit}", partial(lifting, path, limit)) for limit in load_target(name).what_if]
     found += [(f"what_if.{limit}", partial(lifted_scalars, limit)) for limit in load_target(name).what_if]
+    if "transfer_sharing" in load_target(name).options:
+        found.append(("timing", partial(shared_transfers, None)))
+        found += [(f"what_if.{limit}", partial(shared_transfers, limit)) for limit in load_target(name).what_if]
     found += [*of_tiles(name), *(of_strided() if name == "a2a3" else of_functions())]
     return tuple(found)
 

@@ -130,7 +130,7 @@ def test_a_chip_from_a_path_and_shipped(copy: Copy, tmp_path: Path) -> None:
 MEAN = """
 
 def _mean(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    return integer_arithmetic.codes_of(integers(a, fmt) + integers(b, fmt) >> 1, fmt)
+    return codes_of(integers(a, fmt) + integers(b, fmt) >> 1, fmt)
 """
 GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2") if "CASTSIM_THOROUGH" in os.environ else ("greco",)
 PROGRAM = """// castsim: tensor 0 x in i32 [64]

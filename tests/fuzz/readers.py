@@ -195,7 +195,7 @@ READERS: dict[str, Reader] = {
     "tpc": Reader(read_assembly, lambda: seeds.files(".tpc"), assembly_grammar.text, (f"{_TPC}/*.py",)),
     "binary": Reader(read_binary, seeds.binaries, assembly_grammar.binary, (f"{_TPC}/encoding/*.py",), text=False),
     "elf": Reader(
-        read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf, (f"{_TPC}/encoding/object_file.py",), text=False
+        read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf, (f"{_TPC}/encoding/assembler.py",), text=False
     ),
     "onnx": Reader(
         read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, ("simulator/graphs/onnx_*.py",), text=False
