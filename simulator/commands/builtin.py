@@ -27,8 +27,7 @@ from castsim.isa.errors import ReadError
 from castsim.reports.targets import listed
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtin_names import builtin_target, generations, is_cast
-from castsim.tpc_compiler.special_function_bodies import find_function
+from castsim.tpc_compiler.builtin_names import builtin_target, find_function, generations, is_cast
 
 
 def declare(parser: OptionParser) -> None:
