@@ -1,14 +1,17 @@
-"""JSON derived from what is reported: the fields of a dataclass, under their own names or those of `key`."""
+"""JSON documents: classes that name the keys of an object, say what they mean, and take their values from a result."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import cache
+from operator import attrgetter
 from pathlib import PurePath
-from typing import TypeAlias
+from types import UnionType
+from typing import Annotated, Any, ClassVar, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from castsim.isa.formats import Format
 from castsim.targets.description import Table, TargetHeader
@@ -39,6 +42,122 @@ VERSIONS: Mapping[str, int] = {
     "specification-pair": 2,
 }
 """The `schema_version` of each document whose shape has changed since the first; the others have 1."""
+
+# The keys of an object: what each means, and where its value is from.
+
+
+class Absent(Enum):
+    """The value of a key that is left out."""
+
+    ABSENT = 0
+
+
+ABSENT = Absent.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class KeyMeaning:
+    """What a key of a document means.
+
+    `source` takes its value from what is reported, None: the attribute of the same name; an `optional` key may be left
+    out. `alias` is the key where Python has another use for its name.
+    """
+
+    text: str
+    source: Callable[[Any], object] | None
+    optional: bool
+    alias: str
+
+
+def says(
+    text: str = "", of: str | Callable[[Any], object] | None = None, *, optional: bool = False, alias: str = ""
+) -> Any:  # whose result stands for every type
+    """Return a field that tells what its key means, without `text` in the words below it.
+
+    `of` says where its value is from: a path of attributes or a function of what is reported, None: the attribute of
+    the same name. An `optional` key is left out if that gives `ABSENT`, or if nothing says where it is from.
+    """
+    return KeyMeaning(text, attrgetter(of) if isinstance(of, str) else of, optional, alias)
+
+
+class Keys:
+    """A JSON object that has these keys and no others; the text beside or under a key says what it means."""
+
+    @classmethod
+    def of(cls, reported: object = None, /, **given: object) -> Document:
+        """Return the object of what is reported, which may be JSON already; keys that are `given` have these values.
+
+        Raises:
+            TypeError: there is no such key, no value for one, or one without a JSON form.
+        """
+        made: Document = {}
+        for name, (meaning, form) in keys_of(cls).items():
+            if name in given:
+                value = given.pop(name)
+            elif meaning.source is not None:
+                value = meaning.source(reported)
+            elif meaning.optional:
+                continue
+            elif hasattr(reported, name):
+                value = getattr(reported, name)
+            else:
+                raise TypeError(f"no value for '{name}' of {cls.__name__} in a {type(reported).__name__}")
+            if value is not ABSENT:
+                made[meaning.alias or name] = form(value)
+        if given:
+            raise TypeError(f"{cls.__name__} has no key named {', '.join(given)}")
+        return made
+
+
+class CommandDocument(Keys):
+    """A document that a command writes; `name` of its class is its own."""
+
+    NAME: ClassVar[str]
+    """By which `VERSIONS` knows it."""
+
+    def __init_subclass__(cls, *, name: str = "") -> None:
+        super().__init_subclass__()
+        if name:  # else what several forms have in common
+            cls.NAME = name
+
+    schema_version: int = says(
+        "Version of the shape of this document; it grows with every change of the shape.", lambda _: ABSENT
+    )
+
+    @classmethod
+    def of(cls, reported: object = None, /, **given: object) -> Document:
+        """Return the document, its version first."""
+        return {"schema_version": VERSIONS.get(cls.NAME, 1), **super().of(reported, **given)}
+
+
+@cache
+def keys_of(form: type[Keys]) -> Mapping[str, tuple[KeyMeaning, Callable[[Any], Json]]]:
+    """Return the keys of an object in their order, each with what brings its value into its form."""
+    hints = get_type_hints(form, include_extras=True)
+    plain = KeyMeaning("", None, optional=False, alias="")
+    return {
+        name: (getattr(form, name, plain), _form_of(hint) or json_of)
+        for name, hint in hints.items()
+        if get_origin(hint) is not ClassVar
+    }
+
+
+def _form_of(hint: Any) -> Callable[[Any], Json] | None:
+    """Return what makes the objects that a type of keys consists of; None: there are none in it."""
+    if isinstance(hint, type) and issubclass(hint, Keys):
+        return lambda value: value if isinstance(value, dict) else hint.of(value)
+    inner = [found for each in get_args(hint) if (found := _form_of(each)) is not None]
+    if not inner or get_origin(hint) is Annotated:
+        return inner[0] if inner else None
+    form = inner[-1]
+    if get_origin(hint) in (Union, UnionType):
+        return lambda value: None if value is None else form(value)
+    if get_origin(hint) is dict:
+        return lambda value: {_name(key): form(each) for key, each in value.items()}
+    return lambda value: [form(each) for each in value]
+
+
+# Values as JSON holds them.
 
 _KEY = "json"
 

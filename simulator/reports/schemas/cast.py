@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
 from castsim.execution.outcomes import Outcome
 from castsim.machines.target_cast import CastForm
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Bits,
     Bytes,
     CauseName,
-    CommandDocument,
     Cycles,
     Elements,
-    Keys,
     Line,
     Name,
     Number,
@@ -23,8 +20,6 @@ from castsim.reports.schemas.keys import (
     Seconds,
     Ulps,
     Value,
-    absent,
-    says,
 )
 
 
@@ -144,11 +139,11 @@ class Scratch(CommandDocument, Shape, name="scratch"):
     src: str = says("Name of the source format.")
     dst: str = says("Name of the destination format.")
     terms: list[ScratchTerm] = says("The terms of the formula, of which the largest decides.")
-    touched_bytes: Bytes = Field(default_factory=absent)
+    touched_bytes: Bytes = says(optional=True)
     """With `--audit`: bytes up to the last that the operations touch."""
-    touched_bytes_in_blocks: Bytes = says("With `--audit`: the same in whole blocks.", default_factory=absent)
-    agrees: bool = says("With `--audit`: whether the formula gives these.", default_factory=absent)
-    reasons: list[str] = says("With `--audit`: why it differs.", default_factory=absent)
+    touched_bytes_in_blocks: Bytes = says("With `--audit`: the same in whole blocks.", optional=True)
+    agrees: bool = says("With `--audit`: whether the formula gives these.", optional=True)
+    reasons: list[str] = says("With `--audit`: why it differs.", optional=True)
 
 
 class PairScratch(Keys):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Bits,
     Bundles,
     Bytes,
-    CommandDocument,
     Cycles,
     Hexadecimal,
-    Keys,
     Line,
     LintEntry,
     Name,
@@ -22,8 +19,6 @@ from castsim.reports.schemas.keys import (
     Scalar,
     StaleRead,
     Value,
-    absent,
-    says,
 )
 from castsim.reports.schemas.targets import BuiltinEntry, FunctionEntry
 from castsim.targets.description import Status
@@ -53,11 +48,11 @@ class Operations(Keys):
 class Called(Keys):
     """What calls gave; these keys are there if operands were given."""
 
-    calls: int = says("How many calls the operands take.", default_factory=absent)
-    total_cycles: Cycles = says("Cycles of all calls.", default_factory=absent)
-    outputs: list[Output] = says("The results.", default_factory=absent)
-    stale_reads: list[StaleRead] = says("Reads that came too early.", default_factory=absent)
-    warnings: list[str] = says("What else happened.", default_factory=absent)
+    calls: int = says("How many calls the operands take.", optional=True)
+    total_cycles: Cycles = says("Cycles of all calls.", optional=True)
+    outputs: list[Output] = says("The results.", optional=True)
+    stale_reads: list[StaleRead] = says("Reads that came too early.", optional=True)
+    warnings: list[str] = says("What else happened.", optional=True)
 
 
 class BuiltinCall(CommandDocument, Called, name="builtin"):
@@ -202,13 +197,13 @@ class IrCast(CompiledHead):
     line: int = says("Its line.")
     column: int = says("Its column.")
     written: str = says("The instruction.")
-    assembly: str = says("With `--emit`: its assembly.", default_factory=absent)
-    vector_operations: int = says("Vector operations of one vector.", default_factory=absent)
-    bundles: Bundles = says("Bundles of one vector.", default_factory=absent)
-    ir: list[str] = says("The instructions of LLVM IR.", default_factory=absent)
-    inputs: list[CompiledInput] = says("The values.", default_factory=absent)
-    results: list[Account] = says("The results by account.", default_factory=absent)
-    differences: list[AccountDifference] = says("Where accounts differ.", default_factory=absent)
+    assembly: str = says("With `--emit`: its assembly.", optional=True)
+    vector_operations: int = says("Vector operations of one vector.", optional=True)
+    bundles: Bundles = says("Bundles of one vector.", optional=True)
+    ir: list[str] = says("The instructions of LLVM IR.", optional=True)
+    inputs: list[CompiledInput] = says("The values.", optional=True)
+    results: list[Account] = says("The results by account.", optional=True)
+    differences: list[AccountDifference] = says("Where accounts differ.", optional=True)
 
 
 class CompiledText(CommandDocument, name="compiled-ir"):
@@ -262,8 +257,8 @@ class Recorded(CommandDocument, name="record"):
     """A kernel in C++ as the `.pto` program of what it did."""
 
     program: str = says("The kernel.")
-    blocks: Annotated[int, Field(ge=1)] = says("How many cores the kernel was told that there are.")
-    statements: Annotated[int, Field(ge=0)] = says("How many statements the function of the program has.")
+    blocks: Annotated[int, ("minimum", 1)] = says("How many cores the kernel was told that there are.")
+    statements: Annotated[int, ("minimum", 0)] = says("How many statements the function of the program has.")
     text: str = says("The program.")
     output: str | None = says("The file that it was written to; null if it was not written.")
 

@@ -2,79 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Never, TypeAlias, Unpack
-
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from typing import Annotated, TypeAlias
 
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.reports.documents import identifier
+from castsim.reports.documents import Keys, identifier, says
 from castsim.targets.description import Status
 from castsim.timing import Cause
 
+Cycles: TypeAlias = Annotated[int, ("unit", "cycles")]
+Bundles: TypeAlias = Annotated[int, ("unit", "bundles")]
+Bytes: TypeAlias = Annotated[int, ("unit", "bytes")]
+Elements: TypeAlias = Annotated[int, ("unit", "elements")]
+Seconds: TypeAlias = Annotated[float, ("unit", "seconds")]
+Percent: TypeAlias = Annotated[float, ("unit", "percent")]
+Ulps: TypeAlias = Annotated[int, ("unit", "ulps")]
 
-def says(text: str, **further: Any) -> Any:  # as pydantic's own function, whose result stands for every type
-    """Return a field that tells what its key means."""
-    return Field(description=text, **further)
-
-
-class Keys(BaseModel):
-    """A JSON object that has these keys and no others; the text beside or under a key says what it means."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-
-class CommandDocument(Keys):
-    """A document that a command writes; `name` of its class is its own."""
-
-    NAME: ClassVar[str]
-    """By which `castsim.reports.documents.VERSIONS` knows it."""
-
-    def __init_subclass__(cls, *, name: str = "", **further: Unpack[ConfigDict]) -> None:
-        super().__init_subclass__(**further)
-        if name:  # else what several forms have in common
-            cls.NAME = name
-
-    schema_version: int = says("Version of the shape of this document; it grows with every change of the shape.")
-
-
-def absent() -> Never:
-    """Stand for the value of a key that is left out: there is none."""
-    raise LookupError("a key that is not there has no value")
-
-
-Cycles: TypeAlias = Annotated[int, Field(json_schema_extra={"unit": "cycles"})]
-Bundles: TypeAlias = Annotated[int, Field(json_schema_extra={"unit": "bundles"})]
-Bytes: TypeAlias = Annotated[int, Field(json_schema_extra={"unit": "bytes"})]
-Elements: TypeAlias = Annotated[int, Field(json_schema_extra={"unit": "elements"})]
-Seconds: TypeAlias = Annotated[float, Field(json_schema_extra={"unit": "seconds"})]
-Percent: TypeAlias = Annotated[float, Field(json_schema_extra={"unit": "percent"})]
-Ulps: TypeAlias = Annotated[int, Field(json_schema_extra={"unit": "ulps"})]
-
-Line: TypeAlias = Annotated[int, Field(ge=1)]
+Line: TypeAlias = Annotated[int, ("minimum", 1)]
 """A line of a source file, from 1."""
 
-Column: TypeAlias = Annotated[int, Field(ge=1)]
+Column: TypeAlias = Annotated[int, ("minimum", 1)]
 """A column of a source line in code points, from 1."""
 
-Name: TypeAlias = Annotated[str, Field(pattern=r"^\S+$")]
+Name: TypeAlias = Annotated[str, ("pattern", r"^\S+$")]
 """The key of an object whose keys are names: without blanks."""
 
-CauseName: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": [identifier(cause) for cause in Cause]})]
+CauseName: TypeAlias = Annotated[str, ("enum", tuple(map(identifier, Cause)))]
 """A cause of cycles."""
 
-Bits: TypeAlias = Annotated[str, Field(pattern="^0x[0-9a-f]+$")]
+Bits: TypeAlias = Annotated[str, ("pattern", "^0x[0-9a-f]+$")]
 """A code in hexadecimal."""
 
-Hexadecimal: TypeAlias = Annotated[str, Field(pattern="^([0-9a-f]{2})*$")]
+Hexadecimal: TypeAlias = Annotated[str, ("pattern", "^([0-9a-f]{2})*$")]
 """Bytes in hexadecimal, two digits each."""
 
-Sha256: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Sha256: TypeAlias = Annotated[str, ("pattern", "^[0-9a-f]{64}$")]
 """A SHA-256 digest in hexadecimal."""
 
-Date: TypeAlias = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+Date: TypeAlias = Annotated[str, ("pattern", "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 """A day."""
 
-Special: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": ["nan", "inf", "-inf"]})]
+Special: TypeAlias = Annotated[str, ("enum", ("nan", "inf", "-inf"))]
 
 Value: TypeAlias = int | float | Special
 """A number; JSON has no NaN and no infinities, which are words."""
@@ -132,7 +99,7 @@ class FactEntry(Keys):
 
     name: str = says("Its path in the description.")
     status: Status = says("How well it is known.")
-    value: JsonValue
+    value: object
     """The number of an option, or an object with the values of the table, whose keys are those of the description."""
     source: str = says("Where it is from.")
     note: str = says("What else is to be said; may be empty.")
@@ -154,8 +121,8 @@ class VersionsOfRun(Keys):
     castsim: str = says("Version of castsim.")
     python: str = says("Version of Python.")
     numpy: str = says("Version of NumPy.")
-    numba: str | None = says("Version of numba; null if it is not installed.", default_factory=absent)
-    llvmlite: str | None = says("Version of llvmlite; null if it is not installed.", default_factory=absent)
+    numba: str | None = says("Version of numba; null if it is not installed.", optional=True)
+    llvmlite: str | None = says("Version of llvmlite; null if it is not installed.", optional=True)
 
 
 class WorkerEntry(Keys):

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, TypeVar
-
-from pydantic import Field
+from typing import Annotated
 
 from castsim.graphs.verdict import NodeVerdict
 from castsim.planning import PlanKind, Verdict
 from castsim.planning.judgement import Method
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Bits,
     Bytes,
     Column,
-    CommandDocument,
     Cycles,
     Elements,
-    Keys,
     Line,
     Name,
     Number,
@@ -26,11 +23,10 @@ from castsim.reports.schemas.keys import (
     Seconds,
     Value,
     WorkerEntry,
-    says,
 )
 from castsim.targets.description import SourceKind
 
-CyclesPerElement = Annotated[float, Field(json_schema_extra={"unit": "cycles per element"})]
+CyclesPerElement = Annotated[float, ("unit", "cycles per element")]
 
 
 class Step(Keys):
@@ -185,27 +181,26 @@ class LoweredMatrixCell(MatrixCell):
     file: str | None = says("The file that it was written to; null if it was not written.")
 
 
-CellEntry = TypeVar("CellEntry", bound=MatrixCell)
-
-
-class MatrixForm(CommandDocument, Generic[CellEntry]):
+class MatrixForm(CommandDocument):
     """A matrix: casts of a specification on targets."""
 
     specification: str = says("Name of the specification.")
     version: str = says("Its version.")
     targets: list[str] = says("Names of the targets.")
     options: dict[Name, Scalar] = says("The options of the targets that were given.")
-    cells: list[CellEntry] = says("One entry for each cast and target.")
+    cells: list[MatrixCell] = says("One entry for each cast and target.")
     totals: list[MatrixTotal] = says("How many casts go which way.")
     workers: list[WorkerEntry] = says("Who computed.")
 
 
-class Conform(MatrixForm[MatrixCell], name="conform"):
+class Conform(MatrixForm, name="conform"):
     """Every cast of a specification on targets."""
 
 
-class LoweredMatrix(MatrixForm[LoweredMatrixCell], name="lower-matrix"):
+class LoweredMatrix(MatrixForm, name="lower-matrix"):
     """Without SRC and DST: every cast of a specification lowered to one target."""
+
+    cells: list[LoweredMatrixCell] = says("One entry for each cast and target.")  # type: ignore[assignment]
 
 
 class Errors(Keys):

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
-
-from pydantic import Field
-from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from inspect import cleandoc, getdoc, getsource
+from itertools import pairwise
+from textwrap import dedent
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from castsim.exploration.suggestion import SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.quantisation import RULES
-from castsim.reports.documents import VERSIONS, Document, Json
+from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, keys_of, says
 from castsim.reports.schemas import cast, compiler, lowering, run, targets, verification
-from castsim.reports.schemas.keys import (
-    Bits,
-    Bytes,
-    CommandDocument,
-    Cycles,
-    Elements,
-    Keys,
-    Line,
-    Name,
-    Percent,
-    Sha256,
-    Ulps,
-    Value,
-    says,
-)
+from castsim.reports.schemas.keys import Bits, Bytes, Cycles, Elements, Line, Name, Percent, Sha256, Ulps, Value
 from castsim.reports.schemas.lowering import Graph, Lower
 
 # The document of `castsim tune`.
@@ -89,7 +77,7 @@ class Tune(CommandDocument, name="tune"):
 
 # The document of `castsim advise`.
 
-HowKept: TypeAlias = Annotated[str, Field(json_schema_extra={"enum": [how.value for how in SuggestionEvidence]})]
+HowKept: TypeAlias = Annotated[str, ("enum", tuple(how.value for how in SuggestionEvidence))]
 """How it is known that the outputs stay the same."""
 
 
@@ -166,7 +154,7 @@ class Quantise(CommandDocument, name="quantise"):
     source_format: str = says("Format of the numbers.")
     element_format: str = says("Format of the elements.")
     scale_format: str = says("Format of the scales.")
-    scale_rule: str = Field(json_schema_extra={"enum": list(RULES)})
+    scale_rule: Annotated[str, ("enum", tuple(RULES))]
     """The rule by which scales follow from the largest magnitude."""
     shape: list[int] = says("Shape of the array.")
     block: list[Elements] = says("Size of a block along each axis.")
@@ -430,33 +418,102 @@ def _entry(form: type[CommandDocument]) -> Document:
     }
 
 
-class _Generator(GenerateJsonSchema):
-    """Leaves out titles, which would only repeat the names of keys."""
-
-    def field_title_should_be_set(self, schema: object) -> bool:
-        """Never set one."""
-        del schema
-        return False
-
-
 def _schema(*forms: type[CommandDocument]) -> Document:
     """Return the schema of a document that is one of `forms`."""
-    references, whole = models_json_schema(
-        [(form, "validation") for form in forms], by_alias=True, schema_generator=_Generator
-    )
-    definitions: Document = {name: _untitled(each) for name, each in whole["$defs"].items()}
+    found: dict[str, Document] = {}
     choices: list[Json] = []
     for form in forms:
-        reference = str(references[form, "validation"]["$ref"])
-        definition = definitions[reference.rpartition("/")[2]]
-        assert isinstance(definition, dict)
-        definition["properties"]["schema_version"]["const"] = version_of(form)
-        choices.append({"$ref": reference})
-    return {"$schema": DRAFT, "anyOf": choices, "$defs": definitions}
+        choices.append(_reference(form, found))
+        properties = found[form.__name__]["properties"]
+        assert isinstance(properties, dict)
+        properties["schema_version"] |= {"const": version_of(form)}
+    return {"$schema": DRAFT, "anyOf": choices, "$defs": dict(sorted(found.items()))}
 
 
-def _untitled(definition: Mapping[str, Json]) -> Document:
-    return {name: each for name, each in definition.items() if name != "title"}
+_SIMPLE = {
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+}
+_ANYTHING = "JsonValue"
+
+
+def _reference(form: type, found: dict[str, Document]) -> Document:
+    """Return a reference to the definition of an object, an enumeration or, of `object`, of anything."""
+    name = _ANYTHING if form is object else form.__name__
+    if name not in found:
+        found[name] = {}
+        if issubclass(form, Keys):
+            found[name] = _object(form, found)
+        elif issubclass(form, Enum):
+            found[name] = {"description": getdoc(form), "enum": [each.value for each in form], "type": "string"}
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _object(form: type[Keys], found: dict[str, Document]) -> Document:
+    """Return the definition of an object."""
+    properties: Document = {}
+    required: list[Json] = []
+    below = {name: text for each in reversed(form.__mro__) if issubclass(each, Keys) for name, text in _below(each)}
+    hints = get_type_hints(form, include_extras=True)
+    for name, (meaning, _) in keys_of(form).items():
+        text = meaning.text or below[name]
+        key = meaning.alias or name
+        properties[key] = dict(sorted({"description": text, **_typed(hints[name], found)}.items()))
+        required += [] if meaning.optional else [key]
+    return {
+        "additionalProperties": False,
+        "description": getdoc(form),
+        "properties": properties,
+        "required": required,
+        "type": "object",
+    }
+
+
+def _below(form: type[Keys]) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a class under which a text stands, with it."""
+    if "__annotations__" not in vars(form):
+        return
+    (tree,) = ast.parse(dedent(getsource(form))).body
+    assert isinstance(tree, ast.ClassDef)
+    for key, text in pairwise(tree.body):
+        if isinstance(key, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            assert isinstance(key.target, ast.Name)
+            yield key.target.id, cleandoc(str(text.value.value))
+
+
+def _typed(hint: Any, found: dict[str, Document]) -> Document:
+    """Return the schema of the type of a key; `Annotated` adds to that of a type."""
+    if hint in _SIMPLE:
+        return dict(_SIMPLE[hint])
+    inner = get_args(hint)
+    made: Document
+    match get_origin(hint):
+        case None:
+            return _reference(hint, found)
+        case origin if origin is Annotated:
+            made = _typed(inner[0], found) | {
+                name: list(value) if isinstance(value, tuple) else value for name, value in hint.__metadata__
+            }
+        case origin if origin is Literal:
+            made = {"enum": list(inner), "type": "string"}
+        case origin if origin is list:
+            made = {"items": _typed(inner[0], found), "type": "array"}
+        case origin if origin is dict:
+            names, values = (_typed(each, found) for each in inner)
+            named = (
+                {"patternProperties": {names["pattern"]: values}}
+                if "pattern" in names
+                else {"additionalProperties": values}
+            )
+            made = {**named, "type": "object"}
+            if "enum" in names:
+                made["propertyNames"] = {"enum": names["enum"]}
+        case _:
+            made = {"anyOf": [_typed(each, found) for each in inner]}
+    return dict(sorted(made.items()))
 
 
 def _bare(schema: Json) -> Json:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, JsonValue
-
 from castsim.checking.check_finding import Severity
 from castsim.estimating.cast_estimates import Standing
 from castsim.execution.interpreter.memory import Origin
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Bytes,
     CauseName,
     Column,
-    CommandDocument,
     Cycles,
     Elements,
     FactEntry,
-    Keys,
     Line,
     LintEntry,
     Name,
@@ -27,8 +24,6 @@ from castsim.reports.schemas.keys import (
     Sha256,
     StaleRead,
     Value,
-    absent,
-    says,
 )
 from castsim.synchronisation.flags import Place
 from castsim.targets.description import SourceKind, Status
@@ -99,7 +94,7 @@ class SchemaEntry(CommandDocument, name="schema"):
     """The schema of a command's documents."""
 
     command: str = says("Its name.")
-    schema_: dict[str, JsonValue] = says("The JSON Schema, draft 2020-12.", alias="schema")
+    schema_: dict[str, object] = says("The JSON Schema, draft 2020-12.", alias="schema")
 
 
 class Completion(CommandDocument, name="completion"):
@@ -122,7 +117,7 @@ class Wait(Keys):
     """What the executions of a line waited for, all together."""
 
     cause: CauseName = says("The cause.")
-    cycles: Annotated[float, Field(json_schema_extra={"unit": "cycles"})]
+    cycles: Annotated[float, ("unit", "cycles")]
     """How long; waits overlap each other."""
     for_line: Line | None = says("The line that makes what was waited for; null if it is not one line.")
     for_op: str | None = says("The instruction of that line; null as `for_line`.")
@@ -168,7 +163,8 @@ class LaunchesByCause(Launches):
 
 # What `castsim run --report kernel` adds.
 
-_CYCLES_OF = Field(min_length=2, max_length=2, json_schema_extra={"unit": "cycles"})
+
+FromTo = Annotated[list[int], ("minItems", 2), ("maxItems", 2), ("unit", "cycles")]
 
 
 class KernelLine(Keys):
@@ -220,9 +216,9 @@ class Stretch(Keys):
     written_by_lines: list[Line] = says("Lines that write it.")
     read_by_lines: list[Line] = says("Lines that read it.")
     live_cycles: Cycles = says("Cycles in which its content is still needed.")
-    live: list[Annotated[list[int], _CYCLES_OF]] = says("When its content is needed.")
-    writes: list[Annotated[list[int], _CYCLES_OF]] = says("When it is written.")
-    reads: list[Annotated[list[int], _CYCLES_OF]] = says("When it is read.")
+    live: list[FromTo] = says("When its content is needed.")
+    writes: list[FromTo] = says("When it is written.")
+    reads: list[FromTo] = says("When it is read.")
 
 
 class Buffer(Keys):
@@ -295,9 +291,9 @@ class Instruction(Keys):
     pipe: str = says("Its pipe.")
     start_cycle: Cycles = says("First cycle.")
     end_cycle: Cycles = says("First cycle after its last effect.")
-    executions: int = Field(default_factory=absent)
+    executions: int = says(optional=True)
     """How many executions the entry stands for; only in runs of more than 65,536."""
-    last_end_cycle: Cycles = says("Where the last of them ends; beside `executions`.", default_factory=absent)
+    last_end_cycle: Cycles = says("Where the last of them ends; beside `executions`.", optional=True)
 
 
 class ChoiceEntry(Keys):
@@ -485,47 +481,47 @@ class Run(CommandDocument, name="run"):
     engine: str | None = says("The engine: `fast` or `event`.")
     total_cycles: Cycles | None = says("Cycles of the run.")
     seconds: Seconds | None = says("The same at the target's frequency.")
-    launch_cycles: Cycles = Field(default_factory=absent)
+    launch_cycles: Cycles = says(optional=True)
     """Launch and end of a kernel, which are in no pipe, where they are known."""
-    untimed: str = says("Why no cycles are modelled.", default_factory=absent)
+    untimed: str = says("Why no cycles are modelled.", optional=True)
     pipes: dict[Name, Pipe] | None = says("The pipes by name.")
     lost_most: LostMost | None = says("The instruction on which most cycles were lost; null if none were.")
-    latency_bound: LatencyEntry | None = Field(default_factory=absent)
+    latency_bound: LatencyEntry | None = says(optional=True)
     """The chain of dependences that bounds a program of bundles; null where its latencies bind nothing."""
     instructions: list[Instruction] | None = says("Every execution, in program order.")
-    launches: list[Launches] = Field(default_factory=absent)
+    launches: list[Launches] = says(optional=True)
     """Inside of the launches that a program of vector instructions writes."""
-    path_decided_by: list[Read] = Field(default_factory=absent)
+    path_decided_by: list[Read] = says(optional=True)
     """The reads on which the path rests, if there are any."""
-    choices: list[ChoiceEntry] = says("The options on which results rest, if there are any.", default_factory=absent)
-    placeholders: Placeholders = says("The opaque operations, if there are any.", default_factory=absent)
+    choices: list[ChoiceEntry] = says("The options on which results rest, if there are any.", optional=True)
+    placeholders: Placeholders = says("The opaque operations, if there are any.", optional=True)
     outputs: list[Output] = says("The output arrays.")
-    outputs_not_computed: list[PartialOutput] = Field(default_factory=absent)
+    outputs_not_computed: list[PartialOutput] = says(optional=True)
     """Outputs of which not all is computed, if there are any."""
-    outputs_undefined: list[UndefinedOutput] = Field(default_factory=absent)
+    outputs_undefined: list[UndefinedOutput] = says(optional=True)
     """Outputs that rest in part on what nothing wrote, if there are any."""
-    printed: list[str] = says("What a kernel in C printed, with file and line, if it did.", default_factory=absent)
-    errors: list[ErrorEntry] = Field(default_factory=absent)
+    printed: list[str] = says("What a kernel in C printed, with file and line, if it did.", optional=True)
+    errors: list[ErrorEntry] = says(optional=True)
     """Why the run fails although it came to its end: races, outputs that are not computed."""
-    casts: list[CastLine] = Field(default_factory=absent)
+    casts: list[CastLine] = says(optional=True)
     """What the casts did to their numbers, by instruction; where values were computed."""
     facts_assumed: list[FactEntry] | None
     """The facts that the run rests on and no document states, by weight where it is known."""
     trust: TrustEntry | None = says("What the cycles rest on.")
     warnings: list[str] = says("What the program asks for in vain, or does in a surprising way.")
-    synchronisation: Synchronisation = says("Who synchronises; of tile programs.", default_factory=absent)
-    races: list[Race] = Field(default_factory=absent)
+    synchronisation: Synchronisation = says("Who synchronises; of tile programs.", optional=True)
+    races: list[Race] = says(optional=True)
     """The races found; of tile programs and those of vector instructions."""
-    operations: list[Operation] = Field(default_factory=absent)
+    operations: list[Operation] = says(optional=True)
     """The vector operations of a tile program, if it has any."""
-    stale_reads: list[StaleRead] = Field(default_factory=absent)
+    stale_reads: list[StaleRead] = says(optional=True)
     """The reads that came too early; of exposed pipelines that were checked."""
-    what_if: list[Gain] | None = says("With `--what-if`: what lifting each limit gains.", default_factory=absent)
-    lint: list[LintEntry] = says("With `--lint`: the certain findings.", default_factory=absent)
-    lint_possible: list[LintEntry] = Field(default_factory=absent)
+    what_if: list[Gain] | None = says("With `--what-if`: what lifting each limit gains.", optional=True)
+    lint: list[LintEntry] = says("With `--lint`: the certain findings.", optional=True)
+    lint_possible: list[LintEntry] = says(optional=True)
     """With `--lint`: findings that depend on the path, on predicates or on start values."""
-    kernel: Kernel | None = says("With `--report kernel`: the whole kernel.", default_factory=absent)
-    cores: list[CoreEntry] = Field(default_factory=absent)
+    kernel: Kernel | None = says("With `--report kernel`: the whole kernel.", optional=True)
+    cores: list[CoreEntry] = says(optional=True)
     """With `--all-blocks`: every core; the document is of the longest."""
 
 

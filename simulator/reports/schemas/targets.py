@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pydantic import Field, JsonValue
-
-from castsim.reports.schemas.keys import CommandDocument, FactEntry, Keys, Name, Scalar, absent, says
+from castsim.reports.documents import CommandDocument, Keys, says
+from castsim.reports.schemas.keys import FactEntry, Name, Scalar
 from castsim.targets.description import Status
 
 
@@ -90,8 +89,8 @@ class TargetDescription(CommandDocument, TargetHeader, name="targets"):
     pairs: list[PairEntry] = says("Its type pairs.")
     facts: list[FactEntry] = says("What its description says.")
     options: list[OptionEntry] = says("Its options.")
-    builtins: list[BuiltinEntry] = says("The cast builtins of chips with TPC-C.", default_factory=absent)
-    special_functions: list[FunctionEntry] = Field(default_factory=absent)
+    builtins: list[BuiltinEntry] = says("The cast builtins of chips with TPC-C.", optional=True)
+    special_functions: list[FunctionEntry] = says(optional=True)
     """The special functions of chips with TPC-C."""
 
 
@@ -117,7 +116,7 @@ class ConfigurationEntry(Keys):
     """A number of the instruction, or a word about it."""
 
     name: str = says("What it is.")
-    value: JsonValue = says("Its value.")
+    value: object = says("Its value.")
 
 
 class ScratchSequence(Keys):
@@ -157,8 +156,8 @@ class DiffFact(Keys):
     """A fact whose value differs between two targets."""
 
     name: str = says("Its path in the description.")
-    first: JsonValue = says("Its value on the first target; null if that lacks it.")
-    second: JsonValue = says("Its value on the second target; null if that lacks it.")
+    first: object = says("Its value on the first target; null if that lacks it.")
+    second: object = says("Its value on the second target; null if that lacks it.")
 
 
 class TargetsDiff(CommandDocument, name="targets-diff"):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Bits,
-    CommandDocument,
     Date,
-    Keys,
     Name,
     Scalar,
     Seconds,
@@ -15,7 +14,6 @@ from castsim.reports.schemas.keys import (
     VersionsOfRun,
     WorkerCodes,
     WorkerEntry,
-    says,
 )
 
 
