@@ -24,7 +24,7 @@ from castsim.isa.tpc import TpcProgram, parse
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.machines.vliw.program_sources import chosen_target
-from castsim.reports.listing import lint_entries, notice_entry
+from castsim.reports.schemas.compiler import Lint
 from castsim.targets.vliw import VliwTarget
 
 
@@ -51,13 +51,8 @@ def execute(options: Namespace) -> CommandOutcome:
     file, target, program, own = _kernel(options) if is_kernel else (*_assembly(options), tuple)
     flow = Flow(program, target)
     findings, noticed = own(breaches(flow)), notices(flow)
-    document = {
-        "program": file,
-        "target": target.name,
-        "rules": list(RULES),
-        **lint_entries(findings),
-        "notices": [notice_entry(found) for found in noticed],
-    }
+    certain, possible = ([found for found in findings if found.certain is sure] for sure in (True, False))
+    document = Lint.of(program=file, target=target, rules=RULES, lint=certain, lint_possible=possible, notices=noticed)
 
     def text(width: int) -> Any:
         from castsim.reports.listing import lint_section, notice_section  # noqa: PLC0415 - rich, only if printed

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from castsim.isa.formats import FORMATS
 from castsim.reports.documents import Document, document
-from castsim.reports.run_findings import stale_entry
 from castsim.reports.run_report import output_of
+from castsim.reports.schemas.keys import StaleRead
 from castsim.targets.tpc_compiler import ResultOrder
 from castsim.tpc_compiler.builtin_calls import Builtin, BuiltinResult
 from castsim.tpc_compiler.special_function_calls import DescriptorCall, FunctionProgram, FunctionResult
@@ -44,7 +44,7 @@ def _called(result: BuiltinResult | FunctionResult | None, fmt: str, files: Mapp
     return {
         **document(result, "calls", "cycles", cycles="total_cycles"),
         "outputs": [document(output_of(name, array, fmt, files)) for name, array in result.outputs.items()],
-        "stale_reads": [stale_entry(each) for each in result.stale_reads],
+        "stale_reads": [StaleRead.of(each) for each in result.stale_reads],
         "warnings": list(result.warnings),
     }
 

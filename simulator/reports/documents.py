@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import cache
 from operator import attrgetter
 from pathlib import PurePath
 from types import UnionType
@@ -45,6 +44,8 @@ VERSIONS: Mapping[str, int] = {
 
 # The keys of an object: what each means, and where its value is from.
 
+_KEY = "json"
+
 
 class Absent(Enum):
     """The value of a key that is left out."""
@@ -72,16 +73,23 @@ class KeyMeaning:
 def says(
     text: str = "", of: str | Callable[[Any], object] | None = None, *, optional: bool = False, alias: str = ""
 ) -> Any:  # whose result stands for every type
-    """Return a field that tells what its key means, without `text` in the words below it.
+    """Return a field that tells what its key means, without `text` in the words below it; of dataclasses, too.
 
     `of` says where its value is from: a path of attributes or a function of what is reported, None: the attribute of
     the same name. An `optional` key is left out if that gives `ABSENT`, or if nothing says where it is from.
     """
-    return KeyMeaning(text, attrgetter(of) if isinstance(of, str) else of, optional, alias)
+    return field(metadata={_KEY: KeyMeaning(text, attrgetter(of) if isinstance(of, str) else of, optional, alias)})
 
 
 class Keys:
     """A JSON object that has these keys and no others; the text beside or under a key says what it means."""
+
+    __slots__ = ()
+
+    @classmethod
+    def further_keys(cls) -> Sequence[type[Keys]]:
+        """Return what gives it further keys."""
+        return ()
 
     @classmethod
     def of(cls, reported: object = None, /, **given: object) -> Document:
@@ -91,7 +99,7 @@ class Keys:
             TypeError: there is no such key, no value for one, or one without a JSON form.
         """
         made: Document = {}
-        for name, (meaning, form) in keys_of(cls).items():
+        for name, (meaning, _, form) in keys_of(cls).items():
             if name in given:
                 value = given.pop(name)
             elif meaning.source is not None:
@@ -130,16 +138,29 @@ class CommandDocument(Keys):
         return {"schema_version": VERSIONS.get(cls.NAME, 1), **super().of(reported, **given)}
 
 
-@cache
-def keys_of(form: type[Keys]) -> Mapping[str, tuple[KeyMeaning, Callable[[Any], Json]]]:
-    """Return the keys of an object in their order, each with what brings its value into its form."""
+_KEYS: dict[type[Keys], Mapping[str, tuple[KeyMeaning, Any, Callable[[Any], Json]]]] = {}
+"""The keys of classes that were asked for."""
+
+
+def keys_of(form: type[Keys]) -> Mapping[str, tuple[KeyMeaning, Any, Callable[[Any], Json]]]:
+    """Return the keys of an object in their order, each with its type and what brings a value into that form."""
+    if form in _KEYS:
+        return _KEYS[form]
     hints = get_type_hints(form, include_extras=True)
-    plain = KeyMeaning("", None, optional=False, alias="")
-    return {
-        name: (getattr(form, name, plain), _form_of(hint) or json_of)
+    own = {name: each for base in reversed(form.__mro__) for name, each in vars(base).items()}
+    told = own | getattr(form, "__dataclass_fields__", {})
+    made = {
+        name: (told[name].metadata.get(_KEY, _UNTOLD) if name in told else _UNTOLD, hint, _form_of(hint) or json_of)
         for name, hint in hints.items()
         if get_origin(hint) is not ClassVar
     }
+    for part in form.further_keys():
+        made |= keys_of(part)
+    _KEYS[form] = made
+    return made
+
+
+_UNTOLD = KeyMeaning("", None, optional=False, alias="")
 
 
 def _form_of(hint: Any) -> Callable[[Any], Json] | None:
@@ -158,8 +179,6 @@ def _form_of(hint: Any) -> Callable[[Any], Json] | None:
 
 
 # Values as JSON holds them.
-
-_KEY = "json"
 
 
 def key(name: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ Listings are in the manner of objdump.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -299,21 +299,6 @@ def _fact(target: VliwTarget, rule: DistanceRule) -> Fact | None:
 
 
 # Findings of the linter; a run with --lint shows the same.
-
-
-def lint_entries(found: Iterable[LintFinding]) -> Document:
-    """Return lint findings: `lint` holds the certain ones, which fail a check, `lint_possible` the others."""
-    certain: list[Document] = []
-    possible: list[Document] = []
-    for each in found:
-        entry: Document = {"rule": each.rule, "bundle": each.bundle, "line": each.span.line, "message": each.message}
-        (certain if each.certain else possible).append(entry)
-    return {"lint": certain, "lint_possible": possible}
-
-
-def notice_entry(found: LintFinding) -> Document:
-    """Return one notice: its kind, its place, what it says."""
-    return {"kind": found.rule, "bundle": found.bundle, "line": found.span.line, "message": found.message}
 
 
 def lint_section(found: tuple[LintFinding, ...]) -> Iterator[RenderableType]:

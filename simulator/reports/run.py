@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from rich.console import Group, RenderableType
 
 from castsim.reports import run_cycles, run_findings, run_outcomes, sections
-from castsim.reports.documents import VERSIONS, Document
+from castsim.reports.documents import VERSIONS, CommandDocument, Document, Keys, says
 from castsim.reports.run_report import ReportSection, RunReport
+from castsim.reports.schemas.keys import Cycles
 
 PRINTED: Mapping[str, ReportSection] = {
     "notice": run_findings.NOTICE,
@@ -52,20 +53,35 @@ def section(name: str) -> ReportSection:
     return found
 
 
-def run_document(report: RunReport) -> Document:
-    """Return the report as JSON; units are in the names, a file is null if it was not written.
+class CoreEntry(Keys):
+    """A core of a kernel in C++ that ran on all of its cores."""
 
-    Tile programs add `synchronisation` and `races`, those with vector operations `operations`, those of vector
-    instructions `launches` and `races`, those whose path rests on elements that they read `path_decided_by`, those
-    whose results depend on a choice that the text leaves open `choices`, those whose casts were computed `casts`, those
-    with opaque operations `placeholders`, and `outputs_not_computed` where outputs rest on them, `outputs_undefined`
-    where they rest on what nothing wrote; exposed pipelines add `stale_reads` and name the first among the warnings, a
-    lint run adds `lint` and `lint_possible`.
-    """
-    found: Document = {"schema_version": VERSIONS["run"]}
+    block: int = says("Its number, from 0.")
+    cycles: Cycles = says("Its cycles.")
+
+
+class CoresKeys(Keys):
+    """The cores, which the command adds."""
+
+    cores: list[CoreEntry] = says(optional=True)
+    """With `--all-blocks`: every core; the document is of the longest."""
+
+
+class Run(CommandDocument, name="run"):
+    """A program that ran. Where no cycles are modelled, what tells of time is null and `untimed` says why."""
+
+    @classmethod
+    def further_keys(cls) -> Sequence[type[Keys]]:
+        """Return the keys of its sections."""
+        return [*(section(name).keys for name in (*DOCUMENTED, *sections.further_reports())), CoresKeys]
+
+
+def run_document(report: RunReport) -> Document:
+    """Return the report as JSON; units are in the names, a file is null if it was not written."""
+    found: Document = {"schema_version": VERSIONS[Run.NAME]}
     for name in (*DOCUMENTED, *report.further):
         part = section(name)
-        keys = part.data(report)
+        keys = part.keys.of(report)
         found |= dict.fromkeys(keys) if part.of_time and report.result.untimed else keys
     return found
 

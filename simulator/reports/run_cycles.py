@@ -3,44 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from castsim.estimating.cast_estimates import Standing
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
-from castsim.reports.documents import Document, Json, document, json_of
+from castsim.reports.documents import ABSENT, Document, Keys, says
 from castsim.reports.facts import described
 from castsim.reports.numbers import CAUSE_COLOURS, causes_of, grouped, present_causes
 from castsim.reports.run_report import ReportSection, RunReport
+from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.running.program_runs import written_launches
 from castsim.running.source_lines import SourceLine, listed
 from castsim.targets import Target
-from castsim.targets.description import Status
+from castsim.targets.description import SourceKind, Status
 from castsim.timing import WAITING, Cause, limiter, repeated, share
-
-if TYPE_CHECKING:
-    from castsim.machines.vliw.latency_bound import LatencyBound
-
 
 _CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "cost model's", Status.FITTED: "fitted"}
 
 
-def _head_data(report: RunReport) -> Document:
-    result = report.result
-    if result.untimed:
-        shown = document(result.loaded, "file", "entry", "target", file="program")
-        return {**shown, "engine": None, "total_cycles": None, "seconds": None, "untimed": result.untimed}
-    return {
-        **document(result.loaded, "file", "entry", "target", file="program"),
-        **document(result, "engine", "cycles", cycles="total_cycles"),
-        **document(report, "seconds"),
-        **({} if _launch(report) is None else {"launch_cycles": _launch(report)}),
-    }
+class HeadKeys(Keys):
+    """The answer."""
+
+    program: str = says("The file.", "result.loaded.file")
+    entry: str | None = says("The function; null where there is none.", "result.loaded.entry")
+    target: str = says("Name of the target.", "result.loaded.target")
+    engine: str | None = says("The engine: `fast` or `event`.", lambda report: _timed(report, report.result.engine))
+    total_cycles: Cycles | None = says("Cycles of the run.", lambda report: _timed(report, report.result.timing.total))
+    seconds: Seconds | None = says("The same at the target's frequency.", lambda report: _timed(report, report.seconds))
+    launch_cycles: Cycles = says(of=lambda report: _or_absent(_timed(report, _launch(report))), optional=True)
+    """Launch and end of a kernel, which are in no pipe, where they are known."""
+    untimed: str = says("Why no cycles are modelled.", lambda report: report.result.untimed or ABSENT, optional=True)
+
+
+def _timed(report: RunReport, value: object) -> object:
+    """Return a value, None where no cycles are modelled."""
+    return None if report.result.untimed else value
+
+
+def _or_absent(value: object) -> object:
+    return ABSENT if value is None else value
 
 
 def _head_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -109,49 +117,68 @@ def duration(seconds: float) -> str:
     return f"{number:,.0f} {unit}" if number >= _MOST_WHOLE else f"{number:.4g} {unit}"
 
 
-HEAD = ReportSection(_head_text, _head_data)
+HEAD = ReportSection(_head_text, HeadKeys)
 
 
 # The cycles of every pipe by cause, and the instruction that lost most of them.
 
 
-def _pipes_data(report: RunReport) -> Document:
-    pipes = {
-        name: {"busy_cycles": pipe.busy, "causes": json_of(causes_of(pipe))}
-        for name, pipe in report.result.pipes.items()
-    }
-    lost = None if report.lost_most is None else report.lost_most.entry()
-    return {"pipes": pipes, "lost_most": lost, **_latencies(report.latencies)}
+class Pipe(Keys):
+    """The cycles of a pipe."""
+
+    busy_cycles: Cycles = says("Cycles in which it worked.", "busy")
+    causes: dict[CauseName, Cycles] = says(
+        "Cycles by cause, without zeros; they add up to the total of the run.", causes_of
+    )
 
 
-def _latencies(found: LatencyBound | None) -> Document:
-    """Return the dependence chain that bounds a run of bundles, null where none does."""
-    if found is None:
-        return {}
-    if not found.binds:
-        return {"latency_bound": None}
-    chain: list[Json] = [
-        {
-            "producer": link.names[0],
-            "producer_line": link.producer.span.line,
-            "consumer": link.names[1],
-            "consumer_line": link.consumer.span.line,
-            "through": link.register,
-            "distance_bundles": link.distance,
-        }
-        for link in found.links
-    ]
-    longest = chain[found.links.index(found.longest)]
-    return {
-        "latency_bound": {
-            "longest": longest,
-            "chain": chain,
-            "chain_bundles": found.length,
-            "trips": found.trips,
-            "chain_cycles": found.cycles,
-            "gained_cycles": found.gained,
-        }
-    }
+class LostMost(Keys):
+    """The instruction on which pipes lost most cycles."""
+
+    line: Line = says("Line of the source.", "instruction.span.line")
+    op: str = says("The instruction.", "instruction.name")
+    pipe: str = says("Its pipe.", "instruction.pipe")
+    inserted: bool = says("Whether castsim inserted it to synchronise.", "instruction.inserted")
+    lost_cycles: Cycles = says("Cycles lost in all its executions.", "cycles")
+    cause: CauseName = says("The cause of most of them.")
+    causes: dict[CauseName, Cycles] = says("All of them by cause.")
+
+
+class Link(Keys):
+    """A result and who waits for it, in a program of bundles."""
+
+    producer: str = says("The instruction that gives it.", lambda link: link.names[0])
+    producer_line: Line = says("Its line of the source.", "producer.span.line")
+    consumer: str = says("The instruction that reads it.", lambda link: link.names[1])
+    consumer_line: Line = says("Its line of the source.", "consumer.span.line")
+    through: str = says("The register that holds it.", "register")
+    distance_bundles: int = says("The smallest distance in bundles at which it can be read.", "distance")
+
+
+class LatencyEntry(Keys):
+    """What the latencies of a run cost."""
+
+    longest: Link = says("The link of the chain with the largest distance.")
+    chain: list[Link] = says("The chain that costs most, in the order of the program.", "links")
+    chain_bundles: int = says("Bundles of one trip through it.", "length")
+    trips: int = says("How often it ran.")
+    chain_cycles: Cycles = says("Cycles that the longest chains of the run take, all of them.", "cycles")
+    gained_cycles: Cycles = says(of="gained")
+    """Cycles saved if every result could be read in the next bundle; unrolled loops can save more."""
+
+
+def _binding(report: RunReport) -> object:
+    found = report.latencies
+    return ABSENT if found is None else found if found.binds else None
+
+
+class PipesKeys(Keys):
+    """The pipes."""
+
+    pipes: dict[Name, Pipe] | None = says("The pipes by name.", "result.pipes")
+    lost_most: LostMost | None = says("The instruction on which most cycles were lost; null if none were.")
+    latency_bound: LatencyEntry | None = says(of=_binding, optional=True)
+    """The chain of dependences that bounds a program of bundles; null where its latencies bind nothing."""
 
 
 def _pipes_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -181,7 +208,7 @@ def _cell(cycles: int, total: int | None) -> str:
     return f"{grouped(cycles)} {'' if total is None else share(cycles, total):>7}"
 
 
-PIPES = ReportSection(_pipes_text, _pipes_data, of_time=True)
+PIPES = ReportSection(_pipes_text, PipesKeys, of_time=True)
 
 
 # The executions of every source line: in JSON one by one, in the text added up.
@@ -195,8 +222,25 @@ _LISTED = 1 << 16
 _LEGEND = "work, waits: cycles of its pipe; share: work, of the run's cycles"
 
 
-def _lines_data(report: RunReport) -> Document:
-    return {"instructions": _instructions(report.result)}
+class Instruction(Keys):
+    """One execution of an instruction; in very long runs, one of several that an engine took together."""
+
+    line: Line = says("Line of the source.")
+    op: str = says("The instruction.")
+    pipe: str = says("Its pipe.")
+    start_cycle: Cycles = says("First cycle.")
+    end_cycle: Cycles = says("First cycle after its last effect.")
+    executions: int = says(optional=True)
+    """How many executions the entry stands for; only in runs of more than 65,536."""
+    last_end_cycle: Cycles = says("Where the last of them ends; beside `executions`.", optional=True)
+
+
+class LinesKeys(Keys):
+    """The executions."""
+
+    instructions: list[Instruction] | None = says(
+        "Every execution, in program order.", lambda report: _instructions(report.result)
+    )
 
 
 def _instructions(result: Result) -> list[Document]:
@@ -272,7 +316,7 @@ def _line_table(report: RunReport, shown: Sequence[SourceLine], width: int) -> T
     return made
 
 
-LINES = ReportSection(_lines_text, _lines_data, of_time=True)
+LINES = ReportSection(_lines_text, LinesKeys, of_time=True)
 
 
 # Inside of the launches of a program of vector instructions: the cycles of every line.
@@ -282,10 +326,50 @@ _LAUNCH_LEGEND = (
 )
 
 
-def _launches_data(report: RunReport) -> Document:
+class Wait(Keys):
+    """What the executions of a line waited for, all together."""
+
+    cause: CauseName = says("The cause.")
+    cycles: Annotated[float, ("unit", "cycles")]
+    """How long; waits overlap each other."""
+    for_line: Line | None = says("The line that makes what was waited for; null if it is not one line.", "number")
+    for_op: str | None = says("The instruction of that line; null as `for_line`.", "text")
+
+
+class LaunchLine(Keys):
+    """One line of a launch."""
+
+    line: Line | None = says(of="number")
+    """Line of the source, or number in the kernel of a tile operation; null for what belongs to the launch itself."""
+    op: str = says("The instruction.", "text")
+    executions: int = says("How often it was executed.")
+    cycles: Cycles = says("Cycles of the launches that went to it.")
+    causes: dict[CauseName, Cycles] = says("The same by cause.")
+    waits: list[Wait] = says("What its executions waited for, the longest first.")
+
+
+class Launches(Keys):
+    """All launches of one instruction of the source; of a tile operation, the first."""
+
+    line: Line = says("Line of the source.")
+    op: str = says("The instruction.", "text")
+    pipe: str = says("Its pipe.")
+    executions: int = says("How many launches.")
+    cycles: Cycles = says("Their cycles, those of the lines added up.")
+    pipe_cycles: Cycles = says("What the engine counts of them.")
+    lines: list[LaunchLine] = says("The lines.")
+
+
+class LaunchesKeys(Keys):
+    """The launches."""
+
+    launches: list[Launches] = says(of=lambda report: _written(report) or ABSENT, optional=True)
+    """Inside of the launches that a program of vector instructions writes."""
+
+
+def _written(report: RunReport) -> Sequence[InstructionLaunches]:
     loaded = report.result.loaded
-    found = () if report.result.untimed else written_launches(loaded.tree, loaded.target)
-    return {"launches": json_of(found)} if found else {}
+    return () if report.result.untimed else written_launches(loaded.tree, loaded.target)
 
 
 def _launches_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -319,7 +403,7 @@ def _waits(line: LineLaunches, numbered: str) -> str:
     return f"{most.cause}{behind}, {most.cycles / max(1, line.executions):.1f} each"
 
 
-LAUNCHES = ReportSection(_launches_text, _launches_data, of_time=True)
+LAUNCHES = ReportSection(_launches_text, LaunchesKeys, of_time=True)
 
 
 # What lifting the limits of the target would gain.
@@ -328,11 +412,23 @@ _BEST = 3
 """Limits in a summary."""
 
 
-def _what_if_data(report: RunReport) -> Document:
-    if not report.gains:
-        return {}
-    entries = [document(gain, cycles="total_cycles", gained="gained_cycles") for gain in report.gains]
-    return {"what_if": [entry | {"reason": entry["reason"] or None} for entry in entries]}
+class Gain(Keys):
+    """What lifting a limit of the target gains."""
+
+    name: str = says("The limit.")
+    title: str = says("What lifting it means.")
+    facts: dict[Name, Scalar] = says("The facts that it sets, by path.")
+    total_cycles: Cycles = says("Cycles of the run without the limit.", "cycles")
+    gained_cycles: Cycles = says("Cycles saved; negative if it costs.", "gained")
+    reason: str | None = says("What takes the cycles where it costs; else null.", lambda gain: gain.reason or None)
+
+
+class WhatIfKeys(Keys):
+    """The limits."""
+
+    what_if: list[Gain] | None = says(
+        "With `--what-if`: what lifting each limit gains.", lambda report: report.gains or ABSENT, optional=True
+    )
 
 
 def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -370,25 +466,63 @@ def _best(report: RunReport) -> Text:
     return Text(f"cycles gained without a limit: {', '.join(told) or 'none'}")
 
 
-WHAT_IF = ReportSection(_what_if_text, _what_if_data, options=("--what-if",), of_time=True)
+WHAT_IF = ReportSection(_what_if_text, WhatIfKeys, options=("--what-if",), of_time=True)
 
 
 # What the cycles of a run rest on, and the facts that no document states, by weight where it was computed.
 
 
-def _facts_data(report: RunReport) -> Document:
-    return {"facts_assumed": json_of(report.facts), "trust": trust_data(report)}
+class RestShare(Keys):
+    """Cycles that rest on one sort of evidence."""
+
+    basis: SourceKind
+    """What the figures were read off that these cycles were compared with, or else the weakest of their facts."""
+    standing: Standing
+    """How they were compared: with rows that no fact was fitted to, with such as were fitted, or not at all."""
+    cycles: Cycles = says("How many they are.")
+    operations: list[str] = says("On what they are spent, most first.")
 
 
-def trust_data(report: RunReport) -> Document:
-    """Return what the cycles rest on as JSON."""
-    trust, frequency = report.trust, report.result.loaded.target.frequency
-    return {
-        "shares": json_of(trust.shares),
-        "interval": json_of(trust.interval),
-        "sensitivities": json_of(report.sensitivities),
-        "clock_status": json_of(frequency.status),
-    }
+class IntervalEntry(Keys):
+    """Where measured cycles lie, by the errors of measured rows that were not fitted."""
+
+    share: int = says("In how many percent of the cases.")
+    covered: Cycles = says("The cycles of which this is told: those of kinds of operations with such rows.")
+    low: Cycles = says("The lower end for these.")
+    high: Cycles = says("The upper end.")
+    rows: int = says("The number of these rows.")
+
+
+class SensitivityEntry(Keys):
+    """The weight of a number of a fact."""
+
+    fact: str = says("Its path in the description.")
+    status: Status = says("How well the fact is known.")
+    value: float = says("The number.")
+    less: int = says("By how much cycles change if it is 10 percent less.")
+    more: int = says("By how much they change if it is 10 percent more.")
+
+
+class TrustEntry(Keys):
+    """What the cycles rest on."""
+
+    shares: list[RestShare] = says("All cycles by evidence; they add up to the total.", "trust.shares")
+    interval: IntervalEntry | None = says(
+        "Where measured cycles lie; null if too few rows were measured.", "trust.interval"
+    )
+    sensitivities: list[SensitivityEntry] | None
+    """Numbers of facts by weight, most first; null if the program is too long to time it again without `--facts`."""
+    clock_status: Status = says(
+        "How well the clock is known by which seconds are computed.", "result.loaded.target.frequency.status"
+    )
+
+
+class FactsKeys(Keys):
+    """The facts, and what else the cycles rest on."""
+
+    facts_assumed: list[FactEntry] | None = says(of="facts")
+    """The facts that the run rests on and no document states, by weight where it is known."""
+    trust: TrustEntry | None = says("What the cycles rest on.", lambda report: report)
 
 
 def _facts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -411,7 +545,7 @@ def _facts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield indented(indented(Text(fact.source, style="dim")))
 
 
-FACTS = ReportSection(_facts_text, _facts_data, options=("--facts",), of_time=True)
+FACTS = ReportSection(_facts_text, FactsKeys, options=("--facts",), of_time=True)
 
 
 # Which bytes of each buffer were touched.

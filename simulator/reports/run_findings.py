@@ -8,34 +8,16 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import ABSENT, Keys, says
 from castsim.reports.run_report import ReportSection, RunReport
+from castsim.reports.schemas.keys import Line, LintEntry
+from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
 from castsim.reports.terminal import indented
 from castsim.running import Loaded
 from castsim.synchronisation.flags import Note, Place
-from castsim.synchronisation.race_findings import RaceFinding
 
 if TYPE_CHECKING:
-    from castsim.machines.vliw.findings import InstructionSite, StaleRead
-
-
-def stale_entry(found: StaleRead) -> Document:
-    """Return one stale read: both instructions, their bundles, the distances in bundles."""
-    return {
-        **document(found, "kind", "place", "role", place="register", role="operand"),
-        "reader": _site(found.reader),
-        "writer": None if found.writer is None else _site(found.writer),
-        **document(found, *_DISTANCES, **_IN_BUNDLES),
-    }
-
-
-_DISTANCES = ("distance", "needed", "missing", "first", "times")
-_IN_BUNDLES = {
-    "distance": "distance_bundles",
-    "needed": "needed_bundles",
-    "missing": "missing_bundles",
-    "first": "first_issued_bundle",
-}
+    from castsim.machines.vliw.findings import StaleRead
 
 
 def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
@@ -47,10 +29,6 @@ def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
     often = f", {times} times in all" if times > len(stale) else ""
     what = "1 stale read" if len(stale) == 1 else f"{len(stale)} stale reads"
     return f"{what}{often}: the values are the old ones that the hardware would read; first {stale[0].sentence()}"
-
-
-def _site(site: InstructionSite) -> Document:
-    return {"text": site.text, "line": site.span.line, "bundle": site.bundle, "slot": site.slot.name}
 
 
 # Above all else: that a run has left stale values, and what to do.
@@ -71,9 +49,13 @@ NOTICE = ReportSection(_notice_text)
 # What the program asks for in vain, or does in a surprising way.
 
 
-def _warnings_data(report: RunReport) -> Document:
-    notice = stale_notice(report.result.stale_reads)
-    return {"warnings": [*([notice] if notice else []), *report.result.warnings]}
+class WarningsKeys(Keys):
+    """The warnings."""
+
+    warnings: list[str] = says(
+        "What the program asks for in vain, or does in a surprising way.",
+        lambda report: [*filter(None, [stale_notice(report.result.stale_reads)]), *report.result.warnings],
+    )
 
 
 def _warnings_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -84,29 +66,38 @@ def _warnings_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-WARNINGS = ReportSection(_warnings_text, _warnings_data)
+WARNINGS = ReportSection(_warnings_text, WarningsKeys)
 
 
 # Races: what the order of a tile program does not guarantee.
 
 
-def _races_data(report: RunReport) -> Document:
-    races = report.result.races
-    return {} if races is None else {"races": [_entry(found) for found in races]}
+class Race(Keys):
+    """What the order of the program does not guarantee."""
+
+    kind: str = says("Kind of the finding.")
+    message: str = says("The finding in words.")
+    missing: str | None = says("What would cure it; null if that cannot be said.", lambda found: found.missing or None)
+    lines: list[Line] = says("Lines of the instructions.", lambda found: [span.line for span in found.spans])
+    pipes: list[str] = says("Their pipes.")
+    space: str | None = says(
+        "The memory; null where no bytes are concerned.", lambda found: found.region and found.region.space
+    )
+    first_byte: int | None = says(
+        "Address of the first byte; null as `space`.", lambda found: found.region and found.region.start
+    )
+    last_byte: int | None = says(
+        "Address of the last byte; null as `space`.", lambda found: found.region and found.region.end - 1
+    )
 
 
-def _entry(found: RaceFinding) -> Document:
-    """Return a finding as JSON; bytes are null where none are concerned, `last_byte` belongs to them."""
-    region = found.region
-    return {
-        **document(found, "kind", "message"),
-        "missing": found.missing or None,
-        "lines": [span.line for span in found.spans],
-        "pipes": list(found.pipes),
-        "space": region.space if region else None,
-        "first_byte": region.start if region else None,
-        "last_byte": region.end - 1 if region else None,
-    }
+class RacesKeys(Keys):
+    """The races."""
+
+    races: list[Race] = says(
+        of=lambda report: ABSENT if report.result.races is None else report.result.races, optional=True
+    )
+    """The races found; of tile programs and those of vector instructions."""
 
 
 def _races_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -119,7 +110,7 @@ def _races_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-RACES = ReportSection(_races_text, _races_data, options=("--races",))
+RACES = ReportSection(_races_text, RacesKeys, options=("--races",))
 
 
 # Registers that were read too early, by kind.
@@ -133,9 +124,13 @@ _HEADS = {
 """What stands above the findings of each `StaleReadKind`, by its name."""
 
 
-def _stale_reads_data(report: RunReport) -> Document:
-    found = report.result.stale_reads
-    return {} if found is None else {"stale_reads": [stale_entry(each) for each in found]}
+class StaleReadsKeys(Keys):
+    """The stale reads."""
+
+    stale_reads: list[StaleReadEntry] = says(
+        of=lambda report: ABSENT if report.result.stale_reads is None else report.result.stale_reads, optional=True
+    )
+    """The reads that came too early; of exposed pipelines that were checked."""
 
 
 def _stale_reads_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -160,18 +155,23 @@ def _stale_reads_text(report: RunReport, width: int) -> Iterator[RenderableType]
             yield indented(Text(f"{each.sentence()}{times}"))
 
 
-STALE_READS = ReportSection(_stale_reads_text, _stale_reads_data, options=("--stale-reads",))
+STALE_READS = ReportSection(_stale_reads_text, StaleReadsKeys, options=("--stale-reads",))
 
 
 # What the linter found in an assembly program, and its notices; `castsim lint` prints the same.
 
 
-def _lint_data(report: RunReport) -> Document:
-    if report.findings is None:
-        return {}
-    from castsim.reports.listing import lint_entries  # noqa: PLC0415 - runs of tiles are not linted
+def _linted(report: RunReport, *, certain: bool) -> object:
+    return ABSENT if report.findings is None else [each for each in report.findings if each.certain == certain]
 
-    return lint_entries(report.findings)
+
+class LintKeys(Keys):
+    """The findings of the linter."""
+
+    lint: list[LintEntry] = says(of=lambda report: _linted(report, certain=True), optional=True)
+    """With `--lint`: the certain findings."""
+    lint_possible: list[LintEntry] = says(of=lambda report: _linted(report, certain=False), optional=True)
+    """With `--lint`: findings that depend on the path, on predicates or on start values."""
 
 
 def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -182,7 +182,7 @@ def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield from lint_section(report.findings)
 
 
-LINT = ReportSection(_lint_text, _lint_data, options=("--lint",))
+LINT = ReportSection(_lint_text, LintKeys, options=("--lint",))
 
 
 # Inserted flags and barriers: as data, and as a listing of the entry function in which they stand.
@@ -191,24 +191,40 @@ MARK = "+"
 """What stands in place of the line number of an inserted instruction."""
 
 
-def _synchronisation_data(report: RunReport) -> Document:
-    """Return who synchronises, and every inserted instruction with line, place and executions."""
-    loaded = report.result.loaded
-    if not loaded.target.has_tiles:
-        return {}
-    return {"synchronisation": _synchronisation(loaded)}
+def _notes(loaded: Loaded) -> tuple[Note, ...]:
+    return () if loaded.synchronised is None else loaded.synchronised.notes
 
 
-def _synchronisation(loaded: Loaded) -> Document:
-    if loaded.synchronised is None:
-        return {"by": "interlock" if loaded.tree.interlocked else "program", "inserted": []}
-    return {
-        "by": "insertion",
-        "inserted": [
-            {"line": note.span.line, "place": str(note.place), "text": note.text, "executions": note.times}
-            for note in _notes(loaded)
-        ],
-    }
+def _synchroniser(loaded: Loaded) -> str:
+    if loaded.synchronised is not None:
+        return "insertion"
+    return "interlock" if loaded.tree.interlocked else "program"
+
+
+class InsertedEntry(Keys):
+    """A flag or a barrier that was inserted."""
+
+    line: Line = says("Line of the source at which it stands.", "span.line")
+    place: Place = says("Where, beside that line.")
+    text: str = says("The instruction.")
+    executions: int = says("How often it was executed.", "times")
+
+
+class Synchronisation(Keys):
+    """Who synchronises the pipes."""
+
+    by: str = says("`insertion`, `program` or `interlock`.", _synchroniser)
+    inserted: list[InsertedEntry] = says("What was inserted.", _notes)
+
+
+class SynchronisationKeys(Keys):
+    """The synchronisation."""
+
+    synchronisation: Synchronisation = says(
+        "Who synchronises; of tile programs.",
+        lambda report: report.result.loaded if report.result.loaded.target.has_tiles else ABSENT,
+        optional=True,
+    )
 
 
 def _synchronisation_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -258,10 +274,6 @@ def _rows(
     yield from ((MARK, text) for text in below.get(number, ()))
 
 
-def _notes(loaded: Loaded) -> tuple[Note, ...]:
-    return () if loaded.synchronised is None else loaded.synchronised.notes
-
-
 def _indented(text: str, line: str) -> str:
     return " " * (len(line) - len(line.lstrip())) + text
 
@@ -283,4 +295,4 @@ def _closing(lines: list[str], start: int) -> int:
     return len(lines)
 
 
-SYNCHRONISATION = ReportSection(_synchronisation_text, _synchronisation_data, options=("--sync", "--show-sync"))
+SYNCHRONISATION = ReportSection(_synchronisation_text, SynchronisationKeys, options=("--sync", "--show-sync"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from math import isfinite, prod
 
@@ -16,20 +16,31 @@ from castsim.execution.outcomes import CastPlace, Outcome, Outcomes
 from castsim.execution.tree import Tree
 from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.reports.documents import Document, json_of, key
+from castsim.reports.documents import ABSENT, Document, Keys, says
 from castsim.reports.numbers import grouped
-from castsim.reports.run_report import PartialOutput, ReportSection, RunReport
+from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, UndefinedOutput
+from castsim.reports.schemas.keys import Column, Cycles, Elements, ErrorEntry, Line, Output, Value
 from castsim.reports.terminal import indented, table
 from castsim.running.program_runs import OpaqueUse
 from castsim.targets import Target, TileTarget
 from castsim.targets.loader import measured_operation
 
 
-def _outputs_data(report: RunReport) -> Document:
-    partial = {"outputs_not_computed": json_of(report.partial)} if report.partial else {}
-    undefined = {"outputs_undefined": json_of(report.undefined)} if report.undefined else {}
-    printed = {"printed": list(report.result.loaded.printed)} if report.result.loaded.printed else {}
-    return {"outputs": json_of(report.outputs), **partial, **undefined, **printed}
+class OutputsKeys(Keys):
+    """The outputs."""
+
+    outputs: list[Output] = says("The output arrays.")
+    outputs_not_computed: list[PartialOutput] = says(of=lambda report: report.partial or ABSENT, optional=True)
+    """Outputs of which not all is computed, if there are any."""
+    outputs_undefined: list[UndefinedOutput] = says(of=lambda report: report.undefined or ABSENT, optional=True)
+    """Outputs that rest in part on what nothing wrote, if there are any."""
+    printed: list[str] = says(
+        "What a kernel in C printed, with file and line, if it did.",
+        lambda report: report.result.loaded.printed or ABSENT,
+        optional=True,
+    )
+    errors: list[ErrorEntry] = says(optional=True)
+    """Why the run fails although it came to its end: races, outputs that are not computed."""
 
 
 def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -66,7 +77,7 @@ def _partial(output: PartialOutput) -> Iterator[RenderableType]:
         yield indented(Text(f"written to {output.file}, with 0 for these; {output.computed_file} marks them"))
 
 
-OUTPUTS = ReportSection(_outputs_text, _outputs_data, options=("--out", "--partial"))
+OUTPUTS = ReportSection(_outputs_text, OutputsKeys, options=("--out", "--partial"))
 
 
 # What casts did to their numbers: how many were rounded, clamped, wrapped, overflowed.
@@ -75,34 +86,40 @@ OUTCOMES = tuple(each.value for each in Outcome if each is not Outcome.EXACT)
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionCasts:
-    """The casts of one instruction, all its executions together; of vector instructions and TPC code, of one line."""
+class CastLine(Keys):
+    """What the casts of an instruction did to their numbers, all executions together; those not named are exact.
 
-    line: int
-    op: str
-    src: str
-    dst: str
-    elements: int
-    rounded: int
-    clamped: int
-    wrapped: int
-    overflow: int
-    nan: int
+    Of vector instructions and TPC code: what conversions of one line between the same formats did, in active lanes.
+    """
+
+    line: Line = says("Line of the source.")
+    op: str = says("The instruction.")
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    elements: Elements = says("How many numbers were cast.")
+    rounded: Elements = says("How many became another number, and were within the range of the destination.")
+    clamped: Elements = says("How many were beyond the range and became its end.")
+    wrapped: Elements = says()
+    """How many were beyond the range and became another number, as a rule by their low bits."""
+    overflow: Elements = says("How many became infinity, or NaN.")
+    nan: Elements = says("How many were NaN and became a number.")
 
 
-def cast_lines(report: RunReport) -> tuple[InstructionCasts, ...]:
+def cast_lines(report: RunReport) -> tuple[CastLine, ...]:
     """Return the casts whose numbers were computed, in the order of the program."""
     return tuple(_line(place, counts) for place, counts in report.result.casts.items())
 
 
-def _line(place: CastPlace, counts: Outcomes) -> InstructionCasts:
+def _line(place: CastPlace, counts: Outcomes) -> CastLine:
     each = (counts.elements, counts.rounded, counts.clamped, counts.wrapped, counts.overflow, counts.nan)
-    return InstructionCasts(place.line, place.op, place.src, place.dst, *each)
+    return CastLine(place.line, place.op, place.src, place.dst, *each)
 
 
-def _casts_data(report: RunReport) -> Document:
-    found = cast_lines(report)
-    return {"casts": json_of(found)} if found else {}
+class CastsKeys(Keys):
+    """The casts."""
+
+    casts: list[CastLine] = says(of=lambda report: cast_lines(report) or ABSENT, optional=True)
+    """What the casts did to their numbers, by instruction; where values were computed."""
 
 
 def _casts_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -133,26 +150,23 @@ def _number(count: int) -> str:
     return grouped(count) if count else ""
 
 
-CASTS = ReportSection(_casts_text, _casts_data)
+CASTS = ReportSection(_casts_text, CastsKeys)
 
 
 # Which vector operations of a program have no published cycles, and whose values are not claimed to be bit-exact.
 
 
 @dataclass(frozen=True, slots=True)
-class OperationNote:
-    """One operation on one element type: `validated` tells that its cycles were compared with published ones.
+class Operation(Keys):
+    """A vector operation on one element type."""
 
-    `approximate` is the reason for which its values are not claimed to be bit-exact, None if they are.
-    """
-
-    mnemonic: str = field(metadata=key("op"))
-    element: str
-    validated: bool
-    approximate: str | None = field(metadata=key("not_bit_exact"))
+    op: str = says("The operation.")
+    element: str = says("Name of the element's format.")
+    validated: bool = says("Whether its cycles were compared with published ones.")
+    not_bit_exact: str | None = says("Why its values are not claimed to be bit-exact; null if they are.")
 
 
-def operation_notes(tree: Tree, target: Target) -> tuple[OperationNote, ...]:
+def operation_notes(tree: Tree, target: Target) -> tuple[Operation, ...]:
     """Return a note per vector operation and element type of a program, sorted."""
     if not target.has_tiles:
         return ()
@@ -163,58 +177,71 @@ def operation_notes(tree: Tree, target: Target) -> tuple[OperationNote, ...]:
     return tuple(_note(target, mnemonic, element) for mnemonic, element in sorted(found))
 
 
-def _operations_data(report: RunReport) -> Document:
-    notes = operation_notes(report.result.loaded.tree, report.result.loaded.target)
-    return {"operations": json_of(notes)} if notes else {}
+class OperationsKeys(Keys):
+    """The vector operations."""
+
+    operations: list[Operation] = says(of=lambda report: _noted(report) or ABSENT, optional=True)
+    """The vector operations of a tile program, if it has any."""
+
+
+def _noted(report: RunReport) -> tuple[Operation, ...]:
+    return operation_notes(report.result.loaded.tree, report.result.loaded.target)
 
 
 def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     """Yield what a reader must know of the operations: nothing, if all are validated and bit-exact."""
     del width
-    notes = operation_notes(report.result.loaded.tree, report.result.loaded.target)
-    doubtful = [f"{note.mnemonic} {note.element}" for note in notes if not note.validated]
+    notes = _noted(report)
+    doubtful = [f"{note.op} {note.element}" for note in notes if not note.validated]
     if doubtful:
         yield Text(f"cycles not validated (none published): {', '.join(doubtful)}")
     reasons: dict[str, list[str]] = {}
     for note in notes:
-        if note.approximate is not None:
-            reasons.setdefault(note.approximate, []).append(f"{note.mnemonic} {note.element}")
+        if note.not_bit_exact is not None:
+            reasons.setdefault(note.not_bit_exact, []).append(f"{note.op} {note.element}")
     for reason, operations in reasons.items():
         yield Text(f"values not bit-exact: {', '.join(operations)}: {reason}")
 
 
-def _note(target: TileTarget, mnemonic: str, element: str) -> OperationNote:
+def _note(target: TileTarget, mnemonic: str, element: str) -> Operation:
     rule = target.tile_operation(mnemonic)
     assert rule is not None
     is_integer = isinstance(format_named(element), IntFormat)
     # Integer results are exact whatever the order; only divisions are not certain for them.
     doubtful = not is_integer or not VECTOR_OPERATIONS[mnemonic].integers_exact
     measured = measured_operation(target.name, mnemonic, element, element) is not None
-    return OperationNote(
-        mnemonic, element, measured or element in rule.validated, rule.approximate if doubtful else None
-    )
+    return Operation(mnemonic, element, measured or element in rule.validated, rule.approximate if doubtful else None)
 
 
-OPERATIONS = ReportSection(_operations_text, _operations_data)
+OPERATIONS = ReportSection(_operations_text, OperationsKeys)
 
 
 # Operations that placeholders stand in for, and how much of the time rests on them.
 
 
-def _opaque_data(report: RunReport) -> Document:
-    found = report.result.placeholders
-    if found is None:
-        return {}
-    return {
-        "placeholders": {
-            "operations": [
-                {"op": use.name, "pipe": use.pipe, "executions": use.executions, "cycles_each": use.cycles}
-                for use in found.uses
-            ],
-            "cycles_resting_on_them": found.resting,
-            "cycles_without_them": found.without,
-        }
-    }
+class PlaceholderUse(Keys):
+    """An operation that is not simulated."""
+
+    op: str = says("The operation.", "name")
+    pipe: str = says("The pipe that it keeps.")
+    executions: int = says("How often.")
+    cycles_each: Cycles = says("How long each time, as `--opaque` says.", "cycles")
+
+
+class Placeholders(Keys):
+    """The opaque operations."""
+
+    operations: list[PlaceholderUse] = says("What they are.", "uses")
+    cycles_resting_on_them: Cycles = says("How much of the total rests on them.", "resting")
+    cycles_without_them: Cycles = says("The total if they took no time.", "without")
+
+
+class OpaqueKeys(Keys):
+    """The placeholders."""
+
+    placeholders: Placeholders = says(
+        "The opaque operations, if there are any.", lambda report: report.result.placeholders or ABSENT, optional=True
+    )
 
 
 def _opaque_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -241,7 +268,7 @@ def _placeholder_line(use: OpaqueUse) -> str:
     return f"{use.name} on {use.pipe}, {times}, {use.cycles} cycles each"
 
 
-OPAQUE = ReportSection(_opaque_text, _opaque_data, options=("--opaque",))
+OPAQUE = ReportSection(_opaque_text, OpaqueKeys, options=("--opaque",))
 
 
 # The options that decide results of a program, as its text leaves them open: the assembler's version, the back end.
@@ -250,25 +277,30 @@ _MOST_LINES = 12
 """Lines that one effect names."""
 
 
-def _choices_data(report: RunReport) -> Document:
-    """Return each choice with its legal values and with what follows from it, by lines; nothing if there are none."""
-    options, found = report.result.loaded.target.options, _effects(report)
-    return (
-        {
-            "choices": [
-                {
-                    "option": choice.option,
-                    "value": choice.value,
-                    "legal": [str(value) for value in options[choice.option].legal],
-                    "effect": choice.effect,
-                    "lines": list(lines),
-                }
-                for choice, lines in found.items()
-            ]
-        }
-        if found
-        else {}
+class ChoiceEntry(Keys):
+    """An option that decides results which the text leaves open."""
+
+    option: str = says("Name of the option.")
+    value: str = says("Its value in this run.")
+    legal: list[str] = says("The values that it may have.")
+    effect: str = says("What follows from the value.")
+    lines: list[Line] = says("The lines of the source where it counts.")
+
+
+class ChoicesKeys(Keys):
+    """The choices."""
+
+    choices: list[ChoiceEntry] = says(
+        "The options on which results rest, if there are any.", lambda report: _chosen(report) or ABSENT, optional=True
     )
+
+
+def _chosen(report: RunReport) -> list[Document]:
+    options = report.result.loaded.target.options
+    return [
+        ChoiceEntry.of(choice, legal=[str(value) for value in options[choice.option].legal], lines=lines)
+        for choice, lines in _effects(report).items()
+    ]
 
 
 def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -301,7 +333,7 @@ def _places(lines: tuple[int, ...]) -> str:
     return f"line{'s' if len(lines) > 1 else ''} {shown}{more}"
 
 
-CHOICES = ReportSection(_choices_text, _choices_data)
+CHOICES = ReportSection(_choices_text, ChoicesKeys)
 
 
 # The reads of memory on which the path of a program rests, or an address, or an extent.
@@ -316,23 +348,24 @@ _SOURCES = {
 }
 
 
-def _path_data(report: RunReport) -> Document:
-    found = report.result.loaded.executed.decided_by
-    if not found:
-        return {}
-    return {
-        "path_decided_by": [
-            {
-                "read": read.text,
-                "file": read.span.file,
-                "line": read.span.line,
-                "column": read.span.column,
-                "value": _finite(read.value),
-                "origin": str(read.origin),
-            }
-            for read in found
-        ]
-    }
+class Read(Keys):
+    """A read of memory on which the path rests."""
+
+    read: str = says("The element that was read.", "text")
+    file: str = says("The source file.", "span.file")
+    line: Line = says("Line of the read.", "span.line")
+    column: Column = says("Column of the read.", "span.column")
+    value: Value = says("What it gave.", lambda read: _finite(read.value))
+    origin: Origin = says("Where the value is from.")
+
+
+class PathKeys(Keys):
+    """The path."""
+
+    path_decided_by: list[Read] = says(
+        of=lambda report: report.result.loaded.executed.decided_by or ABSENT, optional=True
+    )
+    """The reads on which the path rests, if there are any."""
 
 
 def _finite(value: int | float) -> int | float | str:
@@ -363,4 +396,4 @@ def _read_line(reads: list[ReadElement]) -> str:
     return f"line {reads[0].span.line}: {values}{more} ({sources})"
 
 
-PATH = ReportSection(_path_text, _path_data)
+PATH = ReportSection(_path_text, PathKeys)

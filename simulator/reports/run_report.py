@@ -15,9 +15,10 @@ from castsim.estimating.cast_estimates import Sensitivity, Trust, trust_of
 from castsim.execution.input_data import digest
 from castsim.execution.tree import BufferUse, Instruction, Tree, buffer_use
 from castsim.isa.codes import Codes
-from castsim.reports.documents import Document, document, identifier
+from castsim.reports.documents import Keys, says
 from castsim.reports.facts import NamedFact, doubtful_facts
 from castsim.reports.numbers import grouped
+from castsim.reports.schemas.keys import Elements, Output
 from castsim.running import Loaded, Result
 from castsim.running.loaded import Partial
 from castsim.running.source_lines import SourceLine, bookkeeping, inserted, source_lines
@@ -65,15 +66,6 @@ class Loss:
             f"{grouped(self.cycles)} cycles: {self.cause}{part}"
         )
 
-    def entry(self) -> Document:
-        """Return the loss as JSON."""
-        return {
-            "line": self.instruction.span.line,
-            **document(self.instruction, "name", "pipe", "inserted", name="op"),
-            **document(self, "cycles", "cause", cycles="lost_cycles"),
-            "causes": {identifier(cause): self.causes[cause] for cause in Cause if cause in self.causes},
-        }
-
 
 def lost_most(tree: Tree, timing: Timing, scalar: str | None) -> Loss | None:
     """Return the instruction on which most cycles were lost, of equals the first one; None if none lost any.
@@ -93,41 +85,31 @@ def lost_most(tree: Tree, timing: Timing, scalar: str | None) -> Loss | None:
     if not found:
         return None
     number = max(sorted(found), key=lambda number: sum(found[number].values()))
-    return Loss(tree.instructions[number], found[number])
+    return Loss(tree.instructions[number], {cause: found[number][cause] for cause in Cause if cause in found[number]})
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """One output array: `sha256` is the digest of its elements in C order, little-endian, as its `.npy` holds them."""
+class PartialOutput(Keys):
+    """An output of which not all elements are computed."""
 
-    name: str
-    file: str | None
-    format: str
-    shape: tuple[int, ...]
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class PartialOutput:
-    """An output of which so many `elements` of all are not computed, the first at index `first`; its two files."""
-
-    name: str
-    file: str | None
-    computed_file: str | None
-    format: str
-    shape: tuple[int, ...]
-    elements: int
-    first: tuple[int, ...]
+    name: str = says("Name of the argument.")
+    file: str | None = says("Its `.npy` file; null if it was not written.")
+    computed_file: str | None = says()
+    """The `.npy` file that tells which elements are computed; null if it was not written."""
+    format: str = says("Name of its format.")
+    shape: list[Elements] = says("Extent of each dimension.")
+    elements: Elements = says("How many are not computed.")
+    first: list[int] = says("Index of the first of them.")
 
 
 @dataclass(frozen=True, slots=True)
-class UndefinedOutput:
-    """An output of which so many `elements` rest on what nothing wrote, the first at index `first`; its mask's file."""
+class UndefinedOutput(Keys):
+    """An output that rests in part on bytes of a buffer that nothing wrote; they count as 0."""
 
-    name: str
-    mask_file: str | None
-    elements: int
-    first: tuple[int, ...]
+    name: str = says("Name of the argument.")
+    mask_file: str | None = says("The `.npy` file that tells which elements do; null if it was not written.")
+    elements: Elements = says("How many do.")
+    first: list[int] = says("Index of the first of them.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +211,7 @@ def _more_facts(loaded: Loaded) -> tuple[str, ...]:
 
 def output_of(name: str, array: Codes, fmt: str, files: Mapping[str, Path]) -> Output:
     """Return an output array; `files` says where outputs were written."""
-    return Output(name, str(files[name]) if name in files else None, fmt, array.shape, digest(array))
+    return Output(name, str(files[name]) if name in files else None, fmt, [*array.shape], digest(array))
 
 
 def mask_name(name: str) -> str:
@@ -241,7 +223,7 @@ def partial_of(name: str, found: Partial, fmt: str, files: Mapping[str, Path]) -
     """Return an output of which not all is computed; `files` says where it and its mask were written."""
     missing = ~found.computed
     file, mask = (str(files[each]) if each in files else None for each in (name, mask_name(name)))
-    return PartialOutput(name, file, mask, fmt, found.values.shape, int(np.count_nonzero(missing)), _first(missing))
+    return PartialOutput(name, file, mask, fmt, [*found.values.shape], int(np.count_nonzero(missing)), _first(missing))
 
 
 def undefined_name(name: str) -> str:
@@ -255,24 +237,15 @@ def undefined_of(name: str, marks: NDArray[np.bool_], files: Mapping[str, Path])
     return UndefinedOutput(name, str(files[mask]) if mask in files else None, int(marks.sum()), _first(marks))
 
 
-def _first(marks: NDArray[np.bool_]) -> tuple[int, ...]:
+def _first(marks: NDArray[np.bool_]) -> list[int]:
     """Return the index of the first element that is marked."""
-    return tuple(int(index) for index in np.unravel_index(int(np.argmax(marks)), marks.shape))
+    return [int(index) for index in np.unravel_index(int(np.argmax(marks)), marks.shape)]
 
 
-# The contract of a report section: its data, its text and its options, in one place.
-
-Data: TypeAlias = "Callable[[RunReport], Document]"
-"""Makes the keys that a section adds to the JSON document of a run; none if it has nothing to say."""
+# The contract of a report section: its keys, its text and its options, in one place.
 
 Lines: TypeAlias = "Callable[[RunReport, int], Iterable[RenderableType]]"
 """Makes what a section prints on a terminal of some columns."""
-
-
-def no_data(report: RunReport) -> Document:
-    """Return no keys: for sections that only print."""
-    del report
-    return {}
 
 
 def no_refusal(target: Target) -> None:
@@ -284,13 +257,14 @@ def no_refusal(target: Target) -> None:
 class ReportSection:
     """A part of the report of a run, the constant `SECTION` of a module in `castsim.reports.sections`.
 
-    `data` and `text` look at a finished run; `text` imports rich itself. `options` are those of `castsim run` that it
+    `text` looks at a finished run, and `keys`, which it adds to the JSON document and its schema, take their values
+    from one; of those that are optional none need be there. `options` are those of `castsim run` that it
     answers to. `refusal` gives, before anything runs, the reason for which a target has nothing that it could show. One
-    `of_time` shows nothing, and has only nulls as data, where no cycles are known.
+    `of_time` shows nothing, and its keys are null, where no cycles are known.
     """
 
     text: Lines
-    data: Data = no_data
+    keys: type[Keys] = Keys
     options: tuple[str, ...] = ()
     refusal: Callable[[Target], str | None] = no_refusal
     of_time: bool = False

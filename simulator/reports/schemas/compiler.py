@@ -321,9 +321,9 @@ class Latency(CommandDocument, name="latency"):
 class Notice(Keys):
     """A notice of the linter, which breaks no rule."""
 
-    kind: str = says("What it is about.")
+    kind: str = says("What it is about.", "rule")
     bundle: int = says("Number of the bundle, from 0.")
-    line: Line = says("Line of the source.")
+    line: Line = says("Line of the source.", "span.line")
     message: str = says("The notice in words.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from castsim.machines.vliw.findings import StaleReadKind
@@ -60,6 +61,7 @@ class Number(Keys):
     value: Value = says("The number: JSON has no NaN and no infinities, which are `nan`, `inf`, `-inf`.")
 
 
+@dataclass(frozen=True, slots=True)
 class Output(Keys):
     """An output array."""
 
@@ -74,23 +76,23 @@ class Site(Keys):
     """An instruction of an assembly program."""
 
     text: str = says("The instruction as canonical text.")
-    line: Line = says("Line of the source.")
+    line: Line = says("Line of the source.", "span.line")
     bundle: int = says("Number of its bundle, from 0.")
-    slot: str = says("Slot of the bundle.")
+    slot: str = says("Slot of the bundle.", "slot.name")
 
 
 class StaleRead(Keys):
     """A read that came too early, or of what nothing wrote."""
 
     kind: StaleReadKind = says("What is wrong.")
-    register_: str = says("The register, memory or state.", alias="register")
-    operand: str = says("Which operand of the reader it is.")
+    register_: str = says("The register, memory or state.", "place", alias="register")
+    operand: str = says("Which operand of the reader it is.", "role")
     reader: Site = says("The instruction that reads.")
     writer: Site | None = says("The instruction that writes; null if nothing does.")
-    distance_bundles: Bundles = says("Bundles issued from the write to the read.")
-    needed_bundles: Bundles = says("The smallest distance at which the new value is read.")
-    missing_bundles: Bundles = says("The difference.")
-    first_issued_bundle: int = says("The issued bundle in which it happened first.")
+    distance_bundles: Bundles = says("Bundles issued from the write to the read.", "distance")
+    needed_bundles: Bundles = says("The smallest distance at which the new value is read.", "needed")
+    missing_bundles: Bundles = says("The difference.", "missing")
+    first_issued_bundle: int = says("The issued bundle in which it happened first.", "first")
     times: int = says("How often it happened.")
 
 
@@ -110,7 +112,7 @@ class LintEntry(Keys):
 
     rule: str = says("The rule that is broken.")
     bundle: int = says("Number of the bundle, from 0.")
-    line: Line = says("Line of the source.")
+    line: Line = says("Line of the source.", "span.line")
     message: str = says("The finding in words.")
 
 
@@ -148,3 +150,14 @@ class SourcesEntry(Keys):
     rule: str = says("How the digests are made.")
     sha256: Sha256 = says("Digest of all of them.")
     files: dict[str, Sha256] = says("The digest of each file.")
+
+
+class ErrorEntry(Keys):
+    """An error."""
+
+    kind: str = says("Its kind; `internal error` is castsim's own fault.")
+    message: str = says("The error in words.")
+    file: str | None = says("The file; null if it has no place.")
+    line: Line | None = says("Line, from 1; null if it has no place.")
+    column: Column | None = says("Column in code points, from 1; null if it has no place.")
+    legal: list[str] = says("What would be legal.")

@@ -10,12 +10,13 @@ from enum import Enum
 from inspect import cleandoc, getdoc, getsource
 from itertools import pairwise
 from textwrap import dedent
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 from castsim.exploration.suggestion import SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.quantisation import RULES
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, keys_of, says
+from castsim.reports.run import Run
 from castsim.reports.schemas import cast, compiler, lowering, run, targets, verification
 from castsim.reports.schemas.keys import Bits, Bytes, Cycles, Elements, Line, Name, Percent, Sha256, Ulps, Value
 from castsim.reports.schemas.lowering import Graph, Lower
@@ -312,7 +313,7 @@ class Tosa(CommandDocument, name="tosa"):
 
 
 COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
-    "run": (run.Run, run.AllEntries, Graph),
+    "run": (Run, run.AllEntries, Graph),
     "record": (compiler.Recorded,),
     "diff": (cast.Difference,),
     "view": (cast.Viewed,),
@@ -456,12 +457,10 @@ def _object(form: type[Keys], found: dict[str, Document]) -> Document:
     """Return the definition of an object."""
     properties: Document = {}
     required: list[Json] = []
-    below = {name: text for each in reversed(form.__mro__) if issubclass(each, Keys) for name, text in _below(each)}
-    hints = get_type_hints(form, include_extras=True)
-    for name, (meaning, _) in keys_of(form).items():
-        text = meaning.text or below[name]
+    told = {name: text for part in (form, *form.further_keys()) for each in part.__mro__ for name, text in _below(each)}
+    for name, (meaning, hint, _) in keys_of(form).items():
         key = meaning.alias or name
-        properties[key] = dict(sorted({"description": text, **_typed(hints[name], found)}.items()))
+        properties[key] = dict(sorted({"description": meaning.text or told[name], **_typed(hint, found)}.items()))
         required += [] if meaning.optional else [key]
     return {
         "additionalProperties": False,
@@ -472,9 +471,9 @@ def _object(form: type[Keys], found: dict[str, Document]) -> Document:
     }
 
 
-def _below(form: type[Keys]) -> Iterator[tuple[str, str]]:
+def _below(form: type) -> Iterator[tuple[str, str]]:
     """Yield the keys of a class under which a text stands, with it."""
-    if "__annotations__" not in vars(form):
+    if not issubclass(form, Keys) or "__annotations__" not in vars(form):
         return
     (tree,) = ast.parse(dedent(getsource(form))).body
     assert isinstance(tree, ast.ClassDef)

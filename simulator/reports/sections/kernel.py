@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Annotated
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -13,10 +14,11 @@ from rich.text import Text
 
 from castsim.execution.tree import Access, Lowered, Tree, accesses, elements, instances, moved_accesses, scratch_reads
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LineLaunches, machine_of
-from castsim.reports.documents import Document, document, identifier
+from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import grouped
-from castsim.reports.run_cycles import launch_table
+from castsim.reports.run_cycles import Launches, launch_table
 from castsim.reports.run_report import ReportSection, RunReport
+from castsim.reports.schemas.keys import Bytes, CauseName, Cycles, Line, Name
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.running.program_runs import written_launches
@@ -299,61 +301,107 @@ def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[Instruc
     return () if told is None else written_launches(tree, target) or told.lowered(tree, timing, target)
 
 
-def _data(report: RunReport) -> Document:
-    """Return the report as JSON; cycles are [start, end), `achieved` is null where only one pipe works."""
-    found = kernel_report(report.result)
-    overlap = document(found.overlap, "busy", "serial", "covered", "together", "achieved", **_OVERLAP)
-    overlap[_OVERLAP["together"]] = [
-        {"pipes": count, "cycles": cycles} for count, cycles in enumerate(found.overlap.together, 1)
-    ]
-    bound = found.bound
-    return {
-        "kernel": {
-            "lines": [_line_entry(cost) for cost in found.lines],
-            "overlap": overlap,
-            "bound": None
-            if bound is None
-            else document(bound, "pipe", "cause", "cycles", "occupied", occupied="occupied_cycles"),
-            "launches": [_launch_entry(each) for each in found.launches],
-            "buffers": [
-                document(each, "name", "capacity", "peak_bytes", "peak_cycle", **_BUFFER)
-                | {"stretches": [_stretch_entry(stretch) for stretch in each.stretches]}
-                for each in found.buffers
-            ],
-        }
-    }
+FromTo = Annotated[list[int], ("minItems", 2), ("maxItems", 2), ("unit", "cycles")]
 
 
-_OVERLAP = {
-    "busy": "work_cycles",
-    "serial": "serial_cycles",
-    "covered": "covered_cycles",
-    "together": "cycles_with_pipes_at_work",
-}
-_BUFFER = {"capacity": "capacity_bytes", "peak_bytes": "peak_live_bytes"}
-_STRETCH = {"start": "first_byte", "written_by": "written_by_lines", "read_by": "read_by_lines"}
+class KernelLine(Keys):
+    """The cost of a source line to its pipe."""
+
+    line: Line = says("Line of the source.", "line.span.line")
+    op: str = says("The instruction.", "line.text")
+    pipe: str = says("Its pipe.", "line.pipe")
+    executions: int = says("How often it was executed.", "line.executions")
+    cycles: Cycles = says("Cycles from start to end of its executions, which may overlap.", "line.cycles")
+    pipe_cycles: Cycles = says("Cycles that its pipe spent on it.", "line.pipe_cycles")
+    share_of_pipe: float = says("Part of its pipe's occupied cycles, from 0 to 1.", "share")
+    causes: dict[CauseName, Cycles] = says("The pipe's cycles by cause.")
 
 
-def _line_entry(cost: LineCost) -> Document:
-    return {
-        "line": cost.line.span.line,
-        **document(cost.line, "text", "pipe", "executions", "cycles", "pipe_cycles", text="op"),
-        **document(cost, "share", "causes", share="share_of_pipe"),
-    }
+class PipesAtWork(Keys):
+    """The cycles in which so many pipes worked at once."""
+
+    pipes: int = says("Number of pipes.", lambda own: own[0])
+    cycles: Cycles = says("Cycles in which exactly so many worked.", lambda own: own[1])
 
 
-def _launch_entry(launches: InstructionLaunches) -> Document:
-    """Return launches as JSON, with the instructions behind each cause."""
-    behind = {
-        identifier(cause): [{"line": line.number, "op": line.text, "cycles": cycles} for line, cycles in lines]
-        for cause, lines in launches.behind_causes()
-    }
-    return document(launches) | {"behind_causes": behind}
+class Overlap(Keys):
+    """How far the pipes work at the same time."""
+
+    work_cycles: dict[Name, Cycles] = says("Cycles in which each pipe has an instruction at work.", "busy")
+    serial_cycles: Cycles = says("Their sum: one pipe after the other.", "serial")
+    covered_cycles: Cycles = says("Cycles in which some pipe works.", "covered")
+    cycles_with_pipes_at_work: list[PipesAtWork] = says(
+        "The same by the number of pipes at work.", lambda overlap: enumerate(overlap.together, 1)
+    )
+    achieved: float | None
+    """Part of what the busiest pipe could hide that is hidden, from 0 to 1; null if only one pipe works."""
 
 
-def _stretch_entry(stretch: BufferStretch) -> Document:
-    used = ("scratch", "written_by", "read_by", "live_cycles", "live", "writes", "reads")
-    return document(stretch, "start", "last_byte", *used, **_STRETCH)
+class Bound(Keys):
+    """The bottleneck."""
+
+    pipe: str = says("The pipe with the most occupied cycles.")
+    cause: CauseName = says("The cause of most of them.")
+    cycles: Cycles = says("Cycles of that cause.")
+    occupied_cycles: Cycles = says("Cycles in which the pipe is occupied.", "occupied")
+
+
+class LineCycles(Keys):
+    """Cycles of a line."""
+
+    line: Line | None = says("As in `lines`.", lambda own: own[0].number)
+    op: str = says("The instruction.", lambda own: own[0].text)
+    cycles: Cycles = says("Its cycles.", lambda own: own[1])
+
+
+class LaunchesByCause(Launches):
+    """All launches of one instruction of the source, with the lines behind each cause."""
+
+    behind_causes: dict[CauseName, list[LineCycles]] = says(
+        "The lines with cycles of each cause, most first.", lambda each: dict(each.behind_causes())
+    )
+
+
+class Stretch(Keys):
+    """Bytes of a buffer that instructions treat alike. Pairs are cycles from the first to the one behind the last."""
+
+    first_byte: int = says("Address of the first byte.", "start")
+    last_byte: int = says("Address of the last byte.")
+    scratch: bool = says("Whether it is some instruction's scratch tile.")
+    written_by_lines: list[Line] = says("Lines that write it.", "written_by")
+    read_by_lines: list[Line] = says("Lines that read it.", "read_by")
+    live_cycles: Cycles = says("Cycles in which its content is still needed.")
+    live: list[FromTo] = says("When its content is needed.")
+    writes: list[FromTo] = says("When it is written.")
+    reads: list[FromTo] = says("When it is read.")
+
+
+class Buffer(Keys):
+    """A buffer over time."""
+
+    name: str = says("Name of the memory.")
+    capacity_bytes: Bytes = says("Its size.", "capacity")
+    peak_live_bytes: Bytes = says("The most bytes that live at once.", "peak_bytes")
+    peak_cycle: Cycles = says("The first cycle in which they do.")
+    stretches: list[Stretch] = says("Its stretches, by address.")
+
+
+class Kernel(Keys):
+    """A whole kernel."""
+
+    lines: list[KernelLine] = says("The lines of the source.")
+    overlap: Overlap = says("The overlap of the pipes.")
+    bound: Bound | None = says("The bottleneck; null if no pipe did anything.")
+    launches: list[LaunchesByCause] = says("Inside of launches.")
+    buffers: list[Buffer] = says("The on-chip buffers.")
+
+
+class KernelKeys(Keys):
+    """The kernel."""
+
+    kernel: Kernel | None = says(
+        "With `--report kernel`: the whole kernel.", lambda report: kernel_report(report.result), optional=True
+    )
 
 
 def _text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -523,4 +571,4 @@ def _refusal(target: Target) -> str | None:
     return "--report kernel is about pipes and tile buffers, which assembly does not have"
 
 
-SECTION = ReportSection(_text, _data, refusal=_refusal)
+SECTION = ReportSection(_text, KernelKeys, refusal=_refusal)
