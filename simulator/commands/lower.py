@@ -50,7 +50,6 @@ from castsim.planning import CastRequest, Verdict, assembly_of, cost_of
 from castsim.planning.lowering_answers import Answer, answer, answer_through
 from castsim.planning.request import MOST_STEPS
 from castsim.quantisation import BLOCK_FORMATS, BlockFormat, block_format
-from castsim.reports.documents import VERSIONS
 from castsim.reports.lower import answer_document
 from castsim.reports.progress import stage_progress
 from castsim.specifications import parse_specification
@@ -213,7 +212,7 @@ def execute(options: Namespace) -> CommandOutcome:
             return program_text(found.text)
         return with_note(lower_text(found, options.out), options)
 
-    document = {"schema_version": VERSIONS["lower"], **answer_document(found, options.out)}
+    document = answer_document(found, options.out)
     return CommandOutcome(document, text, code=1 if found.plan.verdict is Verdict.DIFFERS else 0)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterable, Sequence
 from math import ceil
 from pathlib import Path
 
@@ -13,19 +12,21 @@ from rich.text import Text
 
 from castsim.evidence.accuracy_assessment import (
     LABEL_SHAPE,
-    Accuracy,
     AssessedRow,
-    MeasuredCurve,
     Statistics,
     by_evidence,
     predicted,
     simulated,
 )
+from castsim.evidence.accuracy_assessment import (
+    Accuracy as AccuracyTable,
+)
 from castsim.evidence.calibration import Calibration, misfits
-from castsim.evidence.left_out import CrossValidation, Fold, LeftOut
+from castsim.evidence.left_out import CrossValidation, LeftOut
 from castsim.evidence.measured_rows import CAST
 from castsim.execution.distribution.origins import Origins
-from castsim.reports.documents import VERSIONS, Document, document, json_of
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.schemas.keys import Cycles, Name, Percent, WorkerEntry
 from castsim.reports.terminal import indented, table
 from castsim.targets.description import SourceKind
 from castsim.targets.loader import Residuals, intervals
@@ -34,90 +35,164 @@ _PLACES = 4
 """Decimals of a percentage."""
 
 
-def accuracy_document(found: Sequence[Accuracy]) -> Document:
+class Errors(Keys):
+    """Statistics of the sizes of errors."""
+
+    mean: Percent = says("Their mean.", lambda found: round(found.mean, _PLACES))
+    median: Percent = says("Their median.", lambda found: round(found.median, _PLACES))
+    max: Percent = says("The largest.", lambda found: round(found.maximum, _PLACES))
+
+
+class Counted(Errors):
+    """Errors of so many rows."""
+
+    rows: int = says("How many.")
+
+
+class MeasuredTable(Errors):
+    """A table of published figures; the statistics are of its rows."""
+
+    target: str = says("Name of the target.")
+    file: str = says("The table.")
+    source: str | None = says("Where it is from; null for a table of one's own.")
+    measured_on: str
+    """The chip that was measured: another one than the target if the description inherits the table."""
+    rows: int = says("Rows simulated.")
+    rows_skipped: int = says("Rows passed over.")
+    unfitted: Counted | None
+    """The statistics of those of its rows that no fact was fitted to; null if there are none."""
+    public_model: Errors | None = says("The same of the public cost model; null where it says nothing.")
+
+
+class MeasuredRow(Keys):
+    """A published figure and its simulation."""
+
+    target: str = says("Name of the target.")
+    columns: dict[str, int | float | str | None] = says(
+        of=lambda one: {name: _typed(text) for name, text in one.row.cells.items()}
+    )
+    """The row as the table has it, by the names of its columns."""
+    operation: str = says("The operation.", "row.label")
+    measured_cycles: Cycles = says("The published figure.", "row.measured_cycles")
+    fitted: bool = says("Whether facts of the target were fitted to it.", "row.fitted")
+    source_kind: SourceKind | None = says("What it was read off; null if the table does not say.", "row.source_kind")
+    convention: str = says("How the row is read.")
+    simulated_rows: int = says("Rows simulated.")
+    simulated_cols: int = says("Columns simulated.")
+    simulated_cycles: Cycles = says("The simulation's figure.")
+    error_percent: Percent = says("How far it is above the published figure.", lambda one: round(one.error, _PLACES))
+    public_model_error_percent: Percent | None = says(
+        of=lambda one: None if one.predicted_error is None else round(one.predicted_error, _PLACES)
+    )
+    """The same of the public cost model; null where it says nothing."""
+    reason: str | None = says(of=lambda one: one.reason or None)
+    """Why it deviates; null if that is not known, or it does not."""
+    computed_by: int = says("Who simulated it: the place in `workers`, from 0.")
+
+
+class ErrorCurve(Errors):
+    """The rows of one operation, type pair and path; the statistics are of these."""
+
+    target: str = says("Name of the target.")
+    operation: str = says("The operation.")
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    path: str = says("Class of the shape.")
+    rows: int = says("How many rows.")
+    public_model: Errors | None = says("The same of the public cost model; null where it says nothing.")
+
+
+class SourceErrors(Counted):
+    """The errors of rows of one sort."""
+
+    target: str = says("Name of the target.")
+    source_kind: SourceKind | None = says("What the cycles were read off; null if the table does not say.")
+    fitted: bool = says("Whether facts were fitted to them.")
+
+
+class KnownErrors(Keys):
+    """What the shipped record says of the errors of a kind of operation, in percent of the simulated cycles."""
+
+    target: str = says("Name of the target.")
+    kind: str = says("Kind of operation; `any` stands for all with few rows.")
+    rows: int = says("Measured rows that were not fitted.")
+    refitted: int
+    """How many of these are rows of fitted casts, predicted by facts fitted without their kernel."""
+    mean: Percent = says("Mean of the absolute errors.")
+    median: Percent = says("Their median.")
+    maximum: Percent = says("The largest.")
+    share: int = says("In how many percent of the cases measured cycles lie in the interval.")
+    low: Percent = says("Its lower end.")
+    high: Percent = says("Its upper end.")
+    held: Percent = says("How many percent of the target's rows did, each group left out in turn.")
+
+
+class Accuracy(CommandDocument, Errors, name="accuracy"):
+    """Simulated against published cycles; the statistics are of all rows."""
+
+    unfitted: Counted | None = says("The statistics of the rows that no fact was fitted to; null if there are none.")
+    fitted: Counted | None
+    """Those of the rows that facts were fitted to, which confirm nothing; null if there are none."""
+    by_source: list[SourceErrors] = says("The same by target and by what the cycles were read off.")
+    intervals: list[KnownErrors]
+    """Where measured cycles lie around simulated ones, by target and kind of operation."""
+    targets: list[MeasuredTable] = says("The tables.")
+    rows: list[MeasuredRow] = says("Their rows.")
+    curves: list[ErrorCurve] = says("The rows by operation, type pair and path.")
+    public_model: Errors | None = says("The statistics of the public cost model; null where it says nothing.")
+    workers: list[WorkerEntry] = says("Who simulated.")
+
+
+def accuracy_document(found: Sequence[AccuracyTable]) -> Document:
     """Return the JSON of one table, or of several."""
     every = [row for accuracy in found for row in accuracy.rows]
     origins, names = Origins(), dict.fromkeys(each.target.name for each in found)
-    return {
-        "schema_version": VERSIONS["accuracy"],
-        "unfitted": _counted(row for row in every if not row.row.fitted),
-        "fitted": _counted(row for row in every if row.row.fitted),
-        "by_source": [
-            _by_source(each.target.name, fitted, kind, rows)
+    return Accuracy.of(
+        simulated(every),
+        unfitted=_counted(row for row in every if not row.row.fitted),
+        fitted=_counted(row for row in every if row.row.fitted),
+        by_source=[
+            SourceErrors.of(simulated(rows), target=each.target, source_kind=kind, fitted=fitted)
             for each in found
             for (fitted, kind), rows in by_evidence(each.rows).items()
         ],
-        "intervals": json_of([known for name in names for known in intervals(name)]),
-        "targets": [_target(accuracy) for accuracy in found],
-        "rows": [
-            {**_row(accuracy.target.name, row), "computed_by": origins.place(by)}
+        intervals=[known for name in names for known in intervals(name)],
+        targets=[_target(accuracy) for accuracy in found],
+        rows=[
+            MeasuredRow.of(row, target=accuracy.target, computed_by=origins.place(by))
             for accuracy in found
             for row, by in zip(accuracy.rows, accuracy.origins, strict=True)
         ],
-        "curves": [_curve(accuracy.target.name, curve) for accuracy in found for curve in accuracy.curves],
-        **_statistics(simulated(every)),
-        "public_model": _or_none(predicted(every)),
-        "workers": origins.documents(),
-    }
+        curves=[
+            ErrorCurve.of(
+                curve.simulated, target=each.target, public_model=curve.predicted, operation=curve.operation,
+                src=curve.src, dst=curve.dst, path=curve.path,
+            )
+            for each in found
+            for curve in each.curves
+        ],
+        public_model=predicted(every),
+        workers=origins.documents(),
+    )  # fmt: skip
 
 
-def _target(accuracy: Accuracy) -> Document:
+def _target(accuracy: AccuracyTable) -> Document:
     shipped = [table for table in accuracy.target.measurements if Path(accuracy.table.file).match(table.file)]
-    return {
-        "target": accuracy.target.name,
-        "file": accuracy.table.file,
-        "source": shipped[0].source if shipped else None,
-        "measured_on": accuracy.measured_on or accuracy.target.name,
-        "rows": len(accuracy.rows),
-        "rows_skipped": accuracy.table.skipped,
-        "unfitted": _counted(accuracy.unfitted),
-        **_statistics(simulated(accuracy.rows)),
-        "public_model": _or_none(predicted(accuracy.rows)),
-    }
+    return MeasuredTable.of(
+        simulated(accuracy.rows),
+        target=accuracy.target,
+        file=accuracy.table.file,
+        source=shipped[0].source if shipped else None,
+        measured_on=accuracy.measured_on or accuracy.target,
+        rows_skipped=accuracy.table.skipped,
+        unfitted=_counted(accuracy.unfitted),
+        public_model=predicted(accuracy.rows),
+    )
 
 
-def _row(target: str, assessed: AssessedRow) -> Document:
-    peer = assessed.predicted_error
-    return {
-        "target": target,
-        "columns": {name: _typed(text) for name, text in assessed.row.cells.items()},
-        "operation": assessed.row.label,
-        "measured_cycles": assessed.row.measured_cycles,
-        "fitted": assessed.row.fitted,
-        "source_kind": json_of(assessed.row.source_kind),
-        **document(assessed, "convention", "simulated_rows", "simulated_cols", "simulated_cycles"),
-        "error_percent": round(assessed.error, _PLACES),
-        "public_model_error_percent": None if peer is None else round(peer, _PLACES),
-        "reason": assessed.reason or None,
-    }
-
-
-def _curve(target: str, curve: MeasuredCurve) -> Document:
-    return {
-        "target": target,
-        **document(curve, "operation", "src", "dst", "path"),
-        "rows": curve.simulated.rows,
-        **_statistics(curve.simulated),
-        "public_model": _or_none(curve.predicted),
-    }
-
-
-def _counted(rows: Iterable[AssessedRow]) -> Document | None:
+def _counted(rows: Iterable[AssessedRow]) -> Statistics | None:
     kept = list(rows)
-    return {"rows": len(kept), **_statistics(simulated(kept))} if kept else None
-
-
-def _by_source(target: str, fitted: bool, kind: SourceKind | None, rows: Sequence[AssessedRow]) -> Document:
-    return {"target": target, "source_kind": json_of(kind), "fitted": fitted, **(_counted(rows) or {})}
-
-
-def _statistics(found: Statistics) -> dict[str, float]:
-    values = {"mean": found.mean, "median": found.median, "max": found.maximum}
-    return {name: round(value, _PLACES) for name, value in values.items()}
-
-
-def _or_none(statistics: Statistics | None) -> dict[str, float] | None:
-    return None if statistics is None else _statistics(statistics)
+    return simulated(kept) if kept else None
 
 
 def _typed(text: str) -> int | float | str | None:
@@ -138,7 +213,7 @@ _LONGEST = 40
 """Characters of the longest bar."""
 
 
-def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:
+def accuracy_text(found: Sequence[AccuracyTable]) -> RenderableType:
     """Return the report on one table, or on several."""
     parts: list[RenderableType] = []
     for accuracy in found:
@@ -146,7 +221,7 @@ def accuracy_text(found: Sequence[Accuracy]) -> RenderableType:
     return Group(*parts[:-1])
 
 
-def accuracy_summary(found: Sequence[Accuracy]) -> RenderableType:
+def accuracy_summary(found: Sequence[AccuracyTable]) -> RenderableType:
     """Return the errors of each table, rows that were not fitted first, by what they were read off."""
     numbers = ("rows", "mean %", "median %", "max %", "public: mean %", "max % ")
     made = table("target", "measurements", "rows were", "read off", *numbers, numbers=numbers)
@@ -196,14 +271,14 @@ def _interval(known: Residuals) -> str:
     )
 
 
-def _measured_elsewhere(accuracy: Accuracy) -> str:
+def _measured_elsewhere(accuracy: AccuracyTable) -> str:
     return (
         f"measured on {accuracy.measured_on}, not on {accuracy.target.name}: the errors say how far "
         f"{accuracy.target.name} is from that chip"
     )
 
 
-def _one(accuracy: Accuracy) -> list[RenderableType]:
+def _one(accuracy: AccuracyTable) -> list[RenderableType]:
     casts = all(assessed.row.operation == CAST for assessed in accuracy.rows)
     what = ("src", "dst") if casts else ("operation", "type")
     counted = any(assessed.row.convention for assessed in accuracy.rows)
@@ -263,7 +338,7 @@ def _types(label: str, src: str, dst: str, *, casts: bool) -> tuple[str, str]:
     return label, src if src == dst else f"{src} -> {dst}"
 
 
-def _sentences(accuracy: Accuracy) -> list[Text]:
+def _sentences(accuracy: AccuracyTable) -> list[Text]:
     """Return the statistics of the simulation: rows that were not fitted first."""
     if not accuracy.unfitted:
         return [Text(_sentence("simulation, fitted to these very rows", simulated(accuracy.rows)))]
@@ -284,53 +359,57 @@ def _sentence(what: str, statistics: Statistics) -> str:
 """Decimals of a percentage."""
 
 
+class PredictedRow(Keys):
+    """A published figure, and what facts fitted without it give."""
+
+    src: str = says("Name of the source format.", "row.src")
+    dst: str = says("Name of the destination format.", "row.dst")
+    path: str = says("Class of the shape.", "row.path")
+    measured_cycles: Cycles = says("The published figure.", "row.measured_cycles")
+    simulated_rows: int = says("Rows simulated.")
+    simulated_cols: int = says("Columns simulated.")
+    simulated_cycles: Cycles = says("The simulation's figure.")
+    error_percent: Percent = says("How far it is above the published figure.", lambda one: round(one.error, _PLACES))
+
+
+class FittedFacts(Errors):
+    """The facts that fit all rows, and their errors."""
+
+    facts: dict[Name, float] = says("The facts by path.")
+
+
+class FoldEntry(FittedFacts):
+    """What was left out; the facts that fit all other rows, and their errors on what was left out."""
+
+    left_out: str = says("What was left out.")
+    rows: int = says("How many rows that are.")
+    predictions: list[PredictedRow] = says("These rows.")
+
+
+class CrossValidated(CommandDocument, Errors, name="accuracy-cross-validation"):
+    """With `--cross-validate`: every published figure predicted by facts fitted without it."""
+
+    target: str = says("Name of the target.")
+    file: str = says("The table.")
+    left_out: str = says("What is left out each time.")
+    rows: int = says("How many rows.")
+    nothing_left_out: FittedFacts = says("The fit to all rows.")
+    folds: list[FoldEntry] = says("One entry for each thing left out.")
+
+
 def cross_validation_document(found: CrossValidation) -> Document:
     """Return the JSON of a cross-validation."""
-    return {
-        "target": found.target.name,
-        "file": found.table.file,
-        "left_out": str(found.left_out),
-        "rows": len(found.rows),
-        **_mean_and_maximum(simulated(found.rows)),
-        "nothing_left_out": {
-            "facts": _facts(found.fitted),
-            **_mean_and_maximum(simulated(found.fitted_rows)),
-        },
-        "folds": [_fold(fold) for fold in found.folds],
-    }
-
-
-def _fold(fold: Fold) -> Document:
-    return {
-        "left_out": fold.name,
-        "rows": len(fold.rows),
-        **_mean_and_maximum(fold.statistics),
-        "facts": _facts(fold.facts),
-        "predictions": _rows(fold.rows),
-    }
-
-
-def _rows(rows: Sequence[AssessedRow]) -> list[Document]:
-    return [
-        {
-            "src": assessed.row.src.name,
-            "dst": assessed.row.dst.name,
-            "path": assessed.row.path,
-            "measured_cycles": assessed.row.measured_cycles,
-            **document(assessed, "simulated_rows", "simulated_cols", "simulated_cycles"),
-            "error_percent": round(assessed.error, _PLACES),
-        }
-        for assessed in rows
-    ]
-
-
-def _facts(facts: Mapping[str, Decimal]) -> dict[str, float]:
-    return {path: float(value) for path, value in facts.items()}
-
-
-def _mean_and_maximum(found: Statistics) -> dict[str, float]:
-    values = {"mean": found.mean, "median": found.median, "max": found.maximum}
-    return {name: round(value, _PLACES) for name, value in values.items()}
+    return CrossValidated.of(
+        simulated(found.rows),
+        target=found.target,
+        file=found.table.file,
+        left_out=found.left_out,
+        nothing_left_out=FittedFacts.of(simulated(found.fitted_rows), facts=found.fitted),
+        folds=[
+            FoldEntry.of(fold.statistics, left_out=fold.name, facts=fold.facts, predictions=fold.rows)
+            for fold in found.folds
+        ],
+    )
 
 
 # Cross-validation as text: a line a fold, the facts that all rows fit best, and a summary.
@@ -376,35 +455,69 @@ def _errors_of(what: str, found: Statistics) -> str:
 # A calibration as JSON: every parameter and every row, before and after.
 
 
+class CalibratedParameter(Keys):
+    """A number of the description that was fitted."""
+
+    path: str = says("Its path in the description.")
+    before: float = says("What the target says.")
+    value: float = says("What fits the rows.")
+    standard_error: float | None
+    """Its standard error; null at a bound, or where there are no more rows than parameters."""
+    low: float = says("The least that it could be.")
+    high: float | None = says("The largest; null if there is none.")
+    at_bound: bool = says("Whether a bound stopped it.")
+    rows: int = says("How many rows depend on it.")
+
+
+class CalibratedRow(Keys):
+    """A measured row, simulated before and after."""
+
+    line: int = says("Its line in the table.", "span.line")
+    operation: str = says("The operation and its parameters.", "label")
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    measured_cycles: Cycles = says("What was measured.")
+    before_cycles: Cycles = says("Simulated on the target.")
+    after_cycles: Cycles = says("Simulated on the derived target.")
+    before_percent: Percent = says("How far the target is above what was measured.")
+    after_percent: Percent = says("How far the derived target is.")
+
+
+class Calibrated(CommandDocument, name="calibrate"):
+    """Numbers of a target fitted to a table; every row of it is a fitted one."""
+
+    target: str = says("Name of the target.")
+    file: str = says("The table.")
+    out: str = says("The derived description.")
+    residual_before_percent: Percent = says("Root of the mean squared error of the rows on the target.")
+    residual_percent: Percent = says("The same on the derived target.")
+    warnings: list[str]
+    """What speaks against the fit: errors beyond the noise of the rows, numbers that they hardly determine."""
+    parameters: list[CalibratedParameter] = says("What was fitted.")
+    rows: list[CalibratedRow] = says("The rows.")
+
+
 def calibration_document(found: Calibration, out: str) -> Document:
     """Return the JSON of a calibration."""
     before, after = (found.errors(cycles) for cycles in (found.before, found.after))
-    return {
-        "target": found.target.name,
-        "file": found.table.file,
-        "out": out,
-        "residual_before_percent": round(found.deviation(found.before), _PLACES),
-        "residual_percent": round(found.deviation(found.after), _PLACES),
-        "warnings": list(misfits(found)),
-        "parameters": [
-            document(each, "path", "before", "value", "standard_error", "low", "high", "at_bound", "rows")
-            for each in found.parameters
-        ],
-        "rows": [
-            {
-                "line": row.span.line,
-                "operation": row.label,
-                "src": row.src.name,
-                "dst": row.dst.name,
-                "measured_cycles": row.measured_cycles,
-                "before_cycles": found.before[number],
-                "after_cycles": found.after[number],
-                "before_percent": round(before[number], _PLACES),
-                "after_percent": round(after[number], _PLACES),
-            }
+    return Calibrated.of(
+        found,
+        file=found.table.file,
+        out=out,
+        residual_before_percent=round(found.deviation(found.before), _PLACES),
+        residual_percent=round(found.deviation(found.after), _PLACES),
+        warnings=misfits(found),
+        rows=[
+            CalibratedRow.of(
+                row,
+                before_cycles=found.before[number],
+                after_cycles=found.after[number],
+                before_percent=round(before[number], _PLACES),
+                after_percent=round(after[number], _PLACES),
+            )
             for number, row in enumerate(found.table.rows)
         ],
-    }
+    )
 
 
 # A calibration as text: the parameters, the rows, and how far they are off before and after.

@@ -9,14 +9,16 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.execution.distribution.origins import Origins
-from castsim.isa.formats import format_named
 from castsim.planning import Counterexample, PlanKind, Verdict
 from castsim.planning.conformance import ConformanceEntry, Matrix
-from castsim.planning.conformance.matrix import LoweredMatrix, changed
+from castsim.planning.conformance.matrix import LoweredMatrix as LoweredCells
+from castsim.planning.conformance.matrix import changed
 from castsim.planning.counterexample import TracedValue
+from castsim.planning.judgement import Method
 from castsim.planning.lowering_answers.answer import options_text, setting_text
-from castsim.reports.documents import VERSIONS, Document, document, numbered
-from castsim.reports.lower import code_text, counterexample_document, number_text
+from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
+from castsim.reports.lower import CounterexampleEntry, code_text, number_text
+from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar, WorkerEntry
 from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
 from castsim.specifications import SpecifiedCast
@@ -25,64 +27,102 @@ SAMPLED = "~"
 """Marks a verdict that rests on samples."""
 
 
+class CellInstruction(Keys):
+    """An instruction of a chain."""
+
+    instruction: str = says("The instruction.", lambda pair: pair[0])
+    options: str = says("What has to be asked of it; may be empty.", lambda pair: pair[1])
+
+
+class MatrixCell(Keys):
+    """A cast of the specification on one target."""
+
+    src: str = says("Name of the source format.", "cell.src")
+    dst: str = says("Name of the destination format.", "cell.dst")
+    attributes: dict[Name, Scalar] = says(of=lambda entry: numbered(dict(entry.cell.attributes)))
+    """Attributes of the operator."""
+    target: str = says("Name of the target.", "cell.target")
+    way: PlanKind = says("How it is lowered.", "kind")
+    verdict: Verdict = says("Whether it is right.")
+    path: list[str] = says("Names of the formats on the way.")
+    instructions: list[CellInstruction] = says(of=lambda entry: zip(entry.instructions, entry.options, strict=True))
+    """The instructions."""
+    method: Method | None = says("How the verdict was reached; null if nothing was tried.")
+    proven: bool = says("Whether the verdict is certain.")
+    options: dict[Name, Scalar] = says(of=lambda entry: dict(entry.settings))
+    """The options of the target with which the program is to be run."""
+    native_with_options: dict[Name, Scalar] | None = says(
+        of=lambda entry: None if entry.native is None else dict(entry.native)
+    )
+    """The options with which a single instruction does it beside a chain; null if there is none."""
+    cycles_per_element: CyclesPerElement | None = says("What it costs; null if it was not timed.")
+    counterexample: CounterexampleEntry | None = says("Where it fails; null if it does not.")
+    computed_by: int = says("Who computed it: the place in `workers`, from 0.")
+
+
+class MatrixTotal(Keys):
+    """How many casts go one way on one target."""
+
+    target: str = says("Name of the target.")
+    way: PlanKind = says("The way.")
+    cells: int = says("How many casts.")
+
+
+class LoweredMatrixCell(MatrixCell):
+    """A cast of the specification on the target, and its program."""
+
+    program: str | None = says("Text of the program; null if there is none.")
+    file: str | None = says("The file that it was written to; null if it was not written.")
+
+
+def _totals_of(found: Matrix) -> list[Document]:
+    return [
+        MatrixTotal.of(target=target, way=kind, cells=_count(found, target, kind))
+        for target in found.targets
+        for kind in PlanKind
+    ]
+
+
+class MatrixForm(CommandDocument):
+    """A matrix: casts of a specification on targets."""
+
+    specification: str = says("Name of the specification.", "spec.name")
+    version: str = says("Its version.")
+    targets: list[str] = says("Names of the targets.")
+    options: dict[Name, Scalar] = says("The options of the targets that were given.", lambda found: dict(found.options))
+    cells: list[MatrixCell] = says("One entry for each cast and target.")
+    totals: list[MatrixTotal] = says("How many casts go which way.", _totals_of)
+    workers: list[WorkerEntry] = says("Who computed.")
+
+
+class Conform(MatrixForm, name="conform"):
+    """Every cast of a specification on targets."""
+
+
+class LoweredMatrix(MatrixForm, name="lower-matrix"):
+    """Without SRC and DST: every cast of a specification lowered to one target."""
+
+    cells: list[LoweredMatrixCell] = says("One entry for each cast and target.")  # type: ignore[assignment]
+
+
 def conform_document(found: Matrix) -> Document:
     """Return a matrix as JSON, one entry per cell."""
     origins = Origins()
-    return {
-        "schema_version": VERSIONS["conform"],
-        "specification": found.spec.name,
-        "version": found.version,
-        **document(found, "targets"),
-        "options": dict(found.options),
-        "cells": [
-            {**_cell_document(entry), "computed_by": origins.place(by)}
-            for entry, by in zip(found.entries, found.origins, strict=True)
-        ],
-        "totals": [
-            {
-                "target": target,
-                "way": kind.value,
-                "cells": sum(entry.kind is kind for entry in found.entries if entry.cell.target == target),
-            }
-            for target in found.targets
-            for kind in PlanKind
-        ],
-        "workers": origins.documents(),
-    }
+    cells = [
+        MatrixCell.of(entry, computed_by=origins.place(by))
+        for entry, by in zip(found.entries, found.origins, strict=True)
+    ]
+    return Conform.of(found, cells=cells, workers=origins.documents())
 
 
-def lowered_matrix_document(found: LoweredMatrix, files: Sequence[str | None]) -> Document:
+def lowered_matrix_document(found: LoweredCells, files: Sequence[str | None]) -> Document:
     """Return a matrix of one target as JSON, each cell with its program and the file that it was written to."""
-    whole = conform_document(found.matrix)
-    cells = [_cell_document(entry) for entry in found.matrix.entries]
-    origins = Origins()
-    return {
-        **whole,
-        "schema_version": VERSIONS.get("lower-matrix", 1),
-        "cells": [
-            {**cell, "computed_by": origins.place(by), "program": each.program, "file": file}
-            for cell, by, each, file in zip(cells, found.matrix.origins, found.cells, files, strict=True)
-        ],
-    }
-
-
-def _cell_document(entry: ConformanceEntry) -> Document:
-    cell = entry.cell
-    return {
-        **document(cell, "src", "dst"),
-        "attributes": numbered(dict(cell.attributes)),
-        "target": cell.target,
-        **document(entry, "kind", "verdict", "path", kind="way"),
-        "instructions": [
-            {"instruction": name, "options": options}
-            for name, options in zip(entry.instructions, entry.options, strict=True)
-        ],
-        **document(entry, "method", "proven"),
-        "options": dict(entry.settings),
-        "native_with_options": None if entry.native is None else dict(entry.native),
-        "cycles_per_element": entry.cycles_per_element,
-        "counterexample": counterexample_document(entry.counterexample, format_named(cell.dst)),
-    }
+    origins, matrix = Origins(), found.matrix
+    cells = [
+        LoweredMatrixCell.of(entry, computed_by=origins.place(by), program=each.program, file=file)
+        for entry, by, each, file in zip(matrix.entries, matrix.origins, found.cells, files, strict=True)
+    ]
+    return LoweredMatrix.of(matrix, cells=cells, workers=origins.documents())
 
 
 def cast_text(cast: SpecifiedCast, entry: ConformanceEntry) -> str:

@@ -16,12 +16,13 @@ from castsim.graphs.kernel_runner import KernelRun
 from castsim.graphs.verdict import NodeVerdict
 from castsim.planning.lowering_answers import Answer, Setting
 from castsim.planning.lowering_answers.answer import options_text
-from castsim.reports.documents import VERSIONS, Document, document
-from castsim.reports.lower import answer_document
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.lower import PlanEntry
 from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text
 from castsim.reports.numbers import bits_text
 from castsim.reports.run_cycles import clock, duration
 from castsim.reports.run_report import output_of
+from castsim.reports.schemas.keys import Bits, Column, Cycles, Elements, Line, Name, Output, Scalar, Seconds
 from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
 
@@ -35,34 +36,11 @@ CONVENTIONS = (
 """The note on reading cycles."""
 
 
-def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:
-    """Return the run as JSON; `files` are those of outputs, `emitted` those of programs by node and place.
+class WitnessSource(Keys):
+    """An element from which a wrong one was made."""
 
-    `conforms`: every node is proven or exhaustively tried. `agrees`: no element of this run is wrong. Of a node,
-    `verdict` is one of `NodeVerdict`; `options` are those of the target with which its programs are to be run,
-    `options_chosen` the names of those that were found, not given; `plan` is the lowering of a cast, as `castsim lower`
-    has it, with its evidence and counterexample; `trial` are the comparisons over every code that it may read. Of a
-    program, `run` is the command that runs it.
-    """
-    return {
-        "schema_version": VERSIONS["graph"],
-        **document(found.graph, "file", "name", file="graph"),
-        "specification": f"{found.graph.spec}@{found.graph.version}",
-        **document(found, "target", "conforms", "agrees", "cycles", cycles="total_cycles"),
-        "seconds": seconds_of(found),
-        "conventions": list(CONVENTIONS),
-        "nodes": [_graph_node(node, emitted) for node in found.nodes],
-        "outputs": [
-            document(output_of(name, tensor.codes, tensor.format.name, files)) for name, tensor in found.outputs.items()
-        ],
-        "whole_graph": [_comparison(each) for each in found.comparisons],
-        **document(found, "unjudged", unjudged="whole_graph_unjudged"),
-    }
-
-
-def seconds_of(found: GraphRun) -> float:
-    """Return the time of all programs at the target's frequency."""
-    return float(Fraction(found.cycles, found.target.frequency.megahertz * 10**6))
+    format: str = says("Name of its format.", lambda pair: pair[0])
+    bits: Bits = says("Its code.", lambda pair: bits_text(pair[1], pair[0]))
 
 
 def witness_text(witness: WrongElement) -> str:
@@ -77,35 +55,113 @@ def witness_text(witness: WrongElement) -> str:
     return f"{text} instead of {expected}"
 
 
+class Witness(Keys):
+    """A wrong element."""
+
+    index: list[int] = says("Where it is.")
+    sources: list[WitnessSource] = says("The elements from which it was made.")
+    result_bits: Bits = says("Its code.", lambda wrong: bits_text(wrong.result, wrong.format))
+    expected_bits: Bits | None = says(
+        of=lambda wrong: None if wrong.expected is None else bits_text(wrong.expected, wrong.format)
+    )
+    """The right code; null where a set of results is right."""
+    text: str = says("The same in words.", witness_text)
+
+
+class Comparison(Keys):
+    """What came out against what should have."""
+
+    output: str = says("Name of the tensor.")
+    against: str = says("By what it is judged.")
+    elements: Elements = says("Elements compared.")
+    undefined: Elements = says("Elements for which any result is right.")
+    wrong: Elements = says("Elements that are wrong.")
+    passed: Elements = says("Elements that are not judged, because what they are made of is wrong.")
+    because_of_nodes: list[str] = says("The nodes that made that.", "because")
+    witness: Witness | None = says("The first wrong element; null if there is none.")
+
+
+class NodeProgram(Keys):
+    """A program of a node."""
+
+    title: str = says("What it does.")
+    instructions: list[str] = says("Its instructions.")
+    cycles: Cycles = says("Its cycles, loads and stores included.")
+    elements: Elements = says("Elements of the tensor.")
+    elements_with_filling: Elements = says("The same filled up to whole tiles or registers.", "program.elements")
+    tiles: int = says("Tiles or registers.", "program.tiles")
+    options: dict[Name, Scalar] = says(of=lambda stage: dict(stage.settings))
+    """The options of the target with which it is to be run."""
+    file: str | None = says("The file that it was written to; null if it was not written.")
+    run: str = says("The command that runs it.")
+
+
+class Node(Keys):
+    """A node of the graph."""
+
+    name: str = says("Its name.", "node.name")
+    operator: str = says("Its operator.", "node.op")
+    line: Line | None = says(of=lambda node: node.node.span and node.node.span.line)
+    """Line of the source; null where it is not text."""
+    column: Column | None = says(of=lambda node: node.node.span and node.node.span.column)
+    """Column of the source; null where it is not text."""
+    verdict: NodeVerdict = says("What is known of it.")
+    refusal: str | None = says("Why it cannot be lowered; null if it can.")
+    unjudged: str | None = says("Why nothing judges it; null if something does.")
+    cycles: Cycles | None = says("Cycles of its programs.")
+    shapes: list[list[Elements]] = says("Shapes of its results.")
+    options: dict[Name, Scalar] = says(of=lambda node: dict(settings_of(node)))
+    """The options of the target with which its programs are to be run."""
+    options_chosen: list[str] = says(
+        of=lambda node: [] if node.answer is None else [name for name, _ in node.answer.chosen]
+    )
+    """Those of them that were found, not given."""
+    plan: PlanEntry | None = says("The lowering of a cast; null for other operators.", "answer")
+    programs: list[NodeProgram] = says("Its programs.")
+    comparisons: list[Comparison] = says("The elements of this run.")
+    trial: list[Comparison] = says("The same over every code that it may read.")
+    remarks: list[str] = says("What else is to be said.")
+
+
+def seconds_of(found: GraphRun) -> float:
+    """Return the time of all programs at the target's frequency."""
+    return float(Fraction(found.cycles, found.target.frequency.megahertz * 10**6))
+
+
+class Graph(CommandDocument, name="graph"):
+    """A graph that was lowered and ran."""
+
+    graph: str = says("The file.", "graph.file")
+    name: str = says("Name of the graph.", "graph.name")
+    specification: str = says("Name and version, `onnx@21`.", lambda found: f"{found.graph.spec}@{found.graph.version}")
+    target: str = says("Name of the target.")
+    conforms: bool = says("Whether every node is proven or exhaustively tried.")
+    agrees: bool = says("Whether no element of this run is wrong.")
+    total_cycles: Cycles = says("Cycles of all programs.", "cycles")
+    seconds: Seconds = says("The same at the target's frequency.", seconds_of)
+    conventions: list[str] = says("How cycles are to be read.", lambda _: CONVENTIONS)
+    nodes: list[Node] = says("The nodes, in the order of execution.")
+    outputs: list[Output] = says("The outputs of the graph.")
+    whole_graph: list[Comparison] = says("The outputs against those of the whole graph.", "comparisons")
+    whole_graph_unjudged: str | None = says("Why nothing judges them; null if something does.", "unjudged")
+
+
+def graph_document(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> Document:
+    """Return the run as JSON; `files` are those of outputs, `emitted` those of programs by node and place."""
+    return Graph.of(
+        found,
+        nodes=[_graph_node(node, emitted) for node in found.nodes],
+        outputs=[output_of(name, tensor.codes, tensor.format.name, files) for name, tensor in found.outputs.items()],
+    )
+
+
 def _graph_node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Document:
-    span = node.node.span
-    return {
-        **document(node.node, "name", "op", op="operator"),
-        "line": span.line if span else None,
-        "column": span.column if span else None,
-        **document(node, "verdict", "refusal", "unjudged", "cycles", "shapes"),
-        "options": dict(settings_of(node)),
-        "options_chosen": [] if node.answer is None else [name for name, _ in node.answer.chosen],
-        "plan": None if node.answer is None else _without_program(answer_document(node.answer, None)),
-        "programs": [_stage(stage, emitted.get((node.node.name, place))) for place, stage in enumerate(node.stages)],
-        "comparisons": [_comparison(each) for each in node.comparisons],
-        "trial": [_comparison(each) for each in node.trial],
-        **document(node, "remarks"),
-    }
-
-
-def _without_program(document: Document) -> Document:
-    return {key: value for key, value in document.items() if key not in ("program", "file", "target")}
-
-
-def _stage(stage: KernelRun, file: Path | None) -> Document:
-    return {
-        **document(stage, "title", "instructions", "cycles", "elements"),
-        **document(stage.program, "elements", "tiles", elements="elements_with_filling"),
-        "options": dict(stage.settings),
-        "file": None if file is None else str(file),
-        "run": run_command(stage, file),
-    }
+    written = [emitted.get((node.node.name, place)) for place in range(len(node.stages))]
+    programs = [
+        NodeProgram.of(stage, file=file, run=run_command(stage, file))
+        for stage, file in zip(node.stages, written, strict=True)
+    ]
+    return Node.of(node, programs=programs)
 
 
 def settings_of(node: NodeRun) -> Setting:
@@ -118,25 +174,6 @@ def run_command(stage: KernelRun, file: Path | None) -> str:
     options = f" {options_text(stage.settings)}" if stage.settings else ""
     inputs = "".join(f" --in {name}=random:{seed}" for seed, name in enumerate(stage.program.inputs))
     return f"castsim run {'FILE' if file is None else quote(str(file))}{options}{inputs}"
-
-
-_COMPARISON = ("output", "against", "elements", "undefined", "wrong", "passed", "because")
-
-
-def _comparison(found: OutputComparison) -> Document:
-    witness = found.witness
-    return {
-        **document(found, *_COMPARISON, because="because_of_nodes"),
-        "witness": None
-        if witness is None
-        else {
-            "index": list(witness.index),
-            "sources": [{"format": fmt.name, "bits": bits_text(code, fmt)} for fmt, code in witness.sources],
-            "result_bits": bits_text(witness.result, witness.format),
-            "expected_bits": None if witness.expected is None else bits_text(witness.expected, witness.format),
-            "text": witness_text(witness),
-        },
-    }
 
 
 _INSTRUCTIONS = 12

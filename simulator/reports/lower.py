@@ -5,98 +5,146 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from castsim.isa.formats import Format, IntFormat
-from castsim.planning import Chain, Counterexample, Plan, Refuted
+from castsim.planning import Counterexample, PlanKind, Verdict
 from castsim.planning.counterexample import Number, Required
+from castsim.planning.judgement import Method
 from castsim.planning.lowering_answers import Answer
-from castsim.reports.documents import VERSIONS, Document, document, numbered
-from castsim.reports.numbers import bits_text, ends_document, number_document
+from castsim.reports.documents import VERSIONS, CommandDocument, Document, Keys, numbered, says
+from castsim.reports.numbers import bits_text, ends_document, json_value
+from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar, Value
+from castsim.reports.schemas.keys import Number as NumberKeys
 
 if TYPE_CHECKING:
     from castsim.evidence.verification.lowering_record import LoweringRecord
     from castsim.running.block_lowering import BlockLowering
 
 
-def answer_document(answer: Answer, out: str | None) -> Document:
-    """Return an answer as JSON; `out` is the file that its program was written to.
+class Step(Keys):
+    """An instruction of a chain."""
 
-    `options` are those of the target with which the program is to be run, given or chosen; `without_options` is where
-    the target fails without the chosen ones, `native_with_options` the single instruction beside a chain.
-    """
-    native = answer.native
-    return {
-        **lower_document(answer.plan, out),
-        **document(answer, "kind", kind="way"),
-        "options": dict(answer.settings),
-        "options_chosen": [name for name, _ in answer.chosen],
-        "without_options": None if answer.refuted is None else refuted_document(answer.refuted, answer.plan.demand.dst),
-        "native_with_options": None
-        if native is None
-        else {
-            "options": dict((*answer.given, *native.setting)),
-            "chain": chain_document(native.plan.chain),
-            "cycles_per_element": None if native.plan.cost is None else native.plan.cost.cycles_per_element,
-        },
-        **document(answer, "text", text="program"),
-    }
+    instruction: str = says("The instruction.", "name")
+    options: list[str] = says("What has to be asked of it.", lambda step: step.forms[0].options)
+    src: str = says("Name of its source format.")
+    dst: str = says("Name of its destination format.")
 
 
-def lower_document(found: Plan, out: str | None) -> Document:
-    """Return a plan as JSON; `out` is the file that its program was written to.
+class Evidence(Keys):
+    """How a verdict was reached."""
 
-    `evidence` says how the verdict was reached: `method` is one of `castsim.planning.Method`, `codes` how many went
-    through, `proves` whether that leaves none out; `proven` is true as well of what a counterexample refutes.
-    """
-    cost, evidence, demand = found.cost, found.evidence, found.demand
-    return {
-        "specification": demand.label,
-        "version_asked": None if found.request.version is None else str(found.request.version),
-        "rule": demand.cast.rule.meaning,
-        **document(demand, "src", "dst"),
-        **document(found, "target", "kind", "verdict", "proven", "claim", kind="way"),
-        "chain": chain_document(found.chain),
-        "evidence": None if evidence is None else document(evidence, "method", "codes", "proves", "argument"),
-        "cost": None if cost is None else document(cost, *_COST, registers="vector_registers"),
-        "counterexample": counterexample_document(found.counterexample, demand.dst),
-        "refuted": [refuted_document(one, demand.dst) for one in found.refuted],
-        **document(found, *_OUTCOME, **_OUTCOME_KEYS),
-        "file": out if found.text is not None else None,
-    }
+    method: Method = says("The method.")
+    codes: int = says("How many codes went through.")
+    proves: bool = says("Whether that leaves none out.")
+    argument: str = says("Why, in words.")
 
 
-_OUTCOME = ("searched", "reason", "nearest", "text")
-_OUTCOME_KEYS = {"searched": "steps_searched", "nearest": "nearest_format", "text": "program"}
-_COST = ("cycles", "elements", "cycles_per_element", "scratch_bytes", "buffer_bytes", "registers")
+class Cost(Keys):
+    """The cost of a program that casts one tensor."""
+
+    cycles: Cycles = says("Cycles of all.")
+    elements: Elements = says("Elements cast.")
+    cycles_per_element: CyclesPerElement = says("Cycles of an element.")
+    scratch_bytes: Bytes = says("Bytes of tmp tiles.")
+    buffer_bytes: Bytes = says("Bytes of the buffer, all tiles together.")
+    vector_registers: int = says("Vector registers in use.", "registers")
 
 
-def chain_document(chain: Chain) -> list[Document]:
-    """Return the steps of a chain."""
-    return [
-        {"instruction": step.name, "options": list(step.forms[0].options), **document(step, "src", "dst")}
-        for step in chain
-    ]
+class TracedValue(Keys):
+    """A value on the way through a chain."""
+
+    step: str | None = says("The instruction that makes it; null for the input.")
+    format: str = says("Name of its format.")
+    bits: str = says("Its code in hexadecimal.", lambda traced: code_text(traced.code, traced.format))
+    value: Value = says("Its number, or `nan`, `inf`, `-inf`.", lambda traced: json_value(traced.value, traced.format))
 
 
-def refuted_document(one: Refuted | Plan, dst: Format) -> Document:
-    """Return a chain that fails, and where."""
-    return {"chain": chain_document(one.chain), "counterexample": counterexample_document(one.counterexample, dst)}
+class RequiredResult(Keys):
+    """The results that are right for one input."""
+
+    lowest: NumberKeys | None = says("The lowest number; null if there is none.")
+    highest: NumberKeys | None = says("The highest number; null if there is none.")
+    further: NumberKeys | None = says("A number beside those; null if there is none.")
+    nan: bool = says("Whether every NaN is right.")
 
 
-def counterexample_document(found: Counterexample | None, dst: Format) -> Document | None:
-    """Return a counterexample as JSON: every value on the way, and what would be right."""
-    if found is None:
-        return None
+def _required(found: Counterexample) -> Document:
     required = found.required
     ends = required.lowest, required.highest, required.further
-    return {
-        "values": [
-            {
-                **document(traced, "step", "format"),
-                **number_document(traced.code, traced.value, traced.format, code_text),
-            }
-            for traced in found.values
-        ],
-        "required": {**ends_document(ends, dst, code_text), "nan": required.nan},
-    }
+    return RequiredResult.of(required, **ends_document(ends, found.result.format, code_text))
+
+
+class CounterexampleEntry(Keys):
+    """An input for which a chain is wrong."""
+
+    values: list[TracedValue] = says("Every value on the way, the input first.")
+    required: RequiredResult = says("What would be right.", _required)
+
+
+class RefutedChain(Keys):
+    """A chain that fails."""
+
+    chain: list[Step] = says("Its instructions.")
+    counterexample: CounterexampleEntry | None = says("Where it fails.")
+
+
+class NativeWithOptions(Keys):
+    """The single instruction beside a chain."""
+
+    options: dict[Name, Scalar] = says("The options of the target that it needs.")
+    chain: list[Step] = says("The instruction.", "plan.chain")
+    cycles_per_element: CyclesPerElement | None = says(
+        of=lambda native: native.plan.cost and native.plan.cost.cycles_per_element
+    )
+    """Its cost; null if it was not timed."""
+
+
+def _native(answer: Answer) -> Document | None:
+    native = answer.native
+    return None if native is None else NativeWithOptions.of(native, options=dict((*answer.given, *native.setting)))
+
+
+class PlanEntry(Keys):
+    """How a cast of a specification is lowered."""
+
+    specification: str = says("Name and version, `tosa@1.1`.", "plan.demand.label")
+    version_asked: str | None = says(of=lambda answer: answer.plan.request.version and str(answer.plan.request.version))
+    """The version that was asked for; null for the default."""
+    rule: str = says("The rule of the specification in words.", "plan.demand.cast.rule.meaning")
+    src: str = says("Name of the source format.", "plan.demand.src")
+    dst: str = says("Name of the destination format.", "plan.demand.dst")
+    way: PlanKind = says("How it is lowered.", "kind")
+    verdict: Verdict = says("Whether it is right.", "plan.verdict")
+    proven: bool = says("Whether the verdict is certain.", "plan.proven")
+    claim: str = says("What is claimed, in words.", "plan.claim")
+    chain: list[Step] = says("The instructions.", "plan.chain")
+    evidence: Evidence | None = says("How the verdict was reached; null if nothing was tried.", "plan.evidence")
+    cost: Cost | None = says("What it costs; null if it was not timed.", "plan.cost")
+    counterexample: CounterexampleEntry | None = says("Where it fails; null if it does not.", "plan.counterexample")
+    refuted: list[RefutedChain] = says("Chains that fail.", "plan.refuted")
+    steps_searched: int = says("Chains and parts of them that were looked at.", "plan.searched")
+    reason: str | None = says("Why no chain is given, where none is.", "plan.reason")
+    nearest_format: str | None = says(of="plan.nearest")
+    """The format nearest to the destination that chains lead to, where no chain is given."""
+    options: dict[Name, Scalar] = says(of=lambda answer: dict(answer.settings))
+    """The options of the target with which the program is to be run."""
+    options_chosen: list[str] = says(of=lambda answer: [name for name, _ in answer.chosen])
+    """Those of them that were found, not given."""
+    without_options: RefutedChain | None = says(of="refuted")
+    """Where the target fails without the chosen options; null if none were chosen."""
+    native_with_options: NativeWithOptions | None = says(of=_native)
+    """The single instruction beside a chain; null if there is none."""
+
+
+class Lower(CommandDocument, PlanEntry, name="lower"):
+    """A cast of a specification lowered to a target."""
+
+    target: str = says("Name of the target.", "plan.target")
+    program: str | None = says("Text of the program; null if there is none.", "text")
+    file: str | None = says("The file that it was written to; null if it was not written.")
+
+
+def answer_document(answer: Answer, out: str | None) -> Document:
+    """Return an answer as JSON; `out` is the file that its program was written to."""
+    return Lower.of(answer, file=None if answer.plan.text is None else out)
 
 
 def code_text(code: int, fmt: Format) -> str:
@@ -132,22 +180,36 @@ def required_text(required: Required, dst: Format) -> str:
 # The ways to a block format on a target.
 
 
+class BlockWay(Keys):
+    """One way to a block format."""
+
+    kind: str = says("`operation` or `chain`.")
+    rule: str = says("The rule by which scales follow from the largest magnitude.")
+    operations: list[str] = says("Names of the operations, in order.")
+    cycles: int = says("Cycles of the program, loads and stores included.")
+    cycles_per_element: float = says("The same for each element.")
+    differs: list[str] = says("Where results are not those of `castsim quantise`.")
+    program: str = says("The program.")
+
+
+class LoweredBlocks(CommandDocument, name="lower-blocks"):
+    """The ways to a block format on a target."""
+
+    src: str = says("Format of the numbers.")
+    format: str = says("Name of the block format.")
+    target: str = says("Name of the target.")
+    rows: int = says("Rows of the tensor.")
+    cols: int = says("Its columns.")
+    ways: list[BlockWay] = says("The ways; empty if there is none.")
+    refused: list[str] = says("Why there are no others.")
+    file: str | None = says("With `--out`: the file of the first program.")
+
+
 def block_lowering_document(found: BlockLowering, out: str | None) -> Document:
     """Return the document; `out` is the file that the first program was written to."""
-    return {
-        "schema_version": VERSIONS.get("lower-blocks", 1),
-        **document(found, "src", "format", "target", "rows", "cols"),
-        "ways": [
-            {
-                **document(way, "kind", "rule", "operations", "cycles"),
-                "cycles_per_element": way.cycles / (found.rows * found.cols),
-                **document(way, "differs", "program"),
-            }
-            for way in found.ways
-        ],
-        **document(found, "refused"),
-        "file": out if found.ways else None,
-    }
+    size = found.rows * found.cols
+    ways = [BlockWay.of(way, cycles_per_element=way.cycles / size) for way in found.ways]
+    return LoweredBlocks.of(found, ways=ways, file=out if found.ways else None)
 
 
 # A record of lowered casts that were run again.

@@ -18,6 +18,8 @@ Seconds: TypeAlias = Annotated[float, ("unit", "seconds")]
 Percent: TypeAlias = Annotated[float, ("unit", "percent")]
 Ulps: TypeAlias = Annotated[int, ("unit", "ulps")]
 
+CyclesPerElement: TypeAlias = Annotated[float, ("unit", "cycles per element")]
+
 Line: TypeAlias = Annotated[int, ("minimum", 1)]
 """A line of a source file, from 1."""
 

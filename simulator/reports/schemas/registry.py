@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 from castsim.exploration.suggestion import SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.quantisation import RULES
+from castsim.reports import accuracy, conform, graph_text, lower
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, keys_of, says
 from castsim.reports.run import Run
-from castsim.reports.schemas import cast, compiler, lowering, run, targets, verification
+from castsim.reports.schemas import cast, compiler, run, targets, verification
 from castsim.reports.schemas.keys import Bits, Bytes, Cycles, Elements, Line, Name, Percent, Sha256, Ulps, Value
-from castsim.reports.schemas.lowering import Graph, Lower
 
 # The document of `castsim tune`.
 
@@ -244,34 +244,6 @@ class SweepResults(CommandDocument, name="sweep"):
     facts_digest: Sha256 = says("Digest of the facts of all targets of the sweep.")
 
 
-# The document of `castsim lower` for a block format.
-
-
-class BlockWay(Keys):
-    """One way to a block format."""
-
-    kind: str = says("`operation` or `chain`.")
-    rule: str = says("The rule by which scales follow from the largest magnitude.")
-    operations: list[str] = says("Names of the operations, in order.")
-    cycles: int = says("Cycles of the program, loads and stores included.")
-    cycles_per_element: float = says("The same for each element.")
-    differs: list[str] = says("Where results are not those of `castsim quantise`.")
-    program: str = says("The program.")
-
-
-class LoweredBlocks(CommandDocument, name="lower-blocks"):
-    """The ways to a block format on a target."""
-
-    src: str = says("Format of the numbers.")
-    format: str = says("Name of the block format.")
-    target: str = says("Name of the target.")
-    rows: int = says("Rows of the tensor.")
-    cols: int = says("Its columns.")
-    ways: list[BlockWay] = says("The ways; empty if there is none.")
-    refused: list[str] = says("Why there are no others.")
-    file: str | None = says("With `--out`: the file of the first program.")
-
-
 # The document of `castsim debug`.
 
 
@@ -313,7 +285,7 @@ class Tosa(CommandDocument, name="tosa"):
 
 
 COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
-    "run": (Run, run.AllEntries, Graph),
+    "run": (Run, run.AllEntries, graph_text.Graph),
     "record": (compiler.Recorded,),
     "diff": (cast.Difference,),
     "view": (cast.Viewed,),
@@ -333,12 +305,12 @@ COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
     "compare": (Compare,),
     "verify": (verification.Verification, verification.LoweringVerification, verification.SubstitutionVerification),
     "scratch": (cast.Scratch, cast.EveryScratch, cast.ScratchSweep, cast.ProgramScratch),
-    "lower": (Lower, lowering.LoweredMatrix, LoweredBlocks),
-    "conform": (lowering.Conform,),
-    "graph": (Graph,),
+    "lower": (lower.Lower, conform.LoweredMatrix, lower.LoweredBlocks),
+    "conform": (conform.Conform,),
+    "graph": (graph_text.Graph,),
     "tosa": (Tosa,),
-    "accuracy": (lowering.Accuracy, lowering.CrossValidated),
-    "calibrate": (lowering.Calibrated,),
+    "accuracy": (accuracy.Accuracy, accuracy.CrossValidated),
+    "calibrate": (accuracy.Calibrated,),
     "check": (run.Check,),
     "tune": (Tune,),
     "sweep": (SweepResults, SweepDrawn),
@@ -502,12 +474,9 @@ def _typed(hint: Any, found: dict[str, Document]) -> Document:
             made = {"items": _typed(inner[0], found), "type": "array"}
         case origin if origin is dict:
             names, values = (_typed(each, found) for each in inner)
-            named = (
-                {"patternProperties": {names["pattern"]: values}}
-                if "pattern" in names
-                else {"additionalProperties": values}
-            )
-            made = {**named, "type": "object"}
+            made = {"additionalProperties": values, "type": "object"}
+            if "pattern" in names:
+                made = {"patternProperties": {str(names["pattern"]): values}, "type": "object"}
             if "enum" in names:
                 made["propertyNames"] = {"enum": names["enum"]}
         case _:
