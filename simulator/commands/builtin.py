@@ -24,7 +24,7 @@ from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
-from castsim.reports.targets import listed
+from castsim.reports.targets import BuiltinList
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_names import builtin_target, find_function, generations, is_cast
@@ -77,7 +77,7 @@ def _list(target: str | None) -> CommandOutcome:
 
         return builtin_list(targets)
 
-    return CommandOutcome({"targets": [{"name": each.name, **listed(each)} for each in targets]}, text)
+    return CommandOutcome(BuiltinList.of(targets=targets), text)
 
 
 def _targets(name: str | None) -> list[VliwTarget]:

@@ -59,7 +59,7 @@ from castsim.reports.cast import (
     Accepted,
     CastResultRow,
     CastResults,
-    SkippedTarget,
+    Skipped,
     SourceValue,
     ValueCastRequest,
     accepted,
@@ -195,7 +195,7 @@ def cast_values(request: ValueCastRequest) -> CastResults:
             that no target has.
     """
     told: _Told = {}
-    skipped: dict[SkippedTarget, None] = {}
+    skipped: dict[Skipped, None] = {}
     columns = list(_on_targets(request, told, skipped) if request.targets else _abstract(request))
     rows, found = _judged(request, columns)
     by_value = [row for number in range(len(request.sources)) for row in _joined(column[number] for column in rows)]
@@ -245,9 +245,7 @@ def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | Non
     return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None), policy.rounding)
 
 
-def _on_targets(
-    request: ValueCastRequest, told: _Told, skipped: dict[SkippedTarget, None]
-) -> Iterator[list[CastResultRow]]:
+def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, None]) -> Iterator[list[CastResultRow]]:
     """Yield one column per rounding and target, after the abstract cast of that rounding if it is wanted."""
     done, refusal = 0, None
     for rounding in request.roundings or (None,):
@@ -261,7 +259,7 @@ def _on_targets(
                 if not request.lenient:
                     raise
                 refusal = error
-                skipped[SkippedTarget(target.name, error.message)] = None
+                skipped[Skipped(target.name, error.message)] = None
     if not done and refusal is not None:
         tried = ", ".join(target.name for target in request.targets)
         raise IllegalError(f"no target casts {request.src.name} -> {request.dst.name} as asked; tried: {tried}")

@@ -15,7 +15,7 @@ examples:
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from castsim.commands.assembly_files import named_bytes
@@ -28,7 +28,7 @@ from castsim.isa.tpc import Bundle, Slot, parse
 from castsim.isa.tpc.dialect import Dialect
 from castsim.machines.vliw.latency_bound import PairDistance, SlottedInstruction, pair_distance
 from castsim.machines.vliw.program_sources import tpc_target
-from castsim.reports.listing import DocumentedPair, pair_entry, pair_text
+from castsim.reports.listing import Latency, pair_entry, pair_text
 from castsim.targets import load_target
 
 
@@ -83,7 +83,7 @@ def execute(options: Namespace) -> CommandOutcome:
     def text(_: int) -> str:
         return pair_text(target.name, found, entries)
 
-    document: Mapping[str, list[DocumentedPair | None]] = {"pairs": entries}
+    document = Latency.of(pairs=entries)
     return CommandOutcome(document, text, code=1 if any(entry is None for entry in entries) else 0)
 
 

@@ -24,7 +24,7 @@ from castsim.isa.tpc import TpcProgram, parse
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.machines.vliw.program_sources import chosen_target
-from castsim.reports.schemas.compiler import Lint
+from castsim.reports.listing import Lint
 from castsim.targets.vliw import VliwTarget
 
 

@@ -21,9 +21,9 @@ from castsim.isa.spellings import format_spelled
 from castsim.reports import specification
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import (
+    TargetsList,
     diff_document,
     diff_text,
-    list_document,
     pair_document,
     target_document,
     targets_diff,
@@ -81,8 +81,7 @@ def _list() -> CommandOutcome:
 
         return stacked(specification_text.list_text(specifications), "", _texts().list_text(targets))
 
-    headers = [specification.header(spec) for spec in specifications]
-    return CommandOutcome({**list_document(targets), "specifications": headers}, text)
+    return CommandOutcome(TargetsList.of(targets=targets, specifications=specifications), text)
 
 
 def _is_specification(name: str) -> bool:

@@ -3,36 +3,66 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.exploration.advice_search import Advice
 from castsim.exploration.suggestion import Suggestion, SuggestionEvidence
-from castsim.reports.documents import VERSIONS, Document, document, json_of
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.schemas.keys import Cycles, Line, Percent
 from castsim.reports.terminal import table
+
+HowKept: TypeAlias = Annotated[str, ("enum", tuple(how.value for how in SuggestionEvidence))]
+"""How it is known that the outputs stay the same."""
+
+
+class Change(Keys):
+    """A change that keeps the outputs and saves cycles."""
+
+    number: int = says("Its place, from 1; `--apply` takes it.")
+    kind: str = says("What is done, in the words of docs/advice.md.", "change.kind")
+    title: str = says("What is done where.", "change.title")
+    reason: str = says("Why that saves cycles.", "change.reason")
+    line: Line = says("The line where it begins.", "change.line")
+    how: HowKept = says("How it is known that the outputs stay the same.")
+    runs: int = says("Inputs on which both programs gave the same bits.")
+    cycles: Cycles = says("What the changed program takes.")
+    gained: Cycles = says("Cycles saved.")
+    gained_percent: Percent = says("Cycles saved, of those of the program as it is.")
+    diff: str = says("A unified diff of the file.")
+
+
+class RejectedChange(Keys):
+    """A change that was tried and is not offered."""
+
+    kind: str = says("What was done, in the words of docs/advice.md.", "change.kind")
+    title: str = says("What was done where.", "change.title")
+    line: Line = says("The line where it begins.", "change.line")
+    why: str = says("Why it is not offered.")
+
+
+class Advise(CommandDocument, name="advise"):
+    """What would make a program faster."""
+
+    file: str = says("The program.")
+    target: str = says("Name of the target.")
+    cycles: Cycles = says("What the program takes as it is.")
+    looked_at: int = says("Changes that were made and checked.")
+    offers: list[Change] = says(
+        of=lambda advice: [Change.of(offer, number=number) for number, offer in enumerate(advice.offers, 1)]
+    )
+    """Those that hold, most cycles saved first."""
+    rejected: list[RejectedChange] = says("Those that are not offered, in the order in which they were made.")
+    unfinished: bool = says("Whether the time was over before all changes were tried.")
+    applied: int | None = says("The number of the change that was written; null if none was.")
+    output: str | None = says("The file that it was written to.")
 
 
 def advice_document(advice: Advice, applied: int | None = None, output: Path | None = None) -> Document:
     """Return what `castsim advise --json` writes."""
-    return {
-        "schema_version": VERSIONS["advise"],
-        **document(advice, "file", "target", "cycles", "looked_at"),
-        "offers": [
-            {
-                "number": number,
-                **document(offer.change, "kind", "title", "reason", "line"),
-                **document(offer, "how", "runs", "cycles", "gained", "gained_percent", "diff"),
-            }
-            for number, offer in enumerate(advice.offers, 1)
-        ],
-        "rejected": [
-            {**document(one.change, "kind", "title", "line"), **document(one, "why")} for one in advice.rejected
-        ],
-        **document(advice, "unfinished"),
-        "applied": applied,
-        "output": json_of(output),
-    }
+    return Advise.of(advice, applied=applied, output=output)
 
 
 def advice_text(

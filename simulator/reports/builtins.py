@@ -10,43 +10,69 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.isa.formats import FORMATS
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.run_report import output_of
-from castsim.reports.schemas.keys import StaleRead
+from castsim.reports.schemas.keys import Bundles, Cycles, Output, Scalar, StaleRead
+from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ResultOrder
 from castsim.tpc_compiler.builtin_calls import Builtin, BuiltinResult
-from castsim.tpc_compiler.special_function_calls import DescriptorCall, FunctionProgram, FunctionResult
+from castsim.tpc_compiler.special_function_calls import DescriptorCall as CalledDescriptor
+from castsim.tpc_compiler.special_function_calls import FunctionProgram, FunctionResult
+
+
+class Operations(Keys):
+    """How many operations a call issues."""
+
+    counted: int = says("As counted in the assembly.")
+    documented: int | None = says("As documented; null if that is not so.")
+
+
+class Called(Keys):
+    """What calls gave; these keys are there if operands were given."""
+
+    calls: int = says("How many calls the operands take.", optional=True)
+    total_cycles: Cycles = says("Cycles of all calls.", optional=True)
+    outputs: list[Output] = says("The results.", optional=True)
+    stale_reads: list[StaleRead] = says("Reads that came too early.", optional=True)
+    warnings: list[str] = says("What else happened.", optional=True)
+
+
+class BuiltinCall(CommandDocument, Called, name="builtin"):
+    """A cast builtin."""
+
+    builtin: str = says("Its name.", "row.builtin")
+    target: str = says("Name of the target.")
+    signature: str = says("Result and operands.", "row.signature")
+    source_holds: str | None = says(of="built.signature.source.held")
+    """What the source's elements are in; null if in themselves."""
+    result_order: str = says("Order of the result's elements.", "row.result_order")
+    rounding: str | None = says("The rounding mode; null where nothing is rounded.", "built.rounding")
+    vpu_operations: Operations = says("Vector operations of a call.")
+    bundles: Bundles = says("Bundles of a call.", lambda found: len(found.kernel.body))
+    cycles_per_call: Cycles = says("Cycles of a call.", "timing.total")
+    status: Status = says("How well it is known.", "row.status")
+    note: str = says("What else is to be said; may be empty.", "row.note")
+    assembly: str = says("Its assembly.")
 
 
 def builtin_document(found: Builtin, text: str, result: BuiltinResult | None, files: Mapping[str, Path]) -> Document:
     """Return a builtin: what it is, what one call issues, its assembly; with a result what the calls computed."""
-    row = found.row
-    told: Document = {
-        "builtin": row.builtin,
-        "target": found.target.name,
-        "signature": row.signature,
-        "source_holds": found.built.signature.source.held,
-        "result_order": str(row.result_order),
-        "rounding": found.built.rounding,
-        "vpu_operations": {"counted": found.vector_operations, "documented": row.vector_operations},
-        "bundles": len(found.kernel.body),
-        "cycles_per_call": found.timing.total,
-        **document(row, "status", "note"),
-        "assembly": text,
-    }
-    return {**told, **_called(result, found.built.signature.result.format, files)}
+    operations = Operations.of(counted=found.vector_operations, documented=found.row.vector_operations)
+    called = _called(result, found.built.signature.result.format, files)
+    return BuiltinCall.of(found, vpu_operations=operations, assembly=text, **called)
 
 
 def _called(result: BuiltinResult | FunctionResult | None, fmt: str, files: Mapping[str, Path]) -> Document:
     """Return what calls gave, nothing if there were none."""
     if result is None:
         return {}
-    return {
-        **document(result, "calls", "cycles", cycles="total_cycles"),
-        "outputs": [document(output_of(name, array, fmt, files)) for name, array in result.outputs.items()],
-        "stale_reads": [StaleRead.of(each) for each in result.stale_reads],
-        "warnings": list(result.warnings),
-    }
+    return Called.of(
+        calls=result.calls,
+        total_cycles=result.cycles,
+        outputs=[output_of(name, array, fmt, files) for name, array in result.outputs.items()],
+        stale_reads=result.stale_reads,
+        warnings=result.warnings,
+    )
 
 
 # What calls of builtins and special functions gave, as lines of text.
@@ -123,28 +149,45 @@ def _values(document: Mapping[str, Any], result: BuiltinResult | None) -> Iterat
 _FROM_INSTRUCTIONS, _ROUNDED, _NONE = "instructions", "correctly rounded", "none"
 
 
+class FunctionTable(Keys):
+    """A look-up table."""
+
+    name: str = says("Name of the input that gives it.", "table")
+    function: int = says("Number of the function.")
+    entries: int = says("How many entries.")
+    public: bool = says("Whether its contents are published.", lambda _: False)
+
+
+class FunctionCall(CommandDocument, Called, name="builtin-function"):
+    """A special function."""
+
+    builtin: str = says("Its name.", "row.builtin")
+    target: str = says("Name of the target.")
+    signature: str = says("Result and operands.", "row.signature")
+    kind: str = says("`sequence` or `table`.", "row.kind")
+    values: str = says("Where values are from: `instructions`, `correctly rounded` or `none`.")
+    claimed: bool | None = says("Whether they are claimed to be the chip's; null if there are none.")
+    tables: list[FunctionTable] = says("The tables that it looks up.")
+    operations: Operations = says("Operations of a call.")
+    bundles: Bundles = says("Bundles of a call.", lambda program: len(program.kernel.body))
+    cycles_per_call: Cycles = says("Cycles of a call.", "timing.total")
+    accuracy: str | None = says(of=lambda program: program.row.accuracy or None)
+    """Its accuracy as others have measured it; null if nobody has."""
+    status: Status = says("How well it is known.", "row.status")
+    assembly: str = says("Its assembly.")
+
+
 def function_document(program: FunctionProgram, result: FunctionResult | None, files: Mapping[str, Path]) -> Document:
     """Return a function: what one call issues, where its values come from, its assembly; with a result its values."""
-    row = program.row
-    told: Document = {
-        "builtin": row.builtin,
-        "target": program.target.name,
-        "signature": row.signature,
-        "kind": str(row.kind),
-        "values": _NONE if result is None else _FROM_INSTRUCTIONS if result.claimed else _ROUNDED,
-        "claimed": None if result is None else result.claimed,
-        "tables": [
-            {"name": each.table, "function": each.function(program.target), "entries": each.entries, "public": False}
-            for each in program.tables
-        ],
-        "operations": {"counted": program.operations, "documented": row.operations},
-        "bundles": len(program.kernel.body),
-        "cycles_per_call": program.timing.total,
-        "accuracy": row.accuracy or None,
-        "status": str(row.status),
-        "assembly": program.text() if result is None else result.text,
-    }
-    return {**told, **_called(result, "f32", files)}
+    return FunctionCall.of(
+        program,
+        values=_NONE if result is None else _FROM_INSTRUCTIONS if result.claimed else _ROUNDED,
+        claimed=None if result is None else result.claimed,
+        tables=[FunctionTable.of(each, function=each.function(program.target)) for each in program.tables],
+        operations=Operations.of(counted=program.operations, documented=program.row.operations),
+        assembly=program.text() if result is None else result.text,
+        **_called(result, "f32", files),
+    )
 
 
 def function_text(program: FunctionProgram, told: Document, result: FunctionResult | None) -> Text:
@@ -184,24 +227,28 @@ def _operand_values(told: Document, result: FunctionResult | None) -> Iterator[s
     yield from _notice_lines(result)
 
 
-def descriptor_document(call: DescriptorCall) -> Document:
+class DescriptorCall(CommandDocument, name="builtin-descriptor"):
+    """A call that reads or writes a word of a descriptor."""
+
+    builtin: str = says("Its name.", "row.builtin")
+    target: str = says("Name of the target.")
+    signature: str = says("Result and operands.", "row.signature")
+    kind: str = says("Always `descriptor`.", "row.kind")
+    address: int = says("Address of the word.")
+    stored_word: int | None = says("What is stored; null for a read.", "stored")
+    result: Scalar | None = says("What is read; null for a write, or if the word was not given.")
+    bundles: Bundles = says("Bundles of a call.", lambda call: len(call.kernel.body))
+    cycles_per_call: Cycles = says("Cycles of a call.", "timing.total")
+    status: Status = says("How well it is known.", "row.status")
+    assembly: str = says("Its assembly.", lambda call: call.text())
+
+
+def descriptor_document(call: CalledDescriptor) -> Document:
     """Return a call that reads or writes a word of a descriptor."""
-    return {
-        "builtin": call.row.builtin,
-        "target": call.target.name,
-        "signature": call.row.signature,
-        "kind": str(call.row.kind),
-        "address": call.address,
-        "stored_word": call.stored,
-        "result": call.result,
-        "bundles": len(call.kernel.body),
-        "cycles_per_call": call.timing.total,
-        "status": str(call.row.status),
-        "assembly": call.text(),
-    }
+    return DescriptorCall.of(call)
 
 
-def descriptor_text(call: DescriptorCall) -> Text:
+def descriptor_text(call: CalledDescriptor) -> Text:
     """Return the same as text."""
     did = "read" if call.stored is None else f"set to {call.stored:#x}"
     lines = [

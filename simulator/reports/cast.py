@@ -14,8 +14,10 @@ from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.warning_text import Warnings
 from castsim.machines.target_cast import CastForm
 from castsim.numerics import value_of
-from castsim.reports.documents import VERSIONS, Document, document, identifier, json_of
+from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says
 from castsim.reports.numbers import Number, bits_text, ends_document, json_value
+from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
+from castsim.reports.schemas.keys import Number as NumberKeys
 from castsim.specifications import AcceptanceSets, SpecifiedCast
 from castsim.targets import Target
 
@@ -60,21 +62,26 @@ def accepted(cast: SpecifiedCast, sets: AcceptanceSets, number: int) -> Accepted
     return Accepted(number, cast, low, high, None if further in (low, high) else further, nan, anything)
 
 
+class AcceptedResults(Keys):
+    """The results that a specification accepts for one value."""
+
+    specification: str = says("Name and version, `tosa@1.1`.", "cast.label")
+    input_bits: Bits = says("The code that was cast.")
+    accepts: str = says("Form of the set: `exact`, `interval`, `class` (NaN only) or `any`.", "kind")
+    lowest: NumberKeys | None = says("The lowest number; null if there is none.")
+    highest: NumberKeys | None = says("The highest number; null if there is none.")
+    further: NumberKeys | None = says("A number beside those from `lowest` to `highest`; null if there is none.")
+    nan: bool = says("Whether every NaN is accepted.", lambda row: row.nan or row.anything)
+    rule: str = says("Name of the rule.", "cast.rule_name")
+    meaning: str = says("The rule in words.", "cast.rule.meaning")
+    requires: list[str] = says("Profiles and extensions that the cast needs.", "cast.requires")
+    status: str = says("How well the rule is known.", "cast.rule.status")
+    source: str = says("Where it is from.", "cast.rule.source")
+
+
 def accepted_document(row: Accepted, input_bits: str, dst: Format) -> Document:
     """Return one row as JSON; numbers that are not there are null."""
-
-    cast, rule = row.cast, row.cast.rule
-    return {
-        "specification": cast.label,
-        "input_bits": input_bits,
-        "accepts": row.kind,
-        **ends_document((row.lowest, row.highest, row.further), dst),
-        "nan": row.nan or row.anything,
-        "rule": cast.rule_name,
-        **document(rule, "meaning"),
-        **document(cast, "requires"),
-        **document(rule, "status", "source"),
-    }
+    return AcceptedResults.of(row, input_bits=input_bits, **ends_document((row.lowest, row.highest, row.further), dst))
 
 
 # The distance between two results, in steps from one number of the format to the next.
@@ -199,11 +206,11 @@ class CastResultRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SkippedTarget:
-    """A target that was passed over, and why."""
+class Skipped(Keys):
+    """A target that was passed over."""
 
-    target: str
-    reason: str
+    target: str = says("Its name.")
+    reason: str = says("Why.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +220,7 @@ class CastResults:
     request: ValueCastRequest
     rows: tuple[CastResultRow, ...]
     warnings: Warnings
-    skipped: tuple[SkippedTarget, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
     accepted: tuple[Accepted, ...] = ()
 
     def differences(self) -> list[tuple[CastResultRow, ...]]:
@@ -225,29 +232,93 @@ class CastResults:
         return found if self.request.targets else []
 
 
+class CastResult(Keys):
+    """What one value becomes on one target under one mode."""
+
+    target: str | None = says("Name of the target; null for the abstract cast.")
+    forms: list[CastForm]
+    """The forms of the target's tile cast that give this result: `1d` of contiguous tiles, `2d` of others; empty if it
+    has no forms."""
+    rounding: str = says("The rounding in force.")
+    overflow: str = says("The overflow policy in force: `saturate`, `special` or `wrap`.")
+    saturation: str | None
+    """The saturation mode in force, `on` or `off`, where the target has a choice; else what happens beyond the range:
+    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed`; null for the abstract cast."""
+    input_bits: Bits = says("The code that was cast.")
+    output_bits: Bits = says("The code of the result.")
+    value: Value = says("The number that the result stands for, or `nan`, `inf`, `-inf`.")
+    inexact: bool = says("Whether it differs from the value that was cast.")
+    outcome: Outcome
+    """What became of the value: `exact`, `rounded`, `clamped`, `wrapped`, `overflow` or `nan` (NaN became a number)."""
+    ulps_from_abstract: Ulps | None = says(of="ulps")
+    """Distance from the abstract cast with the rounding asked for; null between NaN and a number."""
+    accepted_by: dict[Name, bool] = says("Whether each specification accepts it, by name and version.")
+
+
+class CastDifference(Keys):
+    """A value and a rounding for which targets differ."""
+
+    input_bits: Bits = says("The code that was cast.")
+    rounding_asked: str | None = says("The rounding asked for; null for the default.")
+    output_bits: dict[Name, Bits]
+    """The result on each target (and its form, `a5_2d`, if they differ), and of the abstract cast as `abstract`."""
+    max_ulps_apart: Ulps | None = says("The largest distance among them; null if some are NaN and some are not.")
+
+
+class Cast(CommandDocument, name="cast"):
+    """Values cast, value by value."""
+
+    results: list[CastResult] = says("One entry for each value, target and mode.")
+    differences: list[CastDifference] = says("Where targets differ.")
+    skipped: list[Skipped] = says("Targets that do not have the cast.")
+    warnings: list[str] = says("What targets did not do as asked.")
+    specifications: list[AcceptedResults] = says("What the specifications asked for accept.")
+
+
+class TextResult(Keys):
+    """What one value becomes, from text or to text."""
+
+    given: str = says("The value as typed.")
+    text: str | None = says("The result where it is text.")
+    output_bits: Bits | None = says("The code of the result where it is a number.")
+    value: Value | None = says("That number, or `nan`, `inf`, `-inf`.")
+
+
+class CastText(CommandDocument, name="cast-text"):
+    """Values cast from text or to text."""
+
+    source_format: str = says("Name of the source format, or `string`.")
+    destination_format: str = says("Name of the destination format, or `string`.")
+    results: list[TextResult] = says("One entry for each value.")
+
+
 def cast_document(table: CastResults) -> Document:
     """Return the table as JSON. A finite value is a number, others are `nan`, `inf`, `-inf`."""
-    request = table.request
-    return {
-        "schema_version": VERSIONS["cast"],
-        "results": [
-            {
-                **document(row, "target", "forms", "rounding", "overflow", "saturation"),
-                "input_bits": bits_text(row.source.code, request.src),
-                "output_bits": bits_text(row.code, request.dst),
-                "value": json_value(row.value, request.dst),
-                **document(row, "inexact", "outcome", "ulps", "accepted_by", ulps="ulps_from_abstract"),
-            }
+    src, dst, sources = table.request.src, table.request.dst, table.request.sources
+    return Cast.of(
+        table,
+        results=[
+            CastResult.of(
+                row,
+                input_bits=bits_text(row.source.code, src),
+                output_bits=bits_text(row.code, dst),
+                value=json_value(row.value, dst),
+            )
             for row in table.rows
         ],
-        "differences": [_difference(group, request) for group in table.differences()],
-        "skipped": json_of(table.skipped),
-        "warnings": list(table.warnings),
-        "specifications": [
-            accepted_document(row, bits_text(request.sources[row.number].code, request.src), request.dst)
-            for row in table.accepted
+        differences=[
+            CastDifference.of(
+                input_bits=bits_text(group[0].source.code, src),
+                rounding_asked=group[0].asked,
+                output_bits={identifier(row.name): bits_text(row.code, dst) for row in group},
+                max_ulps_apart=spread(group, dst),
+            )
+            for group in table.differences()
         ],
-    }
+        specifications=[
+            accepted_document(row, bits_text(sources[row.number].code, src), dst) for row in table.accepted
+        ],
+    )
 
 
 def spread(group: Sequence[CastResultRow], fmt: Format) -> int | None:
@@ -257,12 +328,3 @@ def spread(group: Sequence[CastResultRow], fmt: Format) -> int | None:
     if len(known) == len(places):
         return max(known) - min(known)
     return None if known else 0
-
-
-def _difference(group: Sequence[CastResultRow], request: ValueCastRequest) -> Document:
-    return {
-        "input_bits": bits_text(group[0].source.code, request.src),
-        "rounding_asked": group[0].asked,
-        "output_bits": {identifier(row.name): bits_text(row.code, request.dst) for row in group},
-        "max_ulps_apart": spread(group, request.dst),
-    }

@@ -12,36 +12,134 @@ from castsim.isa.formats import FORMATS, Format
 from castsim.numerics import value_of
 from castsim.reports.cast import SourceValue
 from castsim.reports.cast_text import number_text
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, json_value, number_document
+from castsim.reports.schemas.keys import Bits, Bundles, Number, Value
 from castsim.reports.terminal import table
 from castsim.targets.description import Status
-from castsim.tpc_compiler.c_table import CompiledCastTable, Path
+from castsim.tpc_compiler.c_table import CompiledCastTable
 from castsim.tpc_compiler.cast_building import Order
 from castsim.tpc_compiler.cast_comparison import AccountMismatch, Column, ResultComparison, source_format
 from castsim.tpc_compiler.compiled_casts import CompiledCast, MatrixEntry, SourceForm, entries
 
 
+class Hop(Keys):
+    """A step of a path."""
+
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    means: str = says("By what.")
+    through: str | None = says("The format on the way; null if there is none.")
+    rounding: str | None = says("Its own rounding; null if it takes that of the cast.", "word")
+
+
+class CastPath(Keys):
+    """The way of a cast."""
+
+    types: list[str] = says("Names of the formats.")
+    steps: list[Hop] = says("The steps.", "hops")
+    status: Status = says("How well it is known.")
+    sources: list[str] = says("Where it is from.")
+
+
+class CompiledHead(Keys):
+    """A cast of the compiler."""
+
+    target: str = says("Name of the target.")
+    src: str = says("The source type.", "src.name")
+    dst: str = says("The destination type.", "dst.name")
+    form: str = says("How the source says it.")
+    reading: str = says("Whose account of a chain is followed.")
+    order: str = says("Order of the result's elements.")
+    rounding: str | None = says("The rounding; null where nothing is rounded.", "mode")
+    roundings: list[str] = says("The roundings that it may have.", lambda cast: cast.path.modes(cast.target))
+    lowering_kind: str | None = says("How the compiler lowers it; null if it does so in none of its ways.", "kind")
+    path: CastPath = says("The steps.")
+
+
+class CompiledAssembly(CommandDocument, CompiledHead, name="compiled-emit"):
+    """With `--emit`: the assembly of a cast."""
+
+    assembly: str = says("Its assembly.")
+
+
+class CompiledInput(Number):
+    """A value that was cast."""
+
+    text: str = says("As it was given.")
+
+
+class Account(Keys):
+    """Results by one account."""
+
+    account: str = says("Whose.")
+    path: str | None = says("Its path in words; null if it has none.")
+    values: list[list[Number]] = says("The results of each input.")
+    poison: list[bool] = says("Whether each input gives poison, for which any result is right.")
+
+
+class AccountDifference(Keys):
+    """A value for which accounts differ."""
+
+    account: str = says("The other account.")
+    input_bits: Bits = says("The code that is cast.")
+    input: Value = says("Its number.")
+    value: Value = says("The result.")
+    other_value: Value = says("The result by the other account.")
+
+
+class CompiledValues(CommandDocument, CompiledHead, name="compiled"):
+    """Values through a cast of the compiler."""
+
+    vector_operations: int = says("Vector operations of one vector.")
+    bundles: Bundles = says("Bundles of one vector.")
+    ir: list[str] = says("The instructions of LLVM IR.")
+    inputs: list[CompiledInput] = says("The values.")
+    results: list[Account] = says("The results by account.")
+    differences: list[AccountDifference] = says("Where accounts differ.")
+
+
+class IrCast(CompiledHead):
+    """A cast of a text of LLVM IR: as `compiled` has it, or with its assembly."""
+
+    line: int = says("Its line.")
+    column: int = says("Its column.")
+    written: str = says("The instruction.")
+    assembly: str = says("With `--emit`: its assembly.", optional=True)
+    vector_operations: int = says("Vector operations of one vector.", optional=True)
+    bundles: Bundles = says("Bundles of one vector.", optional=True)
+    ir: list[str] = says("The instructions of LLVM IR.", optional=True)
+    inputs: list[CompiledInput] = says("The values.", optional=True)
+    results: list[Account] = says("The results by account.", optional=True)
+    differences: list[AccountDifference] = says("Where accounts differ.", optional=True)
+
+
+class CompiledText(CommandDocument, name="compiled-ir"):
+    """The casts of a text of LLVM IR."""
+
+    casts: list[IrCast] = says("In the order of the text.")
+
+
+class TableCell(Keys):
+    """A pair of a table."""
+
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    cell: str = says("What the vendor's table says.")
+    path: CastPath | None = says("The path of a pair without an instruction; null for others.")
+
+
+class CompiledTable(CommandDocument, name="compiled-table"):
+    """With `--table`: the C-level casts of a target."""
+
+    target: str = says("Name of the target.")
+    elements: list[str] = says("Names of the element formats.")
+    cells: list[TableCell] = says("Every pair.")
+
+
 def cast_document(cast: CompiledCast) -> Document:
     """Return the document of a cast: types, path, mode, kind of lowering."""
-    return {
-        "target": cast.target.name,
-        "src": cast.src.name,
-        "dst": cast.dst.name,
-        **document(cast, "form", "reading", "order", "mode", mode="rounding"),
-        "roundings": list(cast.path.modes(cast.target)),
-        **document(cast, "kind", kind="lowering_kind"),
-        "path": path_document(cast.path),
-    }
-
-
-def path_document(path: Path) -> Document:
-    """Return the hops of a path and how well they are known."""
-    return {
-        **document(path, "types"),
-        "steps": [document(hop, "src", "dst", "means", "through", "word", word="rounding") for hop in path.hops],
-        **document(path, "status", "sources"),
-    }
+    return CompiledHead.of(cast)
 
 
 def compiled_document(found: ResultComparison, sources: Sequence[SourceValue]) -> Document:
@@ -49,17 +147,19 @@ def compiled_document(found: ResultComparison, sources: Sequence[SourceValue]) -
     src, dst = source_format(found.cast), FORMATS[found.cast.dst.element]
     return {
         **cast_document(found.cast),
-        **document(found, "vector_operations", "bundles", "instructions", instructions="ir"),
-        "inputs": [{"text": source.text, **number_document(source.code, source.value, src)} for source in sources],
+        "vector_operations": found.vector_operations,
+        "bundles": found.bundles,
+        "ir": [*found.instructions],
+        "inputs": [CompiledInput.of(source, **number_document(source.code, source.value, src)) for source in sources],
         "results": [_column(column, found) for column in found.columns],
         "differences": [
-            {
-                "account": each.label,
-                "input_bits": bits_text(each.witness.code, src),
-                "input": json_value(value_of(each.witness.code, src), src),
-                "value": json_value(value_of(each.witness.ours, dst), dst),
-                "other_value": json_value(value_of(each.witness.other, dst), dst),
-            }
+            AccountDifference.of(
+                account=each.label,
+                input_bits=bits_text(each.witness.code, src),
+                input=json_value(value_of(each.witness.code, src), src),
+                value=json_value(value_of(each.witness.ours, dst), dst),
+                other_value=json_value(value_of(each.witness.other, dst), dst),
+            )
             for each in found.differences
         ],
     }
@@ -68,28 +168,21 @@ def compiled_document(found: ResultComparison, sources: Sequence[SourceValue]) -
 def _column(column: Column, found: ResultComparison) -> Document:
     fmt = FORMATS[found.cast.dst.element]
     path = found.other.path if found.other is not None and found.other.reading == column.label else found.cast.path
-    return {
-        "account": column.label,
-        "path": str(path) if column.label in (found.cast.reading, getattr(found.other, "reading", None)) else None,
-        "values": [[number_document(int(code), value_of(int(code), fmt), fmt) for code in row] for row in column.codes],
-        "poison": [bool(each) for each in column.poison],
-    }
+    return Account.of(
+        account=column.label,
+        path=str(path) if column.label in (found.cast.reading, getattr(found.other, "reading", None)) else None,
+        values=[[number_document(int(code), value_of(int(code), fmt), fmt) for code in row] for row in column.codes],
+        poison=[bool(each) for each in column.poison],
+    )
 
 
 def table_document(table: CompiledCastTable) -> Document:
     """Return a table of C-level casts: its cells, and the paths of the pairs without an instruction."""
-    return {
-        **document(table, "target", "elements"),
-        "cells": [
-            {"src": src, "dst": dst, "cell": cell, "path": _mediated(table, src, dst)}
-            for (src, dst), cell in table.cells.items()
-        ],
-    }
-
-
-def _mediated(table: CompiledCastTable, src: str, dst: str) -> Document | None:
-    path = table.mediated.get((src, dst))
-    return None if path is None else path_document(path)
+    cells = [
+        TableCell.of(src=src, dst=dst, cell=cell, path=table.mediated.get((src, dst)))
+        for (src, dst), cell in table.cells.items()
+    ]
+    return CompiledTable.of(table, cells=cells)
 
 
 # Compiled casts as text.

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
+from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.exploration.differences import (
-    Difference,
+    Difference as RunDifference,
+)
+from castsim.exploration.differences import (
     ElementDifference,
     LineChange,
     LineDifference,
@@ -21,70 +24,114 @@ from castsim.exploration.differences import (
 )
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
-from castsim.reports.documents import VERSIONS, Document, Json, document, json_of
+from castsim.reports.documents import CommandDocument, Document, Json, Keys, says
 from castsim.reports.numbers import bits_text, grouped, json_value
+from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
 from castsim.reports.terminal import indented, table
 from castsim.timing import Cause
 
 
-def difference_document(found: Difference) -> Document:
+class ComparedSide(Keys):
+    """A side of the comparison."""
+
+    file: str = says("The program, or the JSON of its run.")
+    entry: str | None = says("The function; null where there is none.")
+    target: str = says("Name of the target.")
+    seconds: Seconds | None = says("Its cycles at the target's frequency; null if no cycles are modelled.")
+    from_json: bool = says("Whether it was read from a JSON result.", lambda side: side.result is None)
+
+
+class LineThatDiffers(Keys):
+    """A line that differs in text or cycles."""
+
+    line_a: Line | None = says("Line of A; null if it does not stand there.")
+    line_b: Line | None = says("Line of B; null if it does not stand there.")
+    change: Literal["added", "removed", "changed", "renamed", "moved", "cycles"]
+    """What became of it: `renamed` says the same with other names of values, `cycles` differs in nothing else."""
+    cycles_a: Cycles | None
+    """Cycles of A from start to end of its executions, added up; null where it takes none, or they are not known."""
+    cycles_b: Cycles | None = says("The same of B.")
+    causes_a: dict[CauseName, Cycles] | None = says(of=lambda each: each.cost_a and each.cost_a.causes)
+    """Cycles that pipes spent on it in A, by cause; null as `cycles_a`, and where a JSON result does not tell."""
+    causes_b: dict[CauseName, Cycles] | None = says("The same of B.", lambda each: each.cost_b and each.cost_b.causes)
+    text_a: str | None = says(of=lambda each: each.a and each.a.text)
+    """The line of A without blanks around it, or the instructions in it if a side is a JSON result."""
+    text_b: str | None = says("The same of B.", lambda each: each.b and each.b.text)
+
+
+class ElementThatDiffers(Keys):
+    """An element of an output that differs."""
+
+    index: list[int] = says("Its index.")
+    bits_a: Bits = says("Its code in A.")
+    bits_b: Bits = says("Its code in B.")
+    value_a: Value = says("The number in A.")
+    value_b: Value = says("The number in B.")
+
+
+class ComparedOutput(Keys):
+    """An output of both sides, or of one."""
+
+    name: str = says("Its name in A, in B if A has none.")
+    equal: bool = says("Whether it has the same format and bits; shapes of as many elements may differ.")
+    differing: Elements | None
+    """How many elements differ in their bits; null if both have other numbers of them, one side lacks it, or only
+    digests are known."""
+    first: list[ElementThatDiffers] = says(
+        of=lambda each: [_element(one, each.a.format, each.b.format) for one in each.first if each.a and each.b]
+    )
+    """The first of them."""
+    name_a: str | None = says("Its name in A; null if A lacks it.", lambda each: each.a and each.a.name)
+    format_a: str | None = says("Name of its format in A; null as `name_a`.", lambda each: each.a and each.a.format)
+    shape_a: list[Elements] | None = says(of=lambda each: each.a and each.a.shape)
+    """Extent of each dimension in A; null as `name_a`."""
+    name_b: str | None = says("Its name in B; null if B lacks it.", lambda each: each.b and each.b.name)
+    format_b: str | None = says("Name of its format in B; null as `name_b`.", lambda each: each.b and each.b.format)
+    shape_b: list[Elements] | None = says(of=lambda each: each.b and each.b.shape)
+    """Extent of each dimension in B; null as `name_b`."""
+
+
+class PipeThatDiffers(Keys):
+    """A pipe whose cycles differ."""
+
+    pipe: Name = says("The pipe.")
+    causes_a: dict[CauseName, Cycles] = says("Its cycles in A by cause, without zeros; empty if A has no such pipe.")
+    causes_b: dict[CauseName, Cycles] = says("The same of B.")
+
+
+class Difference(CommandDocument, name="diff"):
+    """Two runs, compared. Nothing differs if `equal` is true and `lines` is empty."""
+
+    equal: bool = says("Whether cycles and outputs are the same; the text of the programs does not count.")
+    cycles_a: Cycles | None = says("Cycles of A; null if none are modelled.")
+    cycles_b: Cycles | None = says("Cycles of B; null if none are modelled.")
+    slowdown_percent: Percent | None
+    """By how much B takes more cycles than A, negative if fewer; null without cycles, or if A takes none and B some."""
+    lines: list[LineThatDiffers] = says("The lines that differ in text or cycles, in the order of the programs.")
+    outputs: list[ComparedOutput] = says("Every output; empty if no values were computed.")
+    pipes: list[PipeThatDiffers] = says("The pipes whose cycles differ.")
+    a: ComparedSide = says("The first side.")
+    b: ComparedSide = says("The second side.")
+
+
+def difference_document(found: RunDifference) -> Document:
     """Return a difference as JSON: the lines and pipes that differ, and every output."""
-    return {
-        "schema_version": VERSIONS["diff"],
-        **document(found, "equal", "cycles_a", "cycles_b", "slowdown_percent"),
-        "lines": [_line(each) for each in found.lines],
-        "outputs": [_output(each) for each in found.outputs],
-        "pipes": [document(each, "pipe", "causes_a", "causes_b") for each in found.pipes],
-        "a": _side(found.a),
-        "b": _side(found.b),
-    }
+    return Difference.of(found)
 
 
 def difference_lines(lines: Iterable[LineDifference]) -> list[Json]:
     """Return lines as JSON with the pipe cycles that each spends."""
-    return [{**_line(each), "spent_a": each.spent[0], "spent_b": each.spent[1]} for each in lines]
-
-
-def _side(side: ProgramSide) -> Document:
-    return {**document(side, "file", "entry", "target", "seconds"), "from_json": side.result is None}
-
-
-def _line(each: LineDifference) -> Document:
-    return {
-        **document(each, "line_a", "line_b", "change", "cycles_a", "cycles_b"),
-        "causes_a": json_of(None if each.cost_a is None else each.cost_a.causes),
-        "causes_b": json_of(None if each.cost_b is None else each.cost_b.causes),
-        "text_a": None if each.a is None else each.a.text,
-        "text_b": None if each.b is None else each.b.text,
-    }
-
-
-def _output(each: OutputDifference) -> Document:
-    a, b = each.a, each.b
-    return {
-        **document(each, "name", "equal", "differing"),
-        "first": [] if a is None or b is None else [_element(one, a.format, b.format) for one in each.first],
-        **_about(a, "a"),
-        **_about(b, "b"),
-    }
-
-
-def _about(output: SideOutput | None, letter: str) -> Document:
-    return {
-        f"name_{letter}": None if output is None else output.name,
-        f"format_{letter}": None if output is None else output.format.name,
-        f"shape_{letter}": None if output is None else list(output.shape),
-    }
+    return [{**LineThatDiffers.of(each), "spent_a": each.spent[0], "spent_b": each.spent[1]} for each in lines]
 
 
 def _element(each: ElementDifference, a: Format, b: Format) -> Document:
-    return {
-        "index": list(each.index),
-        "bits_a": bits_text(each.bits_a, a),
-        "bits_b": bits_text(each.bits_b, b),
-        "value_a": json_value(value_of(each.bits_a, a), a),
-        "value_b": json_value(value_of(each.bits_b, b), b),
-    }
+    return ElementThatDiffers.of(
+        each,
+        bits_a=bits_text(each.bits_a, a),
+        bits_b=bits_text(each.bits_b, b),
+        value_a=json_value(value_of(each.bits_a, a), a),
+        value_b=json_value(value_of(each.bits_b, b), b),
+    )
 
 
 # The difference of two runs as text: the answer, pipes, lines, outputs.
@@ -97,12 +144,12 @@ _SYNCHRONISING = re.compile(r"^\s*(?:pto\.)?(?:set_flag|wait_flag|barrier|record
 _NO_VALUES = "outputs: not compared, as no values were computed"
 
 
-def difference_text(found: Difference, width: int) -> RenderableType:
+def difference_text(found: RunDifference, width: int) -> RenderableType:
     """Return the text of a difference for a terminal of `width` columns."""
     return Group(*_parts(found, width))
 
 
-def _parts(found: Difference, width: int) -> Iterator[RenderableType]:
+def _parts(found: RunDifference, width: int) -> Iterator[RenderableType]:
     yield from head_of(found)
     if found.pipes:
         yield Text()
@@ -116,14 +163,14 @@ def _parts(found: Difference, width: int) -> Iterator[RenderableType]:
         yield from parts
 
 
-def output_parts(found: Difference) -> Iterator[RenderableType]:
+def output_parts(found: RunDifference) -> Iterator[RenderableType]:
     """Yield what is to be said of each output that differs, with its first elements that do, and of other shapes."""
     for output in found.outputs:
         if not output.equal or (output.a and output.b and output.a.shape != output.b.shape):
             yield from _output_text(output)
 
 
-def head_of(found: Difference) -> Iterator[Text]:
+def head_of(found: RunDifference) -> Iterator[Text]:
     """Yield the names of both sides, and how their cycles and outputs compare."""
     yield Text(f"A {_named(found.a)}")
     yield Text(f"B {_named(found.b)}")
@@ -144,7 +191,7 @@ def _named(side: ProgramSide) -> str:
     return f"{side.file}{entry} on {side.target}{', according to its JSON' * (side.result is None)}"
 
 
-def _cycles(found: Difference) -> str:
+def _cycles(found: RunDifference) -> str:
     a, b = found.cycles_a, found.cycles_b
     if a is None or b is None:
         return "cycles: not modelled for this program"
@@ -154,7 +201,7 @@ def _cycles(found: Difference) -> str:
     return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B is {by}' if by else ''}{_seconds(found)}"
 
 
-def speed_of(found: Difference) -> str:
+def speed_of(found: RunDifference) -> str:
     """Return the speed of the second side by the first one's, in words; '' if it is the same, or not known."""
     a, b, percent = found.cycles_a, found.cycles_b, found.slowdown_percent
     if not a or not b or percent is None or a == b:
@@ -176,7 +223,7 @@ def _decimal(percent: float) -> str:
     return next((text for places in range(1, 9) if float(text := f"{percent:.{places}f}")), f"{percent:.8f}")
 
 
-def _seconds(found: Difference) -> str:
+def _seconds(found: RunDifference) -> str:
     """Return the times of both sides where their clocks differ, so that cycles alone do not tell."""
     a, b = found.a, found.b
     if a.target == b.target or not a.seconds or not b.seconds:
@@ -184,7 +231,7 @@ def _seconds(found: Difference) -> str:
     return f"; {a.seconds * 1e6:.3f} us -> {b.seconds * 1e6:.3f} us"
 
 
-def _pipes(found: Difference) -> RenderableType:
+def _pipes(found: RunDifference) -> RenderableType:
     made = table("pipe", "cause", "cycles A", "cycles B", "B - A", numbers=("cycles A", "cycles B", "B - A"))
     for pipe in found.pipes:
         name = pipe.pipe
@@ -196,7 +243,7 @@ def _pipes(found: Difference) -> RenderableType:
     return made
 
 
-def _lines(found: Difference, width: int) -> Iterator[RenderableType]:
+def _lines(found: RunDifference, width: int) -> Iterator[RenderableType]:
     yield Text(f"lines that differ: {len(found.lines)}{'' if found.by_text else ', by the instructions in them'}")
     waits = [each for each in found.lines if _only_waits(each)]
     rows = [each for each in by_effect(found.lines) if not _only_waits(each)]

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.isa.tpc.encoding import AssembledBinary, Disassembly, ListedLine
-from castsim.reports.documents import Document, document, json_of
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.schemas.keys import Bundles, Bytes, Cycles, Hexadecimal, Line, LintEntry, Name
 from castsim.reports.terminal import indented, table
 from castsim.targets.description import Fact
 from castsim.targets.vliw import VliwTarget
@@ -23,19 +24,33 @@ from castsim.targets.vliw_latency import DistanceRule, stage_name
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import PairDistance
     from castsim.machines.vliw.lint_flow import LintFinding
-    from castsim.tpc_compiler.swizzle_elimination import BlockResult, Compared
+    from castsim.tpc_compiler.swizzle_elimination import Compared
+
+
+class Assembled(CommandDocument, name="asm"):
+    """An assembled program."""
+
+    file: str = says("The program.")
+    target: str = says("Name of the target.")
+    bundles: Bundles = says("Its length.")
+    size_bytes: Bytes = says("Size of the code.", lambda assembled: len(assembled.code))
+    code: Hexadecimal = says("The code.")
+    facts_assumed: list[str] = says("Positions of the encoding that no source states.", "assumed")
+    output: str | None = says("The file that it was written to; null if it was not written.")
+
+
+class CanonicalText(CommandDocument, name="asm-text"):
+    """With `--text`: the canonical text of a program."""
+
+    file: str = says("The program.")
+    target: str = says("Name of the target.")
+    text: str = says("The text.")
+    output: str | None = says("The file that it was written to; null if it was not written.")
 
 
 def assembled_document(file: str, target: str, assembled: AssembledBinary, output: Path | None) -> Document:
     """Return the JSON of an assembled program."""
-    return {
-        "file": file,
-        "target": target,
-        "bundles": assembled.bundles,
-        "size_bytes": len(assembled.code),
-        **document(assembled, "code", "assumed", assumed="facts_assumed"),
-        "output": json_of(output),
-    }
+    return Assembled.of(assembled, file=file, target=target, output=output)
 
 
 def assembled_text(assembled: AssembledBinary, listing: Disassembly, target: str, output: Path | None) -> Text:
@@ -49,19 +64,34 @@ def assembled_text(assembled: AssembledBinary, listing: Disassembly, target: str
     return plain_text("\n".join(lines))
 
 
+class DisassembledLine(Keys):
+    """A bundle of a binary."""
+
+    address: int = says("Its address in bytes.")
+    code: Hexadecimal = says("Its code.")
+    text: str = says("Its text.")
+    labels: list[str] = says("Labels in front of it.")
+    directives: list[str] = says("Directives in front of it.")
+    known: bool = says("Whether it is a bundle of the target.")
+    remark: str | None = says("What else is to be said; null for nothing.")
+
+
+class Disassembled(CommandDocument, name="disasm"):
+    """A disassembled binary."""
+
+    file: str = says("The binary.")
+    target: str = says("Name of the target.")
+    size_bytes: Bytes = says("Size of the code.", lambda found: sum(len(line.code) for line in found.lines))
+    unknown_bundles: Bundles = says(of=lambda found: sum(not line.known for line in found.lines))
+    """How many lines are not bundles of the target."""
+    lines: list[DisassembledLine] = says("The bundles.")
+    end_labels: list[str] = says("Labels behind the last one.")
+    output: str | None = says("The file that the text was written to; null if it was not written.")
+
+
 def disassembled_document(found: Disassembly, file: str, target: str, output: Path | None) -> Document:
     """Return the JSON of a disassembled program."""
-    return {
-        "file": file,
-        "target": target,
-        "size_bytes": sum(len(line.code) for line in found.lines),
-        "unknown_bundles": sum(not line.known for line in found.lines),
-        "lines": [
-            document(line, "address", "code", "text", "labels", "directives", "known", "remark") for line in found.lines
-        ],
-        **document(found, "end_labels"),
-        "output": json_of(output),
-    }
+    return Disassembled.of(found, file=file, target=target, output=output)
 
 
 def disassembled_text(found: Disassembly, file: str, target: str, output: Path | None) -> Text:
@@ -108,32 +138,37 @@ def _text(line: ListedLine) -> str:
 # Removed lane moves, as a JSON document and as text.
 
 
+class MovesBlock(Keys):
+    """A block that moves lanes."""
+
+    first_line: Line = says("Its first line.", lambda block: block.lines[0])
+    last_line: Line = says("Its last line.", lambda block: block.lines[1])
+    reason_kept: str | None = says("Why it stays; null if it was written anew.", "reason")
+    removed: dict[Name, int] = says("How many of each instruction were removed.", lambda block: dict(block.removed))
+    vector_operations_before: int = says("Vector operations before.", lambda each: each.operations[0])
+    vector_operations_after: int = says("Vector operations after.", lambda each: each.operations[1])
+    bundles_before: Bundles = says("Length before.", lambda each: each.bundles[0])
+    bundles_after: Bundles = says("Length after.", lambda each: each.bundles[1])
+
+
+class Unswizzled(CommandDocument, name="unswizzle"):
+    """A program without the moves of lanes that it can do without."""
+
+    program: str = says("The file.", "file")
+    target: str = says("Name of the target.")
+    changed: bool = says("Whether anything was removed.", "elimination.changed")
+    cycles_before: Cycles = says("Cycles before.", lambda each: each.cycles[0])
+    cycles_after: Cycles = says("Cycles after.", lambda each: each.cycles[1])
+    cycles_saved: Cycles = says("The difference.", "saved")
+    outputs_unchanged: dict[Name, bool] = says("Whether each output is the same, bit by bit.", "same_outputs")
+    blocks: list[MovesBlock] = says("The blocks that move lanes.", "elimination.blocks")
+    text: str = says("The new program.", "elimination.text")
+    output: str | None = says("The file that it was written to; null if it was not written.")
+
+
 def unswizzle_document(found: Compared, output: Path | None) -> Document:
     """Return the removed instructions, the savings, and the new program."""
-    return {
-        **document(found, "file", "target", file="program"),
-        **document(found.elimination, "changed"),
-        **_change_of("cycles", found.cycles),
-        **document(found, "saved", "same_outputs", saved="cycles_saved", same_outputs="outputs_unchanged"),
-        "blocks": [_block(block) for block in found.elimination.blocks],
-        **document(found.elimination, "text"),
-        "output": json_of(output),
-    }
-
-
-def _block(block: BlockResult) -> Document:
-    return {
-        "first_line": block.lines[0],
-        "last_line": block.lines[1],
-        "reason_kept": block.reason,
-        "removed": dict(block.removed),
-        **_change_of("vector_operations", block.operations),
-        **_change_of("bundles", block.bundles),
-    }
-
-
-def _change_of(name: str, pair: tuple[int, int]) -> Document:
-    return dict(zip((f"{name}_before", f"{name}_after"), pair, strict=True))
+    return Unswizzled.of(found, output=output)
 
 
 def unswizzle_text(found: Compared, output: Path | None) -> RenderableType:
@@ -178,32 +213,59 @@ def _change(pair: tuple[int, int]) -> str:
 _PAGE = "docs/reference/tpc.md"
 
 
-class DocumentedPair(TypedDict):
-    """One pair in JSON."""
+class Notice(Keys):
+    """A notice of the linter, which breaks no rule."""
 
-    producer: str
-    consumer: str
-    register: str | None
-    consumer_operand: str | None
-    distance_bundles: int | None
-    minimum_bundles: int | None
-    producer_stage: str | None
-    consumer_stage: str | None
-    entry_port: str | None
-    rule: str
-    source: str
+    kind: str = says("What it is about.", "rule")
+    bundle: int = says("Number of the bundle, from 0.")
+    line: Line = says("Line of the source.", "span.line")
+    message: str = says("The notice in words.")
 
 
-def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDistance | None) -> DocumentedPair | None:
+class Lint(CommandDocument, name="lint"):
+    """What the linter found."""
+
+    program: str = says("The file.")
+    target: str = says("Name of the target.")
+    rules: list[str] = says("The rules that it checks.")
+    lint: list[LintEntry] = says("The certain findings.")
+    lint_possible: list[LintEntry] = says("Findings that depend on the path, on predicates or on start values.")
+    notices: list[Notice] = says("Notices.")
+
+
+class Distance(Keys):
+    """The distance of two instructions."""
+
+    producer: str = says("The first instruction.")
+    consumer: str = says("The second instruction.")
+    register_: str | None = says("What both share; null if only issue rules are about them.", alias="register")
+    consumer_operand: str | None = says("Which operand of the second it is; null as `register`.")
+    distance_bundles: Bundles | None = says("Bundles until the new value is read; null as `register`.")
+    minimum_bundles: Bundles | None = says("The least distance by issue rules; null if there is none.")
+    producer_stage: str | None = says("The stage of the write; null where stages do not decide.")
+    consumer_stage: str | None = says("The stage of the read; null where stages do not decide.")
+    entry_port: str | None = says("The port of the read; null where stages do not decide.")
+    rule: str = says("The rules that decide.")
+    source: str = says("Where they are from.")
+
+
+class Latency(CommandDocument, name="latency"):
+    """The distances of pairs of instructions."""
+
+    pairs: list[Distance | None]
+    """One entry for each pair; null where nothing is shared and no rule is about it."""
+
+
+def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDistance | None) -> Document | None:
     """Return a pair as data; None where nothing is shared or known."""
     if found is None:
         return None
     shared = found.shared
     latency = None if shared is None else shared.latency
-    return DocumentedPair(
+    return Distance.of(
         producer=producer.strip(),
         consumer=consumer.strip(),
-        register=None if shared is None else shared.register,
+        register_=None if shared is None else shared.register,
         consumer_operand=None if shared is None else shared.operand,
         distance_bundles=None if latency is None else latency.distance,
         minimum_bundles=found.minimum,
@@ -216,16 +278,14 @@ def pair_entry(target: VliwTarget, producer: str, consumer: str, found: PairDist
 
 
 def pair_text(
-    target: str, found: Sequence[tuple[str, str, PairDistance | None]], entries: Sequence[DocumentedPair | None]
+    target: str, found: Sequence[tuple[str, str, PairDistance | None]], entries: Sequence[Document | None]
 ) -> str:
     """Return the answers as text, the distance first."""
     blocks = (_pair_block(target, *each, entry) for each, entry in zip(found, entries, strict=True))
     return "\n".join(blocks)
 
 
-def _pair_block(
-    target: str, producer: str, consumer: str, found: PairDistance | None, entry: DocumentedPair | None
-) -> str:
+def _pair_block(target: str, producer: str, consumer: str, found: PairDistance | None, entry: Document | None) -> str:
     pair = f"{producer.strip()} -> {consumer.strip()}"
     if found is None or entry is None:
         return f"{pair}\n  no distance: the second reads nothing that the first writes, and no rule is about the pair"

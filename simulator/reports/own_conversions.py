@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -12,50 +13,70 @@ from castsim.evidence.user_conversions import BinadeErrors, Comparison, Conversi
 from castsim.isa.formats import FORMATS
 from castsim.numerics import value_of
 from castsim.reports.cast_text import number_text
-from castsim.reports.documents import Document
+from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, grouped, json_value
+from castsim.reports.schemas.keys import Bits, Elements, Name, Ulps, Value
 from castsim.reports.terminal import table
+
+
+class FirstDifference(Keys):
+    """The first input, in the order of inputs, whose result differs."""
+
+    position: int = says("Its place among the inputs.")
+    input_bits: Bits = says("Its code.")
+    input: Value = says("Its number, or `nan`, `inf`, `-inf`.")
+    expected_bits: Bits = says("The code that the cast gives.")
+    expected: Value = says("Its number.")
+    given_bits: Bits | None = says("The code that was given; null if the destination has no such number.")
+    given: Value = says("The number that was given.")
+
+
+class DifferingBinade(Keys):
+    """Inputs of one magnitude, some of whose results differ."""
+
+    kind: Literal["number", "zero", "infinite", "nan"] = says("What the inputs are.")
+    exponent: int | None = says("Magnitudes from 2 to the power of this on, below twice that; null unless numbers.")
+    inputs: Elements = says("Inputs of the magnitude.")
+    differing: Elements = says("How many of their results differ.")
+    largest_ulps: Ulps = says("The largest distance among them.")
+
+
+class Compare(CommandDocument, name="compare"):
+    """A conversion of somebody's own compared with a cast."""
+
+    src: Name = says("Format of the inputs.")
+    dst: Name = says("Format of the results.")
+    target: str | None = says("The chip whose cast it is; null: the abstract cast.")
+    inputs: Elements = says("Inputs tried.")
+    all_codes: bool = says("Whether these are all codes of the source.")
+    differing: Elements = says("Results that differ.")
+    unrepresentable: Elements = says("Results that the destination does not have.")
+    largest_ulps: Ulps = says("The largest distance between results that are both numbers.")
+    mean_ulps: float = says("The mean distance between results that are both numbers, in ulps.")
+    signal_to_noise_db: float | None
+    """Of finite results against the inputs, in decibels; null without an error."""
+    cast_signal_to_noise_db: float | None = says("The same of the cast.")
+    first: FirstDifference | None = says("The first difference; null if there is none.")
+    binades: list[DifferingBinade] = says("Magnitudes with differences, rising.")
 
 
 def comparison_document(found: Comparison) -> Document:
     """Return the comparison."""
-    return {
-        "src": found.src.name,
-        "dst": found.dst.name,
-        "target": found.target,
-        "inputs": found.inputs,
-        "all_codes": found.all_codes,
-        "differing": found.differing,
-        "unrepresentable": found.unrepresentable,
-        "largest_ulps": found.largest_ulps,
-        "mean_ulps": found.mean_ulps,
-        "signal_to_noise_db": found.signal_to_noise_db,
-        "cast_signal_to_noise_db": found.cast_signal_to_noise_db,
-        "first": None if found.first is None else _first(found, found.first),
-        "binades": [
-            {
-                "kind": each.kind,
-                "exponent": each.exponent,
-                "inputs": each.inputs,
-                "differing": each.differing,
-                "largest_ulps": each.largest_ulps,
-            }
-            for each in found.binades
-        ],
-    }
+    first = None if found.first is None else _first(found, found.first)
+    return Compare.of(found, first=first)
 
 
 def _first(found: Comparison, first: ConversionCounterexample) -> Document:
     number = first.number
-    return {
-        "position": first.position,
-        "input_bits": bits_text(first.code, found.src),
-        "input": json_value(value_of(first.code, found.src), found.src),
-        "expected_bits": bits_text(first.expected, found.dst),
-        "expected": json_value(value_of(first.expected, found.dst), found.dst),
-        "given_bits": None if first.given is None else bits_text(first.given, found.dst),
-        "given": json_value(number, FORMATS["f64"]) if not math.isfinite(number) else number,
-    }
+    return FirstDifference.of(
+        first,
+        input_bits=bits_text(first.code, found.src),
+        input=json_value(value_of(first.code, found.src), found.src),
+        expected_bits=bits_text(first.expected, found.dst),
+        expected=json_value(value_of(first.expected, found.dst), found.dst),
+        given_bits=None if first.given is None else bits_text(first.given, found.dst),
+        given=json_value(number, FORMATS["f64"]) if not math.isfinite(number) else number,
+    )
 
 
 # How a conversion of somebody's own compares with a cast, as text.

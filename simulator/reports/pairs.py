@@ -2,74 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from castsim.isa.formats import Format
 from castsim.machines.registry import MachinePart
+from castsim.reports.documents import Keys, says
 from castsim.targets import Target
+from castsim.targets.description import Status
 
 
 @dataclass(frozen=True, slots=True)
-class PairRow:
-    """One legal pair in a table.
+class PairEntry(Keys):
+    """A type pair."""
 
-    `modes` are those it honours (none: there is one instruction), `default` is in force when a program names no mode,
-    `fallback` when it names one that the pair does not have; both None where nothing is ever rounded. `saturation`
-    is the default in the words of `saturation_in_force`, `switchable` says when the other value takes effect. `scratch`
-    names the sequence that runs through a tmp tile.
-    """
-
-    src: str
-    dst: str
-    modes: tuple[str, ...]
-    default: str | None
-    fallback: str | None
-    saturation: str
-    switchable: str
-    scratch: str | None
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    modes: Sequence[str] = says("The rounding modes that it honours; none if there is one instruction only.")
+    default: str | None = says("The mode in force if none is named; null where nothing is rounded.")
+    fallback: str | None = says("The mode in force if one is named that the pair lacks; null where there is none.")
+    saturation: str = says()
+    """The default, `on` or `off`, where there is a choice; else what happens beyond the range by the options in force:
+    `clamps`, `none: inf`, `none: NaN`, `none: low bits`, or `not needed` where all numbers have their place."""
+    switchable: str = says("When the other value takes effect.")
+    scratch: str | None = says("The sequence that runs through a tmp tile; null if there is none.")
 
 
 @dataclass(frozen=True, slots=True)
-class ModeRow:
-    """The result of requesting a rounding mode (`requested` default: none is named)."""
+class ModeEntry(Keys):
+    """What asking for a rounding mode gives."""
 
-    requested: str
-    in_force: str | None
-    mnemonic: str
-    warning: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SaturationRow:
-    """The result of requesting a saturation mode, without and with a tmp tile."""
-
-    requested: str
-    scratch: bool
-    in_force: str
-    warning: str | None
+    requested: str = says("The mode asked for; `default` if none is named.")
+    in_force: str | None = says("The mode in force; null where nothing is rounded.")
+    mnemonic: str = says("The instruction.")
+    warning: str | None = says("What a program is warned of; null for nothing.")
 
 
 @dataclass(frozen=True, slots=True)
-class ScratchRow:
-    """The sequence through a tmp tile: its name and the operations it issues for one element."""
+class SaturationEntry(Keys):
+    """What asking for a saturation mode gives."""
 
-    steps: str
-    operations: tuple[str, ...]
-    status: str
-    source: str
+    requested: str = says("The mode asked for; `default` if none is named.")
+    scratch: bool = says("Whether a tmp tile is given.")
+    in_force: str = says("The mode in force, in the words of `saturation` of the pair.")
+    warning: str | None = says("What a program is warned of; null for nothing.")
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchSequence(Keys):
+    """The sequence through a tmp tile."""
+
+    steps: str = says("Its name.")
+    operations: Sequence[str] = says("The operations that it issues for one element.")
+    status: Status = says("How well it is known.")
+    source: str = says("Where it is from.")
 
 
 @dataclass(frozen=True, slots=True)
 class PairDetail:
     """One legal pair in full; `configuration` are the mechanism's own numbers of the instruction."""
 
-    row: PairRow
-    modes: tuple[ModeRow, ...]
-    saturation: tuple[SaturationRow, ...]
+    row: PairEntry
+    modes: tuple[ModeEntry, ...]
+    saturation: tuple[SaturationEntry, ...]
     configuration: Mapping[str, Any]
-    scratch: ScratchRow | None
+    scratch: ScratchSequence | None
     note: str
     status: str
     source: str
@@ -78,7 +76,7 @@ class PairDetail:
 class PairsReport(Protocol):
     """The interface of a mechanism's module; `target` is of the mechanism."""
 
-    def rows(self, target: Target) -> tuple[PairRow, ...]:
+    def rows(self, target: Target) -> tuple[PairEntry, ...]:
         """See `pair_rows`."""
         ...
 
@@ -98,7 +96,7 @@ PAIRS: MachinePart[PairsReport] = MachinePart(
 """The module that describes the casts of each mechanism."""
 
 
-def pair_rows(target: Target) -> tuple[PairRow, ...]:
+def pair_rows(target: Target) -> tuple[PairEntry, ...]:
     """Return every legal pair of a target, in the order of its description."""
     return PAIRS.of(target).rows(target)
 

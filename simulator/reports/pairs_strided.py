@@ -11,14 +11,14 @@ from castsim.machines.strided.operations import ControlWrite, PipeBarrier, Strid
 from castsim.machines.strided.plan import CastPlan, plan_cast, switched_saturation
 from castsim.machines.strided.sequences import ConversionCall, emit_call, overflow_of
 from castsim.machines.target_cast import saturation_in_force
-from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow, ScratchRow
+from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence
 from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
 
 _ONE_LANE = 1
 """Lane mask of a call over one element."""
 
 
-def rows(target: StridedRepeatTarget) -> tuple[PairRow, ...]:
+def rows(target: StridedRepeatTarget) -> tuple[PairEntry, ...]:
     """Return every legal pair."""
     return tuple(_row(target, rule) for rule in target.casts)
 
@@ -52,10 +52,10 @@ def detail(target: StridedRepeatTarget, src: Format, dst: Format) -> PairDetail:
     )
 
 
-def _row(target: StridedRepeatTarget, rule: StridedCast) -> PairRow:
+def _row(target: StridedRepeatTarget, rule: StridedCast) -> PairEntry:
     plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), None, None, scratch=False)
     sequence = target.scratch_sequence(rule.src, rule.dst)
-    return PairRow(
+    return PairEntry(
         src=rule.src,
         dst=rule.dst,
         modes=tuple(mode.value for mode in rule.suffixes),
@@ -84,9 +84,9 @@ def _switchable(target: StridedRepeatTarget, rule: StridedCast) -> str:
     return "with tmp" if plan_cast(target, src, dst, None, other, scratch=True).saturation is other else "never"
 
 
-def _mode(target: StridedRepeatTarget, rule: StridedCast, asked: RoundMode | None) -> ModeRow:
+def _mode(target: StridedRepeatTarget, rule: StridedCast, asked: RoundMode | None) -> ModeEntry:
     plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), asked, None, scratch=False)
-    return ModeRow(
+    return ModeEntry(
         requested="default" if asked is None else asked.name.lower(),
         in_force=plan.rounding.value if rule.fallback is not None else None,
         mnemonic=plan.mnemonic,
@@ -96,9 +96,9 @@ def _mode(target: StridedRepeatTarget, rule: StridedCast, asked: RoundMode | Non
 
 def _saturation(
     target: StridedRepeatTarget, rule: StridedCast, asked: Saturation | None, *, scratch: bool
-) -> SaturationRow:
+) -> SaturationEntry:
     plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), None, asked, scratch=scratch)
-    return SaturationRow(
+    return SaturationEntry(
         requested="default" if asked is None else asked.value,
         scratch=scratch,
         in_force=_in_force(target, plan),
@@ -112,16 +112,16 @@ def _stride_bits(target: StridedRepeatTarget, rule: StridedCast) -> int:
     return narrow[0].repeat_stride_field_bits if narrow else target.repeat.repeat_stride_field_bits
 
 
-def _scratch(target: StridedRepeatTarget, rule: StridedCast) -> ScratchRow | None:
+def _scratch(target: StridedRepeatTarget, rule: StridedCast) -> ScratchSequence | None:
     plan = plan_cast(target, format_named(rule.src), format_named(rule.dst), None, Saturation.OFF, scratch=True)
     if plan.sequence is None:
         return None
     call = ConversionCall(repeats=1, dst=0, src=0, dst_stride=0, src_stride=0, mask=_ONE_LANE)
     issued = operations(Lowered(0, Block(tuple(emit_call(target, plan, call, 0)))), None)
-    return ScratchRow(
+    return ScratchSequence(
         steps=plan.sequence.steps,
         operations=tuple(_described(operation) for operation in issued if isinstance(operation, StridedOperation)),
-        status=plan.sequence.status.value,
+        status=plan.sequence.status,
         source=plan.sequence.source,
     )
 

@@ -8,11 +8,11 @@ from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.machines.target_cast import saturation_in_force
 from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
-from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
+from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry
 from castsim.targets.vector_function import VectorCast, VectorFunctionTarget
 
 
-def rows(target: VectorFunctionTarget) -> tuple[PairRow, ...]:
+def rows(target: VectorFunctionTarget) -> tuple[PairEntry, ...]:
     """Return every legal pair."""
     return tuple(_row(target, rule) for rule in target.casts)
 
@@ -52,10 +52,10 @@ def _plan(
     return plan_cast(target, src, dst, mode, saturation, contiguous=True, scratch=scratch)
 
 
-def _row(target: VectorFunctionTarget, rule: VectorCast) -> PairRow:
+def _row(target: VectorFunctionTarget, rule: VectorCast) -> PairEntry:
     src, dst = format_named(rule.src), format_named(rule.dst)
     plan = _plan(target, src, dst)
-    return PairRow(
+    return PairEntry(
         src=rule.src,
         dst=rule.dst,
         modes=tuple(mode.value for mode in rule.suffixes),
@@ -72,11 +72,13 @@ def _in_force(target: VectorFunctionTarget, plan: FunctionCastPlan) -> str:
     return saturation_in_force(plan.src, plan.dst, overflow, switched_saturation(target, plan))
 
 
-def _mode(target: VectorFunctionTarget, src: Format, dst: Format, rule: VectorCast, asked: RoundMode | None) -> ModeRow:
+def _mode(
+    target: VectorFunctionTarget, src: Format, dst: Format, rule: VectorCast, asked: RoundMode | None
+) -> ModeEntry:
     plan = _plan(target, src, dst, asked)
     convert = next(line.mnemonic for line in plan.kernel.trip if line.mnemonic in ("vcvt", "vtrc"))
     letter = rule.suffixes.get(plan.rounding)
-    return ModeRow(
+    return ModeEntry(
         requested="default" if asked is None else asked.name.lower(),
         in_force=plan.rounding.value if rule.fallback is not None else None,
         mnemonic=convert if letter is None else f"{convert} {letter}",
@@ -86,9 +88,9 @@ def _mode(target: VectorFunctionTarget, src: Format, dst: Format, rule: VectorCa
 
 def _saturation(
     target: VectorFunctionTarget, src: Format, dst: Format, asked: Saturation | None, *, scratch: bool
-) -> SaturationRow:
+) -> SaturationEntry:
     plan = _plan(target, src, dst, None, asked, scratch=scratch)
-    return SaturationRow(
+    return SaturationEntry(
         requested="default" if asked is None else asked.value,
         scratch=scratch,
         in_force=_in_force(target, plan),

@@ -6,13 +6,13 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.machines.target_cast import saturation_in_force
 from castsim.machines.vliw.semantics.policies import policy_of
-from castsim.reports.pairs import ModeRow, PairDetail, PairRow, SaturationRow
+from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry
 from castsim.targets.vliw import ConvertRow, VliwTarget
 
 _VECTOR = "vpu"
 
 
-def rows(target: VliwTarget) -> tuple[PairRow, ...]:
+def rows(target: VliwTarget) -> tuple[PairEntry, ...]:
     """Return every pair that one CONVERT of the vector unit makes."""
     return tuple(_row(target, rule) for rule in target.converts if rule.unit == _VECTOR)
 
@@ -35,7 +35,7 @@ def detail(target: VliwTarget, src: Format, dst: Format) -> PairDetail:
     return PairDetail(
         row=row,
         modes=tuple(_mode(target, rule, name) for name in (None, *target.convert_rounding.modes)),
-        saturation=(SaturationRow("default", scratch=False, in_force=row.saturation, warning=None),),
+        saturation=(SaturationEntry("default", scratch=False, in_force=row.saturation, warning=None),),
         configuration=_configuration(target, rule),
         scratch=None,
         note=rule.note or "",
@@ -44,10 +44,10 @@ def detail(target: VliwTarget, src: Format, dst: Format) -> PairDetail:
     )
 
 
-def _row(target: VliwTarget, rule: ConvertRow) -> PairRow:
+def _row(target: VliwTarget, rule: ConvertRow) -> PairEntry:
     src, dst = format_named(rule.src), format_named(rule.dst)
     mode = next(each for each in target.convert_rounding.modes.values() if each.rounding is not None)
-    return PairRow(
+    return PairEntry(
         src=rule.src,
         dst=rule.dst,
         modes=tuple(target.convert_rounding.modes),
@@ -59,9 +59,9 @@ def _row(target: VliwTarget, rule: ConvertRow) -> PairRow:
     )
 
 
-def _mode(target: VliwTarget, rule: ConvertRow, asked: str | None) -> ModeRow:
+def _mode(target: VliwTarget, rule: ConvertRow, asked: str | None) -> ModeEntry:
     name = asked or target.convert_rounding.default
-    return ModeRow(
+    return ModeEntry(
         requested="default" if asked is None else asked,
         in_force=name,
         mnemonic=f"CONVERT from {rule.src} to {rule.dst}, rounding code {target.convert_rounding.modes[name].code}",

@@ -12,7 +12,8 @@ from rich.text import Text
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.strided_lowering import CastScratch, StridedLowerer
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.schemas.keys import Bytes, Elements, Line
 from castsim.reports.terminal import indented, table
 from castsim.running import load_program
 from castsim.targets import Target
@@ -74,28 +75,37 @@ def program_scratch(
     )
 
 
-_BYTES = {"occupied": "occupied_bytes", "minimal": "minimal_bytes", "capacity": "capacity_bytes"}
+class ScratchUse(Keys):
+    """A cast with a tmp tile."""
+
+    line: Line = says("Line of the source.", "cast.span.line")
+    src: str = says("Name of the source format.", "cast.src.format")
+    dst: str = says("Name of the destination format.", "cast.dst.format")
+    rows: int = says("Rows that are cast.", "cast.dst.valid_rows")
+    cols: Elements = says("Columns that are cast.", "cast.dst.valid_cols")
+    row_stride_elements: Elements = says("Distance from row to row of the source.", "cast.src.cols")
+    tmp: str = says("Name of the tmp tile.", "tmp.name")
+    given_bytes: Bytes = says("Its size.", "tmp.size")
+    needed_bytes: Bytes = says("The size that the cast needs.", "need.total")
+
+
+class ProgramScratch(CommandDocument, name="scratch-program"):
+    """The scratch of a program."""
+
+    program: str = says("The file.", "file")
+    target: str = says("Name of the target.")
+    casts: list[ScratchUse] = says("The casts with tmp tiles.", "uses")
+    occupied_bytes: Bytes = says("Bytes of the buffer that tiles take.", "occupied")
+    minimal_bytes: Bytes = says("The same with the smallest tmp tiles.", "minimal")
+    capacity_bytes: Bytes = says("Size of the buffer.", "capacity")
+    suffices: bool = says("Whether every tmp tile is large enough.")
+    fits: bool = says(of=lambda found: found.minimal <= found.capacity)
+    """Whether all fits the buffer with the smallest tmp tiles."""
 
 
 def program_document(found: ScratchOfProgram) -> Document:
     """Return the JSON of a program's scratch."""
-    return {
-        **document(found, "file", "target", file="program"),
-        "casts": [
-            {
-                "line": use.cast.span.line,
-                "src": use.cast.src.format.name,
-                "dst": use.cast.dst.format.name,
-                **document(use.cast.dst, "valid_rows", "valid_cols", valid_rows="rows", valid_cols="cols"),
-                "row_stride_elements": use.cast.src.cols,
-                **document(use.tmp, "name", "size", name="tmp", size="given_bytes"),
-                "needed_bytes": use.need.total,
-            }
-            for use in found.uses
-        ],
-        **document(found, "occupied", "minimal", "capacity", "suffices", **_BYTES),
-        "fits": found.minimal <= found.capacity,
-    }
+    return ProgramScratch.of(found)
 
 
 def program_text(found: ScratchOfProgram) -> RenderableType:

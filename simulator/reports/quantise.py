@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -13,10 +14,11 @@ from rich.text import Text
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, Format
 from castsim.numerics import codes_from_array, value_of
-from castsim.quantisation import Quantised
+from castsim.quantisation import RULES, Quantised
 from castsim.reports.cast_text import number_text
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import Number, bits_text, json_value
+from castsim.reports.schemas.keys import Bits, Elements, Name, Value
 from castsim.reports.terminal import table
 
 SHOWN = 256
@@ -52,38 +54,71 @@ def quantised_rows(array: Codes, src: Format, made: Quantised) -> tuple[Quantise
     )
 
 
+class QuantisedElement(Keys):
+    """One number of the array."""
+
+    input_bits: Bits = says("Its code.")
+    number: Value = says("The number, or `nan`, `inf`, `-inf`.")
+    element_bits: Bits = says("The code of the element.")
+    scale_bits: Bits = says("The code of its block's scale.")
+    value: Value = says("Element times scale.")
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else value
+
+
+class QuantisationError(Keys):
+    """The errors of the finite numbers outside blocks with NaN; null where f64 cannot hold one."""
+
+    elements: Elements = says("Elements of the array.")
+    compared: Elements = says("How many of them the errors are of.")
+    largest_error: float | None = says(of=lambda found: _finite(found.largest_error))
+    """The largest error, in the numbers' own unit."""
+    largest_relative_error: float | None = says(of=lambda found: _finite(found.largest_relative_error))
+    """The largest error as a part of the number."""
+    root_mean_square_error: float | None = says(of=lambda found: _finite(found.root_mean_square_error))
+    """In the numbers' own unit."""
+    signal_to_noise_db: float | None = says(of=lambda found: _finite(found.signal_to_noise_db))
+    """Signal to noise in decibels; null without an error or without numbers."""
+    clamped: Elements = says("Numbers beyond the largest element, infinities among them.")
+    to_zero: Elements = says("Numbers that became zero.")
+    nan_blocks: int = says("Blocks that hold NaN.")
+
+
+class Quantise(CommandDocument, name="quantise"):
+    """An array quantised to elements that share scales."""
+
+    format: str = says("The block format, or the format of the elements.", "format.name")
+    source_format: str = says("Format of the numbers.")
+    element_format: str = says("Format of the elements.", "format.element")
+    scale_format: str = says("Format of the scales.", "format.scale")
+    scale_rule: Annotated[str, ("enum", tuple(RULES))] = says(of="format.rule")
+    """The rule by which scales follow from the largest magnitude."""
+    shape: list[int] = says("Shape of the array.", "elements.shape")
+    block: list[Elements] = says("Size of a block along each axis.", "blocks")
+    blocks: int = says("Number of blocks, each with a scale.", "scales.size")
+    error: QuantisationError = says("The errors.", "statistics")
+    elements: list[QuantisedElement] = says("The elements in C order; empty if there are more than 256.")
+    files: dict[Name, str] = says("With `--out`: the files written.")
+
+
 def quantised_document(
     src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
 ) -> Document:
     """Return a quantised array as JSON; single elements only if they are few."""
     element, scale = made.format.element, made.format.scale
-    return {
-        "format": made.format.name,
-        "source_format": src.name,
-        "element_format": element.name,
-        "scale_format": scale.name,
-        "scale_rule": str(made.format.rule),
-        "shape": list(made.elements.shape),
-        "block": list(made.blocks),
-        "blocks": made.scales.size,
-        "error": _finite(document(made.statistics)),
-        "elements": [
-            {
-                "input_bits": bits_text(row.code, src),
-                "number": json_value(row.number, src),
-                "element_bits": bits_text(row.element, element),
-                "scale_bits": bits_text(row.scale, scale),
-                "value": json_value(row.value, FORMATS["f64"]),
-            }
-            for row in rows
-        ],
-        "files": {name: str(path) for name, path in files.items()},
-    }
-
-
-def _finite(statistics: Document) -> Document:
-    return {key: None if isinstance(value, float) and not np.isfinite(value) else value
-            for key, value in statistics.items()}  # fmt: skip
+    elements = [
+        QuantisedElement.of(
+            input_bits=bits_text(row.code, src),
+            number=json_value(row.number, src),
+            element_bits=bits_text(row.element, element),
+            scale_bits=bits_text(row.scale, scale),
+            value=json_value(row.value, FORMATS["f64"]),
+        )
+        for row in rows
+    ]
+    return Quantise.of(made, source_format=src, elements=elements, files=files)
 
 
 # What block quantisation made of an array, as text.

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.schemas.keys import Bytes, Elements
 from castsim.reports.terminal import indented, table
 
 # Auditing scratch sizes over ranges of shapes, with a progress bar.
@@ -111,17 +112,90 @@ def _with_bar(items: Iterator[tuple[int, int, int]], count: int) -> Iterator[tup
         yield from shown.track(items, total=count, description=f"{count} shapes")
 
 
+class ScratchTerm(Keys):
+    """A term of the sizing formula."""
+
+    name: str = says("What it stands for.", lambda term: term[0])
+    bytes_: Bytes = says("Its size.", lambda term: term[1], alias="bytes")
+
+
+class Shape(Keys):
+    """A shape, and what the formula says of it."""
+
+    rows: int = says("Rows.")
+    cols: Elements = says("Columns.")
+    row_stride_elements: Elements = says("Distance from row to row.", "row_stride")
+    formula_bytes: Bytes = says("Bytes of the tmp tile by the formula.", "need.total")
+
+
+class TouchedShape(Shape):
+    """A shape, what the formula says of it, and what the operations touch."""
+
+    touched_bytes: Bytes = says("Bytes up to the last that the operations touch.", "exact")
+    touched_bytes_in_blocks: Bytes = says("The same in whole blocks.", "in_blocks")
+    agrees: bool = says("Whether the formula gives these.")
+    reasons: list[str] = says("Why it differs.")
+
+
+class Scratch(CommandDocument, Shape, name="scratch"):
+    """The scratch of a cast of one shape."""
+
+    target: str = says("Name of the target.")
+    src: str = says("Name of the source format.")
+    dst: str = says("Name of the destination format.")
+    terms: list[ScratchTerm] = says("The terms of the formula, of which the largest decides.", "need.terms")
+    touched_bytes: Bytes = says(optional=True)
+    """With `--audit`: bytes up to the last that the operations touch."""
+    touched_bytes_in_blocks: Bytes = says("With `--audit`: the same in whole blocks.", optional=True)
+    agrees: bool = says("With `--audit`: whether the formula gives these.", optional=True)
+    reasons: list[str] = says("With `--audit`: why it differs.", optional=True)
+
+
+class PairScratch(Keys):
+    """What one cast needs."""
+
+    src: str = says("Name of the source format.", lambda cast: cast[0].src)
+    dst: str = says("Name of the destination format.", lambda cast: cast[0].dst)
+    formula_bytes: Bytes = says("Bytes of the tmp tile by the formula.", lambda cast: cast[1].need.total)
+
+
+class EveryScratch(CommandDocument, Shape, name="scratch-all"):
+    """With `all`: the scratch that serves every cast of one shape."""
+
+    target: str = says("Name of the target.")
+    casts: list[PairScratch] = says("The casts that use scratch; the largest decides.")
+
+
+class SweepDifference(Keys):
+    """The shapes that differ for one reason."""
+
+    reason: str = says("The reason.")
+    shapes: int = says("How many shapes.")
+    examples: list[TouchedShape] = says("Some of them.")
+
+
+class ScratchSweep(CommandDocument, name="scratch-sweep"):
+    """With `--sweep`: the scratch of a cast over ranges of shapes."""
+
+    target: str = says("Name of the target.", "auditor.target")
+    src: str = says("Name of the source format.", "auditor.src")
+    dst: str = says("Name of the destination format.", "auditor.dst")
+    shapes: int = says("How many shapes.")
+    equal_to_the_byte: int = says("How many of them the formula gives to the byte.", "equal")
+    formula_smaller: int = says("For how many it is smaller than what is touched.", "smaller")
+    explained: bool = says("Whether every difference has a known reason.")
+    differences: list[SweepDifference] = says("The shapes that differ, by reason.")
+
+
 def single_document(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> Document:
-    """Return the JSON of one shape; extents only if the operations were looked at."""
-    audited: Document = {
-        "target": auditor.target.name,
-        **document(auditor, "src", "dst"),
-        **_shape(audit),
-        "terms": [{"name": name, "bytes": size} for name, size in audit.need.terms],
+    """Return the JSON of one shape; with what the operations touch if that was asked for."""
+    more = {
+        "touched_bytes": audit.exact,
+        "touched_bytes_in_blocks": audit.in_blocks,
+        "agrees": audit.agrees,
+        "reasons": audit.reasons,
     }
-    if touched:
-        audited |= _extents(audit)
-    return audited
+    return Scratch.of(audit, target=auditor.target, src=auditor.src, dst=auditor.dst, **(more if touched else {}))
 
 
 Audits = Sequence[tuple[ScratchAuditor, ScratchAudit]]
@@ -131,9 +205,8 @@ Audits = Sequence[tuple[ScratchAuditor, ScratchAudit]]
 def every_document(found: Audits) -> Document:
     """Return the JSON of all casts of one shape: what each needs, and what serves them all."""
     auditor, audit = found[0]
-    casts = [{**document(one, "src", "dst"), "formula_bytes": each.need.total} for one, each in found]
     most = max(each.need.total for _, each in found)
-    return {"target": auditor.target.name, **_shape(audit), "formula_bytes": most, "casts": casts}
+    return EveryScratch.of(audit, target=auditor.target, formula_bytes=most, casts=found)
 
 
 def every_text(found: Audits) -> RenderableType:
@@ -149,21 +222,11 @@ def every_text(found: Audits) -> RenderableType:
 
 def sweep_document(found: SweptShapes) -> Document:
     """Return the JSON of a sweep."""
-    return {
-        "target": found.auditor.target.name,
-        **document(found.auditor, "src", "dst"),
-        **document(
-            found, "shapes", "equal", "smaller", "explained", equal="equal_to_the_byte", smaller="formula_smaller"
-        ),
-        "differences": [
-            {
-                "reason": reason,
-                "shapes": count,
-                "examples": [_shape(audit) | _extents(audit) for audit in found.examples[reason]],
-            }
-            for reason, count in found.reasons.most_common()
-        ],
-    }
+    differences = [
+        SweepDifference.of(reason=reason, shapes=count, examples=found.examples[reason])
+        for reason, count in found.reasons.most_common()
+    ]
+    return ScratchSweep.of(found, differences=differences)
 
 
 def audit_text(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> RenderableType:
@@ -200,13 +263,3 @@ def sweep_text(found: SweptShapes) -> RenderableType:
             examples.add_row(*map(str, values))
         parts.append(indented(examples))
     return Group(*parts)
-
-
-def _shape(audit: ScratchAudit) -> Document:
-    shape = document(audit, "rows", "cols", "row_stride", row_stride="row_stride_elements")
-    return {**shape, "formula_bytes": audit.need.total}
-
-
-def _extents(audit: ScratchAudit) -> Document:
-    names = {"exact": "touched_bytes", "in_blocks": "touched_bytes_in_blocks"}
-    return document(audit, "exact", "in_blocks", "agrees", "reasons", **names)

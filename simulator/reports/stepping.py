@@ -8,8 +8,9 @@ from fractions import Fraction
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.spans import SHOWN
 from castsim.numerics import value_of
-from castsim.reports.documents import Document
+from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text
+from castsim.reports.schemas.keys import Cycles, Line
 from castsim.running.stepper import Stepper
 from castsim.running.stops import Selection, Shown
 from castsim.timing import Cause
@@ -36,9 +37,29 @@ def stop_line(stepper: Stepper) -> str:
     return f"{stepper.trace.file}:{stepper.line} cycle {cycle}"
 
 
+class Stop(Keys):
+    """A place at which the program stood."""
+
+    line: Line = says("The line of the operation about to be executed; at the end that of the last.")
+    cycle: Cycles | None = says(of=lambda stepper: stepper.cycle if stepper.trace.timed else None)
+    """The cycle in which it starts, at the end the cycles of the run; null if none are modelled."""
+    ended: bool = says("Whether every operation had been executed.")
+
+
+class Debug(CommandDocument, name="debug"):
+    """The stops of a session, in their order."""
+
+    file: str = says("The program.")
+    entry: str = says("The part of it that was run.")
+    target: str = says("The target's name.")
+    operations: int = says("How many operations were executed in all, which `step` goes through.")
+    stops: list[Stop] = says("The first stop, and that of each command that moved the program.")
+    failed: int = says("Commands that could not be carried out.")
+
+
 def stop_document(stepper: Stepper) -> Document:
     """Return a stop as JSON."""
-    return {"line": stepper.line, "cycle": stepper.cycle if stepper.trace.timed else None, "ended": stepper.ended}
+    return Stop.of(stepper)
 
 
 def number_text(code: int, fmt: Format) -> str:

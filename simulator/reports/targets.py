@@ -11,75 +11,137 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.isa.formats import FORMATS
-from castsim.reports.documents import VERSIONS, Document, document, json_of
+from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, keys_of, says
 from castsim.reports.facts import OPTIONS, NamedFact, described, facts_by_part, facts_of
-from castsim.reports.pairs import PairDetail, PairRow, pair_rows
+from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence, pair_rows
+from castsim.reports.schemas.keys import FactEntry
+from castsim.reports.specification import SpecificationHeader
 from castsim.reports.terminal import indented, table
 from castsim.targets import Target
+from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import FunctionKind, builtins_of, special_functions
 from castsim.targets.vliw import VliwTarget
 
 # The builtin functions of TPC-C that a target has, as JSON.
 
-_BUILTIN = ("builtin", "signature", "vector_operations", "result_order", "status", "note")
+
+class BuiltinEntry(Keys):
+    """A cast builtin of TPC-C."""
+
+    name: str = says("Its name.", "builtin")
+    signature: str = says("Result and operands.")
+    vpu_operations: int = says("Vector operations that a call issues, as documented.", "vector_operations")
+    result_order: str = says("Order of the result's elements.")
+    status: Status = says("How well it is known.")
+    note: str = says("What else is to be said; may be empty.")
 
 
-def listed(target: Target) -> Document:
-    """Return the cast builtins and the special functions of a target; nothing for chips without TPC-C."""
-    if not target.has_builtins:
-        return {}
-    return {
-        "builtins": [
-            document(row, *_BUILTIN, builtin="name", vector_operations="vpu_operations") for row in builtins_of(target)
-        ],
-        "special_functions": [
-            {
-                "name": row.builtin,
-                "signature": row.signature,
-                "modelled": row.kind is not FunctionKind.UNPUBLISHED,
-                "kind": str(row.kind),
-            }
-            for row in special_functions()
-        ],
-    }
+class FunctionEntry(Keys):
+    """A special function of TPC-C."""
+
+    name: str = says("Its name.", "builtin")
+    signature: str = says("Result and operands.")
+    modelled: bool = says("Whether castsim has it.", lambda row: row.kind is not FunctionKind.UNPUBLISHED)
+    kind: str = says("`sequence`, `table`, `descriptor` or `unpublished`.")
 
 
-def list_document(targets: Sequence[Target]) -> Document:
-    """Return the list of targets."""
-    return {"targets": [_header(target) for target in targets]}
+class TargetBuiltins(Keys):
+    """The builtins of a target."""
+
+    name: str = says("Name of the target.")
+    builtins: list[BuiltinEntry] = says("The cast builtins.", builtins_of)
+    special_functions: list[FunctionEntry] = says("The special functions.", lambda _: special_functions())
+
+
+class BuiltinList(CommandDocument, name="builtin-list"):
+    """The builtins of targets."""
+
+    targets: list[TargetBuiltins] = says("The targets.")
+
+
+class TargetHeader(Keys):
+    """A target in the list."""
+
+    name: str = says("Its name.")
+    title: str = says("The chip.")
+    mechanism: str = says("How it executes: `strided-repeat`, `vector-function` or `vliw`.")
+    languages: list[str] = says("The languages of its programs.")
+    architectures: list[str] = says("The names by which programs ask for it.")
+    casts: int = says("How many type pairs it has.", lambda target: len(target.casts))
+
+
+class TargetsList(CommandDocument, name="targets-list"):
+    """All targets and specifications."""
+
+    targets: list[TargetHeader] = says("The targets.")
+    specifications: list[SpecificationHeader] = says("The specifications.")
+
+
+class OptionEntry(Keys):
+    """An option of a target."""
+
+    name: str = says("Its name.")
+    value: int | str = says("Its default.")
+    legal: list[int | str] = says("The values that it may have.")
+    meaning: str = says("What it decides.")
+    set_by: str = says("Who sets it on the chip; may be empty.")
+    status: Status = says("How well the default is known.")
+    source: str = says("Where it is from.")
+
+
+class TargetDescription(CommandDocument, TargetHeader, name="targets"):
+    """One target."""
+
+    pairs: list[PairEntry] = says("Its type pairs.", pair_rows)
+    facts: list[FactEntry] = says(
+        of=lambda target: [fact for part, found in facts_by_part(target).items() if part != OPTIONS for fact in found]
+    )
+    """What its description says."""
+    options: list[OptionEntry] = says(
+        of=lambda target: [OptionEntry.of(option, name=name) for name, option in target.options.items()]
+    )
+    """Its options."""
+    builtins: list[BuiltinEntry] = says(
+        of=lambda target: builtins_of(target) if target.has_builtins else ABSENT, optional=True
+    )
+    """The cast builtins of chips with TPC-C."""
+    special_functions: list[FunctionEntry] = says(
+        of=lambda target: special_functions() if target.has_builtins else ABSENT, optional=True
+    )
+    """The special functions of chips with TPC-C."""
+
+
+class ConfigurationEntry(Keys):
+    """A number of the instruction, or a word about it."""
+
+    name: str = says("What it is.", lambda item: item[0])
+    value: object = says("Its value.", lambda item: item[1])
+
+
+class TargetPair(CommandDocument, PairEntry, name="targets-pair"):
+    """One type pair of a target."""
+
+    target: str = says("Name of the target.")
+    mnemonics: list[ModeEntry] = says("The rounding modes.", "modes")
+    saturation_modes: list[SaturationEntry] = says("The saturation modes.", "saturation")
+    configuration: list[ConfigurationEntry] = says(of=lambda detail: detail.configuration.items())
+    """The mechanism's own numbers."""
+    scratch_sequence: ScratchSequence | None = says(of="scratch")
+    """The sequence through a tmp tile; null if there is none."""
+    note: str = says("What else is to be said; may be empty.")
+    status: Status = says("How well the pair is known.")
+    source: str = says("Where it is from.")
 
 
 def target_document(target: Target) -> Document:
     """Return everything a description says: header, pairs, facts by path, options."""
-    return {
-        **_header(target),
-        "pairs": json_of(pair_rows(target)),
-        "facts": [document(fact) for part, found in facts_by_part(target).items() if part != OPTIONS for fact in found],
-        "options": [
-            {"name": name, **document(option, "value", "legal", "meaning", "set_by", "status", "source")}
-            for name, option in target.options.items()
-        ],
-        **listed(target),
-    }
+    return TargetDescription.of(target)
 
 
 def pair_document(target: Target, detail: PairDetail) -> Document:
     """Return one pair in full."""
-    return {
-        "schema_version": VERSIONS["targets-pair"],
-        "target": target.name,
-        **document(detail.row),
-        **document(detail, *_DETAIL, modes="mnemonics", saturation="saturation_modes", scratch="scratch_sequence"),
-        "configuration": [{"name": name, "value": json_of(value)} for name, value in detail.configuration.items()],
-    }
-
-
-_DETAIL = ("modes", "saturation", "configuration", "scratch", "note", "status", "source")
-
-
-def _header(target: Target) -> Document:
-    head = document(target, "name", "title", "mechanism", "languages", "architectures")
-    return {**head, "casts": len(target.casts)}
+    row = {name: getattr(detail.row, name) for name in keys_of(PairEntry)}
+    return TargetPair.of(detail, target=target, **row)
 
 
 # The reports on targets as text.
@@ -124,7 +186,7 @@ def _target(target: Target) -> Iterator[RenderableType]:
     yield from target_section(target)
 
 
-def _pairs(rows: Sequence[PairRow]) -> Table:
+def _pairs(rows: Sequence[PairEntry]) -> Table:
     made = table("from", "to", "rounding modes", "default", "fallback", "saturation", "switchable", "tmp")
     before = None
     for row in rows:
@@ -257,27 +319,41 @@ def _changed_facts(first: Target, second: Target) -> Iterator[ChangedFact]:
             yield ChangedFact(name, one, other)
 
 
+class DiffFact(Keys):
+    """A fact whose value differs between two targets."""
+
+    name: str = says("Its path in the description.")
+    first: object = says(of=lambda fact: fact.first and fact.first.value)
+    """Its value on the first target; null if that lacks it."""
+    second: object = says(of=lambda fact: fact.second and fact.second.value)
+    """Its value on the second target; null if that lacks it."""
+
+
+class DiffEntry(Keys):
+    """The casts from one format on both targets."""
+
+    src: str = says("Name of the source format.")
+    first: list[str] = says("Its destinations on the first target.")
+    second: list[str] = says("Its destinations on the second target.")
+    only_first: list[str] = says("Those that the second lacks.")
+    only_second: list[str] = says("Those that the first lacks.")
+    difference: str = says("The same in words.")
+
+
+class TargetsDiff(CommandDocument, name="targets-diff"):
+    """With `--diff`: two targets side by side."""
+
+    targets: list[str] = says("Names of the first and of the second target.", lambda diff: [diff.first, diff.second])
+    rows: list[DiffEntry] = says(
+        of=lambda diff: [DiffEntry.of(row, difference=diff.difference(row)) for row in diff.rows]
+    )
+    """One entry for each source format."""
+    facts: list[DiffFact] = says("The facts whose values differ; none for two chips of the same facts.")
+
+
 def diff_document(diff: TargetComparison) -> Document:
     """Return the JSON of a comparison."""
-    return {
-        "schema_version": VERSIONS["targets-diff"],
-        "targets": [diff.first.name, diff.second.name],
-        "rows": [
-            {
-                **document(row, "src", "first", "second", "only_first", "only_second"),
-                "difference": diff.difference(row),
-            }
-            for row in diff.rows
-        ],
-        "facts": [
-            {
-                "name": fact.name,
-                "first": None if fact.first is None else fact.first.value,
-                "second": None if fact.second is None else fact.second.value,
-            }
-            for fact in diff.facts
-        ],
-    }
+    return TargetsDiff.of(diff)
 
 
 def diff_text(diff: TargetComparison) -> RenderableType:

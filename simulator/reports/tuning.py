@@ -13,8 +13,9 @@ from rich.text import Text
 from castsim.exploration.tuning_candidates import ChoiceKind, ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
 from castsim.isa.errors import escaped
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import CommandDocument, Document, Keys, document, says
 from castsim.reports.numbers import grouped
+from castsim.reports.schemas.keys import Bytes, Cycles, Name, Sha256
 from castsim.reports.terminal import indented, table
 
 if TYPE_CHECKING:
@@ -23,38 +24,76 @@ if TYPE_CHECKING:
 _KINDS = {ChoiceKind.TILE: "tile", ChoiceKind.ARGUMENT: "arg", ChoiceKind.OPTION: "option"}
 
 
+class TuningAxis(Keys):
+    """A choice."""
+
+    name: str = says("Its name.")
+    kind: str = says("What it is about: tile, arg, option or target.")
+    values: list[int | float | str] = says("The values to choose from.")
+
+
+class TuningRow(Keys):
+    """A point of the space."""
+
+    choices: dict[Name, int | float | str] = says("The value of each choice.", lambda row: dict(row.choices))
+    cycles: Cycles | None = says("Cycles; null if it was not simulated or does not run.")
+    at_least: Cycles = says("A lower bound of the cycles; 0 if none is known.")
+    cycles_per_element: float | None = says("Cycles for each element of the outputs; null as `cycles`.")
+    buffer_bytes: Bytes | None
+    """Size of the range of the tile buffer that the program touches; null if it is not known."""
+    bound_by: str | None = says("The pipe that spends most cycles on work of its own; null as `cycles`.")
+    pareto: bool = says("Whether no simulated point has fewer cycles or bytes and no more of the other.")
+    outputs: dict[Name, Sha256] = says(of=lambda row: dict(row.outputs))
+    """Digest of the elements of each output; empty if no values were computed."""
+    reason: str | None = says("Why it does not run; null if it does, or was not tried.", lambda row: row.reason or None)
+
+
+class TuningDifference(Keys):
+    """A point whose outputs are not those of the best."""
+
+    choices: dict[Name, int | float | str] = says("The value of each choice.", lambda pair: dict(pair[0].choices))
+    outputs: list[str] = says("The names of the outputs that differ.", lambda pair: pair[1])
+
+
+class Tune(CommandDocument, name="tune"):
+    """The tile shapes and choices of a kernel, ranked."""
+
+    program: str = says("The program.", "study.source.file")
+    space: list[TuningAxis] = says("The choices.", "study.space.axes")
+    conditions: list[str] = says(of=lambda found: [each.text for each in found.study.space.conditions])
+    """The conditions between them."""
+    combinations: int = says("Combinations of all values.", "study.space.combinations")
+    left_out: int = says("Combinations for which a condition does not hold.")
+    points: int = says("The other combinations.", lambda found: len(found.rows))
+    simulated: int = says("Points with cycles.", lambda found: len(found.simulated))
+    refused: int = says("Points that do not run.", lambda found: len(found.misfits))
+    best_is_proven: bool = says(of=lambda found: found.best is not None and not found.faster_possible)
+    """Whether no other point can have fewer cycles."""
+    pareto_is_proven: bool = says(of=lambda found: found.best is not None and not found.unsettled)
+    """Whether no other point can be on the front."""
+    best: TuningRow | None = says("The point with fewest cycles; null if none runs.")
+    command: str | None = says("The command that runs it; null as `best`.")
+    outputs_equal: bool | None = says(of=lambda found: not found.differing if found.study.inputs else None)
+    """Whether all simulated points give the same bits; null if no inputs were given."""
+    differing: list[TuningDifference] = says("The points that do not.")
+    rows: list[TuningRow]
+    """All points: simulated ones by cycles, then the others by lower bounds, then those that do not run."""
+
+
 def tuning_document(found: Tuning) -> Document:
     """Return all that was found, rows in the order of the ranking."""
-    front = {row.number for row in found.pareto}
-    best = found.best
-    return {
-        "program": found.study.source.file,
-        "space": [document(axis, "name", "kind", "values") for axis in found.study.space.axes],
-        "conditions": [condition.text for condition in found.study.space.conditions],
-        "combinations": found.study.space.combinations,
-        "left_out": found.left_out,
-        "points": len(found.rows),
-        "simulated": len(found.simulated),
-        "refused": len(found.misfits),
-        "best_is_proven": best is not None and not found.faster_possible,
-        "pareto_is_proven": best is not None and not found.unsettled,
-        "best": None if best is None else row_entry(best, front),
-        "command": None if best is None else command_of(found, best),
-        "outputs_equal": None if not found.study.inputs else not found.differing,
-        "differing": [{"choices": dict(row.choices), "outputs": list(names)} for row, names in found.differing],
-        "rows": [row_entry(row, front) for row in found.rows],
-    }
+    front, best = {row.number for row in found.pareto}, found.best
+    return Tune.of(
+        found,
+        best=None if best is None else row_entry(best, front),
+        command=None if best is None else command_of(found, best),
+        rows=[row_entry(row, front) for row in found.rows],
+    )
 
 
 def row_entry(row: ChoiceRow, front: set[int]) -> Document:
     """Return a row as JSON; `front` are the numbers of those on the front."""
-    return {
-        "choices": dict(row.choices),
-        **document(row, "cycles", "at_least", "cycles_per_element", "buffer_bytes", "bound_by"),
-        "pareto": row.number in front,
-        "outputs": dict(row.outputs),
-        "reason": row.reason or None,
-    }
+    return TuningRow.of(row, pareto=row.number in front)
 
 
 def command_of(found: Tuning, row: ChoiceRow) -> str:
