@@ -18,7 +18,7 @@ from castsim.__main__ import main
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
 from castsim.numerics.codec import value_of
-from castsim.reports.pairs import PairRow, pair_rows
+from castsim.reports.pairs import PairEntry, pair_rows
 from castsim.reports.target_template import told
 from castsim.targets import load_target, target_names
 
@@ -63,7 +63,7 @@ def inputs(src: Format, dst: Format) -> Iterator[str]:
     yield from ("nan",) if src.has_nan else ()
 
 
-def results(target: str, row: PairRow, saturation: str | None) -> list[list[str]]:
+def results(target: str, row: PairEntry, saturation: str | None) -> list[list[str]]:
     """Return input, its bits, the result, its bits and what became of it; of tiles with padded rows, too, if others."""
     words = ["cast", row.src, row.dst, *inputs(format_named(row.src), format_named(row.dst)), "--target", target]
     with redirect_stdout(StringIO()) as said:
@@ -72,7 +72,7 @@ def results(target: str, row: PairRow, saturation: str | None) -> list[list[str]
     return [_told(one, row) for one in found]
 
 
-def _told(one: dict[str, Any], row: PairRow) -> list[str]:
+def _told(one: dict[str, Any], row: PairEntry) -> list[str]:
     forms = one["forms"]
     tiles = "" if len(forms) != 1 else {"1d": "contiguous", "2d": "padded rows"}[forms[0]]
     given, bits = _number(one["input_bits"], row.src), one["input_bits"]
@@ -84,7 +84,7 @@ def _number(bits: str, name: str) -> str:
     return str(value.numerator) if isinstance(value, Fraction) and value.denominator == 1 else f"{float(value):.12g}"
 
 
-def cycles(target: str, row: PairRow) -> dict[str, Any]:
+def cycles(target: str, row: PairEntry) -> dict[str, Any]:
     """Return the cycles of the cast alone and what most of them rest on."""
     found = estimate(row.src, row.dst, ROWS, COLS, target=target)
     share = max(found.trust.shares, key=lambda each: each.cycles)
@@ -96,7 +96,7 @@ def cycles(target: str, row: PairRow) -> dict[str, Any]:
     }
 
 
-def cast(target: str, row: PairRow) -> dict[str, Any]:
+def cast(target: str, row: PairEntry) -> dict[str, Any]:
     """Return all that the page shows of one cast."""
     switched = () if load_target(target).mechanism == "vliw" or row.switchable == "never" else ("on", "off")
     usual = results(target, row, None)

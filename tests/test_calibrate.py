@@ -17,7 +17,7 @@ from castsim.evidence.accuracy_assessment import assess_row
 from castsim.evidence.calibration import FittedParameter, _check_determined
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
-from castsim.reports.schemas.lowering import Calibrated
+from castsim.reports.accuracy import Calibrated
 from castsim.reports.schemas.registry import form_schema
 from castsim.targets import load_target
 from castsim.targets.options import with_facts

@@ -31,7 +31,8 @@ from sample_arguments import scalars
 
 from castsim.__main__ import main
 from castsim.engines import observe
-from castsim.reports.pages.blocks import block_document, json_for_html
+from castsim.reports.documents import document
+from castsim.reports.pages.blocks import json_for_html
 from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.views.recording import SegmentRecorder, Window, operation_segments
@@ -348,7 +349,7 @@ def test_pages_of_reports_say_what_is_printed(
 def test_casts_are_shown_as_the_json_counts_them() -> None:
     cast: Any = {"line": 3, "op": "tcvt", "src": "f32", "dst": "i8", "elements": 100, "rounded": 40, "clamped": 7,
                  "wrapped": 0, "overflow": 0, "nan": 3}  # fmt: skip
-    (bars,) = map(block_document, cast_blocks({"casts": [cast]}))
+    (bars,) = map(document, cast_blocks({"casts": [cast]}))
     assert {each["name"]: each["values"] for each in bars["series"]} == {
         "exact": [50], "rounded": [40], "clamped": [7], "NaN lost": [3],
     }  # fmt: skip

@@ -30,7 +30,7 @@ from castsim.planning.order import codes_at, is_ordered, nearest_zero_first, num
 from castsim.planning.primitives import FormatCast, keeps_order
 from castsim.planning.steps import TileCastForm, run_chain
 from castsim.planning.substitution import substitute_of
-from castsim.reports.lower import lower_document
+from castsim.reports.lower import answer_document
 from castsim.specifications.rescale import order_keys
 from castsim.targets import load_target
 
@@ -205,7 +205,7 @@ def test_a_counterexample_from_samples_refutes_in_every_report() -> None:
     assert found.plan.evidence.method is Method.SAMPLED
     assert found.plan.claim == "differs"
     assert "nothing beyond" not in found._repr_html_()
-    assert "nothing beyond" not in json.dumps(lower_document(found.plan, None))
+    assert "nothing beyond" not in json.dumps(answer_document(found, None))
 
 
 def test_demands_that_agree_narrow_the_specification() -> None:

@@ -23,8 +23,8 @@ from castsim.__main__ import main
 from castsim.exploration.tuning_candidates import Bounds, ChoiceRow
 from castsim.exploration.tuning_studies import Tuning, TuningLedger, about, front, search
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.reports.schemas.registry import Tune, form_schema
-from castsim.reports.tuning import tuning_document
+from castsim.reports.schemas.registry import form_schema
+from castsim.reports.tuning import Tune, tuning_document
 from castsim.running import load, run_loaded
 
 SAMPLES = Path(__file__).parent.parent / "programs" / "tuning"

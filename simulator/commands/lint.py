@@ -52,7 +52,9 @@ def execute(options: Namespace) -> CommandOutcome:
     flow = Flow(program, target)
     findings, noticed = own(breaches(flow)), notices(flow)
     certain, possible = ([found for found in findings if found.certain is sure] for sure in (True, False))
-    document = Lint.of(program=file, target=target, rules=RULES, lint=certain, lint_possible=possible, notices=noticed)
+    document = Lint.of(
+        program=file, target=target, rules=[*RULES], lint=certain, lint_possible=possible, notices=noticed
+    )
 
     def text(width: int) -> Any:
         from castsim.reports.listing import lint_section, notice_section  # noqa: PLC0415 - rich, only if printed

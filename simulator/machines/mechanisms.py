@@ -102,9 +102,6 @@ class VectorUnits(Protocol):
 
 # Inside of the launches of vector functions: where their cycles went, instruction by instruction.
 
-_KEY = "json"
-"""Metadata of a field whose key in JSON is not its name; see `castsim.reports.documents`."""
-
 LAUNCH = "vecscope"
 """The instruction whose executions are launches of a program's own vector instructions."""
 
@@ -118,8 +115,8 @@ class LineWait:
 
     cause: Cause
     cycles: float
-    number: int | None = field(metadata={_KEY: "for_line"})
-    text: str | None = field(metadata={_KEY: "for_op"})
+    number: int | None
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +127,8 @@ class LineLaunches:
     belongs to the launch itself. `waits` come with the longest first.
     """
 
-    number: int | None = field(metadata={_KEY: "line"})
-    text: str = field(metadata={_KEY: "op"})
+    number: int | None
+    text: str
     executions: int
     cycles: int
     causes: Mapping[Cause, int]
@@ -146,7 +143,7 @@ class InstructionLaunches:
     """
 
     line: int
-    text: str = field(metadata={_KEY: "op"})
+    text: str
     pipe: str
     executions: int
     cycles: int

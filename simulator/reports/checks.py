@@ -11,7 +11,8 @@ from urllib.parse import quote
 from castsim import __version__
 from castsim.checking import Finding, Severity
 from castsim.isa.errors import escaped, pointed_at
-from castsim.reports.documents import Document, document
+from castsim.reports.documents import Document
+from castsim.reports.schemas.command_documents import FindingEntry
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -23,11 +24,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 
 def finding_entry(found: Finding) -> Document:
     """Return a finding as JSON; places are null if it is about the whole file, `help` if there is none."""
-    return {
-        **document(found, "severity", "kind", "message", "file", "line", "column", "end_column"),
-        "help": found.help or None,
-        "legal": list(found.legal),
-    }
+    return FindingEntry.of(found)
 
 
 def findings_text(found: Sequence[Finding], files: int) -> Text:

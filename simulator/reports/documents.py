@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from operator import attrgetter
@@ -181,35 +181,21 @@ def _form_of(hint: Any) -> Callable[[Any], Json] | None:
 # Values as JSON holds them.
 
 
-def key(name: str) -> dict[str, str]:
-    """Return the metadata of a dataclass field whose key in JSON is not its name."""
-    return {_KEY: name}
-
-
-def document(value: object, *only: str, **named: str) -> Document:
+def document(value: Any) -> Document:
     """Return a dataclass as JSON, its fields in their order.
 
-    `only` asks for these attributes in their order, properties among them; `named` gives attributes another key.
-
     Raises:
-        TypeError: a value that has no JSON form, or a name that `value` has no field or attribute for.
+        TypeError: a value that has no JSON form.
     """
-    kept = only or tuple(each.name for each in _fields(value))
-    strange = [name for name in (*kept, *named) if not hasattr(value, name)] + [
-        name for name in named if name not in kept
-    ]
-    if strange:
-        raise TypeError(f"{type(value).__name__} shows nothing named {', '.join(dict.fromkeys(strange))}")
-    keys = {each.name: each.metadata.get(_KEY, each.name) for each in _fields(value)} | named
-    return {keys.get(name, name): json_of(getattr(value, name)) for name in kept}
+    return {each.name: json_of(getattr(value, each.name)) for each in fields(value)}
 
 
 def json_of(value: object) -> Json:
     """Return a value as JSON holds it.
 
     A format or a target is its name, an enumeration member its value, a cause with underscores, a decimal a number
-    (they have few places and survive as floats), bytes are hexadecimal, a path is its text; dataclasses are objects, as
-    `document` has them.
+    (they have few places and survive as floats), bytes are hexadecimal, a path is its text; what has `as_json` says it
+    itself, other dataclasses are objects, as `document` has them.
 
     Raises:
         TypeError: it has no JSON form.
@@ -235,8 +221,8 @@ def json_of(value: object) -> Json:
             return [json_of(item) for item in value]
     if (numpy := sys.modules.get("numpy")) and isinstance(value, numpy.generic):  # loaded if there is such a value
         return json_of(value.item())
-    if is_dataclass(value):
-        return document(value)
+    if hasattr(value, "as_json") or is_dataclass(value):
+        return value.as_json() if hasattr(value, "as_json") else document(value)
     raise TypeError(f"no JSON form of a {type(value).__name__}")
 
 
@@ -256,7 +242,3 @@ def _member(value: Enum) -> Json:
 
 def _name(key: object) -> str:
     return identifier(key) if isinstance(key, Cause) else str(key)
-
-
-def _fields(value: object) -> tuple[Field[object], ...]:
-    return fields(value) if is_dataclass(value) else ()

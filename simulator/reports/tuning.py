@@ -13,8 +13,9 @@ from rich.text import Text
 from castsim.exploration.tuning_candidates import ChoiceKind, ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
 from castsim.isa.errors import escaped
-from castsim.reports.documents import CommandDocument, Document, Keys, document, says
+from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import grouped
+from castsim.reports.schemas.command_documents import SweepResults
 from castsim.reports.schemas.keys import Bytes, Cycles, Name, Sha256
 from castsim.reports.terminal import indented, table
 
@@ -239,7 +240,7 @@ def _known(value: int | None) -> str:
 
 def sweep_document(found: Sweep) -> Document:
     """Return what was swept and where the results are; the rows stand in the Parquet file."""
-    return document(found, path="out", resumed="resumed_chunks")
+    return SweepResults.of(found, out=found.path, resumed_chunks=found.resumed)
 
 
 def sweep_text(found: Sweep) -> Text:

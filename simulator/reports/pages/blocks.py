@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
@@ -189,7 +189,7 @@ class Packed:
 
     columns: Mapping[str, Json]
 
-    def text(self) -> str:
+    def as_json(self) -> str:
         """Return the columns as the page reads them."""
         plain = compact(self.columns)
         if "\\u00" in plain or escaped(plain) != plain:
@@ -343,22 +343,9 @@ class Page:
     result: Document
 
 
-def block_document(block: Block) -> Document:
-    """Return a block as the scripts read it."""
-    if isinstance(block, Lanes):
-        names = ("kind", "caption", "unit", "start", "end", "rows", "tones", "details", "notes")
-        return {**document(block, *names), "packed": block.packed.text()}
-    if isinstance(block, Folded):
-        return {**document(block, "kind", "title"), "blocks": [block_document(each) for each in block.blocks]}
-    if isinstance(block, ResultsView):
-        return {**document(block, "kind", "caption"), "packed": block.packed.text()}
-    return document(block)
-
-
 def section_document(section: PageSection) -> Document:
     """Return a section as the scripts read it."""
-    blocks: Sequence[Json] = [block_document(block) for block in section.blocks]
-    return {"name": section.name, "title": section.title, "blocks": blocks}
+    return document(section)
 
 
 # What a page shows where scripts are off: its texts, figures, tables and programs, without charts.

@@ -17,6 +17,7 @@ from castsim.reports import (
     accuracy,
     advice,
     builtins,
+    cast,
     compiled,
     conform,
     difference,
@@ -32,86 +33,18 @@ from castsim.reports import (
     targets,
     tuning,
 )
-from castsim.reports import cast as values
-from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, keys_of, says
+from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, keys_of
 from castsim.reports.run import Run
-from castsim.reports.schemas import cast, compiler, run, verification
-from castsim.reports.schemas.keys import Sha256
-
-# The document of `castsim tune`.
-
-
-# The document of `castsim advise`.
-
-# The document of `castsim quantise`.
-
-
-# The document of `castsim compare`.
-
-
-# The document of `castsim sweep`.
-
-
-class Crossing(Keys):
-    """Two routes of which one is faster below, and the other from `x` on."""
-
-    what: str = says("What both do, such as the type pair.")
-    below: str = says("The route that is faster below.")
-    above: str = says("The route that is faster from there on.")
-    x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
-
-
-class SweepDrawn(CommandDocument, name="sweep-report"):
-    """The results of a sweep, drawn."""
-
-    report: str = says("The Parquet file.")
-    html: str = says("The page.")
-    rows: int = says("Rows of the results.")
-    failed: int = says("Those that failed.")
-    crossings: list[Crossing] = says("Where another of two routes becomes the faster one.")
-
-
-class SweepResults(CommandDocument, name="sweep"):
-    """A finished sweep; its rows stand in the Parquet file."""
-
-    out: str = says("The Parquet file.")
-    ledger: str = says("The file that holds what is done, and from which the same command goes on.")
-    rows: int = says("Rows of the results: points that are not excluded.")
-    failed: int = says("Those that failed.")
-    chunks: int = says("Chunks into which the points were divided.")
-    resumed_chunks: int = says("Those that an earlier start had done.")
-    version: str = says("The version of castsim.")
-    facts_digest: Sha256 = says("Digest of the facts of all targets of the sweep.")
-
-
-# The document of `castsim debug`.
-
-
-# The document of `castsim tosa`.
-
-
-class TosaResult(Keys):
-    """One call of a function."""
-
-    arguments: list[int] = says("Its arguments.")
-    result: list[int] = says("Its result; a scale is multiplier and shift.")
-
-
-class Tosa(CommandDocument, name="tosa"):
-    """The results of a helper function of the TOSA specification."""
-
-    function: str = says("Name of the function.")
-    results: list[TosaResult] = says("One entry for each call.")
-
+from castsim.reports.schemas import command_documents as own
 
 COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
-    "run": (Run, run.AllEntries, graph_text.Graph),
-    "record": (compiler.Recorded,),
+    "run": (Run, own.AllEntries, graph_text.Graph),
+    "record": (own.Recorded,),
     "diff": (difference.Difference,),
-    "view": (cast.Viewed,),
+    "view": (own.Viewed,),
     "debug": (stepping.Debug,),
     "advise": (advice.Advise,),
-    "expand": (compiler.Expanded,),
+    "expand": (own.Expanded,),
     "targets": (
         targets.TargetsList,
         targets.TargetDescription,
@@ -120,35 +53,35 @@ COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
         specification.SpecificationDescription,
         specification.SpecificationPair,
     ),
-    "cast": (values.Cast, values.CastText),
+    "cast": (cast.Cast, cast.CastText),
     "quantise": (quantise.Quantise,),
     "compare": (own_conversions.Compare,),
-    "verify": (verification.Verification, verification.LoweringVerification, verification.SubstitutionVerification),
+    "verify": (own.Verification, own.LoweringVerification, own.SubstitutionVerification),
     "scratch": (scratch.Scratch, scratch.EveryScratch, scratch.ScratchSweep, program_scratch.ProgramScratch),
     "lower": (lower.Lower, conform.LoweredMatrix, lower.LoweredBlocks),
     "conform": (conform.Conform,),
     "graph": (graph_text.Graph,),
-    "tosa": (Tosa,),
+    "tosa": (own.Tosa,),
     "accuracy": (accuracy.Accuracy, accuracy.CrossValidated),
     "calibrate": (accuracy.Calibrated,),
-    "check": (run.Check,),
+    "check": (own.Check,),
     "tune": (tuning.Tune,),
-    "sweep": (SweepResults, SweepDrawn),
+    "sweep": (own.SweepResults, own.SweepDrawn),
     "lint": (listing.Lint,),
     "latency": (listing.Latency,),
     "asm": (listing.Assembled, listing.CanonicalText),
     "disasm": (listing.Disassembled,),
-    "schedule": (compiler.Schedule,),
+    "schedule": (own.Schedule,),
     "builtin": (targets.BuiltinList, builtins.BuiltinCall, builtins.FunctionCall, builtins.DescriptorCall),
     "compiled": (compiled.CompiledValues, compiled.CompiledAssembly, compiled.CompiledTable, compiled.CompiledText),
     "unswizzle": (listing.Unswizzled,),
-    "schema": (run.SchemaList, run.SchemaEntry),
-    "completion": (run.Completion,),
-    "manual": (run.Manual,),
+    "schema": (own.SchemaList, own.SchemaEntry),
+    "completion": (own.Completion,),
+    "manual": (own.Manual,),
 }
 """The documents of each command that succeeds, in the order of the help."""
 
-FAILURE = run.Failure
+FAILURE = own.Failure
 """The document of every command that fails."""
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

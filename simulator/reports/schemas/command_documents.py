@@ -1,11 +1,19 @@
-"""The documents of `castsim verify`."""
+"""The documents that commands put together themselves, and those of records."""
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+from castsim.checking.check_finding import Severity
 from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Bits,
+    Bundles,
+    Column,
+    Cycles,
     Date,
+    ErrorEntry,
+    Line,
     Name,
     Scalar,
     Seconds,
@@ -15,6 +23,202 @@ from castsim.reports.schemas.keys import (
     WorkerCodes,
     WorkerEntry,
 )
+
+# What every command that fails writes; `castsim check`, `run --all-entries`, `schema`, `completion`, `manual`.
+
+
+class FindingEntry(Keys):
+    """Something wrong with a file."""
+
+    severity: Severity = says("How grave it is.")
+    kind: str = says("Its kind.")
+    message: str = says("The finding in words.")
+    file: str = says("The file.")
+    line: Line | None = says("Line, from 1; null if it is about the whole file.")
+    column: Column | None = says("Column in code points, from 1; null as `line`.")
+    end_column: Column | None = says("Column behind the last character; null as `line`.")
+    help: str | None = says("The cure; null if there is no one cure.", lambda found: found.help or None)
+    legal: list[str] = says("What would be legal.")
+
+
+class Check(CommandDocument, name="check"):
+    """All findings of files."""
+
+    findings: list[FindingEntry] = says("The findings, file by file.")
+
+
+class Failure(CommandDocument, name="errors"):
+    """What every command writes that fails; the exit code is 1 or 2."""
+
+    errors: list[ErrorEntry] = says("The errors.")
+
+
+class FormEntry(Keys):
+    """A document that a command may write."""
+
+    name: str = says("Its name.")
+    version: int = says("Its `schema_version`.")
+    shape_sha256: Sha256 = says("Digest of its schema without descriptions.")
+    meaning: str = says("What it tells.")
+
+
+class CommandSchemas(Keys):
+    """A command."""
+
+    command: str = says("Its name.")
+    documents: list[FormEntry] = says("What it may write.")
+
+
+class SchemaList(CommandDocument, name="schema-list"):
+    """The documents of all commands."""
+
+    commands: list[CommandSchemas] = says("The commands.")
+
+
+class SchemaEntry(CommandDocument, name="schema"):
+    """The schema of a command's documents."""
+
+    command: str = says("Its name.")
+    schema_: dict[str, object] = says("The JSON Schema, draft 2020-12.", alias="schema")
+
+
+class Completion(CommandDocument, name="completion"):
+    """What `castsim completion` prints."""
+
+    shell: str = says("Name of the shell.")
+    script: str = says("The script that completes commands in it.")
+
+
+class Manual(CommandDocument, name="manual"):
+    """What `castsim manual` prints."""
+
+    page: str = says("The manual page.")
+
+
+class Entry(Keys):
+    """A function of a file."""
+
+    entry: str = says("Name of the function.")
+    cycles: Cycles | None = says("Its cycles; null if it cannot be run, or they are not modelled.")
+    error: str | None = says("Why it cannot be run; null if it can.")
+
+
+class AllEntries(CommandDocument, name="run-all-entries"):
+    """With `--all-entries`: every function of a file by itself."""
+
+    program: str = says("The file.")
+    entries: list[Entry] = says("The functions.")
+    failed: int = says("How many cannot be run.")
+
+
+# `castsim view`, `sweep` and `tosa`.
+
+
+class Viewed(CommandDocument, name="view"):
+    """A file that was shown."""
+
+    file: str = says("The file.")
+    kind: Literal["program", "result", "report", "trace"] = says("What it is; of the first two a report was made.")
+    path: str = says("The report or the trace.")
+    address: str | None = says("Where a trace was served; null if it was not.")
+
+
+class Crossing(Keys):
+    """Two routes of which one is faster below, and the other from `x` on."""
+
+    what: str = says("What both do, such as the type pair.")
+    below: str = says("The route that is faster below.")
+    above: str = says("The route that is faster from there on.")
+    x: float = says("Elements of a cast; of programs, the value of the argument that the plots are over.")
+
+
+class SweepDrawn(CommandDocument, name="sweep-report"):
+    """The results of a sweep, drawn."""
+
+    report: str = says("The Parquet file.")
+    html: str = says("The page.")
+    rows: int = says("Rows of the results.")
+    failed: int = says("Those that failed.")
+    crossings: list[Crossing] = says("Where another of two routes becomes the faster one.")
+
+
+class SweepResults(CommandDocument, name="sweep"):
+    """A finished sweep; its rows stand in the Parquet file."""
+
+    out: str = says("The Parquet file.")
+    ledger: str = says("The file that holds what is done, and from which the same command goes on.")
+    rows: int = says("Rows of the results: points that are not excluded.")
+    failed: int = says("Those that failed.")
+    chunks: int = says("Chunks into which the points were divided.")
+    resumed_chunks: int = says("Those that an earlier start had done.")
+    version: str = says("The version of castsim.")
+    facts_digest: Sha256 = says("Digest of the facts of all targets of the sweep.")
+
+
+class TosaResult(Keys):
+    """One call of a function."""
+
+    arguments: list[int] = says("Its arguments.")
+    result: list[int] = says("Its result; a scale is multiplier and shift.")
+
+
+class Tosa(CommandDocument, name="tosa"):
+    """The results of a helper function of the TOSA specification."""
+
+    function: str = says("Name of the function.")
+    results: list[TosaResult] = says("One entry for each call.")
+
+
+# Commands on program texts: `record`, `expand`, `schedule`.
+
+
+class Recorded(CommandDocument, name="record"):
+    """A kernel in C++ as the `.pto` program of what it did."""
+
+    program: str = says("The kernel.")
+    blocks: Annotated[int, ("minimum", 1)] = says("How many cores the kernel was told that there are.")
+    statements: Annotated[int, ("minimum", 0)] = says("How many statements the function of the program has.")
+    text: str = says("The program.")
+    output: str | None = says("The file that it was written to; null if it was not written.")
+
+
+class Expanded(CommandDocument, name="expand"):
+    """A program of tile operations as one of vector instructions."""
+
+    file: str = says("The program.")
+    out: str | None = says("The file that the text was written to; null if it was not written.")
+    program: str = says("The text.")
+
+
+class Length(Keys):
+    """A number of bundles."""
+
+    static: Bundles = says("In the text.")
+    executed: Bundles | None = says("In a run; null if that is not known.")
+
+
+class Removed(Keys):
+    """An instruction that was left out."""
+
+    line: Line = says("Line of the source.")
+    instruction: str = says("The instruction.")
+
+
+class Schedule(CommandDocument, name="schedule"):
+    """A scheduled program."""
+
+    file: str = says("The source.")
+    target: str = says("Name of the target.")
+    output: str | None = says("The file that it was written to; null if it was not written.")
+    method: str = says("How loops were scheduled.")
+    bundles: Length = says("Its length.")
+    padding: Length = says("The length with one instruction a bundle and NOPs.")
+    registers: dict[Name, list[str]] = says("The registers of each virtual one.")
+    removed: list[Removed] = says("Instructions that were left out.")
+    program: str = says("The text.")
+
+
+# `castsim verify`: what its records hold.
 
 
 class StatusCounts(Keys):
