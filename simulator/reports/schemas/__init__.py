@@ -1,4 +1,4 @@
-"""The shape of every `--json` document: pydantic models, from which JSON Schemas and their reference page are made.
+"""What documents have in common, those that commands put together themselves, and the JSON Schemas of all.
 
-Nothing but `castsim schema` and the tests imports this package: commands make their documents without it.
+The others stand in `castsim.reports` beside what makes them. Only `castsim schema` and the tests import `registry`.
 """
