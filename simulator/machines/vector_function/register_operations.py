@@ -14,19 +14,13 @@ from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, PointerType, VectorType
 from castsim.machines.vector_function.function_operations import (
-    Ascend,
-    Bitwise,
+    Compute,
     ConvertLanes,
     CountDown,
-    DuplicateLanes,
-    Gather,
-    Interleave,
     Load,
     MemoryBarrier,
-    Multiply,
     RegisterOperation,
     SetAll,
-    Spread,
     StoreLanes,
     TripSelect,
 )
@@ -416,31 +410,40 @@ class NamedRegisters:
         match operation:
             case ConvertLanes():
                 self._convert(operation)
-            case Bitwise(mnemonic, result, (one, other), predicate, width):
+            case Compute("punpack", (result,), (source,)):
+                mask, width = self.mask(source)
+                text = f'pto.punpack {mask}, "LOWER" : {mask_type(width)} -> {mask_type(2 * width)}'
+                self.predicates[result] = self.out.define(result, text), 2 * width
+            case Compute():
+                self._compute(operation)
+            case MemoryBarrier(kinds):
+                self.out.line(f'pto.mem_bar "{kinds}"')
+            case SetAll() | CountDown() | TripSelect():
+                self._predicate(operation)
+
+    def _compute(self, operation: Compute) -> None:
+        match operation:
+            case Compute("vor" | "vand", (result,), (one, other, predicate), width):
                 element = self._element(one, width)
                 mask, bits = self.mask(predicate)
                 kind = vector(element)
                 given = f"{self.as_element(one, element)}, {self.as_element(other, element)}, {mask}"
                 kinds = f"{kind}, {kind}, {mask_type(bits)} -> {kind}"
-                self.define(result, element, f"pto.{mnemonic} {given}", kinds)
-            case Interleave((one, other), (first, second), width):
+                self.define(result, element, f"pto.{operation.mnemonic} {given}", kinds)
+            case Compute("vintlv", (one, other), (first, second), width):
                 element = self._element(first, width)
                 kind, names = vector(element), (self.out.fresh(one), self.out.fresh(other))
                 given = f"{self.as_element(first, element)}, {self.as_element(second, element)}"
                 self.out.line(f"{', '.join(names)} = pto.vintlv {given} : {kind}, {kind} -> {kind}, {kind}")
                 self.registers[one], self.registers[other] = (Held(name, element) for name in names)
-            case Gather(result, source, index):
+            case Compute("vselr", (result,), (source, index)):
                 kind = vector("u8")
                 given = f"{self.as_element(source, 'u8')}, {self.as_element(index, 'u8')}"
                 self.define(result, "u8", f"pto.vselr {given}", f"{kind}, {kind} -> {kind}")
-            case DuplicateLanes() | Ascend() | Multiply():
+            case Compute("vdup" | "vci" | "vmuls"):
                 self._integers(operation)
-            case MemoryBarrier(kinds):
-                self.out.line(f'pto.mem_bar "{kinds}"')
-            case SetAll() | CountDown() | Spread() | TripSelect():
-                self._predicate(operation)
             case _:
-                raise unwritten(f"an instruction {getattr(operation, 'mnemonic', type(operation).__name__)}")
+                raise unwritten(f"an instruction {operation.mnemonic}")
 
     def _convert(self, operation: ConvertLanes) -> None:
         source, mask = self.as_element(operation.source, operation.src.name), self.mask(operation.predicate)[0]
@@ -470,21 +473,20 @@ class NamedRegisters:
             mask = self.out.define("finite", f'pto.vcmps {source}, {value}, {mask}, "ne" : {kinds}')
         return mask
 
-    def _integers(self, operation: DuplicateLanes | Ascend | Multiply) -> None:
+    def _integers(self, operation: Compute) -> None:
         """Write operations on lanes that are integers of a width."""
-        element = f"i{operation.width}"
-        kind = vector(element)
-        match operation:
-            case DuplicateLanes(result, width, value):
-                signed = value - (1 << width) if value >> (width - 1) & 1 else value
+        element, number, width = f"i{operation.width}", operation.number or 0, operation.width
+        kind, (result,) = vector(element), operation.results
+        match operation.mnemonic:
+            case "vdup":
+                signed = number - (1 << width) if number >> (width - 1) & 1 else number
                 text = f"pto.vdup {self.out.constant(signed, element)}, {self.every(width)}"
                 self.define(result, element, text, f"{element}, {mask_type(width)} -> {kind}")
-            case Ascend(result, _, start):
-                self.define(
-                    result, element, f"pto.vci {self.out.constant(start, element)}", f"{element} -> {kind}"
-                )  # fmt: skip
-            case Multiply(result, source, width, factor):
-                given = f"{self.as_element(source, element)}, {self.out.constant(factor, element)}, {self.every(width)}"
+            case "vci":
+                self.define(result, element, f"pto.vci {self.out.constant(number, element)}", f"{element} -> {kind}")
+            case _:
+                source = self.as_element(operation.sources[0], element)
+                given = f"{source}, {self.out.constant(number, element)}, {self.every(width)}"
                 self.define(result, element, f"pto.vmuls {given}", f"{kind}, {element}, {mask_type(width)} -> {kind}")
 
     def define(self, result: str, element: str, text: str, kinds: str) -> None:
@@ -493,17 +495,13 @@ class NamedRegisters:
 
     # ------------------------------------------------------------------------------------------------ predicates
 
-    def _predicate(self, operation: SetAll | CountDown | Spread | TripSelect) -> None:
+    def _predicate(self, operation: SetAll | CountDown | TripSelect) -> None:
         match operation:
             case SetAll(result, width):
                 self.predicates[result] = self.every(width), width
                 self.governing = result
             case CountDown():
                 self._count_down(operation)
-            case Spread(result, source):
-                mask, width = self.mask(source)
-                text = f'pto.punpack {mask}, "LOWER" : {mask_type(width)} -> {mask_type(2 * width)}'
-                self.predicates[result] = self.out.define(result, text), 2 * width
             case TripSelect(result, full, tail):
                 given = f"{self.last}, {self.scalars[tail]}, {self.out.constant(full, 'i32')}"
                 self.scalars[result] = self.out.define(result, f"arith.select {given} : i32")
