@@ -175,17 +175,26 @@ def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarge
     return max(alone, together, pairs * ticks(timing.memory_floor["two_loads"].trip_cycles))
 
 
-def compute_step(item: Computing, target: VectorFunctionTarget) -> ComputeStep:
-    """Return what an instruction that computes asks for.
+def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> tuple[int, int] | None:
+    """Return how late the results of a division that is timed as a whole are, and how long it holds the serial port.
 
-    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip;
-    its end overlaps with what follows (docs/reference/a5.md section 6.3).
+    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip; its end
+    overlaps with what follows (docs/reference/a5.md section 6.3). None: another instruction.
     """
+    if mnemonic not in (LONG_DIVISION, INTEGER_DIVISION):
+        return None
+    bits = 32 if width >= 32 else 16
+    division = target.timing.division
+    held = division.trip_cycles[f"{'f' if mnemonic == LONG_DIVISION else 'i'}{bits}"]
+    return ticks(held - division.overlap_cycles), ticks(held)
+
+
+def compute_step(item: Computing, target: VectorFunctionTarget) -> ComputeStep:
+    """Return what an instruction that computes asks for."""
     timing, kind = target.timing, "f32" if item.width >= 32 else "f16"
-    if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):
-        kind = kind if item.mnemonic == LONG_DIVISION else f"i{32 if item.width >= 32 else 16}"
-        held = timing.division.trip_cycles[kind]
-        return ComputeStep(item.sources, item.results, ticks(held - timing.division.overlap_cycles), ticks(held))
+    division = division_ticks(item.mnemonic, item.width, target)
+    if division is not None:
+        return ComputeStep(item.sources, item.results, *division)
     latency = target.latency(item.mnemonic, item.width)
     assert latency is not None  # checked before the run
     row = target.arithmetic.get(item.mnemonic)
