@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from a5_cases import A5
 
 from castsim.execution.tree import Tree, instances, operations
-from castsim.machines.vector_function.function_operations import Ascend, DuplicateLanes, Load, Nest, VectorFunction
-from castsim.machines.vector_function.function_operations import Spread as SpreadPredicate
+from castsim.machines.vector_function.function_operations import Load, Nest, VectorFunction, mnemonic
 
 Bounds = tuple[float, float]
 PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences}
@@ -47,13 +46,13 @@ def _head(function: VectorFunction, main: Nest) -> Bounds | None:
 
 
 def _setup(function: VectorFunction, main: Nest) -> Bounds | None:
-    constants = any(isinstance(each, DuplicateLanes | Ascend) for each in function.setup)
+    constants = any(mnemonic(each) in ("vdup", "vci") for each in function.setup)
     return (0, 2) if constants and main.trips <= 2 else None
 
 
 def _predicates(function: VectorFunction, main: Nest) -> Bounds | None:
     del function
-    spreads = any(isinstance(each, SpreadPredicate) for each in main.trip)
+    spreads = any(mnemonic(each) == "punpack" for each in main.trip)
     return (0, 2 * main.rows) if spreads and main.row_loop and main.trips == 1 else None
 
 

@@ -15,15 +15,11 @@ from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Lowered, el
 from castsim.isa.formats import FORMATS
 from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.machines.vector_function.function_operations import (
-    Bitwise,
     Compute,
     ConvertLanes,
-    Gather,
-    Interleave,
     Load,
     MemoryBarrier,
     Nest,
-    Spread,
     StoreLanes,
     TripSelect,
     VectorFunction,
@@ -211,13 +207,13 @@ class _Functions:
             formats = FORMATS["f32"], FORMATS["f16"]
             return ConvertLanes(self.register(), self.register(), predicate, None, *formats, _PLAIN_POLICY, kind == 1)
         if kind == 2:
-            return Bitwise("vor", self.register(), (self.register(), self.register()), predicate, 16)
+            return Compute("vor", (self.register(),), (self.register(), self.register(), predicate), 16)
         if kind == 3:
-            return Gather(self.register(), self.register(), self.register())
+            return Compute("vselr", (self.register(),), (self.register(), self.register()), 0)
         if kind == 4:
-            return Interleave((self.register(), self.register()), (self.register(), self.register()), 8)
+            return Compute("vintlv", (self.register(), self.register()), (self.register(), self.register()), 8)
         if kind == 5:
-            return Spread("p1", "p0")
+            return Compute("punpack", ("p1",), ("p0",), 0)
         sources = tuple(self.register() for _ in range(self.random.randint(1, 2)))
         return Compute(self.random.choice(_COMPUTES), (self.register(),), sources, self.random.choice((16, 32)))
 

@@ -13,6 +13,8 @@ from function_works import lanewise
 from castsim.machines.vector_function.function_launches import FunctionLaunch, time_scope
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.launched_scope import issues
+from castsim.targets.options import with_options
+from castsim.targets.vector_function import VectorFunctionTarget
 
 PAIRS = [(rule.src, rule.dst) for rule in A5.casts]
 FLAT, PADDED = (1, 5, 10), ((1, 3), (3, 1), (3, 3), (3, 10), (10, 10))
@@ -20,10 +22,10 @@ PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences if each.eleme
 """Casts whose published cycles are those of other trips than the kernel text's."""
 
 
-def both(function: VectorFunction) -> tuple[int, int]:
+def both(function: VectorFunction, target: VectorFunctionTarget = A5) -> tuple[int, int]:
     """Cycles of the tile operation and of its instructions one by one."""
-    execution = timed(function).executions[0]
-    return execution.end - execution.start, time_scope(FunctionLaunch(function, A5).scope, A5).cycles
+    execution = timed(function, target=target).executions[0]
+    return execution.end - execution.start, time_scope(FunctionLaunch(function, target).scope, target).cycles
 
 
 def head(source_bytes: int) -> Decimal:
@@ -72,3 +74,10 @@ def test_elementwise_operations(mnemonic: str, fmt: str, rows: int, trips: int) 
     tile, micro = both(function_of_work(lanewise(mnemonic, fmt, rows, trips * elements, (rows > 1) * elements // 2)))
     # Where two loads and a store share bank groups for long, one cycle hangs on which of them asks first.
     assert abs(tile - micro) <= (mnemonic in ("tmul", "tmax") and trips >= 10)
+
+
+@pytest.mark.parametrize("fmt", ["i16", "i32", "f16", "f32"])
+def test_divisions_that_are_timed_as_a_whole(fmt: str) -> None:
+    target = with_options(A5, {"division_algorithm": "high_precision"})
+    tile, micro = both(function_of_work(lanewise("tdiv", fmt, 4, 320), target), target)
+    assert tile == micro

@@ -114,17 +114,15 @@ def test_a_large_sweep_says_how_large_it_is(monkeypatch, capsys):
 
 
 def test_a_wrong_lowering_makes_the_audit_fail(monkeypatch, capsys):
-    right = sequences._Sequence.via_int32
-
-    def wrong(self):
-        for operation in right(self):
-            if operation.__class__.__name__ == "StridedInstruction" and operation.destination.address == self.scratch:
+    def wrong(target, plan, call, scratch):
+        for operation in sequences.emit_call(target, plan, call, scratch):
+            if operation.__class__.__name__ == "StridedInstruction" and operation.destination.address == scratch:
                 wide = dataclasses.replace(operation.destination, repeat_stride=operation.destination.repeat_stride + 1)
                 yield dataclasses.replace(operation, destination=wide)
             else:
                 yield operation
 
-    monkeypatch.setattr(sequences._Sequence, "via_int32", wrong)
+    monkeypatch.setattr(audit_module, "emit_call", wrong)
     audit = ScratchAuditor(A2A3, "f32", "i16").audit(4, 200, 256)
     assert audit.reasons == (UNEXPLAINED,) and not audit.explained
     assert main(["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--row-stride", "256", "--audit"]) == 1

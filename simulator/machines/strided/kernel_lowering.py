@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from castsim.execution.tiles import ResolvedTileOp, Tile, TileCast
-from castsim.execution.tree import Block, Node, loop_of
+from castsim.execution.tree import Block, loop_of
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs, pairs_of
 from castsim.execution.vector_operations.shapes import is_column
 from castsim.isa.errors import IllegalError
@@ -27,6 +27,8 @@ from castsim.machines.strided.kernel_sequence import (
     lower_column_argument,
     lower_row_argument,
     operand_of,
+    packed,
+    scratch_of,
     words,
 )
 from castsim.machines.strided.kernels_elementwise import (
@@ -46,7 +48,7 @@ from castsim.machines.strided.kernels_elementwise import (
     merges_of,
     never,
 )
-from castsim.machines.strided.operations import BLOCK, FlagSignal, FlagWait, PipeBarrier, Stream, StridedInstruction
+from castsim.machines.strided.operations import BLOCK, Stream, StridedInstruction
 from castsim.machines.strided.plan import plan_cast
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
@@ -75,8 +77,7 @@ Join = Callable[[int, int, Operand], None]
 def lower_row_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions of a row reduction: the one that joins, and the one that reduces if there is one."""
     (joining, *reducing), src = kernel.instructions, work.sources[0]
-    if work.tmp is None:
-        raise IllegalError(f"{work.mnemonic} needs a tmp tile", span=work.span)
+    scratch_of(work)
     if not isinstance(src.format, FloatFormat):
         _reduce_by_blocks(sequence, work, joining)
         return
@@ -135,19 +136,13 @@ def _reduce(sequence: KernelSequence, reducing: str, region: LineRegion, dst: Ti
     pitch = src.size if dense else dst.row_pitch
     limit = sequence.limit if src.line_step // BLOCK <= sequence.target.repeat.max_repeat_stride else 1
 
-    def call(first: int, rows: int) -> Node:
-        address = dst.address + first * pitch
-        result = (
-            Stream(address, dst.format, 1, 0, src.size, 1)
-            if dense
-            else Stream(address, dst.format, 1, pitch // BLOCK, 0, 1)
-        )
+    def call(first: int, rows: int) -> StridedInstruction:
+        result = packed(dst.address + first * pitch, dst.format, src.size, 1)
+        if not dense:
+            result = replace(result, packed=0, repeat_stride=pitch // BLOCK)
         return sequence.vector(reducing, rows, result, (src.at(first).down(),))
 
-    whole, rest = divmod(region.lines, limit)
-    sequence.add(loop_of(whole, lambda index: Block((call(index * limit, limit),))))
-    if rest:
-        sequence.add((call(whole * limit, rest),))
+    sequence.calls(region.lines, limit, call)
 
 
 def _multiply_out(sequence: KernelSequence, work: ResolvedTileOp, region: LineRegion, left: Operand) -> None:
@@ -175,8 +170,7 @@ def _reduce_by_blocks(sequence: KernelSequence, work: ResolvedTileOp, joining: s
     origin, tmp = operand_of(src), Operand(work.tmp.address, src.format, 0)
     whole, rest = divmod(src.valid_cols, block)
 
-    def row(number: int) -> Block:
-        inner = KernelSequence(sequence.target)
+    def row(inner: KernelSequence, number: int) -> None:
         inner.mask((1 << min(block, src.valid_cols)) - 1)
         line = origin.at(number)
 
@@ -184,33 +178,28 @@ def _reduce_by_blocks(sequence: KernelSequence, work: ResolvedTileOp, joining: s
             part = line.at(column=index * block)
             return inner.vector(joining, 1, tmp.down(), (tmp.down(), part.down()))
 
-        inner.issue("vcopy", 1, tmp.down(), (line.down(),))
-        inner.barrier()
-
-        def step(index: int) -> Block:
-            after = KernelSequence(sequence.target)
+        def step(after: KernelSequence, index: int) -> None:
             after.add((joined(index + 1),))
             after.barrier()
-            return after.close()
 
-        inner.add(loop_of(whole - 1, step))
+        inner.issue("vcopy", 1, tmp.down(), (line.down(),))
+        inner.barrier()
+        inner.each(whole - 1, step)
         if rest and whole:
             inner.mask((1 << rest) - 1)
             inner.add((joined(whole),))
             inner.barrier()
         inner.await_vector()
-        inner.add(loop_of(min(block, src.valid_cols), lambda _: Block((inner.scalar("read"),))))
+        inner.work_of_scalars(min(block, src.valid_cols), "read")
         inner.add((inner.scalar("arithmetic"),))
-        return inner.close()
 
-    sequence.add(loop_of(src.valid_rows, row))
+    sequence.each(src.valid_rows, row)
 
 
 def _finish_on_scalars(sequence: KernelSequence, rows: int, elements: int) -> None:
     """Let the scalar unit read `elements` of every row and write one result."""
     sequence.await_vector()
-    reads = tuple(sequence.scalar("read") for _ in range(elements))
-    sequence.add(loop_of(rows, lambda _: Block((*reads, sequence.scalar("arithmetic")))))
+    sequence.work_of_scalars(rows, *["read"] * elements, "arithmetic")
 
 
 def lower_row_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -269,11 +258,10 @@ def lower_row_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel:
     sequence.await_vector()
     sequence.enter_count(length)
 
-    def row(number: int) -> Block:
-        filled = sequence.counted("vector_dup", length, base.at(number), ())
-        return Block((sequence.scalar("read"), *filled))
+    def row(inner: KernelSequence, number: int) -> None:
+        inner.add((inner.scalar("read"), *inner.counted("vector_dup", length, base.at(number), ())))
 
-    sequence.add(loop_of(dst.valid_rows, row))
+    sequence.each(dst.valid_rows, row)
 
 
 def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -322,8 +310,7 @@ def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel:
     half = format_named("f16")
     sequence.enter_count(length)
 
-    def widened(number: int) -> Block:
-        inner = KernelSequence(sequence.target)
+    def widened(inner: KernelSequence, number: int) -> None:
         to, line = place.at(number), origin.at(number)
         if source.element_bits == 8:
             between = Operand(to.address, half, to.line_step)
@@ -333,14 +320,12 @@ def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel:
         else:
             inner.add(_in_count(inner, "vconv_s162f32", length, to, line))
         inner.barrier()
-        return inner.close()
 
-    sequence.add(loop_of(dst.valid_rows, widened))
+    sequence.each(dst.valid_rows, widened)
     sequence.leave_count()
     sequence.enter_count(length)
 
-    def scaled(number: int) -> Block:
-        inner = KernelSequence(sequence.target)
+    def scaled(inner: KernelSequence, number: int) -> None:
         inner.await_vector()
         inner.add((inner.scalar("read"), inner.scalar("read")))
         inner.await_scalar()
@@ -348,9 +333,8 @@ def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel:
             line = place.at(number)
             inner.add(inner.counted(instruction, length, line, (line,)))
             inner.barrier()
-        return inner.close()
 
-    sequence.add(loop_of(dst.valid_rows, scaled))
+    sequence.each(dst.valid_rows, scaled)
     sequence.leave_count()
 
 
@@ -378,46 +362,29 @@ def lower_sort(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
     tmp = work.tmp if rest else None
     pitch = -(-length * size // BLOCK) * BLOCK
 
-    def row(number: int) -> Block:
-        inner = KernelSequence(sequence.target)
+    def row(inner: KernelSequence, number: int) -> None:
         start = src.at(number)
         numbers = given.at(number if places.valid_rows > 1 else 0)
         if tmp is not None:
-            copy = operand_of(tmp, source.format)
-            to = type(copy)(tmp.address + number * pitch, copy.format, 0)
+            to = Operand(tmp.address + number * pitch, source.format, 0)
             inner.add((inner.copy(to, start, length * size),))
             inner.barrier()
-            fill = Stream(to.address + length * size // BLOCK * BLOCK, source.format, 1, 0, 0, BLOCK // size)
+            fill = packed(to.address + length * size // BLOCK * BLOCK, source.format, 0, BLOCK // size)
             inner.add((inner.vector("vector_dup", 1, fill, mask=inner.full),))
             inner.barrier()
             start = to
-        for first in range(0, groups, inner.limit):
-            repeats = min(inner.limit, groups - first)
+        count = min(GROUP, length)
+        for first, repeats in inner.pieces(groups):
             step = first * GROUP
-            count = min(GROUP, length)
             streams = (
-                Stream(start.address + step * size, source.format, 1, 0, GROUP * size, count),
-                Stream(
-                    numbers.address + step * 4,
-                    places.format,
-                    1,
-                    0,
-                    GROUP * 4,
-                    count,
-                ),
+                packed(start.address + step * size, source.format, GROUP * size, count),
+                packed(numbers.address + step * 4, places.format, GROUP * 4, count),
             )
-            to_pairs = Stream(
-                dst.at(number).address + step * PAIR_BYTES,
-                dst.format,
-                1,
-                0,
-                GROUP * PAIR_BYTES,
-                count * PAIR_BYTES // size,
-            )
-            inner.add((inner.vector(mnemonic, repeats, to_pairs, streams, mask=inner.full),))
-        return inner.close()
+            at = dst.at(number).address + step * PAIR_BYTES
+            pairs = packed(at, dst.format, GROUP * PAIR_BYTES, count * PAIR_BYTES // size)
+            inner.add((inner.vector(mnemonic, repeats, pairs, streams, mask=inner.full),))
 
-    sequence.add(loop_of(source.valid_rows, row))
+    sequence.each(source.valid_rows, row)
 
 
 def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -430,18 +397,15 @@ def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedO
     length = block_pairs(work) if work.scalars else 0
     repeats = pairs_of(work.sources[0]) // (4 * length) if length else 1
 
-    def row(number: int) -> Block:
-        inner = KernelSequence(sequence.target)
-        for first in range(0, repeats, inner.limit):
-            count = min(inner.limit, repeats - first)
-            step = 4 * length * PAIR_BYTES
-            starts = [one.at(number).address + first * step for one in sources]
-            streams = [Stream(start, dst.format, 1, 0, step, BLOCK // dst.size) for start in starts]
-            to = Stream(dst.at(number).address + first * step, dst.format, 1, 0, step, BLOCK // dst.size)
-            inner.add((inner.vector(mnemonic, count, to, streams, mask=inner.full),))
-        return inner.close()
+    step, one = 4 * length * PAIR_BYTES, BLOCK // dst.size
 
-    sequence.add(loop_of(work.dst.valid_rows, row))
+    def row(inner: KernelSequence, number: int) -> None:
+        for first, count in inner.pieces(repeats):
+            starts = [each.at(number).address + first * step for each in (dst, *sources)]
+            to, *streams = (packed(start, dst.format, step, one) for start in starts)
+            inner.add((inner.vector(mnemonic, count, to, streams, mask=inner.full),))
+
+    sequence.each(work.dst.valid_rows, row)
 
 
 def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -456,11 +420,10 @@ def lower_pattern_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel:
             sequence.cover("vcopy", LineRegion(1, length), dst.at(number), (origin,), merges=always)
         return
     sequence.enter_count(source.valid_cols)
-    rows = source.valid_rows
-    for start in range(0, rows, sequence.limit):
-        to = Stream(dst.at(start).address, dst.format, 1, 0, work.dst.row_pitch, work.dst.valid_cols)
-        whole = Stream(src.at(start).address, src.format, 1, 0, source.row_pitch, source.valid_cols)
-        sequence.issue(mnemonic, min(sequence.limit, rows - start), to, (whole,))
+    for start, rows in sequence.pieces(source.valid_rows):
+        to = packed(dst.at(start).address, dst.format, work.dst.row_pitch, work.dst.valid_cols)
+        whole = packed(src.at(start).address, src.format, source.row_pitch, source.valid_cols)
+        sequence.issue(mnemonic, rows, to, (whole,))
 
 
 def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -469,27 +432,23 @@ def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kerne
     Source: none but that the vector and the scalar unit wait for each other; that numbers stand ready is assumed.
     """
     compare, keep = kernel.instructions
-    (source,), tmp, pipes = work.sources, work.tmp, sequence.target.pipes
-    if tmp is None:
-        raise IllegalError(f"{work.mnemonic} needs a tmp tile", span=work.span)
+    (source,), tmp = work.sources, scratch_of(work)
     dst, src, lanes = operand_of(work.dst), operand_of(source), sequence.lanes(source.format)
     repeats = -(-source.valid_cols // lanes)
     per_repeat = lanes // 8
-    bits = Stream(tmp.address, format_named("i8"), 1, 0, per_repeat, per_repeat)
+    bits = packed(tmp.address, format_named("i8"), per_repeat, per_repeat)
 
-    def row(number: int) -> Block:
-        inner = KernelSequence(sequence.target)
+    def row(inner: KernelSequence, number: int) -> None:
         whole = src.at(number).along(inner.repeat_blocks)
         inner.add((inner.vector(compare, repeats, bits, (whole,), mask=inner.full, lanes=lanes),))
         inner.barrier()
-        kept = Stream(dst.at(number).address, dst.format, 1, 0, 0, work.dst.valid_cols)
+        kept = packed(dst.at(number).address, dst.format, 0, work.dst.valid_cols)
         inner.add((inner.vector(keep, 1, kept, (bits,), mask=inner.full),))
         inner.await_vector()
         inner.add((inner.scalar("read"), inner.scalar("write"), inner.scalar("loop")))
-        inner.add((FlagSignal(pipes.scalar, pipes.vector, 0), FlagWait(pipes.vector, pipes.scalar, 0)))
-        return inner.close()
+        inner.await_scalar()
 
-    sequence.add(loop_of(source.valid_rows, row))
+    sequence.each(source.valid_rows, row)
 
 
 def _stride_of(work: ResolvedTileOp) -> tuple[int, int]:
@@ -513,7 +472,7 @@ _WORDS = format_named("i16")
 
 def _bits(tile: Tile, row: int, lanes: int, repeat: int = 0) -> Stream:
     """Return the bits of a row, `lanes` per repeat."""
-    return Stream(tile.address + row * tile.row_pitch + repeat * lanes // 8, _BITS, 1, 0, lanes // 8, lanes // 8)
+    return packed(tile.address + row * tile.row_pitch + repeat * lanes // 8, _BITS, lanes // 8, lanes // 8)
 
 
 def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -523,20 +482,15 @@ def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: Str
     repeats = -(-first.valid_cols // lanes)
     sequence.add((sequence.control("mask", sequence.full, changes=False),))
 
-    def row(number: int) -> Block:
-        origins = (operand_of(source).at(number).along(sequence.repeat_blocks) for source in work.sources)
-        calls: list[Node] = []
-        moved = list(origins)
-        for begin in range(0, repeats, sequence.limit):
-            count = min(sequence.limit, repeats - begin)
-            step = begin * sequence.target.repeat.repeat_bytes
-            shifted = (Stream(one.address + step, one.format, 1, one.repeat_stride) for one in moved)
+    def row(inner: KernelSequence, number: int) -> None:
+        for begin, count in inner.pieces(repeats):
+            moved = (operand_of(source).at(number, begin * lanes) for source in work.sources)
             dst = _bits(work.dst, number, lanes, begin)
             row = f"{mnemonic}_partial" if count * lanes // 8 % BLOCK else mnemonic
-            calls.append(sequence.vector(mnemonic, count, dst, shifted, mask=sequence.full, lanes=lanes, timing=row))
-        return Block(tuple(calls))
+            origins = [one.along(inner.repeat_blocks) for one in moved]
+            inner.add((inner.vector(mnemonic, count, dst, origins, mask=inner.full, lanes=lanes, timing=row),))
 
-    sequence.add(loop_of(first.valid_rows, row))
+    sequence.each(first.valid_rows, row)
     sequence.add((sequence.control("mask", sequence.full, changes=False),))
     if work.mode == "ne":
         sequence.barrier()
@@ -552,30 +506,23 @@ def lower_selection(sequence: KernelSequence, work: ResolvedTileOp, kernel: Stri
     length, lanes = work.dst.valid_cols, sequence.lanes(work.dst.format)
     address = Stream(tmp.address, tmp.format, 1, 0)
     one_block = (1 << sequence.block_elements(tmp.format)) - 1
-    barrier = PipeBarrier(sequence.target.pipes.vector)
     whole, rest = divmod(length, lanes)
 
-    def row(number: int) -> Block:
-        nodes: list[Node] = [
-            sequence.control("mask", one_block),
-            sequence.vector("vector_dup", 1, address, mask=one_block),
-            barrier,
-            sequence.control("cmpmask", tmp.address),
-            barrier,
-        ]
+    def row(inner: KernelSequence, number: int) -> None:
+        inner.add((inner.control("mask", one_block), inner.vector("vector_dup", 1, address, mask=one_block)))
+        inner.barrier()
+        inner.add((inner.control("cmpmask", tmp.address),))
+        inner.barrier()
         operands = [operand_of(tile).at(number) for tile in (work.dst, *work.sources)]
-        for first, repeats, chosen in ((0, whole, sequence.full), (whole, 1 if rest else 0, (1 << rest) - 1)):
+        for first, repeats, chosen in ((0, whole, inner.full), (whole, 1 if rest else 0, (1 << rest) - 1)):
             if repeats:
-                to, *origins = (one.at(column=first * lanes).along(sequence.repeat_blocks) for one in operands)
+                to, *origins = (one.at(column=first * lanes).along(inner.repeat_blocks) for one in operands)
                 sources = (*origins, _bits(mask, number, lanes, first))
-                nodes += (
-                    sequence.control("mask", chosen),
-                    sequence.vector(kernel.instructions[0], repeats, to, sources, mask=chosen),
-                )
-        return Block(tuple(nodes))
+                selected = inner.vector(kernel.instructions[0], repeats, to, sources, mask=chosen)
+                inner.add((inner.control("mask", chosen), selected))
 
     sequence.add((sequence.control("ctrl", sequence.normal_ctrl),))
-    sequence.add(loop_of(work.dst.valid_rows, row))
+    sequence.each(work.dst.valid_rows, row)
     sequence.add((sequence.control("ctrl", sequence.normal_ctrl), sequence.control("mask", sequence.full)))
 
 
@@ -590,17 +537,17 @@ def lower_scalar_selection(sequence: KernelSequence, work: ResolvedTileOp, kerne
     sequence.barrier()
     sequence.enter_count(region.length)
 
-    def row(number: int) -> Block:
-        selected: list[Node] = []
-        done = 0
-        for operation in sequence.counted(kernel.instructions[0], region.length, dst.at(number), (src.at(number),)):
-            scalars = Stream(scalar.address, scalar.format, 0, 0, 0, 1)
-            extra = (scalars, _bits(mask, number, lanes, done))
-            selected.append(replace(operation, sources=(*operation.sources, *extra), timing="vsel_scalar"))
-            done += operation.repeats
-        return Block((sequence.control("cmpmask", mask.address), sequence.control("mask", region.length), *selected))
+    scalars = packed(scalar.address, scalar.format, 0, 1)
 
-    sequence.add(loop_of(region.lines, row))
+    def row(inner: KernelSequence, number: int) -> None:
+        inner.add((inner.control("cmpmask", mask.address), inner.control("mask", region.length)))
+        done = 0
+        for operation in inner.counted(kernel.instructions[0], region.length, dst.at(number), (src.at(number),)):
+            extra = (replace(scalars, block_stride=0), _bits(mask, number, lanes, done))
+            inner.add((replace(operation, sources=(*operation.sources, *extra), timing="vsel_scalar"),))
+            done += operation.repeats
+
+    sequence.each(region.lines, row)
 
 
 # Moves and padding: whole blocks are copied, everything outside is filled.
@@ -651,10 +598,9 @@ def _fill(sequence: KernelSequence, dst: Tile, src: Tile) -> None:
     if rows and start < whole and not kept:
         first = start % BLOCK // unit
         sequence.mask((1 << BLOCK // unit) - (1 << first))
-        for line in range(0, rows, sequence.limit):
-            at = base.at(line)
-            stream = Stream(at.address + whole - BLOCK, fmt, 1, dst.row_pitch // BLOCK)
-            sequence.issue("vector_dup", min(sequence.limit, rows - line), stream)
+        for line, repeats in sequence.pieces(rows):
+            stream = Stream(base.at(line).address + whole - BLOCK, fmt, 1, dst.row_pitch // BLOCK)
+            sequence.issue("vector_dup", repeats, stream)
     if rows and whole < end:
         region = LineRegion(rows, (end - whole) // unit)
         sequence.cover("vector_dup", region, base.at(column=whole // unit), (), merges=never)

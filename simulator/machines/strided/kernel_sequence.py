@@ -97,6 +97,18 @@ def region_of(tile: Tile) -> LineRegion:
     return LineRegion(tile.valid_cols, tile.valid_rows)
 
 
+def packed(address: int, fmt: Format, step: int, elements: int) -> Stream:
+    """Return a stream whose repeats of so many elements lie `step` bytes apart, closer than blocks."""
+    return Stream(address, fmt, 1, 0, step, elements)
+
+
+def scratch_of(work: ResolvedTileOp) -> Tile:
+    """Return the tmp tile of an operation that cannot do without."""
+    if work.tmp is None:
+        raise IllegalError(f"{work.mnemonic} needs a tmp tile", span=work.span)
+    return work.tmp
+
+
 class KernelSequence:
     """The instructions of one operation, in issue order. Mask and count mode are written only where they change."""
 
@@ -127,6 +139,33 @@ class KernelSequence:
     def add(self, nodes: Iterable[Node]) -> None:
         """Append nodes as they are."""
         self._nodes += nodes
+
+    def each(self, count: int, make: Callable[[KernelSequence, int], None]) -> None:
+        """Append a loop; `make` appends the nodes of a trip, whose mask and count mode are restored."""
+
+        def trip(number: int) -> Block:
+            inner = KernelSequence(self.target)
+            make(inner, number)
+            return inner.close()
+
+        self.add(loop_of(count, trip))
+
+    def pieces(self, total: int) -> Iterator[tuple[int, int]]:
+        """Yield the first and the number of repeats of every call that so many repeats take."""
+        for first in range(0, total, self.limit):
+            yield first, min(self.limit, total - first)
+
+    def calls(self, total: int, limit: int, call: Callable[[int, int], StridedInstruction]) -> None:
+        """Append a loop of calls of `limit` repeats and one of the rest; `call` is given the first and their number."""
+        whole, rest = divmod(total, limit)
+        self.add(loop_of(whole, lambda index: Block((call(index * limit, limit),))))
+        if rest:
+            self.add((call(whole * limit, rest),))
+
+    def work_of_scalars(self, count: int, *kinds: str) -> None:
+        """Append a loop of so many trips in which the scalar unit does the work of these kinds."""
+        trip = Block(tuple(self.scalar(kind) for kind in kinds))
+        self.add(loop_of(count, lambda _: trip))
 
     def barrier(self) -> None:
         """Let earlier vector instructions retire first."""
@@ -221,10 +260,7 @@ class KernelSequence:
             to, *origins = (operand.at(first).down() for operand in operands)
             return self.vector(mnemonic, lines, to, origins, timing=timing)
 
-        whole, rest = divmod(region.lines, limit)
-        self.add(loop_of(whole, lambda index: Block((call(index * limit, limit),))))
-        if rest:
-            self.add((call(whole * limit, rest),))
+        self.calls(region.lines, limit, call)
 
     def columns(self, mnemonic: str, region: LineRegion, dst: Operand, sources: Sequence[Operand]) -> None:
         """Cover a region in the columns form."""
@@ -245,8 +281,8 @@ class KernelSequence:
 
         if whole:
             self.mask(self.full)
-        for first in range(0, whole, self.limit):
-            call(first, min(self.limit, whole - first))
+        for first, repeats in self.pieces(whole):
+            call(first, repeats)
         if rest:
             self.mask((1 << rest) - 1)
             call(whole, 1)
@@ -332,7 +368,7 @@ _BITS = format_named("i8")
 def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the reduction of every repeat to a pair, the pairs sorted out, once more for longer rows, the end."""
     reduce, separate = kernel.instructions
-    (src,), tmp = work.sources, _scratch_of(work)
+    (src,), tmp = work.sources, scratch_of(work)
     size, rows = src.element_bits // 8, src.valid_rows
     lanes = sequence.lanes(src.format)
     pieces = -(-src.valid_cols // lanes)
@@ -343,7 +379,7 @@ def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
         sequence.mask(sequence.prefix(src.valid_cols - piece * lanes, src.format))
         line = origin.at(column=piece * lanes)
         for first in range(0, rows, limit):
-            pairs = Stream(tmp.address + (first * pieces + piece) * step, src.format, 1, 0, pieces * step, 2)
+            pairs = packed(tmp.address + (first * pieces + piece) * step, src.format, pieces * step, 2)
             sequence.issue(reduce, min(limit, rows - first), pairs, (line.at(first).down(),))
     left = 1
     sequence.mask(sequence.full)
@@ -353,52 +389,39 @@ def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
         sequence.barrier()
         sequence.mask(sequence.prefix(pieces, src.format))
         left = -(-pieces // lanes)
-        for first in range(0, rows, sequence.limit):
-            start = first * pieces * size
-            values = Stream(tmp.address + places.values + start, src.format, 1, 0, pieces * size, min(pieces, lanes))
-            pairs = Stream(tmp.address + places.second + first * step, src.format, 1, 0, step, 2)
-            sequence.issue(reduce, min(sequence.limit, rows - first), pairs, (values,))
+        for first, repeats in sequence.pieces(rows):
+            start = tmp.address + places.values + first * pieces * size
+            values = packed(start, src.format, pieces * size, min(pieces, lanes))
+            pairs = packed(tmp.address + places.second + first * step, src.format, step, 2)
+            sequence.issue(reduce, repeats, pairs, (values,))
         sequence.mask(sequence.full)
     else:
         _separate(sequence, separate, rows, src.format, tmp.address, tmp.address + places.values)
     _finish(sequence, rows, 1 if pieces == 1 else 2 * left)
 
 
-def _scratch_of(work: ResolvedTileOp) -> Tile:
-    if work.tmp is None:
-        raise IllegalError(f"{work.mnemonic} needs a tmp tile", span=work.span)
-    return work.tmp
-
-
 def _separate(sequence: KernelSequence, mnemonic: str, pairs: int, fmt: Format, start: int, to: int) -> None:
     """Pack one member of each of so many pairs."""
     lanes, size = sequence.lanes(fmt), fmt.storage_bits // 8
     sequence.barrier()
-    repeats = -(-2 * pairs // lanes)
-    for first in range(0, repeats, sequence.limit):
-        count = min(sequence.limit, repeats - first)
+    for first, repeats in sequence.pieces(-(-2 * pairs // lanes)):
         half = lanes // 2 * size
-        packed = Stream(to + first * half, fmt, 1, 0, half, min(lanes // 2, pairs))
-        whole = Stream(start + first * lanes * size, fmt, 1, 0, lanes * size, min(lanes, 2 * pairs))
-        sequence.issue(mnemonic, count, packed, (whole,))
+        chosen = packed(to + first * half, fmt, half, min(lanes // 2, pairs))
+        whole = packed(start + first * lanes * size, fmt, lanes * size, min(lanes, 2 * pairs))
+        sequence.issue(mnemonic, repeats, chosen, (whole,))
 
 
 def _finish(sequence: KernelSequence, rows: int, reads: int) -> None:
     """Let the scalar unit make the result of every row of so many elements of tmp."""
-    pipes = sequence.target.pipes
     sequence.await_vector()
-    work: list[Node] = [sequence.scalar("read") for _ in range(reads)]
-    if reads > 1:
-        work.append(sequence.scalar("arithmetic"))
-    trip = Block((*work, sequence.scalar("write"), sequence.scalar("loop")))
-    sequence.add(loop_of(rows, lambda _: trip))
-    sequence.add((FlagSignal(pipes.scalar, pipes.vector, 0), FlagWait(pipes.vector, pipes.scalar, 0)))
+    sequence.work_of_scalars(rows, *["read"] * reads, *["arithmetic"] * (reads > 1), "write", "loop")
+    sequence.await_scalar()
 
 
 def lower_column_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append row 0 as the best so far and, for every further row: comparison, the better one, its number."""
     compare, better = kernel.instructions
-    (src,), tmp = work.sources, _scratch_of(work)
+    (src,), tmp = work.sources, scratch_of(work)
     length, rows = src.valid_cols, operand_of(src)
     dst, best = operand_of(work.dst), operand_of(tmp, src.format)
     sequence.enter_count(length)
@@ -413,11 +436,10 @@ def lower_column_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel
     bits = tmp.address + -(-length * rows.size // BLOCK) * BLOCK
     sequence.enter_count(length)
 
-    def row(number: int) -> Block:
-        inner = KernelSequence(sequence.target)
+    def row(inner: KernelSequence, number: int) -> None:
         line = rows.at(number + 1)
         for first in range(0, length, lanes):
-            found = Stream(bits + first // 8, _BITS, 1, 0, lanes // 8, -(-min(lanes, length - first) // 8))
+            found = packed(bits + first // 8, _BITS, lanes // 8, -(-min(lanes, length - first) // 8))
             origins = [one.at(column=first).along(sequence.repeat_blocks) for one in (line, best)]
             mask = sequence.prefix(length - first, src.format)
             inner.add((inner.vector(compare, 1, found, origins, mask=mask, lanes=lanes),))
@@ -426,6 +448,5 @@ def lower_column_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel
         inner.add((inner.control("cmpmask", bits),))
         inner.add(inner.counted("vector_dup", length, dst, ()))
         inner.barrier()
-        return inner.close()
 
-    sequence.add(loop_of(src.valid_rows - 1, row))
+    sequence.each(src.valid_rows - 1, row)

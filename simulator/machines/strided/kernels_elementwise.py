@@ -9,28 +9,56 @@ one call: assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Block, Node, loop_of
+from castsim.execution.tree import Block, loop_of
 from castsim.execution.vector_operations.shapes import BLOCK, transposes_by_blocks, widens
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.strided.kernel_sequence import KernelSequence, LineRegion, Operand, operand_of, region_of, words
-from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork, Stream
+from castsim.machines.strided.kernel_sequence import (
+    KernelSequence,
+    LineRegion,
+    Operand,
+    operand_of,
+    packed,
+    region_of,
+    scratch_of,
+    words,
+)
+from castsim.machines.strided.operations import Stream
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16", "vconv_f162s16z")}
 """Instructions that take integers of so many bits to floats of the same width and back."""
 
 
-def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a kernel whose instructions run one behind the other: the first on the sources, the others in place.
+def chained(
+    sequence: KernelSequence,
+    kernel: StridedOperation,
+    region: LineRegion,
+    dst: Operand,
+    sources: Sequence[Operand],
+    *,
+    third: Operand | None = None,
+    merges: Callable[[LineRegion, int], bool] | None = None,
+) -> None:
+    """Append instructions that run one behind the other: the first on the sources, the others in place.
 
-    A third source joins the others.
+    A `third` operand joins the others; `merges` are those of the others, the kernel's own if there are none.
     """
+    first, *others = kernel.instructions
+    own = merges_of(sequence.target, kernel)
+    sequence.cover(first, region, dst, sources, merges=own)
+    for instruction in others:
+        sequence.barrier()
+        sequence.cover(instruction, region, dst, (dst,) if third is None else (dst, third), merges=merges or own)
+
+
+def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append a chain; a third source joins its later instructions."""
     fmt = words(work.dst.format)
     region, dst = region_of(work.dst), operand_of(work.dst, fmt)
     if fmt != work.dst.format:
@@ -42,11 +70,7 @@ def lower_elementwise(sequence: KernelSequence, work: ResolvedTileOp, kernel: St
     if VECTOR_OPERATIONS[work.mnemonic].accumulates:
         sources.append(dst)
     third = sources.pop() if len(work.sources) > 2 else None
-    for number, instruction in enumerate(kernel.instructions):
-        if number:
-            sequence.barrier()
-            sources = [dst] if third is None else [dst, third]
-        sequence.cover(instruction, region, dst, sources, merges=merges_of(sequence.target, kernel))
+    chained(sequence, kernel, region, dst, sources, third=third)
 
 
 def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -191,21 +215,13 @@ def lower_column_reduction(sequence: KernelSequence, work: ResolvedTileOp, kerne
     for first, width in parts:
         if kernel.lines != "always":
             sequence.mask(sequence.prefix(width, src.format))
-        sequence.add(loop_of(src.valid_rows - 1, _row(sequence, joining, width, dst.at(column=first), rows, first)))
 
+        def row(inner: KernelSequence, number: int, first: int = first, width: int = width) -> None:
+            to = dst.at(column=first)
+            inner.add(inner.counted(joining, width, to, (to, rows.at(number + 1, first))))
+            inner.barrier()
 
-def _row(
-    sequence: KernelSequence, joining: str, width: int, dst: Operand, rows: Operand, first: int
-) -> Callable[[int], Block]:
-    """Return what joins one further row, from a column on, onto the destination."""
-
-    def row(number: int) -> Block:
-        inner = KernelSequence(sequence.target)
-        inner.add(inner.counted(joining, width, dst, (dst, rows.at(number + 1, first))))
-        inner.barrier()
-        return inner.close()
-
-    return row
+        sequence.each(src.valid_rows - 1, row)
 
 
 def _in_pairs(sequence: KernelSequence, work: ResolvedTileOp, joining: str) -> None:
@@ -218,22 +234,17 @@ def _in_pairs(sequence: KernelSequence, work: ResolvedTileOp, joining: str) -> N
     while rows > 1:
         pairs, odd = divmod(rows, 2)
         to = dst if pairs == 1 else tmp
-        sequence.add(loop_of(pairs, _pair(sequence, joining, length, to, level)))
+
+        def pair(inner: KernelSequence, number: int, to: Operand = to, level: Operand = level) -> None:
+            sources = (level.at(2 * number), level.at(2 * number + 1))
+            inner.add(inner.counted(joining, length, to.at(number), sources))
+            inner.barrier()
+
+        sequence.each(pairs, pair)
         if odd:
             sequence.add(sequence.counted(joining, length, to, (to, level.at(rows - 1))))
             sequence.barrier()
         rows, level = pairs, tmp
-
-
-def _pair(sequence: KernelSequence, joining: str, length: int, dst: Operand, src: Operand) -> Callable[[int], Block]:
-    """Return what joins rows 2k and 2k + 1 into row k."""
-
-    def pair(number: int) -> Block:
-        sources = (src.at(2 * number), src.at(2 * number + 1))
-        joined = sequence.counted(joining, length, dst.at(number), sources)
-        return Block((*joined, PipeBarrier(sequence.target.pipes.vector)))
-
-    return pair
 
 
 def lower_column_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedOperation) -> None:
@@ -248,13 +259,9 @@ def lower_column_expansion(sequence: KernelSequence, work: ResolvedTileOp, _kern
 def lower_column_broadcast(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append the instructions that join every row with row 0 of a vector, then those on what they gave."""
     dst, region = operand_of(work.dst), LineRegion(work.dst.valid_rows, work.dst.valid_cols)
-    joining, *others = kernel.instructions
     first, second = work.sources
     values = replace(operand_of(second), line_step=0)
-    sequence.cover(joining, region, dst, (operand_of(first), values), merges=merges_of(sequence.target, kernel))
-    for instruction in others:
-        sequence.barrier()
-        sequence.cover(instruction, region, dst, (dst,), merges=always)
+    chained(sequence, kernel, region, dst, (operand_of(first), values), merges=always)
 
 
 # Ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
@@ -270,30 +277,31 @@ BURST_BLOCKS = 18
 def lower_ramp(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a ramp: in floats in tmp first, a repeat long, then that and a multiple of a repeat to every repeat."""
     if work.tmp is None:
-        _by_scalars(sequence, work.dst.valid_cols, ())
+        sequence.work_of_scalars(work.dst.valid_cols, "write", "loop")
         return
     dst, length = work.dst, work.dst.valid_cols
     fill, gather, scale, spread, join, convert, shift = kernel.instructions
     fmt = format_named("f32" if dst.element_bits == 32 else "f16")
     lanes = sequence.lanes(fmt)
     size = sequence.target.repeat.repeat_bytes
-    ramp, sums, blocks = (Operand(work.tmp.address + number * size, fmt, size) for number in range(3))
+    ramp, second, blocks = (Operand(work.tmp.address + number * size, fmt, size) for number in range(3))
     if length < lanes:
         sequence.enter_count(length)
     for _ in range(lanes // sequence.block_elements(fmt)):
         sequence.issue(fill, 1, ramp.along(sequence.repeat_blocks))
     per_block = fmt.storage_bits // 8
-    packed = Stream(sums.address, fmt, 1, 0, sequence.repeat_blocks * per_block, sequence.repeat_blocks)
+    sums = packed(second.address, fmt, sequence.repeat_blocks * per_block, sequence.repeat_blocks)
     spaced = blocks.along(sequence.repeat_blocks)
     sequence.barrier()
-    sequence.issue(gather, 1, packed, (ramp.along(sequence.repeat_blocks),))
-    sequence.barrier()
-    sequence.issue(scale, 1, packed, (packed,))
-    sequence.barrier()
-    sequence.issue(spread, 1, spaced, (packed,))
-    sequence.barrier()
-    sequence.issue(join, 1, ramp.along(sequence.repeat_blocks), (ramp.along(sequence.repeat_blocks), spaced))
-    sequence.barrier()
+    straight = ramp.along(sequence.repeat_blocks)
+    for mnemonic, to, origins in (
+        (gather, sums, (straight,)),
+        (scale, sums, (sums,)),
+        (spread, spaced, (sums,)),
+        (join, straight, (straight, spaced)),
+    ):
+        sequence.issue(mnemonic, 1, to, origins)
+        sequence.barrier()
     whole = operand_of(dst)
     first = replace(ramp, format=dst.format)
     _converted(sequence, convert, LineRegion(1, min(length, lanes)), first, ramp)
@@ -330,9 +338,7 @@ def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: Strided
     """
     scale, gather = kernel.instructions
     source, places = work.sources
-    dst, tmp = work.dst, work.tmp
-    if tmp is None:
-        raise IllegalError(f"{work.mnemonic} needs a tmp tile", span=work.span)
+    dst, tmp = work.dst, scratch_of(work)
     numbers, to = operand_of(places), operand_of(dst)
     products = Operand(dst.address, places.format, dst.row_pitch)
     if dst.element_bits != places.element_bits:
@@ -341,16 +347,14 @@ def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: Strided
     chosen = sequence.prefix(length, to.format)
     fetched = Stream(source.address, source.format, 1, 0)
 
-    def row(number: int) -> Block:
-        inner = KernelSequence(sequence.target)
+    def row(inner: KernelSequence, number: int) -> None:
         inner.add(inner.counted(scale, length, products.at(number), (numbers.at(number),)))
         inner.barrier()
         streams = (fetched, products.at(number).along(sequence.repeat_blocks))
         inner.add((inner.vector(gather, 1, to.at(number).along(sequence.repeat_blocks), streams, mask=chosen),))
-        return inner.close()
 
     sequence.enter_count(length)
-    sequence.add(loop_of(dst.valid_rows, row))
+    sequence.each(dst.valid_rows, row)
 
 
 def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
@@ -375,16 +379,10 @@ def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
     wide = BLOCK * 8 // source.element_bits
 
     def column(first: int, repeats: int, row: int, step: int) -> Block:
-        nodes: list[Node] = []
-        origin = Stream(
-            source.address + row * source.row_pitch + first * BLOCK, fmt, 1, step, 0, BLOCK * 8 // fmt.storage_bits
-        )
-        to = Stream(
-            tmp + first * wide * pitch + row * source.element_bits // 8, fmt, 1, 1, 0, BLOCK * 8 // fmt.storage_bits
-        )
-        for _ in range(calls):
-            nodes.append(sequence.vector(transpose, repeats, to, (origin,), timing="scatter_vnchwconv"))
-        return Block(tuple(nodes))
+        one, within = BLOCK * 8 // fmt.storage_bits, row * source.element_bits // 8
+        origin = Stream(source.address + row * source.row_pitch + first * BLOCK, fmt, 1, step, 0, one)
+        to = Stream(tmp + first * wide * pitch + within, fmt, 1, 1, 0, one)
+        return Block((sequence.vector(transpose, repeats, to, (origin,), timing="scatter_vnchwconv"),) * calls)
 
     if whole:
         blocks = tall * source.row_pitch // BLOCK
@@ -399,8 +397,7 @@ def _copy_bursts(sequence: KernelSequence, mnemonic: str, dst: Tile, start: int,
     """Copy so many blocks of tmp in bursts; the first block of what a repeat takes stands for all of it."""
     fmt = words(dst.format)
     one = BLOCK * 8 // fmt.storage_bits
-    for first in range(0, -(-blocks // BURST_BLOCKS), sequence.limit):
-        repeats = min(sequence.limit, -(-blocks // BURST_BLOCKS) - first)
+    for first, repeats in sequence.pieces(-(-blocks // BURST_BLOCKS)):
         at = first * BURST_BLOCKS * BLOCK
         to, origin = (Stream(address + at, fmt, 1, BURST_BLOCKS, 0, one) for address in (dst.address, start))
         sequence.add((sequence.vector(mnemonic, repeats, to, (origin,), mask=sequence.full),))
@@ -445,12 +442,6 @@ def _copies(sequence: KernelSequence, dst: Operand, source: Tile, rows: int) -> 
 
 def _between_flags(sequence: KernelSequence, elements: int) -> None:
     """Let the scalar unit move elements: it waits for the vector pipe, which waits for it in turn."""
-    pipes = sequence.target.pipes
     sequence.await_vector()
-    _by_scalars(sequence, elements, (sequence.scalar("read"),))
-    sequence.add((FlagSignal(pipes.scalar, pipes.vector, 0), FlagWait(pipes.vector, pipes.scalar, 0)))
-
-
-def _by_scalars(sequence: KernelSequence, elements: int, before: tuple[ScalarWork, ...]) -> None:
-    trip = Block((*before, sequence.scalar("write"), sequence.scalar("loop")))
-    sequence.add(loop_of(elements, lambda _: trip))
+    sequence.work_of_scalars(elements, "read", "write", "loop")
+    sequence.await_scalar()

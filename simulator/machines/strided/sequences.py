@@ -6,7 +6,7 @@ a large integer and infinities become -1 and 0. CTRL changes between the steps; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -38,6 +38,10 @@ LOW_BYTE = 255
 """Mask that keeps the low eight bits of an int16 on its way to int8."""
 
 
+Place = tuple[int, int]
+"""Byte address and repeat stride of a stream."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConversionCall:
     """One call of the conversion: byte addresses, repeat strides in blocks, the lane mask of every repeat."""
@@ -50,161 +54,126 @@ class ConversionCall:
     mask: int
 
 
+_VIA_I32 = """
+clamping
+low = src : src to i32 in mode
+barrier
+wrapping
+dst = low : i32 to dst
+"""
+_CHUNKED = """
+mask
+clamping
+low = src : src to i32 in mode
+barrier
+wrapping
+dst = low : i32 to dst
+barrier
+"""
+_CHUNKED_MASKED = f"""
+mask
+clamping
+low = src : src to i32 in mode
+barrier
+wrapping
+low = low : i32 to i16
+barrier
+high = vector_dup {LOW_BYTE}
+barrier
+low = vand low high
+barrier
+high = low : i16 to f16
+barrier
+dst = high : f16 to i8 in trunc
+barrier
+"""
+_STEPS: Mapping[str, str] = {"via_i32": _VIA_I32, "chunked": _CHUNKED, "chunked_masked": _CHUNKED_MASKED}
+"""Sequences A, B and C of docs/reference/a2a3.md section 3.4, an instruction a line.
+
+`mask` enables the lanes of the chunk, `clamping` and `wrapping` switch the saturation of integers. `low` and `high` lie
+in the scratch tile, the latter behind the int16 of a chunk. A conversion names its formats and its mode: the cast's own
+(`mode`), another, or none for the unsuffixed instruction; instructions without formats work on 16-bit lanes.
+"""
+
+
 def emit_call(target: StridedRepeatTarget, plan: CastPlan, call: ConversionCall, scratch: int) -> Iterator[Node]:
-    """Yield the instructions of one call through the scratch tile at byte `scratch`."""
-    sequence = _Sequence(target, plan, call, scratch)
-    assert plan.sequence is not None
-    if plan.sequence.steps == "via_i32":
-        yield from sequence.via_int32()
-    else:
-        yield from sequence.chunked(plan.sequence.chunk_lanes or 0, masked=plan.sequence.steps == "chunked_masked")
+    """Yield the instructions of one call through the scratch tile at byte `scratch`.
+
+    Sequence A converts the whole call at the source's repeat stride; B and C every repeat in chunks of lanes that reuse
+    the same scratch bytes.
+    """
+    sequence = plan.sequence
+    assert sequence is not None
+    text = _STEPS[sequence.steps]
+    if sequence.steps == "via_i32":
+        places = {
+            "src": (call.src, call.src_stride),
+            "dst": (call.dst, call.dst_stride),
+            "low": (scratch, call.src_stride),
+        }
+        yield from _steps(target, plan, text, (call.repeats, call.mask), places)
+        return
+    chunk, full = sequence.chunk_lanes or 0, target.repeat.repeat_bytes // target.repeat.block_bytes
+    lanes = min(call.mask.bit_length(), plan.rule.lanes)
+    whole, last = (lanes - 1) // chunk, (lanes - 1) % chunk + 1
+
+    def row(repeat: int) -> Block:
+        src = call.src + repeat * call.src_stride * BLOCK
+        dst = call.dst + repeat * call.dst_stride * BLOCK
+
+        def piece(index: int, active: int) -> Block:
+            places = {
+                "src": (src + index * chunk * plan.src.storage_bits // 8, full),
+                "dst": (dst + index * chunk * plan.dst.storage_bits // 8, full),
+                "low": (scratch, full),
+                "high": (scratch + 2 * chunk, full),
+            }
+            return Block(tuple(_steps(target, plan, text, (1, (1 << active) - 1), places)))
+
+        return Block((*loop_of(whole, lambda index: piece(index, chunk)), *piece(whole, last).items))
+
+    yield from loop_of(call.repeats, row)
+    yield ControlWrite("mask", (1 << target.repeat.mask_lanes) - 1, pipe=target.pipes.vector)
 
 
-class _Sequence:
-    def __init__(self, target: StridedRepeatTarget, plan: CastPlan, call: ConversionCall, scratch: int) -> None:
-        self.target = target
-        self.plan = plan
-        self.call = call
-        self.scratch = scratch
-        self.full_stride = target.repeat.repeat_bytes // target.repeat.block_bytes
-        bit = target.control.integer_saturation_off
-        self.clamping = with_bit(plan.ctrl, bit, False)
-        self.wrapping = with_bit(plan.ctrl, bit, True)
-
-    def via_int32(self) -> Iterator[StridedOperation]:
-        """Sequence A: the whole call to int32 at the source's repeat stride, then narrowed."""
-        call = self.call
-        yield self._ctrl(self.clamping)
-        yield self._convert(
-            (self.plan.src.name, "i32", self.plan.rounding),
-            self.clamping,
-            (call.repeats, call.mask),
-            (self.scratch, call.src_stride),
-            (call.src, call.src_stride),
-        )
-        yield self._barrier()
-        yield self._ctrl(self.wrapping)
-        yield self._convert(
-            ("i32", self.plan.dst.name, None),
-            self.wrapping,
-            (call.repeats, call.mask),
-            (call.dst, call.dst_stride),
-            (self.scratch, call.src_stride),
-        )
-
-    def chunked(self, chunk: int, *, masked: bool) -> Iterator[Node]:
-        """Sequences B and C: every repeat in sub-chunks of `chunk` lanes that reuse the same scratch bytes."""
-        call = self.call
-        lanes = call.mask.bit_length() if call.mask.bit_length() < self.plan.rule.lanes else self.plan.rule.lanes
-        whole, last = (lanes - 1) // chunk, (lanes - 1) % chunk + 1
-        steps = self._chunk_masked if masked else self._chunk_plain
-
-        def row(repeat: int) -> Block:
-            src = call.src + repeat * call.src_stride * BLOCK
-            dst = call.dst + repeat * call.dst_stride * BLOCK
-
-            def piece(index: int, active: int) -> Block:
-                src_at = src + index * chunk * self.plan.src.storage_bits // 8
-                dst_at = dst + index * chunk * self.plan.dst.storage_bits // 8
-                return Block(tuple(steps(src_at, dst_at, active, chunk)))
-
-            return Block((*loop_of(whole, lambda index: piece(index, chunk)), *piece(whole, last).items))
-
-        yield from loop_of(call.repeats, row)
-        yield self._mask((1 << self.target.repeat.mask_lanes) - 1)
-
-    def _chunk_plain(self, src: int, dst: int, active: int, _chunk: int) -> Iterator[StridedOperation]:
-        """Sequence B, one sub-chunk: to int32, then narrowed."""
-        once = (1, (1 << active) - 1)
-        yield self._mask(once[1])
-        yield self._ctrl(self.clamping)
-        wide = (self.scratch, self.full_stride)
-        yield self._convert(
-            (self.plan.src.name, "i32", self.plan.rounding), self.clamping, once, wide, (src, self.full_stride)
-        )
-        yield self._barrier()
-        yield self._ctrl(self.wrapping)
-        yield self._convert(("i32", self.plan.dst.name, None), self.wrapping, once, (dst, self.full_stride), wide)
-        yield self._barrier()
-
-    def _chunk_masked(self, src: int, dst: int, active: int, chunk: int) -> Iterator[StridedOperation]:
-        """Sequence C, one sub-chunk: int32, int16 in place, the low byte kept, then through f16 to int8."""
-        once = (1, (1 << active) - 1)
-        low, high = (self.scratch, self.full_stride), (self.scratch + 2 * chunk, self.full_stride)
-        yield self._mask(once[1])
-        yield self._ctrl(self.clamping)
-        yield self._convert(
-            (self.plan.src.name, "i32", self.plan.rounding), self.clamping, once, low, (src, self.full_stride)
-        )
-        yield self._barrier()
-        yield self._ctrl(self.wrapping)
-        yield self._convert(("i32", "i16", None), self.wrapping, once, low, low)
-        yield self._barrier()
-        yield self._int16("vector_dup", DuplicateCode(LOW_BYTE), once, high, ())
-        yield self._barrier()
-        yield self._int16("vand", BitwiseAnd(), once, low, (low, high))
-        yield self._barrier()
-        yield self._convert(("i16", "f16", None), self.wrapping, once, high, low)
-        yield self._barrier()
-        yield self._convert(("f16", "i8", Rounding.TRUNC), self.wrapping, once, (dst, self.full_stride), high)
-        yield self._barrier()
-
-    def _convert(
-        self,
-        pair: tuple[str, str, Rounding | None],
-        ctrl: int,
-        extent: tuple[int, int],
-        destination: tuple[int, int],
-        source: tuple[int, int],
-    ) -> StridedInstruction:
-        """One native conversion; `extent` is (repeats, mask), the streams are (byte address, repeat stride)."""
-        plan = single_cast(self.target, pair[0], pair[1], pair[2], ctrl)
-        return StridedInstruction(
-            mnemonic=plan.mnemonic,
-            timing=timing_of(self.target, plan),
-            repeats=extent[0],
-            lanes=plan.rule.lanes,
-            mask=extent[1],
-            destination=_stream(destination, plan.dst),
-            sources=(_stream(source, plan.src),),
-            action=plan.action,
-            pipe=self.target.pipes.vector,
-        )
-
-    def _int16(
-        self,
-        mnemonic: str,
-        action: Action,
-        extent: tuple[int, int],
-        destination: tuple[int, int],
-        sources: tuple[tuple[int, int], ...],
-    ) -> StridedInstruction:
-        """One instruction on 16-bit lanes."""
-        int16 = format_named("i16")
-        return StridedInstruction(
-            mnemonic=mnemonic,
-            timing=self.target.timing_row(mnemonic, "i16") or mnemonic,
-            repeats=extent[0],
-            lanes=self.target.repeat.repeat_bytes * 8 // int16.storage_bits,
-            mask=extent[1],
-            destination=_stream(destination, int16),
-            sources=tuple(_stream(source, int16) for source in sources),
-            action=action,
-            pipe=self.target.pipes.vector,
-        )
-
-    def _ctrl(self, value: int) -> ControlWrite:
-        return ControlWrite("ctrl", value, pipe=self.target.pipes.scalar)
-
-    def _mask(self, value: int) -> ControlWrite:
-        return ControlWrite("mask", value, pipe=self.target.pipes.vector)
-
-    def _barrier(self) -> PipeBarrier:
-        return PipeBarrier(self.target.pipes.vector)
+def _steps(
+    target: StridedRepeatTarget, plan: CastPlan, text: str, extent: tuple[int, int], places: Mapping[str, Place]
+) -> Iterator[StridedOperation]:
+    """Yield the operations of a text; `extent` is (repeats, mask)."""
+    bit, pipes, ctrl = target.control.integer_saturation_off, target.pipes, plan.ctrl
+    formats, modes = {"src": plan.src.name, "dst": plan.dst.name}, {"mode": plan.rounding}
+    for line in text.strip().splitlines():
+        match line.split():
+            case ["mask"]:
+                yield ControlWrite("mask", extent[1], pipe=pipes.vector)
+            case ["barrier"]:
+                yield PipeBarrier(pipes.vector)
+            case [switch]:
+                ctrl = with_bit(plan.ctrl, bit, switch == "wrapping")
+                yield ControlWrite("ctrl", ctrl, pipe=pipes.scalar)
+            case [to, "=", source, ":", before, "to", after, *mode]:
+                rounding = modes.get(mode[1]) or Rounding(mode[1]) if mode else None
+                step = single_cast(target, formats.get(before, before), formats.get(after, after), rounding, ctrl)
+                yield _instruction(
+                    target, step.mnemonic, timing_of(target, step), step.rule.lanes, step.action, extent,
+                    ((places[to], step.dst), (places[source], step.src)),
+                )  # fmt: skip
+            case [to, "=", mnemonic, *operands]:
+                fmt, row = format_named("i16"), target.timing_row(mnemonic, "i16") or mnemonic
+                action = DuplicateCode(int(operands[0])) if mnemonic == "vector_dup" else BitwiseAnd()
+                streams = [(places[name], fmt) for name in (to, *operands) if name in places]
+                lanes = target.repeat.repeat_bytes * 8 // fmt.storage_bits
+                yield _instruction(target, mnemonic, row, lanes, action, extent, streams)
 
 
-def _stream(place: tuple[int, int], fmt: Format) -> Stream:
-    return Stream(place[0], fmt, 1, place[1])
+def _instruction(
+    target: StridedRepeatTarget, mnemonic: str, timing: str, lanes: int, action: Action, extent: tuple[int, int],
+    operands: Iterable[tuple[Place, Format]],
+) -> StridedInstruction:  # fmt: skip
+    destination, *sources = (Stream(address, fmt, 1, stride) for (address, stride), fmt in operands)
+    return StridedInstruction(
+        mnemonic, timing, extent[0], lanes, extent[1], destination, tuple(sources), action, target.pipes.vector
+    )
 
 
 # A chip's cast of loose elements: the instructions that a tile cast would issue, applied to whole arrays.

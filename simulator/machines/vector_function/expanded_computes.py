@@ -18,9 +18,11 @@ from castsim.execution.vector_operations.behaviour import Behaviour, compared_fo
 from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.pto.tile_types import lane_bits
+from castsim.isa.pto.value_types import MaskType, ScalarType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, Compute
-from castsim.machines.vector_function.register_operations import Held, NamedRegisters, mask_type, unwritten, vector
+from castsim.machines.vector_function.logical_emitter import Use, vector
+from castsim.machines.vector_function.register_operations import Held, NamedRegisters, unwritten
 
 # What the instructions of a vector operation take beside registers: scalars, neutral values, pads, as text.
 
@@ -93,59 +95,56 @@ class Given:
         return fmt.sign_bit if function == "add" else neutral_code(function, fmt)
 
 
-def code_text(held: NamedRegisters, code: int, fmt: Format) -> tuple[str, str]:
-    """Return the name and type of a constant scalar by its code; unsigned integers are written as signless ones."""
+def constant_use(held: NamedRegisters, code: int, fmt: Format) -> tuple[str, ScalarType]:
+    """Return a constant scalar by its code; unsigned integers are written as signless ones."""
     if isinstance(fmt, IntFormat):
         signed = code - (1 << fmt.bits) if code >> (fmt.bits - 1) & 1 else code
         kind = f"i{fmt.bits}"
-        return held.out.constant(signed, kind), kind
+        return held.out.constant(signed, kind), ScalarType(kind)
     value = float(numbers(np.array([code], f"<u{fmt.storage_bits // 8}"), fmt)[0])
     exact = np.isfinite(value) and len(repr(value)) <= 8 and "e" not in repr(value)
-    return held.out.number(repr(value) if exact else f"0x{code:0{fmt.storage_bits // 4}X}", fmt.name), fmt.name
+    text = repr(value) if exact else f"0x{code:0{fmt.storage_bits // 4}X}"
+    return held.out.number(text, fmt.name), ScalarType(fmt.name)
 
 
-def scalar_text(held: NamedRegisters, given: Given) -> tuple[str, str]:
-    """Return the name and type of the constant operand."""
+def scalar_use(held: NamedRegisters, given: Given) -> tuple[str, ScalarType]:
+    """Return the constant operand."""
     fmt, name = given.format, given.scalar_name
     if name is None:
-        return code_text(held, given.scalar, fmt)
+        return constant_use(held, given.scalar, fmt)
     kind = f"i{fmt.bits}" if isinstance(fmt, IntFormat) else fmt.name
-    if given.operation.function != "sub":
-        return name, kind
-    if isinstance(fmt, IntFormat):
-        return held.out.define("minus", f"arith.subi {held.out.constant(0, kind)}, {name} : {kind}"), kind
-    return held.out.define("minus", f"arith.negf {name} : {kind}"), kind
+    if given.operation.function == "sub":
+        of_integers = f"arith.subi {held.out.constant(0, kind)}, {name}" if isinstance(fmt, IntFormat) else ""
+        name = held.out.define("minus", f"{of_integers or f'arith.negf {name}'} : {kind}")
+    return name, ScalarType(kind)
 
 
 def scalar_register(held: NamedRegisters, given: Given) -> str:
     """Return the key of a register whose lanes all hold the constant operand."""
     if given.scalar_name is None:
         return constant_register(held, "scalar", given.scalar, given.format)
-    prelude = held.prelude
-    assert prelude is not None
-    key = f"scalar {given.scalar_name}"
-    if key not in prelude.registers:
-        value, kind = scalar_text(held, given)
-        width = given.format.storage_bits
-        text = f"pto.vdup {value}, {held.every(width)} : {kind}, {mask_type(width)} -> {vector(kind)}"
-        prelude.registers[key] = Held(prelude.out.define("scalar", text), kind)
-    held.registers[key] = prelude.registers[key]
-    return key
+    return _made_once(held, f"scalar {given.scalar_name}", "scalar", given.format, lambda: scalar_use(held, given))
 
 
 def constant_register(held: NamedRegisters, name: str, code: int, fmt: Format) -> str:
     """Return the key of a register whose lanes all hold a code; it is made once, where it is first wanted."""
     key = f"{name} {fmt.name} {code}"
+    if fmt.storage_bits == 8 and not isinstance(fmt, IntFormat):
+        fmt = format_named("u8")  # there are no scalars of such floats
+    return _made_once(held, key, name, fmt, lambda: constant_use(held, code, fmt))
+
+
+def _made_once(
+    held: NamedRegisters, key: str, stem: str, fmt: Format, scalar: Callable[[], tuple[str, ScalarType]]
+) -> str:
+    """Return the key of a register ahead of the loops whose lanes all hold a scalar."""
     prelude = held.prelude
     assert prelude is not None  # of every function that is no cast
     if key not in prelude.registers:
-        width = fmt.storage_bits
-        if width == 8 and not isinstance(fmt, IntFormat):
-            fmt = format_named("u8")  # there are no scalars of such floats
-        value, kind = code_text(held, code, fmt)
-        element = kind if isinstance(fmt, IntFormat) else fmt.name
-        text = f"pto.vdup {value}, {held.every(width)} : {kind}, {mask_type(width)} -> {vector(element)}"
-        prelude.registers[key] = Held(prelude.out.define(name, text), element)
+        value = scalar()
+        kind = value[1].name
+        (name,) = prelude.out.micro("vdup", [value, held.every(fmt.storage_bits)], [(stem, vector(kind))])
+        prelude.registers[key] = Held(name, kind)
     held.registers[key] = prelude.registers[key]
     return key
 
@@ -206,29 +205,30 @@ def write_compute(held: NamedRegisters, given: Given, operation: Compute) -> Non
     rule(held, given, operation)
 
 
-def _governing(held: NamedRegisters, width: int, operation: Compute) -> str:
+def _governing(held: NamedRegisters, width: int, operation: Compute) -> Use:
     """Return the mask of an instruction: that of the trip, all lanes where registers are accumulated."""
     accumulates = not set(operation.results).isdisjoint(operation.sources)
     if accumulates or held.governing not in held.predicates:
         return held.every(width)
-    name, bits = held.mask(held.governing)
-    return name if bits == width else held.every(width)
+    found = held.mask(held.governing)
+    return found if found[1].bits == width else held.every(width)
 
 
-def _apply(held: NamedRegisters, operation: Compute, names: Sequence[str], extra: Sequence[tuple[str, str]] = (),
-           *, mnemonic: str | None = None, result: str | None = None, words: str = "") -> None:  # fmt: skip
+def _apply(held: NamedRegisters, operation: Compute, names: Sequence[str], *extra: Use, result: str = "") -> None:
     """Write an instruction on registers of one element, then on scalars, under the mask of the trip."""
     element = held.register(names[0]).element
-    width = min(32, lane_bits(element))
-    values = [*(held.as_element(name, element) for name in names), *(value for value, _ in extra)]
-    kinds = [*[vector(element)] * len(names), *(kind for _, kind in extra), mask_type(width)]
-    text = f"pto.{mnemonic or operation.mnemonic} {', '.join(values)}, {_governing(held, width, operation)}{words}"
-    held.define(operation.results[0], result or element, text, f"{', '.join(kinds)} -> {vector(result or element)}")
+    uses = [*(held.use(name, element) for name in names), *extra]
+    uses.append(_governing(held, min(32, lane_bits(element)), operation))
+    held.define(operation.results[0], result or element, operation.mnemonic, uses)
 
 
-def _check_element(held: NamedRegisters, name: str, legal: Sequence[str], operation: Compute) -> None:
-    element = held.register(name).element
-    if element not in legal:
+_ELEMENTS = dict.fromkeys(("vdiv", "vprelu", "vlrelu", "vaxpy"), ("f16", "f32"))
+"""Elements of instructions that take few."""
+
+
+def _check_element(held: NamedRegisters, operation: Compute) -> None:
+    element, legal = held.register(operation.sources[0]).element, _ELEMENTS.get(operation.mnemonic)
+    if legal is not None and element not in legal:
         raise unwritten(f"an instruction {operation.mnemonic} on {element}, which takes {' and '.join(legal)},")
 
 
@@ -245,8 +245,7 @@ def _pair(held: NamedRegisters, given: Given, operation: Compute) -> None:
         *names, given.waiting = names
     elif given.vector_first and operation.results == ("r0",):
         names.reverse()
-    if operation.mnemonic in ("vdiv", "vprelu"):
-        _check_element(held, operation.sources[0], ("f16", "f32"), operation)
+    _check_element(held, operation)
     if given.structure == "row_product" and operation.results[0] == operation.sources[0]:
         names[1] = _filled(held, given, names[1])
     _apply(held, operation, names)
@@ -255,18 +254,15 @@ def _pair(held: NamedRegisters, given: Given, operation: Compute) -> None:
 def _filled(held: NamedRegisters, given: Given, name: str) -> str:
     """Return a register whose lanes beyond the row are ones."""
     ones = constant_register(held, "ones", given.neutral(given.format) or 0, given.format)
-    element = held.register(name).element
-    kind, (governing, width) = vector(element), held.mask(held.governing)
-    text = f"pto.vsel {held.as_element(name, element)}, {held.as_element(ones, element)}, {governing}"
-    held.define("filled", element, text, f"{kind}, {kind}, {mask_type(width)} -> {kind}")
+    element, governing = held.register(name).element, held.mask(held.governing)
+    held.define("filled", element, "vsel", [held.use(name, element), held.use(ones, element), governing])
     return "filled"
 
 
 def _with_scalar(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """An instruction of a register and the constant."""
-    if operation.mnemonic == "vlrelu":
-        _check_element(held, operation.sources[0], ("f16", "f32"), operation)
-    _apply(held, operation, operation.sources, [scalar_text(held, given)])
+    _check_element(held, operation)
+    _apply(held, operation, operation.sources, scalar_use(held, given))
 
 
 def _by_amount(held: NamedRegisters, given: Given, operation: Compute) -> None:
@@ -278,11 +274,8 @@ def _by_amount(held: NamedRegisters, given: Given, operation: Compute) -> None:
     signed = isinstance(given.format, IntFormat) and given.format.signed
     amount = code - (1 << bits) if signed and code >> (bits - 1) & 1 else code
     if not -(1 << 15) <= amount < 1 << 15:
-        if given.behaviour.choice("shift_beyond_width") == "modulo":
-            amount %= bits
-        else:
-            amount = bits
-    _apply(held, operation, operation.sources, [(held.out.constant(amount, "i16"), "i16")])
+        amount = amount % bits if given.behaviour.choice("shift_beyond_width") == "modulo" else bits
+    _apply(held, operation, operation.sources, held.integer(amount, "i16"))
 
 
 def _alone(held: NamedRegisters, given: Given, operation: Compute) -> None:
@@ -293,18 +286,14 @@ def _alone(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 def _duplicate(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The constant in all lanes, or the first lane of a register."""
+    (result,) = operation.results
     if given.structure == "row_broadcast":
         element = held.register(operation.sources[0]).element
-        width = min(32, lane_bits(element))
-        value = held.as_element(operation.sources[0], element)
-        text = f'pto.vdup {value}, {held.every(width)} {{position = "LOWEST"}}'
-        held.define(operation.results[0], element, text, f"{vector(element)}, {mask_type(width)} -> {vector(element)}")
+        uses = [held.use(operation.sources[0], element), held.every(min(32, lane_bits(element)))]
+        held.define(result, element, "vdup", uses, position="LOWEST")
         return
-    fmt = given.work.dst.format
-    value, kind = scalar_text(held, given)
-    text = f"pto.vdup {value}, {held.every(fmt.storage_bits)}"
-    element = kind if isinstance(fmt, IntFormat) else fmt.name
-    held.define(operation.results[0], element, text, f"{kind}, {mask_type(fmt.storage_bits)} -> {vector(element)}")
+    value = scalar_use(held, given)
+    held.define(result, value[1].name, "vdup", [value, held.every(given.work.dst.format.storage_bits)])
 
 
 def _accumulated_product(held: NamedRegisters, given: Given, operation: Compute) -> None:
@@ -312,8 +301,8 @@ def _accumulated_product(held: NamedRegisters, given: Given, operation: Compute)
     (source,) = operation.sources
     if held.register(source).element != given.work.dst.format.name:
         raise unwritten("f16 elements that are widened on the way")
-    _check_element(held, source, ("f16", "f32"), operation)
-    _apply(held, operation, (source, "before"), [scalar_text(held, given)])
+    _check_element(held, operation)
+    _apply(held, operation, (source, "before"), scalar_use(held, given))
 
 
 def _reduce(held: NamedRegisters, given: Given, operation: Compute) -> None:
@@ -321,17 +310,14 @@ def _reduce(held: NamedRegisters, given: Given, operation: Compute) -> None:
     del given
     element = held.register(operation.sources[0]).element
     wide = operation.mnemonic == "vcadd" and isinstance(format_named(element), IntFormat) and lane_bits(element) == 16
-    _apply(held, operation, operation.sources, result=f"{element[0]}32" if wide else None)
+    _apply(held, operation, operation.sources, result=f"{element[0]}32" if wide else "")
 
 
 def _narrow(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The low halves of 32-bit sums."""
     (source,), (result,) = operation.sources, operation.results
-    element = held.register(source).element
-    narrow = given.work.dst.format.name
-    value, every = held.as_element(source, element), held.every(32)
-    text = f'pto.vcvt {value}, {every} {{sat = "NOSAT", part = "EVEN"}}'
-    held.define(result, narrow, text, f"{vector(element)}, {mask_type(32)} -> {vector(narrow)}")
+    uses = [held.use(source, held.register(source).element), held.every(32)]
+    held.define(result, given.work.dst.format.name, "vcvt", uses, sat="NOSAT", part="EVEN")
 
 
 def _halves(held: NamedRegisters, given: Given, operation: Compute) -> None:
@@ -339,26 +325,21 @@ def _halves(held: NamedRegisters, given: Given, operation: Compute) -> None:
     del given
     (source,), (odd,) = operation.sources, operation.results
     element = held.register(source).element
-    value, kind = held.as_element(source, element), vector(element)
-    names = held.out.fresh("even"), held.out.fresh(odd)
-    held.out.line(f"{', '.join(names)} = pto.vdintlv {value}, {value} : {kind}, {kind} -> {kind}, {kind}")
+    names = held.out.micro(
+        "vdintlv", [held.use(source, element)] * 2, [(each, vector(element)) for each in ("even", odd)]
+    )
     held.registers[source], held.registers[odd] = (Held(name, element) for name in names)
 
 
 def _compare(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """A comparison: a predicate."""
-    word = given.work.mode or "eq"
     names, element = operation.sources, held.register(operation.sources[0]).element
-    width = min(32, lane_bits(element))
-    values, kinds = [held.as_element(name, element) for name in names], [vector(element)] * len(names)
-    mnemonic = "vcmp"
+    width, uses = min(32, lane_bits(element)), [held.use(name, element) for name in names]
     if len(names) == 1:
-        value, kind = scalar_text(held, given)
-        mnemonic, values, kinds = "vcmps", [*values, value], [*kinds, kind]
-    governing = _governing(held, width, operation)
-    text = f'pto.{mnemonic} {", ".join(values)}, {governing}, "{word}" : {", ".join(kinds)}, {mask_type(width)}'
-    result = operation.results[0]
-    held.predicates[result] = held.out.define(result, f"{text} -> {mask_type(width)}"), width
+        uses.append(scalar_use(held, given))
+    uses.append(_governing(held, width, operation))
+    mnemonic = "vcmp" if len(names) > 1 else "vcmps"
+    held.define_mask(operation.results[0], width, mnemonic, uses, cmp=given.work.mode or "eq")
 
 
 def _select(held: NamedRegisters, given: Given, operation: Compute) -> None:
@@ -367,77 +348,55 @@ def _select(held: NamedRegisters, given: Given, operation: Compute) -> None:
     if len(names) == 1:
         names.append(scalar_register(held, given))
     element = held.register(names[0]).element
-    name, width = held.mask(chosen)
-    kind, values = vector(element), [held.as_element(each, element) for each in names]
-    text = f"pto.vsel {values[0]}, {values[1]}, {name}"
-    held.define(operation.results[0], element, text, f"{kind}, {kind}, {mask_type(width)} -> {kind}")
+    mask = held.mask(chosen)
+    held.define(operation.results[0], element, "vsel", [*(held.use(each, element) for each in names), mask])
 
 
 def _spread(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """A bit for every lane of 16 bits becomes one for every lane of 32."""
     del given
-    (source,), (result,) = operation.sources, operation.results
-    name, width = held.mask(source)
-    text = f'pto.punpack {name}, "LOWER" : {mask_type(width)} -> {mask_type(2 * width)}'
-    held.predicates[result] = held.out.define(result, text), 2 * width
+    held.spread(operation)
 
 
 def _spread_both(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The same of both halves of a predicate: interleaved with itself, it holds every bit twice."""
     del given
-    (source,) = operation.sources
-    name, width = held.mask(source)
-    kind = mask_type(width)
-    found = [held.out.fresh(each) for each in operation.results]
-    text = f"pto.pintlv_b{width} {name}, {name} : {kind}, {kind} -> {kind}, {kind}"
-    held.out.line(f"{', '.join(found)} = {text}")
+    name, kind = held.mask(operation.sources[0])
+    uses, results = [(name, kind)] * 2, [(each, kind) for each in operation.results]
+    found = held.out.micro(f"pintlv_b{kind.bits}", uses, results)
     for result, value in zip(operation.results, found, strict=True):
-        wide = f"pto.pbitcast {value} : {kind} -> {mask_type(2 * width)}"
-        held.predicates[result] = held.out.define(result, wide), 2 * width
+        held.define_mask(result, 2 * kind.bits, "pbitcast", [(value, kind)])
 
 
 def _join(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The predicates of two registers of 32-bit lanes as one of 16-bit lanes."""
     del given
-    (one, other), (result,) = operation.sources, operation.results
-    names = [held.mask(each)[0] for each in (one, other)]
-    narrow = [
-        held.out.define("half", f"pto.pbitcast {name} : {mask_type(32)} -> {mask_type(8)}") for name in names
-    ]  # fmt: skip
-    kind = mask_type(8)
-    both = held.out.fresh(result), held.out.fresh("rest")
-    held.out.line(f"{', '.join(both)} = pto.pdintlv_b8 {', '.join(narrow)} : {kind}, {kind} -> {kind}, {kind}")
-    cast = held.out.define(result, f"pto.pbitcast {both[0]} : {kind} -> {mask_type(16)}")
-    held.predicates[result] = cast, 16
+    masks, (result,), kind = [held.mask(each) for each in operation.sources], operation.results, MaskType(8)
+    narrow = [(held.out.micro("pbitcast", [mask], [("half", kind)])[0], kind) for mask in masks]
+    both = held.out.micro("pdintlv_b8", narrow, [(result, kind), ("rest", kind)])
+    held.define_mask(result, 16, "pbitcast", [(both[0], kind)])
 
 
 def _pack(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """The predicate of 32-bit lanes as one of 16-bit lanes, of which the upper half is clear."""
     del given
-    (source,), (result,) = operation.sources, operation.results
-    text = f'pto.ppack {held.mask(source)[0]}, "LOWER" : {mask_type(32)} -> {mask_type(16)}'
-    held.predicates[result] = held.out.define(result, text), 16
+    held.define_mask(operation.results[0], 16, "ppack", [held.mask(operation.sources[0])], half="LOWER")
 
 
 def _choose(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """Bits of one predicate where a third is set, of another elsewhere."""
     del given
-    names = ", ".join(held.mask(each)[0] for each in operation.sources)
-    kind, result = mask_type(operation.width), operation.results[0]
-    text = f"pto.psel {names} : {kind}, {kind}, {kind} -> {kind}"
-    held.predicates[result] = held.out.define(result, text), operation.width
+    held.define_mask(operation.results[0], operation.width, "psel", [held.mask(each) for each in operation.sources])
 
 
 def _ascend(held: NamedRegisters, given: Given, operation: Compute) -> None:
     """Numbers that ascend or descend from the constant, further on in every trip."""
-    fmt = given.work.dst.format
-    kind = f"i{fmt.bits}"
-    start, _ = scalar_text(held, given)
+    kind = f"i{given.work.dst.format.bits}"
+    start, _ = scalar_use(held, given)
     moved = held.out.define("moved", f"arith.index_cast {held.position} : index to {kind}")
     step, order = ("arith.subi", "DESC") if given.work.descending else ("arith.addi", "ASC")
     base = held.out.define("base", f"{step} {start}, {moved} : {kind}")
-    text = f'pto.vci {base} {{order = "{order}"}}'
-    held.define(operation.results[0], kind, text, f"{kind} -> {vector(kind)}")
+    held.define(operation.results[0], kind, "vci", [(base, ScalarType(kind))], order=order)
 
 
 _Rule = Callable[[NamedRegisters, Given, Compute], None]

@@ -16,22 +16,17 @@ from castsim.machines.mechanisms import InstructionLaunches, LaunchSlice, LineLa
 from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,
-    Bitwise,
     Compute,
+    Computing,
     ConvertLanes,
-    CountDown,
-    Gather,
-    Interleave,
     Load,
     MemoryBarrier,
     Nest,
     RegisterOperation,
-    SetAll,
-    Spread,
     StoreLanes,
     TripSelect,
     VectorFunction,
-    mnemonic,
+    of_every_trip,
 )
 from castsim.machines.vector_function.function_timing import (
     branch_rest,
@@ -53,7 +48,6 @@ from castsim.machines.vector_function.launched_scope import (
 )
 from castsim.machines.vector_function.trip_timing import (
     HEAD_FACTS,
-    Computing,
     LoadStep,
     StoreStep,
     head_of,
@@ -426,15 +420,11 @@ def check_function(operation: object, target: VectorFunctionTarget) -> None:
         for item in (*nest.trip, *nest.close):
             if isinstance(item, Computing) and not _is_timed(item, target):
                 known = (*target.timing.chain.latency_cycles, *target.arithmetic)
-                raise IllegalError(f"target '{target.name}' has no latency for '{mnemonic(item)}'", legal=known)
+                raise IllegalError(f"target '{target.name}' has no latency for '{item.mnemonic}'", legal=known)
 
 
 def _is_timed(item: Computing, target: VectorFunctionTarget) -> bool:
-    if isinstance(item, Compute):
-        return (
-            item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION) or target.latency(item.mnemonic, item.width) is not None
-        )
-    return mnemonic(item) in target.timing.chain.latency_cycles
+    return item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION) or target.latency(item.mnemonic, item.width) is not None
 
 
 # The launches of vector functions, from the time of their instructions one by one (docs/reference/micro.md 6).
@@ -472,10 +462,7 @@ class FunctionLaunch:
     def _nest(self, number: int, nest: Nest) -> None:
         if nest.row_loop:
             self.scope.begin_loop(nest.rows, self._line(number, "rows", 0))
-        # Predicates that do not change are made before the loop (docs/reference/a5.md section 6.2, rule 3).
-        still = nest.row_loop and nest.trips == 1
-        trip = [item for item in nest.trip if not (still and isinstance(item, Spread | TripSelect))]
-        shape = trip_shape(nest, self._target)
+        trip, shape = of_every_trip(nest), trip_shape(nest, self._target)
         inner = [each for each in shape.stores if not each.closing]
         closing = [each for each in shape.stores if each.closing]
         lead = row_address(self._function, nest, self._target)
@@ -504,12 +491,10 @@ class FunctionLaunch:
                 case TripSelect():
                     line = self._line(number, part, index)
                     self.scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=line, text=_text(item)))
-                case CountDown() | SetAll():
-                    self._names.pop(item.result, None)
-                case Bitwise() | Compute() | ConvertLanes() | Gather() | Interleave() | Spread():
+                case Compute() | ConvertLanes():
                     self._compute(item, self._line(number, part, index))
                 case _:
-                    pass  # constants are made before the loops
+                    self._names.pop(item.result, None)  # predicates by counters are ready when wanted
 
     def _load(self, item: Load, line: int, place: _TripRemainder) -> None:
         step = next(place.loads)
@@ -536,24 +521,9 @@ class FunctionLaunch:
         self._put(kind, (item.source, item.predicate), (), base + place.row * nest.destination_row + start)
 
     def _compute(self, item: Computing, line: int) -> None:
-        reads: tuple[str, ...]
-        writes: tuple[str, ...]
-        match item:
-            case Bitwise():
-                reads, writes = (*item.sources, item.predicate), (item.result,)
-            case Interleave() | Compute():
-                reads, writes = item.sources, item.results
-            case Gather():
-                reads, writes = (item.source, item.index), (item.result,)
-            case ConvertLanes():
-                reads, writes = (item.source, item.predicate), (item.result,)
-            case Spread():
-                reads, writes = (item.source,), (item.result,)
-        width = item.width if isinstance(item, Bitwise | Interleave | Compute) else 32
-        kind = ScopeInstruction(
-            mnemonic(item), TimingKind.COMPUTE, width, masks=isinstance(item, Spread), line=line, text=_text(item)
-        )
-        self._put(kind, reads, writes)
+        name, masks = item.mnemonic, item.mnemonic == "punpack"
+        kind = ScopeInstruction(name, TimingKind.COMPUTE, item.width or 32, masks=masks, line=line, text=_text(item))
+        self._put(kind, item.sources, item.results)
 
     def _put(self, kind: ScopeInstruction, reads: Iterable[str], writes: tuple[str, ...], address: int = 0) -> None:
         known = [self._names[name] for name in reads if name in self._names]
@@ -579,11 +549,9 @@ def _text(item: RegisterOperation) -> str:
         case ConvertLanes():
             letter = next((one for one, mode in ROUNDINGS.items() if mode is item.policy.rounding), "")
             between = item.src.name if item.integral else f"{item.src.name} -> {item.dst.name}"
-            return " ".join(filter(None, (mnemonic(item), between, letter, (item.part or "").removeprefix("PART_"))))
-        case Bitwise() | Interleave() | Compute():
-            return f"{mnemonic(item)} b{item.width}"
-        case Gather() | Spread():
-            return mnemonic(item)
+            return " ".join(filter(None, (item.mnemonic, between, letter, (item.part or "").removeprefix("PART_"))))
+        case Compute():
+            return f"{item.mnemonic} b{item.width}" if item.width else item.mnemonic
         case MemoryBarrier():
             return f"mem_bar {item.kinds}"
         case TripSelect():

@@ -1,23 +1,49 @@
-"""The vector-function mechanism as program execution sees it: one target's lowering behind the common protocol."""
+"""The vector-function mechanism as program execution sees it: one target's lowering behind the common protocol.
+
+Facts of the kernels that rearrange or quantise, whose loop nests stand here, one layout for each structure of the table
+of kernels: pto-isa include/pto/npu/a5 @ 3186c381 (docs/reference/pto.md sections 7.7 and 7.12).
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from castsim.execution.dataflow.pipe_operations import ControlWrite, ScalarWork
+from castsim.execution.dataflow.pipe_operations import BLOCK, ControlWrite, ScalarWork
 from castsim.execution.dataflow.tile_lowering import DataflowLowerer, tile_access
 from castsim.execution.entry_and_target import BACKEND, ProgramChoice
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, TileCast
 from castsim.execution.tree import Access, Block, Node, loop_of
 from castsim.execution.vector_operations import as_rows
+from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of, is_narrow, repeats_scaling
+from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
+from castsim.execution.vector_operations.scratch import exponent_shape, is_exponents
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Overflow, Saturation
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.machines.vector_function.function_operations import VectorFunction
-from castsim.machines.vector_function.kernel_nests import LAYOUTS, TIMED, KernelLayout, are_contiguous
-from castsim.machines.vector_function.kernel_rearranging import REARRANGING_LAYOUTS
+from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
+from castsim.machines.vector_function.function_operations import (
+    Compute,
+    Load,
+    MemoryBarrier,
+    Nest,
+    StoreLanes,
+    VectorFunction,
+)
+from castsim.machines.vector_function.kernel_nests import (
+    LAYOUTS,
+    TIMED,
+    KernelLayout,
+    NestRegion,
+    Nests,
+    Trip,
+    are_contiguous,
+    chain,
+    moved,
+    steps_of,
+)
 from castsim.machines.vector_function.lowering import FunctionCast, lower_cast, outcome
 from castsim.machines.vector_function.plan import backend_effect, backend_matters, control_writes, start_ctrl
 from castsim.machines.vector_function.values import ConvertStep, WholeTile, whole_tile
@@ -25,12 +51,468 @@ from castsim.targets.options import unwatched, with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import KernelVariant, VectorFunctionOperation
 
+# Ramps, gathers, transpositions and concatenations (docs/reference/pto.md section 7.7).
+#
+# That the first part of a concatenation is stored before the second one is scattered onto the same rows takes no time
+# of its own here: the parts are nests one behind the other.
+
+
+def _ramp(k: KernelLayout) -> Nests:
+    """An ascending vector and its store."""
+    region = k.rows(k.dst, 1)
+    made = steps_of("v0 = {0}", region.width, k.rule.instructions)
+    return (region.nest((region.predicate, *region.stored(made)), region.steps(k.dst)),)
+
+
+def _gather(k: KernelLayout) -> Nests:
+    """Row by row, a register of numbers per trip."""
+    source, places = k.work.sources
+    k.add(source.address)
+    region = k.rows(places, k.dst.valid_rows, k.dst.valid_cols)
+    load = k.load("v0", "NORM", places.address, region.steps(places))
+    fetched = chain(k.rule.instructions, ("v0",), source.element_bits)
+    stored = (k.dst.row_pitch, region.elements * k.dst.element_bits // 8)
+    return (region.nest((load, region.predicate, *region.stored(fetched)), stored),)
+
+
+def _pattern_gather(k: KernelLayout) -> Nests:
+    """Loaded, squeezed under the pattern and stored; rows that are kept whole are copied."""
+    source, dst = k.source, k.dst
+    if k.work.by_columns:
+        region, times = k.rows(dst), source.valid_rows // dst.valid_rows
+        load = k.load("v0", "NORM", source.address, (times * source.row_pitch, region.trip_bytes))
+        return (region.nest((load, region.predicate, region.store("v0")), region.steps(dst)),)
+    region, times = k.rows(source), source.valid_cols // dst.valid_cols
+    load = k.load("v0", "NORM", source.address, region.steps(source))
+    trip: Trip = (load, region.predicate, *region.stored(chain(k.rule.instructions, ("v0",), region.width)))
+    return (region.nest(trip, (dst.row_pitch, region.trip_bytes // times)),)
+
+
+def _compare_gather(k: KernelLayout) -> Nests:
+    """Loaded, compared, the numbers squeezed and stored; the count of each row behind its last trip: assumed."""
+    region = k.rows(k.source)
+    load = k.load("v0", "NORM", k.source.address, region.steps(k.source))
+    trip: Trip = (load, region.predicate, *region.stored(chain(k.rule.instructions, ("v0",), region.width)))
+    if k.work.counts is not None:
+        k.add(k.work.counts.address)
+    return (region.nest(trip, (k.dst.row_pitch, 0)),)
+
+
+def _sort(k: KernelLayout) -> Nests:
+    """32 elements and their numbers per trip; what is loaded and stored is as long as the pairs."""
+    source, places = k.work.sources
+    step = GROUP * source.element_bits // 8
+    region = NestRegion(source.element_bits, step, source.valid_rows, source.valid_cols)
+    elements = k.load("v0", "NORM", source.address, (source.row_pitch, step))
+    numbered = places.row_pitch if places.valid_rows > 1 else 0
+    numbers = k.load("v1", "NORM", places.address, (numbered, GROUP * 4))
+    (made,) = chain(k.rule.instructions, ("v0", "v1"), region.width)
+    trip: Trip = (elements, numbers, region.predicate, *region.stored((made,)))
+    return (region.nest(trip, (k.dst.row_pitch, GROUP * PAIR_BYTES)),)
+
+
+def _merge(k: KernelLayout) -> Nests:
+    """Four blocks per trip; the first vector of each stands for all of it."""
+    first = k.source
+    length = 4 * block_pairs(k.work) * PAIR_BYTES if k.work.scalars else first.valid_cols * first.element_bits // 8
+    region = NestRegion(first.element_bits, length, k.dst.valid_rows, first.valid_cols)
+    names = tuple(f"v{number}" for number in range(len(k.work.sources)))
+    loads = tuple(
+        k.load(name, "NORM", tile.address, (tile.row_pitch, length))
+        for name, tile in zip(names, k.work.sources, strict=True)
+    )
+    (made,) = chain(k.rule.instructions, names, region.width)
+    return (region.nest((*loads, region.predicate, *region.stored((made,))), (k.dst.row_pitch, length)),)
+
+
+def _transposition(k: KernelLayout) -> Nests:
+    """Rows that are shorter than columns are scattered; else the columns are gathered, by addresses made on the way.
+
+    Columns of bytes are always gathered, into lanes of 16 bits: inferred from the cycles of such rows.
+    """
+    source, dst = k.source, k.dst
+    rows, cols = source.valid_rows, source.valid_cols
+    scatter, *gather = k.rule.instructions
+    if rows < cols and source.element_bits > 8:
+        region = k.rows(source)
+        load = k.load("v0", "NORM", source.address, region.steps(source))
+        (scattered,) = chain((scatter,), ("v0",), region.width)
+        scattered = replace(scattered, held=_spread_cycles(k, region, cols, dst.row_pitch))
+        return (region.nest((load, region.predicate, *region.stored((scattered,))), region.steps(dst)),)
+    k.add(source.address)
+    region = k.rows(dst, cols, rows, k.register_bytes // 2 if source.element_bits == 8 else 0)
+    *places, gathered = chain(gather, ("v0",), region.width)
+    gathered = replace(gathered, held=_spread_cycles(k, region, rows, source.row_pitch))
+    trip: Trip = (region.predicate, *steps_of("v0 = vci", region.width), *region.stored((*places, gathered)))
+    return (region.nest(trip, region.steps(dst)),)
+
+
+def _spread_cycles(k: KernelLayout, region: NestRegion, count: int, pitch: int) -> int:
+    """Return the cycles for which an access of a trip's lanes, `pitch` bytes apart, holds the port of its kind.
+
+    The lanes are those that the trips of a row of `count` elements have on average. Blocks that share a bank group pass
+    at half a block a cycle, as the documented rate has it where they share none (2 cycles); a lane never takes more
+    than one, and one cycle goes before. Source: 14 transpositions in the vendor's simulator, with pitches of 32 to 256
+    bytes (pto-isa mirror, a5_benchmark.csv).
+    """
+    lanes = -(-count // max(1, -(-count // region.elements)))
+    blocks = {lane * pitch // BLOCK for lane in range(lanes)}
+    busiest = max(Counter(block % k.target.banks.groups for block in blocks).values())
+    return 1 + max(2, min(2 * busiest, len(blocks)))
+
+
+def _concatenation(k: KernelLayout) -> Nests:
+    """The first part loaded and stored, the second scattered to addresses made on the way.
+
+    Counts are loaded once per row; that they change nothing else is assumed.
+    """
+    first, second, *counts = k.work.sources
+    rows = k.dst.valid_rows
+    ahead: Trip = tuple(
+        k.load(f"n{number}", "BRC_B32", tile.address, (tile.row_pitch, 0)) for number, tile in enumerate(counts)
+    )
+    nests: list[Nest] = []
+    if first.valid_cols:
+        copied = moved(k, k.rows(first, rows), first)
+        nests.append(replace(copied, row=ahead, trip=_in_order(copied.trip), paced="counts" if counts else None))
+    if second.valid_cols:
+        region = k.rows(second, rows)
+        load = k.load("v0", "NORM", second.address, region.steps(second))
+        *places, scatter = k.rule.instructions
+        steps = chain(places, ("c",), region.width)
+        scattered = Compute(scatter, ("s",), ("v0", steps[-1].results[0]), region.width)
+        behind = k.add(k.dst.address + first.valid_cols * first.element_bits // 8)
+        trip: Trip = (load, region.predicate, *steps_of("c = vci", region.width), *steps, *region.stored((scattered,)))
+        nests.append(region.nest(_in_order(trip), region.steps(k.dst), writes=behind))
+    return tuple(nests)
+
+
+def _in_order(trip: Trip) -> Trip:
+    """Return a trip whose store, the last of it, waits for those before: the parts of a row share a line.
+
+    Inferred from the vendor's simulator, where rows of two vectors take 27 cycles whatever their type.
+    """
+    return (*trip[:-1], MemoryBarrier("VST_VST"), trip[-1])
+
+
+# Quantisation to 8 bits, the way back, and packing (docs/reference/pto.md section 7.12).
+#
+# Facts: pto-isa include/pto/npu/a5 @ 3186c381, TQuant.hpp and TDeQuant.hpp; packing: the library of 2026-04-16.
+
+_TO_BYTES = ("vcvt",) * 4
+"""Conversions from f32 to 8 bits: by way of s32, f32 and f16."""
+
+_PACKED = {(32, 16): "PK_B32", (32, 8): "PK4_B32", (16, 8): "PK_B16"}
+"""Distribution of a store that keeps the low bytes, by the bits of elements before and after."""
+
+_PACED = {"PK4_B32": "quarter_store", "PK_B16": "byte_store"}
+"""The fact that keeps the trips of a packing apart, by the distribution of its store."""
+
+
+def _packing(k: KernelLayout) -> Nests:
+    region = k.rows(k.source)
+    load = k.load("v0", "NORM", k.source.address, region.steps(k.source))
+    packed = _PACKED[k.source.element_bits, k.dst.element_bits]
+    stored = k.dst.row_pitch, region.elements * k.dst.element_bits // 8
+    return (region.nest((region.predicate, load, StoreLanes("v0", "p", packed)), stored, paced=_PACED.get(packed)),)
+
+
+def _quantisation(k: KernelLayout) -> Nests:
+    """Parameters are loaded again in every trip."""
+    source, *parameters = k.work.sources
+    region = k.rows(source)
+    names = tuple(f"s{number}" for number in range(len(parameters)))
+    spread = tuple(k.load(name, "BRC_B32", tile.address, (4, 0)) for name, tile in zip(names, parameters, strict=True))
+    load = k.load("v0", "NORM", source.address, region.steps(source))
+    computed, last = [], "v0"
+    for mnemonic, name in zip(k.rule.instructions, names, strict=False):
+        computed.append(Compute(mnemonic, (f"{name}r",), (last, name), region.width))
+        last = f"{name}r"
+    converted = chain(_TO_BYTES, (last,), region.width)
+    store = StoreLanes(converted[-1].results[0], "p", "PK4_B32")
+    trip: Trip = (region.predicate, *spread, load, *computed, *converted, store)
+    paced = "quarter_store_offset" if len(parameters) > 1 else "quarter_store"
+    return (region.nest(trip, (k.dst.row_pitch, region.elements), paced=paced),)
+
+
+def _dequantisation(k: KernelLayout) -> Nests:
+    """Parameters are loaded once per row; bytes are widened in two steps."""
+    source, scale, offset = k.work.sources
+    region = NestRegion(32, k.register_bytes, k.dst.valid_rows, k.dst.valid_cols)
+    row = tuple(
+        k.load(name, "BRC_B32", tile.address, (4 if tile.type.block_layout == "col_major" else tile.row_pitch, 0))
+        for name, tile in (("s0", scale), ("s1", offset))
+    )
+    narrow = source.element_bits
+    steps = (source.row_pitch, region.elements * narrow // 8)
+    load = k.load("v0", "UNPK4_B8" if narrow == 8 else "UNPK_B16", source.address, steps)
+    widened = chain(("vcvt",) * (2 if narrow == 8 else 1), ("v0",), region.width)
+    text = f"d = {{0}} {widened[-1].results[0]} s1; e = {{1}} d s0"
+    trip: Trip = (load, region.predicate, *widened, *region.stored(steps_of(text, region.width, k.rule.instructions)))
+    return (region.nest(trip, region.steps(k.dst), row=row, post_update=True),)
+
+
+# Quantisation of blocks: largest magnitudes, exponents and reciprocals, codes (docs/reference/pto.md section 7.12).
+#
+# Published cycles time f32 with exponents in one line; of other forms the instructions and their order are documented.
+
+_SHORT = 1024
+"""Elements of f32 up to which maxima are taken register by register."""
+
+_CUT = ("vand",) * 6 + ("vcmps",) * 6 + ("vcvt",) * 2 + ("vsel",) * 4
+"""Instructions that cut two registers of f16 to bf16 with their infinities and NaN, under the rule ocp."""
+
+_FIELDS = ("vand", "vand", "vshrs")
+_OCP_SINGLE = (*_FIELDS, "vsub", "vsub", "vshls", *("vcmps",) * 3, *("vsel",) * 4)
+_NV_SINGLE = ("vmuls", *_FIELDS, "vadds", *("vcmps",) * 5, "vsel", "vsub", "vshls", "vcmps", *("vsel",) * 4)
+_OCP_HALF = ("vand", "vand", *("vcmps",) * 3, "vsel", "vsub", "vshrs", "vsel", "vsub", "vsel")
+_NV_HALF = (
+    "vcvt",
+    "vmuls",
+    *_FIELDS,
+    "vadds",
+    *("vcmps",) * 3,
+    "vsel",
+    "vsub",
+    "vshls",
+    *("vcmps", "vsel", "vsel") * 2,
+)
+_SHARED = {(32, "ocp"): _OCP_SINGLE, (32, "nv"): _NV_SINGLE, (16, "ocp"): _OCP_HALF, (16, "nv"): _NV_HALF}
+"""Instructions that make exponents and reciprocals of a register of largest magnitudes, by width and rule.
+
+Those on predicates (pand, por, pnot) are left out: no source has a latency of them.
+"""
+
+_NARROW_OF_HALF = 19
+"""Instructions that make the codes of a register of e2m1 from products of f32."""
+
+_ROWS_AT_ONCE = 4
+"""Rows of a group whose magnitudes are compared in one trip."""
+
+
+def _block_quantisation(k: KernelLayout) -> Nests:
+    """Return the three passes over memory of one function.
+
+    Of short tiles of f32 each register gives the maxima of two groups by two reductions; of others four give those of
+    eight. Groups of rows take their columns register by register.
+    """
+    if grouping_of(k.work).columns:
+        return _by_columns(k)
+    return (*_maxima(k), _shared(k),
+            _codes(k))  # fmt: skip
+
+
+def _maxima(k: KernelLayout) -> Nests:
+    source, (_, maxima, _) = k.work.sources[0], k.work.further
+    width, groups, count = source.element_bits, grouping_of(k.work), source.valid_rows * source.valid_cols
+    lanes = k.register_bytes * 8 // width
+    short = width == 32 and (count <= _SHORT or groups.by_rows)
+    vectors = 1 if short else 256 // lanes
+    region = NestRegion(width, vectors * k.register_bytes, *_extent(k.work), flat=not groups.by_rows)
+    loads = _registers(k, region, source.address, source.row_pitch, vectors)
+    cut = _CUT if source.format.name == "f16" and k.work.mode == "ocp" else ()
+    magnitude = "vabs" if width == 32 else "vand"
+    reductions = ("vcmax", "vcmax") if short else ("vcgmax",)
+    steps = chain((*cut, *(magnitude,) * vectors, *("vmax",) * (vectors - 1), *reductions), ("v0",), width)
+    size = width // 8
+    moved = groups.across * size if groups.by_rows else 0, region.elements // MX_GROUP * size
+    each = StoreLanes(steps[-1].results[0], "p", "ONEPT_B32")
+    stores: Trip = (each, replace(each, offset=size)) if short else (region.store(steps[-1].results[0]),)
+    trip: Trip = (*loads, region.predicate, *steps, *stores)
+    return (region.nest(trip, moved, writes=k.add(maxima.address)),)
+
+
+def _shared(k: KernelLayout) -> Nest:
+    """One register of groups a trip; where exponents lie in rows one group."""
+    (_, maxima, scaling), groups, width = k.work.further, grouping_of(k.work), k.work.sources[0].element_bits
+    widened = width == 16 and k.work.mode == "nv"
+    trip_bytes = width // 8 if groups.by_rows else k.register_bytes // (2 if widened else 1)
+    region = NestRegion(width, trip_bytes, 1, groups.count, flat=True)
+    kind = f"BRC_B{width}" if groups.by_rows else "UNPK_B16" if widened else "NORM"
+    read = k.load("m", kind, maxima.address, (0, trip_bytes))
+    steps = chain(_SHARED[width, k.work.mode or "ocp"], ("m",), width)
+    trip: Trip = (read, region.predicate, *steps, MemoryBarrier("VST_VST"), region.store(steps[-1].results[0]))
+    return replace(region.nest(trip, (0, trip_bytes), writes=k.add(scaling.address)), paced="after_stores")
+
+
+def _codes(k: KernelLayout) -> Nest:
+    source, (_, _, scaling), groups = k.work.sources[0], k.work.further, grouping_of(k.work)
+    width, narrow = source.element_bits, is_narrow(k.work)
+    vectors = 2 if width == 16 or repeats_scaling(k.work) else 1
+    region = NestRegion(width, vectors * k.register_bytes, *_extent(k.work), flat=not groups.by_rows)
+    row = groups.across * width // 8 if groups.by_rows else 0
+    steps_of = (row, region.elements // MX_GROUP * width // 8)
+    factors = ("s0",) if vectors == 2 else ("s0", "s1")
+    spread = tuple(k.load(name, f"BRC_B{width}", scaling.address, steps_of) for name in factors)
+    given = _registers(k, region, source.address, source.row_pitch, vectors)
+    products = chain(_rounding(k.work, vectors), ("v0",), width)
+    packed = "NORM_B8" if width == 16 else "PK_B32" if vectors == 2 else "PK4_B32"
+    last, stored = products[-1].results[0], region.elements // (2 if narrow else 1)
+    stores: Trip = (StoreLanes(last, "p", packed),)
+    if narrow and source.format.name == "bf16":
+        stores = (StoreLanes(products[-2].results[0], "p", "PK4_B32"), StoreLanes(last, "p", "PK4_B32", stored // 2))
+    moved = k.work.dst.row_pitch if groups.by_rows else 0, stored
+    paced = "quarter_codes_after_stores" if packed == "PK4_B32" else "codes_after_stores"
+    return region.nest((*spread, *given, region.predicate, *products, *stores), moved, paced=paced)
+
+
+def _rounding(work: ResolvedTileOp, vectors: int) -> tuple[str, ...]:
+    """Return the instructions from elements to codes of one trip."""
+    source = work.sources[0].format.name
+    if source == "f32":
+        return "vmul", "vmul", *("vcvt",) * vectors, "vor"
+    if not is_narrow(work):
+        before = ("vmul",) * 2 + ("vcvt",) * 4 if source == "bf16" else ("vcvt",) * 5 + ("vmul",) * 4
+        return *before, *("vcvt",) * 4, *("vor",) * 3
+    if source == "bf16":
+        return *("vmul",) * 2, *("vand", "vcmps", "vsel") * 2, "vintlv", *("vcvt",) * 2
+    found = ("vand",) * (4 * _NARROW_OF_HALF) + (*("vshls",) * 4, "vor", "vselr") * 2
+    return *("vcvt",) * 5, *("vmul",) * 4, *found, "vintlv"
+
+
+def _by_columns(k: KernelLayout) -> Nests:
+    """Groups of rows: of each register of columns four rows a trip, then all groups of a row, then row after row."""
+    source, (_, maxima, scaling), groups = k.work.sources[0], k.work.further, grouping_of(k.work)
+    width, size = source.element_bits, source.element_bits // 8
+    lanes, down = k.register_bytes // size, groups.down
+    columns = range(-(-groups.across // lanes))
+    cut = _CUT * 2 if source.format.name == "f16" and k.work.mode == "ocp" else ()
+    magnitude = "vabs" if width == 32 else "vand"
+    first, last = [], []
+    for number in columns:
+        at = number * k.register_bytes
+        region = NestRegion(width, _ROWS_AT_ONCE * size, down, MX_GROUP)  # as many trips as steps of four rows
+        loads = tuple(
+            k.load(
+                f"v{row}", "NORM", source.address + at + row * source.row_pitch,
+                (MX_GROUP * source.row_pitch, _ROWS_AT_ONCE * source.row_pitch),
+            )
+            for row in range(_ROWS_AT_ONCE)
+        )  # fmt: skip
+        steps = chain((*cut, *(magnitude,) * _ROWS_AT_ONCE, *("vmax",) * _ROWS_AT_ONCE), ("v0",), width)
+        ends = chain(("vmax",) * 3, (steps[-1].results[0],), width)
+        first.append(
+            region.nest(
+                (*loads, *steps),
+                (maxima.row_pitch, 0),
+                writes=k.add(maxima.address + at),
+                close=(*ends, StoreLanes(ends[-1].results[0], "p", f"NORM_B{width}")),
+                close_bytes=k.register_bytes,
+            )
+        )
+        last.append(_column_of_codes(k, number))
+    region = NestRegion(width, k.register_bytes, down, groups.across)
+    read = k.load("m", "NORM", maxima.address, (maxima.row_pitch, k.register_bytes))
+    steps = chain(_SHARED[width, k.work.mode or "ocp"], ("m",), width)
+    trip: Trip = (read, region.predicate, *steps, MemoryBarrier("VST_VST"), region.store(steps[-1].results[0]))
+    made = region.nest(trip, (scaling.row_pitch, k.register_bytes), writes=k.add(scaling.address))
+    return (*first, replace(made, paced="after_stores"), *last)
+
+
+def _column_of_codes(k: KernelLayout, number: int) -> Nest:
+    """Every group loads its reciprocals once, then 32 rows one after the other."""
+    source, dst, scaling = k.work.sources[0], k.work.dst, k.work.further[2]
+    width, size, narrow = source.element_bits, source.element_bits // 8, is_narrow(k.work)
+    at, half = number * k.register_bytes, source.element_bits == 16
+    region = NestRegion(width, size, grouping_of(k.work).down, MX_GROUP)
+    spread = k.load("s0", "NORM", scaling.address + at, (scaling.row_pitch, 0))
+    row: Trip = (spread, *(chain(("vcvt",) * 2, ("s0",), 32) if half else ()))
+    load = k.load("v0", "NORM", source.address + at, (MX_GROUP * source.row_pitch, source.row_pitch))
+    if not half:
+        names: tuple[str, ...] = ("vmul", "vcvt")
+    elif not narrow:
+        names = ("vcvt", "vcvt", "vmul", "vmul", "vcvt", "vcvt", "vor")
+    elif source.format.name == "bf16":
+        names = ("vmul", "vand", "vcmps", "vsel", "vcvt")
+    else:
+        names = ("vcvt", "vcvt", "vmul", "vmul", *("vand",) * (2 * _NARROW_OF_HALF), *("vshls",) * 4, "vor", "vselr")
+    steps = chain(names, ("v0",), width)
+    stored = k.register_bytes // size // (2 if narrow else 1)
+    store = StoreLanes(steps[-1].results[0], "p", "PK_B32" if half else "PK4_B32")
+    nest = region.nest(
+        (load, *steps, store), (MX_GROUP * dst.row_pitch, dst.row_pitch), row=row,
+        writes=k.add(dst.address + number * stored),
+    )  # fmt: skip
+    return replace(nest, paced="codes_after_stores" if not number else None)
+
+
+def _boxing(k: KernelLayout) -> Nests:
+    """Return the passes of a move into boxes.
+
+    Codes: a load and a store of blocks for each register of a row. Exponents by rows: the offsets of the boxes are
+    computed into tmp, then boxes gathered, 8 at once; by columns two rows are interleaved.
+    """
+    source = k.work.sources[0]
+    if not is_exponents(k.work):
+        registers = -(-source.valid_cols * source.element_bits // (8 * k.register_bytes))
+        region = NestRegion(8, 1, registers, source.valid_rows)  # as many trips as rows
+        load = k.load("v0", "NORM", source.address, (k.register_bytes, source.row_pitch))
+        column = -(-source.valid_rows // 16) * 16 * k.register_bytes
+        return (region.nest((load, StoreLanes("v0", "p", "NORM_B8")), (column, BLOCK)),)
+    rows, groups = exponent_shape(k.work)
+    if k.work.by_columns:
+        region = NestRegion(8, k.register_bytes // 2, groups // 2, rows)
+        pair = tuple(
+            k.load(f"v{row}", "NORM", source.address + row * rows, (2 * rows, region.trip_bytes)) for row in range(2)
+        )
+        mixed = chain(("vintlv",), ("v0", "v1"), 8)
+        stored = StoreLanes(mixed[-1].results[0], "p", "NORM_B8")
+        return (region.nest((*pair, *mixed, region.predicate, stored), (BLOCK, groups * region.trip_bytes)),)
+    assert k.work.tmp is not None
+    blocks = -(-rows // 16)
+    made, *moved = k.rule.instructions
+    ramp = NestRegion(16, groups, blocks, groups // 2)
+    offsets = ramp.nest(
+        (*chain((made,), (), 16), ramp.predicate, ramp.store("r0")), (groups, 0), writes=k.add(k.work.tmp.address)
+    )
+    region = NestRegion(8, k.register_bytes, 1, blocks * 16 * groups, flat=True)
+    read = k.load("i", "BRC_B16", k.work.tmp.address, (0, k.register_bytes // 16))
+    steps = chain(moved, ("i",), 16)
+    trip: Trip = (read, *steps, region.predicate, region.store(steps[-1].results[0]))
+    return offsets, region.nest(trip, (0, k.register_bytes))
+
+
+def _extent(work: ResolvedTileOp) -> tuple[int, int]:
+    """Return rows and columns that a pass walks: all elements in one line unless exponents lie in rows."""
+    source = work.sources[0]
+    if grouping_of(work).by_rows:
+        return source.valid_rows, source.valid_cols
+    return 1, source.valid_rows * source.valid_cols
+
+
+def _registers(k: KernelLayout, region: NestRegion, address: int, pitch: int, count: int) -> tuple[Load, ...]:
+    step = region.trip_bytes // count
+    row = 0 if region.flat else pitch
+    return tuple(
+        k.load(f"v{number}", "NORM", address + number * step, (row, region.trip_bytes)) for number in range(count)
+    )
+
+
+_REARRANGING: Mapping[str, Callable[[KernelLayout], Nests]] = {
+    "ramp": _ramp,
+    "gather": _gather,
+    "pattern_gather": _pattern_gather,
+    "compare_gather": _compare_gather,
+    "sort": _sort,
+    "merge": _merge,
+    "transposition": _transposition,
+    "concatenation": _concatenation,
+    "counted_concatenation": _concatenation,
+    "packing": _packing,
+    "quantisation": _quantisation,
+    "dequantisation": _dequantisation,
+    "block_quantisation": _block_quantisation,
+    "boxing": _boxing,
+}
+"""What lays out a kernel of each structure that rearranges or quantises."""
+
+
 # From one vector operation other than a cast to control writes and one vector function.
 #
 # The kernel of each operation is data of the target (table of kernels, choice of variants); its loops are laid out by
-# `kernel_nests` and `kernel_rearranging`. Values are no matter here: see `castsim.execution.vector_operations`.
+# the functions above and `kernel_nests`. Values are no matter here: see `castsim.execution.vector_operations`.
 
-_LAYOUTS = {**LAYOUTS, **REARRANGING_LAYOUTS}
+_LAYOUTS = {**LAYOUTS, **_REARRANGING}
 
 _ONE_LOOP = ("compare", "part", "fill")
 """Structures whose rows of one vector follow each other without a turn of the loop also where the valid region is known

@@ -11,7 +11,6 @@ a register; a lane of w bytes is governed by the bit of its first byte.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -74,62 +73,25 @@ class ConvertLanes:
     policy: Policy
     integral: bool = False
 
+    @property
+    def mnemonic(self) -> str:
+        """The instruction's name."""
+        return "vtrc" if self.integral else "vcvt"
 
-@dataclass(frozen=True, slots=True)
-class Bitwise:
-    """`vor` or `vand` of two registers; inactive lanes (of `width` bits) become 0."""
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What it writes."""
+        return (self.result,)
 
-    mnemonic: str
-    result: str
-    sources: tuple[str, str]
-    predicate: str
-    width: int
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What it reads."""
+        return self.source, self.predicate
 
-
-@dataclass(frozen=True, slots=True)
-class DuplicateLanes:
-    """`vdup`: every lane of `width` bits holds `value`."""
-
-    result: str
-    width: int
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ascend:
-    """`vci`: lane i of `width` bits holds `start + i`."""
-
-    result: str
-    width: int
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Multiply:
-    """`vmuls`: lanes of `width` bits times `factor`, low bits kept."""
-
-    result: str
-    source: str
-    width: int
-    factor: int
-
-
-@dataclass(frozen=True, slots=True)
-class Interleave:
-    """`vintlv`: the lanes of both sources in turn; the first result holds those of the lower halves."""
-
-    results: tuple[str, str]
-    sources: tuple[str, str]
-    width: int
-
-
-@dataclass(frozen=True, slots=True)
-class Gather:
-    """`vselr`: byte i of the result is the byte of `source` that byte i of `index` names."""
-
-    result: str
-    source: str
-    index: str
+    @property
+    def width(self) -> int:
+        """Bits of the lanes by which its time is known: that of a conversion does not depend on them."""
+        return 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +116,6 @@ class CountDown:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """`punpack LOWER`: every bit of the lower half of a predicate becomes two, the first of which holds it."""
-
-    result: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class TripSelect:
     """A scalar select: `full`, but on the last trip of a row the value of `tail`."""
 
@@ -179,10 +133,11 @@ class MemoryBarrier:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """Any other instruction that takes time: `mnemonic` on lanes of `width` bits.
+    """Any other instruction on registers and predicates: `mnemonic` on lanes of `width` bits (0: it names none).
 
-    A result that is also a source is accumulated from trip to trip. Functions of vector operations consist of these;
-    they carry time and byte streams only, the values of a vector operation are worked out as a whole.
+    `sources` are registers, then predicates. A result that is also a source is accumulated from trip to trip.
+    Functions of vector operations other than casts carry time and byte streams only: their instructions leave out
+    constants, and the values of a vector operation are worked out as a whole.
     """
 
     mnemonic: str
@@ -192,6 +147,8 @@ class Compute:
     held: int | None = None
     """Cycles for which it holds the serial port where its addresses decide them; None: as the table of the target has
     it."""
+    number: int | None = None
+    """Its scalar operand: the value of `vdup`, the start of `vci`, the factor of `vmuls`."""
 
 
 LONG_DIVISION = "division"
@@ -201,23 +158,13 @@ INTEGER_DIVISION = "integer_division"
 """Mnemonic of the division of integers, which is no vector instruction either and timed likewise."""
 
 
-RegisterOperation = (
-    Load
-    | StoreLanes
-    | ConvertLanes
-    | Bitwise
-    | DuplicateLanes
-    | Ascend
-    | Multiply
-    | Interleave
-    | Gather
-    | SetAll
-    | CountDown
-    | Spread
-    | TripSelect
-    | MemoryBarrier
-    | Compute
-)
+Computing = Compute | ConvertLanes
+"""Instructions that take time; predicates by counters are ready when wanted.
+
+Source: docs/reference/a5.md section 7.
+"""
+
+RegisterOperation = Load | StoreLanes | ConvertLanes | SetAll | CountDown | TripSelect | MemoryBarrier | Compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,11 +263,10 @@ VectorFunctionOperation = VectorFunction | Transfer | ControlWrite | ScalarWork 
 class NestProfile:
     """One loop nest as an engine sees it.
 
-    `rows` x `trips` executions of the trip; `row_loop` says whether the row loop exists at all. `chain` are the
-    mnemonics on the longest path from a load to a store, `issued` all mnemonics of a trip with their number, without
-    predicates that do not change from row to row (2D with one inner trip). `barrier`: a barrier between stores stands
-    before each store. `branch`: the trip holds a scalar select that does not fold away. `unpacks`: the load unpacks.
-    `half_bytes`: an address counts half bytes (4-bit tiles). `source_bytes` is what a row reads, tails included.
+    `rows` x `trips` executions of the trip; `row_loop` says whether the row loop exists at all. `barrier`: a barrier
+    between stores stands before each store. `branch`: the trip holds a scalar select that does not fold away.
+    `unpacks`: the load unpacks. `half_bytes`: an address counts half bytes (4-bit tiles). `source_bytes` is what a row
+    reads, tails included.
     """
 
     rows: int
@@ -328,8 +274,6 @@ class NestProfile:
     row_loop: bool
     loads: int
     stores: int
-    chain: tuple[str, ...]
-    issued: Mapping[str, int]
     barrier: bool
     branch: bool
     unpacks: bool
@@ -340,7 +284,6 @@ class NestProfile:
 def profile(function: VectorFunction, nest: Nest) -> NestProfile:
     """Return the profile of one nest of a function (of `nests` or of `timed`)."""
     loads = [operation for operation in nest.trip if isinstance(operation, Load)]
-    invariant = nest.row_loop and nest.trips == 1
     source_bits = nest.source_trip * 8 // nest.elements
     return NestProfile(
         rows=nest.rows,
@@ -348,8 +291,6 @@ def profile(function: VectorFunction, nest: Nest) -> NestProfile:
         row_loop=nest.row_loop,
         loads=len(loads),
         stores=sum(isinstance(operation, StoreLanes) for operation in nest.trip),
-        chain=_longest_chain(nest.trip),
-        issued=_issued(nest.trip, without_predicates=invariant),
         barrier=any(isinstance(operation, MemoryBarrier) for operation in nest.trip),
         branch=nest.trips > 1 and any(isinstance(operation, TripSelect) for operation in nest.trip),
         unpacks=any(distribution_of(operation.distribution).mode is DistributionMode.UNPK for operation in loads),
@@ -360,68 +301,40 @@ def profile(function: VectorFunction, nest: Nest) -> NestProfile:
 
 def mnemonic(operation: RegisterOperation) -> str:
     """Return the instruction's name without widths and modes."""
-    match operation:
-        case Bitwise() | Compute():
-            return operation.mnemonic
-        case ConvertLanes():
-            return "vtrc" if operation.integral else "vcvt"
-        case _:
-            return _MNEMONICS[type(operation).__name__]
+    return operation.mnemonic if isinstance(operation, Computing) else _MNEMONICS[type(operation)]
 
 
-_MNEMONICS = {
-    "Load": "vlds",
-    "StoreLanes": "vsts",
-    "DuplicateLanes": "vdup",
-    "Ascend": "vci",
-    "Multiply": "vmuls",
-    "Interleave": "vintlv",
-    "Gather": "vselr",
-    "SetAll": "pset",
-    "CountDown": "plt",
-    "Spread": "punpack",
-    "TripSelect": "select",
-    "MemoryBarrier": "mem_bar",
+_MNEMONICS: Mapping[type, str] = {
+    Load: "vlds",
+    StoreLanes: "vsts",
+    SetAll: "pset",
+    CountDown: "plt",
+    TripSelect: "select",
+    MemoryBarrier: "mem_bar",
 }
 
 
-def _issued(trip: tuple[RegisterOperation, ...], *, without_predicates: bool) -> Mapping[str, int]:
-    hoisted = (CountDown, SetAll, Spread, TripSelect)
-    return Counter(mnemonic(item) for item in trip if not (without_predicates and isinstance(item, hoisted)))
+def of_every_trip(nest: Nest) -> tuple[RegisterOperation, ...]:
+    """Return the operations of a trip without predicates that do not change from row to row.
+
+    A row loop around single trips has no inner loop, so that predicates that rest on counters alone are made before it
+    (docs/reference/a5.md section 6.2, rule 3).
+    """
+    if not nest.row_loop or nest.trips > 1:
+        return nest.trip
+    loaded: set[str] = set()
+    kept: list[RegisterOperation] = []
+    for item in nest.trip:
+        if isinstance(item, Load) or (isinstance(item, Computing) and not loaded.isdisjoint(item.sources)):
+            loaded.update(item.results)
+        elif isinstance(item, TripSelect) or mnemonic(item) == "punpack":
+            continue
+        kept.append(item)
+    return tuple(kept)
 
 
-def _longest_chain(trip: tuple[RegisterOperation, ...]) -> tuple[str, ...]:
-    """Follow registers from the loads; predicates and constants are ready before."""
-    reached: dict[str, tuple[str, ...]] = {}
-    longest: tuple[str, ...] = ()
-    for operation in trip:
-        match operation:
-            case Load():
-                reached.update(dict.fromkeys(operation.results, ()))
-            case StoreLanes():
-                longest = max(longest, reached.get(operation.source, ()), key=len)
-            case ConvertLanes(result, source) | Gather(result, source):
-                if source in reached:
-                    reached[result] = (*reached[source], mnemonic(operation))
-            case Compute(_, results, sources, _):
-                paths = [reached[name] for name in sources if name in reached]
-                if paths:
-                    reached.update(dict.fromkeys(results, (*max(paths, key=len), mnemonic(operation))))
-            case Bitwise(_, result, sources):
-                paths = [reached[name] for name in sources if name in reached]
-                if paths:
-                    reached[result] = (*max(paths, key=len), mnemonic(operation))
-            case Interleave(results, sources):
-                paths = [reached[name] for name in sources if name in reached]
-                if paths:
-                    reached.update(dict.fromkeys(results, (*max(paths, key=len), mnemonic(operation))))
-            case _:
-                pass
-    return longest
-
-
-# Which byte goes where: index maps of distribution modes, converts and interleaves (docs/reference/a5.md sections 1.1,
-# 1.2).
+# Which byte goes where: index maps of converts and interleaves; those of loads and stores stand with them
+# (docs/reference/a5.md sections 1.1, 1.2).
 #
 # Values and the whole-tile proof read the same maps, so that both speak of the same machine.
 
@@ -430,48 +343,10 @@ Index = NDArray[np.int64]
 _PART = {"PART_EVEN": 0, "PART_ODD": 1, "PART_P0": 0, "PART_P1": 1, "PART_P2": 2, "PART_P3": 3}
 
 
-@lru_cache(maxsize=64)
-def load_maps(distribution: str, register_bytes: int) -> tuple[Index, ...]:
-    """Return, for every register a load fills, the memory byte that each register byte takes; -1: none.
-
-    The upper half of an unpacked lane is not part of the element; it is zero here, and no kernel reads it.
-    """
-    everything = np.arange(register_bytes)
-    read = distribution_of(distribution)
-    if read.mode is DistributionMode.NORM:
-        return (everything,)
-    size = (read.bits or 0) // 8
-    lane, byte = np.divmod(everything, size)
-    if read.mode is DistributionMode.DINTLV:
-        return tuple((2 * lane + odd) * size + byte for odd in (0, 1))
-    wide, inside = np.divmod(everything, 2 * size)
-    return (np.where(inside < size, wide * size + inside, -1),)
-
-
 @lru_cache(maxsize=16)
 def lane_starts(width: int, register_bytes: int) -> Index:
     """Return, for every register byte, the first byte of its lane of `width` bits: the bit that governs it."""
     return np.arange(register_bytes) // (width // 8) * (width // 8)
-
-
-@dataclass(frozen=True)
-class StoreMap:
-    """Memory byte k comes from register byte `source[k]` and is written if predicate bit `governor[k]` is set."""
-
-    source: Index
-    governor: Index
-
-
-@lru_cache(maxsize=64)
-def store_map(distribution: str, register_bytes: int) -> StoreMap:
-    """Return how a store writes: contiguous (NORM), or the low half of every lane, packed (PK)."""
-    read = distribution_of(distribution)
-    size = (read.bits or 0) // 8
-    if read.mode is DistributionMode.NORM:
-        source = np.arange(register_bytes)
-        return StoreMap(source, source // size * size)
-    lane, byte = np.divmod(np.arange(register_bytes // 2), size // 2)
-    return StoreMap(lane * size + byte, lane * size)
 
 
 @lru_cache(maxsize=16)

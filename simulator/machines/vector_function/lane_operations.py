@@ -16,7 +16,7 @@ from castsim.execution.vector_operations.behaviour import Behaviour, saturates
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.machines.vector_function.function_operations import Index, interleave_maps
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
@@ -25,6 +25,8 @@ from castsim.machines.vector_function.vector_registers import (
     PredicateRegister,
     Value,
     VectorRegister,
+    documented_target,
+    every_lane,
     every_of_row,
     half_of,
     low_bits,
@@ -716,3 +718,16 @@ def execute(operands: Operands) -> tuple[Value, ...]:
     if row.types and operands.element.name not in row.types:
         raise IllegalError(f"{operands.name} does not take {operands.element.name}", legal=row.types)
     return row.function(operands)
+
+
+def run_instruction(
+    name: str, width: int, registers: Sequence[VectorRegister], masks: Sequence[PredicateRegister], number: int | None
+) -> tuple[Value, ...]:
+    """Run an instruction of a kernel, whose lanes are integers of `width` bits; without a mask all lanes take part."""
+    element = format_named(f"i{width}")
+    return execute(
+        Operands(
+            name, element, element, width, documented_target(), tuple(registers), tuple(masks) or (every_lane(width),),
+            () if number is None else (number,), ("LOWER",) if name == "punpack" else (),
+        )
+    )  # fmt: skip

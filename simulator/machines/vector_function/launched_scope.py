@@ -14,6 +14,7 @@ from enum import Enum, auto
 
 from castsim.execution.dataflow.transfer_timing import TICKS, ticks
 from castsim.machines.vector_function.function_timing import FunctionTicks
+from castsim.machines.vector_function.trip_timing import division_ticks
 from castsim.targets.vector_function import VectorFunctionTarget
 
 
@@ -227,6 +228,10 @@ class ScopeFacts:
 
     def _cost(self, mnemonic: str, width: int, integers: bool) -> ComputeCost:
         timing = self.target.timing
+        division = division_ticks(mnemonic, width, self.target)
+        if division is not None:
+            latency, serial = division
+            return ComputeCost(latency, latency - self.function.forwarding, serial)
         held = timing.port.occupancy_cycles.get(mnemonic)
         row = self.target.arithmetic.get(mnemonic)
         chain = timing.chain.latency_cycles.get(mnemonic)

@@ -14,7 +14,7 @@ import numpy as np
 
 from castsim.execution.dataflow.buffer_values import Bytes
 from castsim.isa.errors import IllegalError, TileError
-from castsim.machines.vector_function.function_operations import Index, StoreMap, interleave_maps, load_maps, store_map
+from castsim.machines.vector_function.function_operations import Index, interleave_maps
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,
     Bits,
@@ -26,8 +26,6 @@ from castsim.machines.vector_function.vector_registers import (
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # The distribution modes of loads and stores as index maps (docs/reference/micro.md sections 4.1, 4.2).
-#
-# Modes that tile kernels use too are those of `castsim.machines.vector_function.function_operations`.
 
 _BYTES = np.arange(REGISTER_BYTES)
 
@@ -72,9 +70,15 @@ def _lanes(width: int) -> tuple[Index, Index]:
     return lane, byte
 
 
-def _kept(name: str) -> Callable[[int], tuple[Index, ...]]:
-    """A mode of tile kernels."""
-    return lambda width: load_maps(f"{name}_B{width}", REGISTER_BYTES)
+def _unpack(width: int) -> tuple[Index, ...]:
+    """The upper half of a lane is no part of an element; it is zero."""
+    wide, inside = np.divmod(_BYTES, width // 4)
+    return (np.where(inside < width // 8, wide * (width // 8) + inside, -1),)
+
+
+def _deinterleave(width: int) -> tuple[Index, ...]:
+    lane, byte = _lanes(width)
+    return tuple((2 * lane + odd) * (width // 8) + byte for odd in (0, 1))
 
 
 def _broadcast(width: int) -> tuple[Index, ...]:
@@ -107,14 +111,14 @@ def _element_to_block(width: int) -> tuple[Index, ...]:
 
 _LOADS: Mapping[str, tuple[tuple[int, ...], int, Callable[[int], tuple[Index, ...]]]] = {
     "BRC": ((8, 16, 32), 0, _broadcast),
-    "UNPK": ((8, 16, 32), 16, _kept("UNPK")),
+    "UNPK": ((8, 16, 32), 16, _unpack),
     "UNPK4": ((8,), 16, _unpack_by_four),
     "US": ((8, 16), 16, _twice),
     "DS": ((8, 16), 32, _every(2)),
     "E2B": ((16, 32), 16, _element_to_block),
     "SPLT2CHN": ((8, 16), 32, _every(2)),
     "SPLT4CHN": ((8,), 32, _every(4)),
-    "DINTLV": ((8, 16, 32), 32, _kept("DINTLV")),
+    "DINTLV": ((8, 16, 32), 32, _deinterleave),
 }
 """Mode: lane widths, alignment in bytes (0: that of an element), map."""
 
@@ -145,16 +149,10 @@ SINGLE_LOADS = tuple(name for name, each in LOADS.items() if len(each.places) ==
 DOUBLE_LOADS = tuple(name for name, each in LOADS.items() if len(each.places) == 2)
 
 
-def _packed(width: int, kept: int) -> StoreMap:
-    """Return the map that keeps the low `kept` bits of every lane of `width` bits."""
-    if width == 2 * kept:
-        return store_map(f"PK_B{width}", REGISTER_BYTES)
+def _masked(name: str, width: int, kept: int) -> StoreDistribution:
+    """Keep the low `kept` bits of every lane of `width` bits; the mask bit of a lane is that of its first byte."""
     lane, byte = np.divmod(np.arange(REGISTER_BYTES * kept // width), kept // 8)
-    return StoreMap(lane * (width // 8) + byte, lane * (width // 8))
-
-
-def _masked(name: str, places: StoreMap, width: int) -> StoreDistribution:
-    return StoreDistribution(name, places.source, places.governor, BLOCK_BYTES, width)
+    return StoreDistribution(name, lane * (width // 8) + byte, lane * (width // 8), BLOCK_BYTES, width)
 
 
 def _interleaved(width: int) -> StoreDistribution:
@@ -165,12 +163,10 @@ def _interleaved(width: int) -> StoreDistribution:
 STORES: Mapping[str, StoreDistribution] = {
     each.name: each
     for each in (
-        *(_masked(f"NORM_B{w}", store_map(f"NORM_B{w}", REGISTER_BYTES), w) for w in (8, 16, 32)),
+        *(_masked(f"NORM_B{w}", w, w) for w in (8, 16, 32)),
         *(StoreDistribution(f"1PT_B{w}", np.arange(w // 8), None, w // 8, w) for w in (8, 16, 32)),
-        _masked("PK_B16", _packed(16, 8), 16),
-        _masked("PK_B32", _packed(32, 16), 32),
-        _masked("PK_B64", _packed(64, 32), 32),
-        _masked("PK4_B32", _packed(32, 8), 32),
+        *(_masked(f"PK_B{w}", w, w // 2) for w in (16, 32, 64)),
+        _masked("PK4_B32", 32, 8),
         *(_interleaved(w) for w in (8, 16, 32)),
     )
 }

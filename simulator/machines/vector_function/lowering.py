@@ -19,20 +19,14 @@ from castsim.isa.pto.program import TileType
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.target_cast import CastAsked, CastForm, TargetCast, form_of, saturation_in_force, tile_mode
 from castsim.machines.vector_function.function_operations import (
-    Ascend,
-    Bitwise,
+    Compute,
     ConvertLanes,
     CountDown,
-    DuplicateLanes,
-    Gather,
-    Interleave,
     Load,
     MemoryBarrier,
-    Multiply,
     Nest,
     RegisterOperation,
     SetAll,
-    Spread,
     StoreLanes,
     TripSelect,
     VectorFunction,
@@ -63,42 +57,28 @@ def _bind(
             return StoreLanes(operands[1], operands[2], operands[0], int(operands[3]) if len(operands) > 3 else 0)
         case "vcvt" | "vtrc":
             return _bind_convert(target, plan, line)
-        case "vor" | "vand":
-            first, second, predicate = operands
-            width = _lane_width(kernel, predicate)
-            return Bitwise(line.mnemonic, line.results[0], (first, second), predicate, width)
-        case "vselr":
-            return Gather(line.results[0], operands[0], operands[1])
-        case "punpack":
-            return Spread(line.results[0], operands[0])
         case "select":
             return TripSelect(line.results[0], int(operands[0]), operands[1])
         case "mem_bar":
             return MemoryBarrier(operands[0])
-        case _:
-            return _bind_wide(target, line, line.width or 0)
-
-
-def _bind_wide(target: VectorFunctionTarget, line: RegisterInstruction, width: int) -> RegisterOperation:
-    """Bind an instruction that states its lane width."""
-    operands = line.operands
-    result = line.results[0]
-    match line.mnemonic:
-        case "vdup":
-            return DuplicateLanes(result, width, int(operands[0]))
-        case "vci":
-            return Ascend(result, width, int(operands[0]))
-        case "vmuls":
-            return Multiply(result, operands[0], width, int(operands[1]))
-        case "vintlv":
-            return Interleave((result, line.results[1]), (operands[0], operands[1]), width)
         case "pset":
-            return SetAll(result, width)
+            return SetAll(line.results[0], line.width or 0)
+        case "plt":
+            return _bind_count(target, line.results[0], line.width or 0, operands)
+        case "vor" | "vand":
+            return Compute(line.mnemonic, line.results, operands, _lane_width(kernel, operands[2]))
         case _:
-            lanes = target.registers.register_bytes * 8 // width
-            if operands[0].isdecimal():
-                return CountDown(result, width, min(int(operands[0]), lanes), None)
-            return CountDown(result, width, int(operands[2]) if len(operands) > 1 else lanes, operands[0])
+            sources = tuple(each for each in operands if not each.isdecimal())
+            numbers = [int(each) for each in operands if each.isdecimal()]
+            return Compute(line.mnemonic, line.results, sources, line.width or 0, number=next(iter(numbers), None))
+
+
+def _bind_count(target: VectorFunctionTarget, result: str, width: int, operands: tuple[str, ...]) -> CountDown:
+    """Bind `plt`, of a counter or of a number of lanes."""
+    lanes = target.registers.register_bytes * 8 // width
+    if operands[0].isdecimal():
+        return CountDown(result, width, min(int(operands[0]), lanes), None)
+    return CountDown(result, width, int(operands[2]) if len(operands) > 1 else lanes, operands[0])
 
 
 def _bind_convert(target: VectorFunctionTarget, plan: FunctionCastPlan, line: RegisterInstruction) -> ConvertLanes:

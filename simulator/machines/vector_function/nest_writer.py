@@ -9,6 +9,8 @@ from itertools import product
 from castsim.execution.tree import Block, Node
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
+from castsim.isa.pto.pto_printer import types_text
+from castsim.isa.pto.value_types import AlignType, Type, VectorType
 from castsim.machines.vector_function.expanded_computes import Given, accumulated, constant_register, write_compute
 from castsim.machines.vector_function.function_operations import (
     Compute,
@@ -20,14 +22,16 @@ from castsim.machines.vector_function.function_operations import (
     TripSelect,
     VectorFunction,
 )
+from castsim.machines.vector_function.logical_emitter import Use, vector
 from castsim.machines.vector_function.register_operations import (
+    I32,
     FunctionTextWriter,
     NamedRegisters,
     TripAddress,
+    buffer_pointer,
     near,
     pointed,
     unwritten,
-    vector,
 )
 
 # Loop nests whose extents only the running program knows: which of their numbers follow which of its values, and how.
@@ -321,7 +325,7 @@ class _Carried:
     """A value that is handed on from trip to trip: its type, what it starts from, and its name inside."""
 
     key: str
-    kind: str
+    kind: Type
     start: str
     name: str
 
@@ -447,7 +451,7 @@ class NestWriter:
         for each in carried:
             if each.key in nest.counters:
                 inside.scalars[each.key] = each.name
-            elif each.kind.startswith("!pto.vreg"):
+            elif isinstance(each.kind, VectorType):
                 inside.registers[each.key] = replace(inside.registers[each.key], name=each.name)
         self._body(inside, {each.key: each.name for each in carried}, variable, step)
         if carried:
@@ -457,7 +461,7 @@ class NestWriter:
             out.line(f"scf.yield {values} : {_kinds(carried)}")
         out.close()
         for each, result in zip(carried, results, strict=True):
-            if each.kind.startswith("!pto.vreg"):
+            if isinstance(each.kind, VectorType):
                 outer.registers[each.key] = replace(inside.registers[each.key], name=result)
 
     def _body(self, inside: NamedRegisters, carried: dict[str, str], variable: str, step: int) -> None:
@@ -473,8 +477,7 @@ class NestWriter:
                 side = self.sides[operation]
                 place = self._place(side, variable, step, self._offset(operation), carried.get(_moved(operation)))
                 if isinstance(operation, Load):
-                    inside.load(operation, place)
-                    inside.scalars[_moved(operation)] = place.next
+                    inside.scalars[_moved(operation)] = inside.load(operation, place)
                 else:
                     inside.store(operation, place)
             else:
@@ -495,7 +498,7 @@ class NestWriter:
         """Return what is carried, and the first trip: the second one, where accumulations start from the first."""
         nest, out, first = self.nest, self.out, 0
         found = [
-            _Carried(name, "i32", outer.scalars[name], out.fresh(name))
+            _Carried(name, I32, outer.scalars[name], out.fresh(name))
             for name in nest.counters
             if any(isinstance(item, CountDown) and item.counter == name for item in nest.trip)
         ]
@@ -512,7 +515,7 @@ class NestWriter:
                     start = out.define(
                         "from", f"pto.addptr {start}, {by} : {near(side.element)} -> {near(side.element)}"
                     )
-                found.append(_Carried(_moved(item), near(side.element), start, out.fresh("at")))
+                found.append(_Carried(_moved(item), buffer_pointer(side.element), start, out.fresh("at")))
         return found, first
 
     def _begin(self, item: Compute, outer: NamedRegisters) -> int:
@@ -537,9 +540,7 @@ class NestWriter:
     def _step(self, operation: RegisterOperation, held: NamedRegisters) -> None:
         if isinstance(operation, Load):
             held.load(operation, self._place(self.sides[operation], "", 1, 0, None))
-        elif isinstance(operation, Compute):
-            if self.given is None:
-                raise unwritten(f"an instruction {operation.mnemonic}")
+        elif isinstance(operation, Compute) and self.given is not None:
             write_compute(held, self.given, operation)
         else:
             held.step(operation)
@@ -579,7 +580,8 @@ class NestWriter:
             pointer = out.define(
                 "from", f"pto.addptr {pointer}, {out.sum(0, [(self.row, side.row)])} : {kind} -> {kind}"
             )
-        empty = out.define("state", "pto.init_align : !pto.align")
+        align, element = AlignType(), buffer_pointer(side.element)
+        (empty,) = out.micro("init_align", (), [("state", align)])
         state, left, variable = out.fresh("state"), out.fresh("n"), out.fresh("i")
         end, rest = out.fresh("end"), out.fresh("end")
         (count,) = nest.counters.values()
@@ -588,18 +590,17 @@ class NestWriter:
         out.open(f"{end}, {rest} = scf.for {variable} = {bounds} {args} {{")
         most = out.constant(nest.elements, "i32")
         some = out.define("some", f"arith.minsi {left}, {most} : i32")
-        value = inside.as_element(store.source, side.element)
-        kinds = f"!pto.align, i32, {vector(side.element)}, {kind}"
-        further = out.define("state", f"pto.vstus {state}, {some}, {value}, {pointer} : {kinds} -> !pto.align")
+        uses: list[Use] = [(state, align), (some, I32), inside.use(store.source, side.element), (pointer, element)]
+        (further,) = out.micro("vstus", uses, [("state", align)])
         after = out.define("n", f"arith.subi {left}, {some} : i32")
         out.line(f"scf.yield {further}, {after} : !pto.align, i32")
         out.close()
-        out.line(f"pto.vstas {end}, {pointer}, {out.constant(0, 'i32')} : !pto.align, {kind}, i32")
+        out.micro("vstas", [(end, align), (pointer, element), (out.constant(0, "i32"), I32)])
 
     def _place(self, side: _Side, variable: str, step: int, offset: int, moved: str | None) -> TripAddress:
         """Return where an access of a trip, or of a row without a variable, is."""
         if moved is not None:
-            return TripAddress(moved, side.element, self.out.constant(side.trip), moves=True, next=self.out.fresh("at"))
+            return TripAddress(moved, side.element, self.out.constant(side.trip), moves=True)
         terms = [(self.row, side.row)] if self.row else []
         if variable:
             terms.append((variable, side.trip // step))
@@ -607,7 +608,7 @@ class NestWriter:
 
 
 def _kinds(carried: Sequence[_Carried]) -> str:
-    return ", ".join(each.kind for each in carried)
+    return types_text(each.kind for each in carried)
 
 
 def _moved(item: Load | StoreLanes) -> str:

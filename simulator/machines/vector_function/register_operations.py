@@ -9,27 +9,22 @@ from itertools import product
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion
+from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion, micro_text
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import format_type
-from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, PointerType, VectorType
+from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, PointerType, ScalarType, Type
 from castsim.machines.vector_function.function_operations import (
-    Ascend,
-    Bitwise,
+    Compute,
     ConvertLanes,
     CountDown,
-    DuplicateLanes,
-    Gather,
-    Interleave,
     Load,
     MemoryBarrier,
-    Multiply,
     RegisterOperation,
     SetAll,
-    Spread,
     StoreLanes,
     TripSelect,
 )
+from castsim.machines.vector_function.logical_emitter import Use, vector
 from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics import InfinityWrap, Policy
 from castsim.targets.options import with_options
@@ -40,6 +35,8 @@ from castsim.targets.vector_function import VectorFunctionTarget
 
 Terms = Sequence[tuple[str, int]]
 """Loop variables of type index, each with its factor."""
+
+INDEX, I32 = ScalarType("index"), ScalarType("i32")
 
 
 @dataclass(slots=True)
@@ -81,6 +78,22 @@ class FunctionTextWriter:
         name = self.fresh(stem)
         self.line(f"{name} = {text}")
         return name
+
+    def micro(
+        self, mnemonic: str, uses: Sequence[Use], results: Sequence[tuple[str, Type]] = (), **words: str
+    ) -> list[str]:
+        """Add a vector instruction; return the names of its results, which are given by stem and type."""
+        names = [self.fresh(stem) for stem, _ in results]
+        node = MicroOperation(
+            mnemonic,
+            tuple(name.removeprefix("%") for name, _ in uses),
+            tuple(kind for _, kind in uses),
+            tuple(names),
+            tuple(kind for _, kind in results),
+            tuple(words.items()),
+        )
+        self.line(f"{', '.join(names)} = {micro_text(node)}" if names else micro_text(node))
+        return names
 
     def constant(self, value: int, kind: str = "index") -> str:
         """Return the name of a constant."""
@@ -125,23 +138,18 @@ class FunctionTextWriter:
 # How types are written, and how an operation is refused.
 
 
-def vector(element: str) -> str:
-    """Return the type of a register of such lanes."""
-    return format_type(VectorType(REGISTER_BITS // lane_bits(element), element))
-
-
-def mask_type(width: int) -> str:
-    """Return the type of a predicate for lanes of `width` bits."""
-    return format_type(MaskType(width))
-
-
 _SPELLINGS = {"hif8": "!pto.hif8", "e2m1": "!pto.f4E2M1x2", "e1m2": "!pto.f4E1M2x2"}
 """Elements that the vendor's tools know as types of the dialect alone."""
 
 
-def near(element: str) -> str:
+def buffer_pointer(element: str) -> PointerType:
     """Return the type of a pointer into the buffer."""
-    return format_type(PointerType(element, "ub", _SPELLINGS.get(element, "")))
+    return PointerType(element, "ub", _SPELLINGS.get(element, ""))
+
+
+def near(element: str) -> str:
+    """Return the same as it is written."""
+    return format_type(buffer_pointer(element))
 
 
 def far(kind: PointerType) -> str:
@@ -294,8 +302,12 @@ class TripAddress:
     element: str
     offset: str
     moves: bool = False
-    """Whether the access is at the pointer, which then moves by the offset: to `next`."""
-    next: str = ""
+    """Whether the access is at the pointer, which then moves by the offset."""
+
+    @property
+    def uses(self) -> list[Use]:
+        """Pointer and offset."""
+        return [(self.pointer, buffer_pointer(self.element)), (self.offset, INDEX)]
 
 
 @dataclass(slots=True)
@@ -305,12 +317,6 @@ class Prelude:
     out: FunctionTextWriter
     registers: dict[str, Held] = field(default_factory=dict)
     masks: dict[int, str] = field(default_factory=dict)
-
-    def every(self, width: int) -> str:
-        """Return the predicate of all lanes of `width` bits."""
-        if width not in self.masks:
-            self.masks[width] = self.out.define("every", f'pto.pset_b{width} "PAT_ALL" : {mask_type(width)}')
-        return self.masks[width]
 
 
 @dataclass(slots=True)
@@ -323,7 +329,7 @@ class NamedRegisters:
     prelude: Prelude | None = None
     """Where constants are written; None: where they are first wanted."""
     registers: dict[str, Held] = field(default_factory=dict)
-    predicates: dict[str, tuple[str, int]] = field(default_factory=dict)
+    predicates: dict[str, tuple[str, MaskType]] = field(default_factory=dict)
     scalars: dict[str, str] = field(default_factory=dict)
     last: str = ""
     """The condition that a trip is the last of its row."""
@@ -345,65 +351,53 @@ class NamedRegisters:
             _full=dict(self._full),
         )
 
+    def define(self, result: str, element: str, mnemonic: str, uses: Sequence[Use], **words: str) -> None:
+        """Write what defines a register of a kernel."""
+        (name,) = self.out.micro(mnemonic, uses, [(result, vector(element))], **words)
+        self.registers[result] = Held(name, element)
+
+    def define_mask(self, result: str, width: int, mnemonic: str, uses: Sequence[Use], **words: str) -> None:
+        """Write what defines a predicate of a kernel for lanes of `width` bits."""
+        (name,) = self.out.micro(mnemonic, uses, [(result, MaskType(width))], **words)
+        self.predicates[result] = name, MaskType(width)
+
     # --------------------------------------------------------------------------------------------------- memory
 
-    def load(self, operation: Load, place: TripAddress) -> None:
-        """Write a load."""
+    def load(self, operation: Load, place: TripAddress) -> str:
+        """Write a load; return the pointer that has moved, empty where it does not."""
         read = distribution_of(operation.distribution)
-        if read.mode is DistributionMode.MASK:
-            self._load_mask(operation, place, read.bits or 8)
-            return
-        lanes, pointer = vector(place.element), near(place.element)
-        kinds = [lanes] * len(operation.results)
-        names = [self.out.fresh(name) for name in operation.results]
-        head, where = ", ".join(names), f"{place.pointer}[{place.offset}]"
-        if read.mode is DistributionMode.DINTLV:
-            text = f'pto.vldsx2 {where}, "{operation.distribution}" : {pointer}, index'
-        elif read.mode in (DistributionMode.NORM, DistributionMode.UNPK, DistributionMode.BRC, DistributionMode.BLK):
-            mode = "BRC_BLK" if read.mode is DistributionMode.BLK else operation.distribution
-            words = "" if read.mode is DistributionMode.NORM else f' {{dist = "{mode}"}}'
-            text = f"pto.vlds {where}{words} : {pointer}"
-        else:
+        if read.mode is DistributionMode.MASK:  # of lanes of 32 bits it has half as many as the instruction loads
+            loaded = min(16, read.bits or 8)
+            self.define_mask(operation.results[0], loaded, "plds", place.uses, dist="NORM" if loaded == 8 else "US")
+            return ""
+        if read.mode not in _LOADS:
             raise unwritten(f"a load with {operation.distribution}")
+        mnemonic = "vldsx2" if read.mode is DistributionMode.DINTLV else "vlds"
+        mode = "BRC_BLK" if read.mode is DistributionMode.BLK else operation.distribution
+        words = {} if read.mode is DistributionMode.NORM else {"dist": mode}
+        results: list[tuple[str, Type]] = [(name, vector(place.element)) for name in operation.results]
         if place.moves:  # the access is at the pointer itself
-            assert place.next
-            head, kinds = f"{head}, {place.next}", [*kinds, pointer]
-        self.out.line(f"{head} = {text} -> {', '.join(kinds)}")
-        for name, value in zip(operation.results, names, strict=True):
+            results.append(("at", buffer_pointer(place.element)))
+        names = self.out.micro(mnemonic, place.uses, results, **words)
+        for name, value in zip(operation.results, names, strict=False):
             self.registers[name] = Held(value, place.element)
-
-    def _load_mask(self, operation: Load, place: TripAddress, width: int) -> None:
-        """Write the load of a predicate; of lanes of 32 bits it has half as many as the instruction loads."""
-        loaded = min(16, width)
-        (result,) = operation.results
-        text = f'pto.plds {place.pointer}[{place.offset}], "{"NORM" if loaded == 8 else "US"}"'
-        name = self.out.define(result, f"{text} : {near(place.element)}, index -> {mask_type(loaded)}")
-        self.predicates[result] = name, loaded
+        return names[-1] if place.moves else ""
 
     def store(self, operation: StoreLanes, place: TripAddress) -> None:
         """Write a store; the register takes the element of the pointer."""
         read = distribution_of(operation.distribution)
-        if read.mode is DistributionMode.MASK:
-            self._store_mask(operation, place)
+        if read.mode is DistributionMode.MASK:  # a bit a lane
+            name, kind = self.mask(operation.source)
+            self.out.micro("psts", [(name, kind), *place.uses], dist="NORM" if kind.bits == 8 else "PK")
             return
-        if read.mode not in (DistributionMode.NORM, DistributionMode.PK, DistributionMode.PK4, DistributionMode.ONEPT):
+        if read.mode not in _STORES:
             raise unwritten(f"a store with {operation.distribution}")
-        value = self.as_element(operation.source, place.element)
-        if operation.predicate in self.predicates:
-            governing, width = self.mask(operation.predicate)
-        else:  # of the last store of a row
-            width = min(32, lane_bits(place.element))
-            governing = self.every(width)
-        kinds = f"{vector(place.element)}, {near(place.element)}, {mask_type(width)}"
+        value = self.use(operation.source, place.element)
+        governing = self.predicates.get(operation.predicate)
+        if governing is None:  # of the last store of a row
+            governing = self.every(min(32, lane_bits(place.element)))
         mode = f"1PT_B{read.bits}" if read.mode is DistributionMode.ONEPT else operation.distribution
-        where = f"{place.pointer}[{place.offset}]"
-        self.out.line(f'pto.vsts {value}, {where}, {governing} {{dist = "{mode}"}} : {kinds}')
-
-    def _store_mask(self, operation: StoreLanes, place: TripAddress) -> None:
-        """Write the store of a predicate, a bit a lane."""
-        name, width = self.mask(operation.source)
-        words = f'"{"NORM" if width == 8 else "PK"}" : {mask_type(width)}, {near(place.element)}, index'
-        self.out.line(f"pto.psts {name}, {place.pointer}[{place.offset}], {words}")
+        self.out.micro("vsts", [value, *place.uses, governing], dist=mode)
 
     # ------------------------------------------------------------------------------------------------- registers
 
@@ -416,97 +410,85 @@ class NamedRegisters:
         match operation:
             case ConvertLanes():
                 self._convert(operation)
-            case Bitwise(mnemonic, result, (one, other), predicate, width):
-                element = self._element(one, width)
-                mask, bits = self.mask(predicate)
-                kind = vector(element)
-                given = f"{self.as_element(one, element)}, {self.as_element(other, element)}, {mask}"
-                kinds = f"{kind}, {kind}, {mask_type(bits)} -> {kind}"
-                self.define(result, element, f"pto.{mnemonic} {given}", kinds)
-            case Interleave((one, other), (first, second), width):
-                element = self._element(first, width)
-                kind, names = vector(element), (self.out.fresh(one), self.out.fresh(other))
-                given = f"{self.as_element(first, element)}, {self.as_element(second, element)}"
-                self.out.line(f"{', '.join(names)} = pto.vintlv {given} : {kind}, {kind} -> {kind}, {kind}")
-                self.registers[one], self.registers[other] = (Held(name, element) for name in names)
-            case Gather(result, source, index):
-                kind = vector("u8")
-                given = f"{self.as_element(source, 'u8')}, {self.as_element(index, 'u8')}"
-                self.define(result, "u8", f"pto.vselr {given}", f"{kind}, {kind} -> {kind}")
-            case DuplicateLanes() | Ascend() | Multiply():
-                self._integers(operation)
+            case Compute():
+                self._compute(operation)
             case MemoryBarrier(kinds):
-                self.out.line(f'pto.mem_bar "{kinds}"')
-            case SetAll() | CountDown() | Spread() | TripSelect():
-                self._predicate(operation)
+                self.out.micro("mem_bar", (), barrier=kinds)
+            case SetAll(result, width):
+                self.predicates[result] = self.every(width)
+                self.governing = result
+            case CountDown():
+                self._count_down(operation)
+            case TripSelect(result, full, tail):
+                given = f"{self.last}, {self.scalars[tail]}, {self.out.constant(full, 'i32')}"
+                self.scalars[result] = self.out.define(result, f"arith.select {given} : i32")
             case _:
-                raise unwritten(f"an instruction {getattr(operation, 'mnemonic', type(operation).__name__)}")
+                raise unwritten(f"an instruction {type(operation).__name__}")
+
+    def _compute(self, operation: Compute) -> None:
+        """Write an instruction of a cast's kernel: on bits, or on lanes that are integers of a width."""
+        name, width, number = operation.mnemonic, operation.width, operation.number or 0
+        integer, (result, *_), sources = f"i{width}", operation.results, operation.sources
+        match name:
+            case "vor" | "vand":
+                *registers, predicate = sources
+                element, mask = self._element(registers[0], width), self.mask(predicate)
+                self.define(result, element, name, [*(self.use(each, element) for each in registers), mask])
+            case "vintlv":
+                element = self._element(sources[0], width)
+                uses, results = [self.use(each, element) for each in sources], operation.results
+                names = self.out.micro(name, uses, [(each, vector(element)) for each in results])
+                self.registers.update(zip(results, (Held(each, element) for each in names), strict=True))
+            case "vselr":
+                self.define(result, "u8", name, [self.use(each, "u8") for each in sources])
+            case "punpack":
+                self.spread(operation)
+            case "vdup":
+                signed = number - (1 << width) if number >> (width - 1) & 1 else number
+                self.define(result, integer, name, [self.integer(signed, integer), self.every(width)])
+            case "vci":
+                self.define(result, integer, name, [self.integer(number, integer)])
+            case "vmuls":
+                value = self.use(sources[0], integer)
+                self.define(result, integer, name, [value, self.integer(number, integer), self.every(width)])
+            case _:
+                raise unwritten(f"an instruction {name}")
+
+    def spread(self, operation: Compute) -> None:
+        """Write what makes a predicate of lanes twice as wide of the lower half of one."""
+        (source,), (result,) = operation.sources, operation.results
+        mask = self.mask(source)
+        self.define_mask(result, 2 * mask[1].bits, "punpack", [mask], half="LOWER")
 
     def _convert(self, operation: ConvertLanes) -> None:
-        source, mask = self.as_element(operation.source, operation.src.name), self.mask(operation.predicate)[0]
-        kind, result = vector(operation.src.name), operation.dst.name
-        width = min(32, operation.src.storage_bits)
-        finite = self.register(operation.source).finite
+        source, result = self.use(operation.source, operation.src.name), operation.dst.name
+        mask, finite = self.mask(operation.predicate), self.register(operation.source).finite
         if operation.integral:
             letter = next(one for one, mode in ROUNDINGS.items() if mode is operation.policy.rounding)
-            text = f'pto.vtrc {source}, {mask}, "{letter}"'
+            self.define(operation.result, result, "vtrc", [source, mask], rnd=letter)
         else:
-            width = conversion(operation.src.name, result).mask_width
+            kind = MaskType(conversion(operation.src.name, result).mask_width)
             found = self.attributes.of(operation, self.ctrl, finite=finite)
+            mask = mask[0], kind
             if found.without_infinity:
-                mask = self._without_infinity(operation, source, mask, width)
-            text = f"pto.vcvt {source}, {mask}{_dictionary(found.words)}"
-        self.define(operation.result, result, text, f"{kind}, {mask_type(width)} -> {vector(result)}")
+                mask = self._without_infinity(operation, source, mask)
+            self.define(operation.result, result, "vcvt", [source, mask], **found.words)
         if isinstance(operation.src, IntFormat):
             self.registers[operation.result] = replace(self.registers[operation.result], finite=True)
 
-    def _without_infinity(self, operation: ConvertLanes, source: str, mask: str, width: int) -> str:
+    def _without_infinity(
+        self, operation: ConvertLanes, source: Use, mask: tuple[str, MaskType]
+    ) -> tuple[str, MaskType]:
         """Return a mask without the lanes that are infinite: they become 0."""
         fmt = operation.src
         assert isinstance(fmt, FloatFormat) and fmt.infinity_code is not None
         for code in (fmt.infinity_code, fmt.infinity_code | fmt.sign_bit):
             value = self.out.number(f"0x{code:0{fmt.storage_bits // 4}X}", fmt.name)
-            kinds = f"{vector(fmt.name)}, {fmt.name}, {mask_type(width)} -> {mask_type(width)}"
-            mask = self.out.define("finite", f'pto.vcmps {source}, {value}, {mask}, "ne" : {kinds}')
+            uses = [source, (value, ScalarType(fmt.name)), mask]
+            mask = self.out.micro("vcmps", uses, [("finite", mask[1])], cmp="ne")[0], mask[1]
         return mask
 
-    def _integers(self, operation: DuplicateLanes | Ascend | Multiply) -> None:
-        """Write operations on lanes that are integers of a width."""
-        element = f"i{operation.width}"
-        kind = vector(element)
-        match operation:
-            case DuplicateLanes(result, width, value):
-                signed = value - (1 << width) if value >> (width - 1) & 1 else value
-                text = f"pto.vdup {self.out.constant(signed, element)}, {self.every(width)}"
-                self.define(result, element, text, f"{element}, {mask_type(width)} -> {kind}")
-            case Ascend(result, _, start):
-                self.define(
-                    result, element, f"pto.vci {self.out.constant(start, element)}", f"{element} -> {kind}"
-                )  # fmt: skip
-            case Multiply(result, source, width, factor):
-                given = f"{self.as_element(source, element)}, {self.out.constant(factor, element)}, {self.every(width)}"
-                self.define(result, element, f"pto.vmuls {given}", f"{kind}, {element}, {mask_type(width)} -> {kind}")
-
-    def define(self, result: str, element: str, text: str, kinds: str) -> None:
-        """Write what defines a register of a kernel."""
-        self.registers[result] = Held(self.out.define(result, f"{text} : {kinds}"), element)
-
     # ------------------------------------------------------------------------------------------------ predicates
-
-    def _predicate(self, operation: SetAll | CountDown | Spread | TripSelect) -> None:
-        match operation:
-            case SetAll(result, width):
-                self.predicates[result] = self.every(width), width
-                self.governing = result
-            case CountDown():
-                self._count_down(operation)
-            case Spread(result, source):
-                mask, width = self.mask(source)
-                text = f'pto.punpack {mask}, "LOWER" : {mask_type(width)} -> {mask_type(2 * width)}'
-                self.predicates[result] = self.out.define(result, text), 2 * width
-            case TripSelect(result, full, tail):
-                given = f"{self.last}, {self.scalars[tail]}, {self.out.constant(full, 'i32')}"
-                self.scalars[result] = self.out.define(result, f"arith.select {given} : i32")
 
     def _count_down(self, operation: CountDown) -> None:
         result, width, counter = operation.result, operation.width, operation.counter
@@ -519,28 +501,35 @@ class NamedRegisters:
                 least = self.out.constant(operation.take, "i32")
                 self.scalars[counter] = self.out.define(counter, f"arith.subi {count}, {least} : i32")
                 count = self.out.define(counter, f"arith.minsi {count}, {least} : i32")
-        name, left = self.out.fresh(result), self.out.fresh(counter or "left")
-        self.out.line(f"{name}, {left} = pto.plt_b{width} {count} : i32 -> {mask_type(width)}, i32")
-        self.predicates[result], self.governing = (name, width), result
+        kinds: list[tuple[str, Type]] = [(result, MaskType(width)), (counter or "left", I32)]
+        name, left = self.out.micro(f"plt_b{width}", [(count, I32)], kinds)
+        self.predicates[result], self.governing = (name, MaskType(width)), result
         if counter is not None and operation.take >= lanes:
             self.scalars[counter] = left
 
-    def every(self, width: int) -> str:
+    def every(self, width: int) -> tuple[str, MaskType]:
         """Return the predicate of all lanes of `width` bits."""
-        if self.prelude is not None:
-            return self.prelude.every(width)
-        if width not in self._full:
-            self._full[width] = self.out.define("every", f'pto.pset_b{width} "PAT_ALL" : {mask_type(width)}')
-        return self._full[width]
+        out, made = (self.out, self._full) if self.prelude is None else (self.prelude.out, self.prelude.masks)
+        if width not in made:
+            (made[width],) = out.micro(f"pset_b{width}", (), [("every", MaskType(width))], pattern="PAT_ALL")
+        return made[width], MaskType(width)
 
-    def mask(self, name: str) -> tuple[str, int]:
-        """Return the value and the lane width of a predicate."""
+    def mask(self, name: str) -> tuple[str, MaskType]:
+        """Return a predicate and its type."""
         found = self.predicates.get(name)
         if found is None:
             raise unwritten(f"the predicate {name}, which nothing makes")
         return found
 
     # ---------------------------------------------------------------------------------------------------- elements
+
+    def integer(self, value: int, kind: str) -> Use:
+        """Return a constant of an integer type."""
+        return self.out.constant(value, kind), ScalarType(kind)
+
+    def use(self, name: str, element: str) -> Use:
+        """Return a register as lanes of an element."""
+        return self.as_element(name, element), vector(element)
 
     def _element(self, name: str, width: int) -> str:
         """Return as what an operation on lanes of `width` bits sees a register."""
@@ -554,8 +543,8 @@ class NamedRegisters:
             return held.name
         key = held.name, element
         if key not in self._casts:
-            text = f"pto.vbitcast {held.name} : {vector(held.element)} -> {vector(element)}"
-            self._casts[key] = self.out.define(name, text)
+            uses = [(held.name, vector(held.element))]
+            (self._casts[key],) = self.out.micro("vbitcast", uses, [(name, vector(element))])
         return self._casts[key]
 
     def register(self, name: str) -> Held:
@@ -566,9 +555,14 @@ class NamedRegisters:
         return found
 
 
-def _dictionary(words: Mapping[str, str]) -> str:
-    listed = ", ".join(f'{key} = "{word}"' for key, word in words.items())
-    return f" {{{listed}}}" if listed else ""
+_LOADS = (
+    DistributionMode.NORM,
+    DistributionMode.UNPK,
+    DistributionMode.BRC,
+    DistributionMode.BLK,
+    DistributionMode.DINTLV,
+)
+_STORES = (DistributionMode.NORM, DistributionMode.PK, DistributionMode.PK4, DistributionMode.ONEPT)
 
 
 def pointed(fmt: Format) -> int:

@@ -313,26 +313,12 @@ def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, in
     An access counts as far as its mask may reach. `capacity` are the bytes of the buffer; what lies beyond it is
     not looked at.
     """
-    writer = np.zeros(capacity, np.int64)
-    lines = [0]
-    ordered = 0
     found: set[tuple[int, int]] = set()
-    for issue, start, end in extents(scope):
-        instruction = issue.instruction
-        touched = slice(max(start, 0), max(end, 0))
-        match instruction.kind:
-            case TimingKind.BARRIER if instruction.word in ORDERING:
-                ordered = len(lines) - 1
-            case TimingKind.STORE:
-                writer[touched] = len(lines)
-                lines.append(instruction.line)
-            case TimingKind.LOAD if writer[touched].size:
-                last = writer[touched]
-                number = int(last.max())
-                pair = instruction.line, lines[number]
-                if number > ordered and pair not in found:
-                    found.add(pair)
-                    yield *pair, issue.address + int(np.argmax(last))
+    for issue, store, byte in _behind_stores(scope, capacity, TimingKind.LOAD, ORDERING):
+        pair = issue.instruction.line, store
+        if pair not in found:
+            found.add(pair)
+            yield *pair, issue.address + byte
 
 
 def overlapping_stores(scope: Scope, capacity: int) -> tuple[int, int] | None:
@@ -340,21 +326,28 @@ def overlapping_stores(scope: Scope, capacity: int) -> tuple[int, int] | None:
 
     Both may be one line, in two trips of a loop. Extents and `capacity` are as for `overtaking_loads`.
     """
+    over = _behind_stores(scope, capacity, TimingKind.STORE, STORE_ORDERING)
+    return next(((issue.instruction.line, store) for issue, store, _ in over), None)
+
+
+def _behind_stores(
+    scope: Scope, capacity: int, kind: TimingKind, ordering: Sequence[str]
+) -> Iterator[tuple[ScopeIssue, int, int]]:
+    """Yield every access of a kind to bytes of an earlier store from which no barrier of these words parts it.
+
+    With the line of that store, and the first byte of the access that it writes.
+    """
     writer = np.zeros(capacity, np.int64)
-    lines = [0]
-    ordered = 0
+    lines, ordered = [0], 0
     for issue, start, end in extents(scope):
-        instruction = issue.instruction
-        touched = slice(max(start, 0), max(end, 0))
-        if instruction.kind is TimingKind.BARRIER and instruction.word in STORE_ORDERING:
+        instruction, before = issue.instruction, writer[max(start, 0) : max(end, 0)]
+        if instruction.kind is TimingKind.BARRIER and instruction.word in ordering:
             ordered = len(lines) - 1
-        elif instruction.kind is TimingKind.STORE and writer[touched].size:
-            before = int(writer[touched].max())
-            if before > ordered:
-                return instruction.line, lines[before]
-            writer[touched] = len(lines)
+        if instruction.kind is kind and before.size and before.max() > ordered:
+            yield issue, lines[int(before.max())], int(np.argmax(before))
+        if instruction.kind is TimingKind.STORE:
+            before[:] = len(lines)
             lines.append(instruction.line)
-    return None
 
 
 _FIRST_BUFFER = 1 << 10

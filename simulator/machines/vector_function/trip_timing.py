@@ -12,19 +12,15 @@ from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, ticks
 from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,
-    Bitwise,
     Compute,
-    ConvertLanes,
-    Gather,
-    Interleave,
+    Computing,
     Load,
     MemoryBarrier,
     Nest,
     RegisterOperation,
-    Spread,
     StoreLanes,
     VectorFunction,
-    mnemonic,
+    of_every_trip,
     profile,
 )
 from castsim.machines.vector_function.function_timing import (
@@ -104,26 +100,16 @@ class TripShape:
     hold: int
 
 
-Computing = Bitwise | Compute | ConvertLanes | Gather | Interleave | Spread
-"""Instructions that take time; predicates by counters and constants are ready when wanted.
-
-Source: docs/reference/a5.md section 7.
-"""
-
-
 def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
     """Work out the trips of a nest.
 
-    A row loop around single trips has no inner loop: its predicates do not change from row to row, so they are made
-    before the loop (docs/reference/a5.md section 6.2, rule 3). A trip keeps the front end while its converts pass the
-    serial port, and as long as its loads and stores take to issue (rules 3 and 5); what only stores is paced by the
-    store queue.
+    A trip keeps the front end while its converts pass the serial port, and as long as its loads and stores take to
+    issue (docs/reference/a5.md section 6.2, rules 3 and 5); what only stores is paced by the store queue.
     """
     timing, register_bytes = target.timing, target.registers.register_bytes
-    single = nest.row_loop and nest.trips == 1
-    operations = tuple(item for item in nest.trip if not (single and isinstance(item, Spread)))
+    operations = of_every_trip(nest)
     loads = tuple(_loads(operations, nest, target))
-    steps = tuple(_steps(operations, target))
+    steps = _steps(operations, target)
     stores = tuple(_stores(operations, register_bytes, nest))
     lines = sum(load.size >= register_bytes for load in loads)
     issue = issue_ticks(max(len(loads), min(1, len(nest.row))), lines, len(stores), target)
@@ -133,7 +119,7 @@ def trip_shape(nest: Nest, target: VectorFunctionTarget) -> TripShape:
         row_loads=tuple(_loads(nest.row, nest, target)),
         loads=loads,
         steps=steps,
-        closing=tuple(_steps(nest.close, target)),
+        closing=_steps(nest.close, target),
         stores=(*stores, *_closing_stores(nest, register_bytes)),
         hold=max(sum(step.occupancy or 0 for step in steps), issue, _exclusive(operations, target)),
     )
@@ -166,16 +152,8 @@ def _access_bytes(distribution: NamedDistribution, register_bytes: int) -> int:
     return register_bytes // _PARTS.get(mode, 1)
 
 
-def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> Iterable[ComputeStep]:
-    timing = target.timing
-    for item in operations:
-        if isinstance(item, Compute):
-            yield compute_step(item, target)
-        elif isinstance(item, Computing):
-            name = mnemonic(item)
-            occupancy = timing.port.occupancy_cycles.get(name)
-            held = None if occupancy is None else ticks(occupancy)
-            yield ComputeStep(*_registers(item), ticks(timing.chain.latency_cycles[name]), held)
+def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget) -> tuple[ComputeStep, ...]:
+    return tuple(compute_step(item, target) for item in operations if isinstance(item, Computing))
 
 
 def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
@@ -197,17 +175,26 @@ def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarge
     return max(alone, together, pairs * ticks(timing.memory_floor["two_loads"].trip_cycles))
 
 
-def compute_step(item: Compute, target: VectorFunctionTarget) -> ComputeStep:
-    """Return what an instruction of a vector operation asks for.
+def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> tuple[int, int] | None:
+    """Return how late the results of a division that is timed as a whole are, and how long it holds the serial port.
 
-    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip;
-    its end overlaps with what follows (docs/reference/a5.md section 6.3).
+    The long body of the high-precision division, and that of integers, keeps the front end for a whole trip; its end
+    overlaps with what follows (docs/reference/a5.md section 6.3). None: another instruction.
     """
+    if mnemonic not in (LONG_DIVISION, INTEGER_DIVISION):
+        return None
+    bits = 32 if width >= 32 else 16
+    division = target.timing.division
+    held = division.trip_cycles[f"{'f' if mnemonic == LONG_DIVISION else 'i'}{bits}"]
+    return ticks(held - division.overlap_cycles), ticks(held)
+
+
+def compute_step(item: Computing, target: VectorFunctionTarget) -> ComputeStep:
+    """Return what an instruction that computes asks for."""
     timing, kind = target.timing, "f32" if item.width >= 32 else "f16"
-    if item.mnemonic in (LONG_DIVISION, INTEGER_DIVISION):
-        kind = kind if item.mnemonic == LONG_DIVISION else f"i{32 if item.width >= 32 else 16}"
-        held = timing.division.trip_cycles[kind]
-        return ComputeStep(item.sources, item.results, ticks(held - timing.division.overlap_cycles), ticks(held))
+    division = division_ticks(item.mnemonic, item.width, target)
+    if division is not None:
+        return ComputeStep(item.sources, item.results, *division)
     latency = target.latency(item.mnemonic, item.width)
     assert latency is not None  # checked before the run
     row = target.arithmetic.get(item.mnemonic)
@@ -216,7 +203,7 @@ def compute_step(item: Compute, target: VectorFunctionTarget) -> ComputeStep:
         return ComputeStep(item.sources, item.results, ticks(latency), None if occupancy is None else ticks(occupancy))
     accumulates = not set(item.results).isdisjoint(item.sources)
     again = latency - timing.chain.forwarding_cycles if row.again is None else row.again
-    held_cycles = row.held if item.held is None else item.held
+    held_cycles = item.held if isinstance(item, Compute) and item.held is not None else row.held
     return ComputeStep(
         item.sources,
         item.results,
@@ -243,21 +230,6 @@ def _exclusive(operations: Iterable[RegisterOperation], target: VectorFunctionTa
                 latency = target.latency(item.mnemonic, item.width) or 0
                 held = max(held, ticks(target.timing.access.load_cycles + latency))
     return held if held and target.option("predicate_interleave") == "exclusive" else 0
-
-
-def _registers(operation: Computing) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what a compute instruction reads and what it writes."""
-    match operation:
-        case Bitwise():
-            return (*operation.sources, operation.predicate), (operation.result,)
-        case Interleave() | Compute():
-            return operation.sources, operation.results
-        case Gather():
-            return (operation.source, operation.index), (operation.result,)
-        case ConvertLanes():
-            return (operation.source, operation.predicate), (operation.result,)
-        case Spread():
-            return (operation.source,), (operation.result,)
 
 
 def _stores(operations: Iterable[RegisterOperation], register_bytes: int, nest: Nest) -> Iterable[StoreStep]:

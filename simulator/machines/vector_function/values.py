@@ -18,35 +18,37 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format
 from castsim.machines.vector_function.function_operations import (
-    Ascend,
-    Bitwise,
+    Compute,
     ConvertLanes,
     CountDown,
-    DuplicateLanes,
-    Gather,
-    Interleave,
     Load,
-    Multiply,
     Nest,
     RegisterOperation,
     SetAll,
-    Spread,
     StoreLanes,
     TripSelect,
     VectorFunction,
     convert_map,
     interleave_maps,
     lane_starts,
-    load_maps,
-    store_map,
+)
+from castsim.machines.vector_function.lane_operations import run_instruction
+from castsim.machines.vector_function.loads_stores import load_distribution, store_distribution
+from castsim.machines.vector_function.vector_registers import (
+    REGISTER_BYTES,
+    PredicateRegister,
+    VectorRegister,
+    converted,
+    every_lane,
+    mask_of,
 )
 from castsim.numerics import Policy, convert_codes, round_to_integral_codes
 
+Nibbles = NDArray[np.int64]
+
 # The vector unit on values: registers, predicates and scalars, one register operation after the other.
 #
-# Every operation works on all its lanes at once; trips run in program order.
-
-Predicate = NDArray[np.bool_]
+# Trips run in program order; what an instruction computes is what that of a micro program does.
 
 
 def execute_function(function: VectorFunction, buffer: Bytes) -> None:
@@ -55,7 +57,7 @@ def execute_function(function: VectorFunction, buffer: Bytes) -> None:
     Raises:
         TileError: a store reaches beyond the buffer.
     """
-    state = RegisterState(function.register_bytes)
+    state = RegisterState()
     for operation in function.setup:
         state.step(operation)
     for nest in function.nests:
@@ -82,18 +84,16 @@ def run_nest(function: VectorFunction, nest: Nest, state: RegisterState, buffer:
 
 def _load(operation: Load, state: RegisterState, buffer: Bytes, address: int) -> None:
     """Loads are not predicated; what lies beyond the buffer reads as zero and is never stored."""
-    maps = load_maps(operation.distribution, state.size)
-    reach = int(max(places.max() for places in maps)) + 1
-    memory = np.zeros(reach + 1, np.uint8)  # the last byte stays zero: index -1 means "not part of an element"
-    window = buffer[address : address + reach]
+    mode = load_distribution(operation.distribution, len(operation.results))
+    memory = np.zeros(mode.size + 1, np.uint8)  # the last byte stays zero: index -1 means "not part of an element"
+    window = buffer[address : address + mode.size]
     memory[: window.size] = window
-    for name, places in zip(operation.results, maps, strict=True):
-        state.registers[name] = memory[places]
+    for name, places in zip(operation.results, mode.places, strict=True):
+        state.registers[name] = VectorRegister(memory[places])
 
 
 def _store(operation: StoreLanes, state: RegisterState, buffer: Bytes, address: int) -> None:
-    places = store_map(operation.distribution, state.size)
-    written = np.flatnonzero(state.predicates[operation.predicate][places.governor])
+    source, written = stored_bytes(operation, state.predicates[operation.predicate])
     if not written.size:
         return
     start = address + operation.offset
@@ -101,94 +101,67 @@ def _store(operation: StoreLanes, state: RegisterState, buffer: Bytes, address: 
         raise TileError(
             f"a vector store reaches bytes {start} .. {start + int(written[-1])} of a buffer of {buffer.size}"
         )
-    buffer[start + written] = state.registers[operation.source][places.source[written]]
+    buffer[start + written] = state.registers[operation.source].data[source]
+
+
+def stored_bytes(operation: StoreLanes, predicate: PredicateRegister) -> tuple[Nibbles, Nibbles]:
+    """Return the bytes of the register that a store writes, and where, counted from its address."""
+    mode = store_distribution(operation.distribution)
+    assert mode.governor is not None  # kernels have no others
+    written = np.flatnonzero(predicate.bits[mode.governor])
+    return mode.source[written], written
 
 
 class RegisterState:
     """Registers, predicates and scalars of one running vector function."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.registers: dict[str, Bytes] = {}
-        self.predicates: dict[str, Predicate] = {}
+    def __init__(self) -> None:
+        self.registers: dict[str, VectorRegister] = {}
+        self.predicates: dict[str, PredicateRegister] = {}
         self.scalars: dict[str, int] = {}
 
     def step(self, operation: RegisterOperation, *, last: bool = False) -> None:
         """Execute one operation that touches no memory; `last` says whether the trip is the last of its row."""
         match operation:
-            case SetAll() | CountDown() | Spread() | TripSelect():
-                self._count(operation, last=last)
-            case ConvertLanes():
-                self._convert(operation)
-            case Bitwise(mnemonic, result, (one, other), predicate, width):
-                left, right = self.registers[one], self.registers[other]
-                combined = left | right if mnemonic == "vor" else left & right
-                active = self.predicates[predicate][lane_starts(width, self.size)]
-                self.registers[result] = np.where(active, combined, np.uint8(0))
-            case Interleave(results, (one, other), width):
-                both = np.concatenate((self.registers[one], self.registers[other]))
-                for name, places in zip(results, interleave_maps(width, self.size), strict=True):
-                    self.registers[name] = both[places]
-            case Gather(result, source, index):
-                self.registers[result] = self.registers[source][self.registers[index]]
-            case DuplicateLanes(result, width, value):
-                self._fill(result, np.full(self.size * 8 // width, value, f"<u{width // 8}"))
-            case Ascend(result, width, start):
-                numbers = np.arange(start, start + self.size * 8 // width)
-                self._fill(result, numbers.astype(f"<u{width // 8}"))
-            case Multiply(result, source, width, factor):
-                lanes = self.registers[source].view(f"<u{width // 8}")
-                self._fill(result, lanes * lanes.dtype.type(factor))
-
-    def _count(self, operation: SetAll | CountDown | Spread | TripSelect, *, last: bool) -> None:
-        match operation:
             case SetAll(result, width):
-                self.predicates[result] = self._leading(self.size, width)
+                self.predicates[result] = every_lane(width)
             case CountDown(result, width, take, counter):
                 count = take if counter is None else self.scalars[counter]
-                self.predicates[result] = self._leading(min(count, take), width)
+                self.predicates[result] = mask_of(np.arange(REGISTER_BYTES * 8 // width) < min(count, take), width)
                 if counter is not None:
                     self.scalars[counter] = max(count - take, 0)
-            case Spread(result, source):
-                spread = np.zeros(self.size, np.bool_)
-                spread[::2] = self.predicates[source][: self.size // 2]
-                self.predicates[result] = spread
             case TripSelect(result, full, tail):
                 self.scalars[result] = self.scalars[tail] if last else full
+            case ConvertLanes():
+                self._convert(operation)
+            case Compute():
+                self._compute(operation)
+
+    def _compute(self, operation: Compute) -> None:
+        found = run_instruction(
+            operation.mnemonic,
+            operation.width or 8,
+            [self.registers[name] for name in operation.sources if name in self.registers],
+            [self.predicates[name] for name in operation.sources if name in self.predicates],
+            operation.number,
+        )
+        for name, value in zip(operation.results, found, strict=True):
+            if isinstance(value, PredicateRegister):
+                self.predicates[name] = value
+            elif isinstance(value, VectorRegister):
+                self.registers[name] = value
 
     def _convert(self, operation: ConvertLanes) -> None:
-        places = convert_map(operation.src, operation.dst, operation.part, self.size)
-        codes = _codes(self.registers[operation.source], operation.src)[places.source]
-        if operation.integral:
-            converted = round_to_integral_codes(codes, operation.dst, operation.policy)
-        else:
-            converted = convert_codes(codes, operation.src, operation.dst, operation.policy)
-        active = self.predicates[operation.predicate][places.governor]
-        target = np.zeros(self.size * 8 // _lane_bits(operation.dst), converted.dtype)
-        target[places.destination] = np.where(active, converted, converted.dtype.type(0))
-        self._fill(operation.result, pack_nibbles(target[None])[0] if operation.dst.bits == 4 else target)
+        src, dst, policy = operation.src, operation.dst, operation.policy
+        places = convert_map(src, dst, operation.part, REGISTER_BYTES)
 
-    def _leading(self, count: int, width: int) -> Predicate:
-        """Return the predicate of `count` leading lanes: one bit, of the first byte, per lane."""
-        predicate = np.zeros(self.size, np.bool_)
-        predicate[: min(count * width // 8, self.size) : width // 8] = True
-        return predicate
+        def change(codes: Codes) -> Codes:
+            if operation.integral:
+                return round_to_integral_codes(codes, dst, policy)
+            return convert_codes(codes, src, dst, policy)
 
-    def _fill(self, name: str, lanes: Codes) -> None:
-        self.registers[name] = np.ascontiguousarray(lanes).view(np.uint8)
-
-
-def _lane_bits(fmt: Format) -> int:
-    return fmt.bits if fmt.bits == 4 else fmt.storage_bits
-
-
-def _codes(register: Bytes, fmt: Format) -> Codes:
-    """Return all elements of a register as codes."""
-    if fmt.bits == 4:
-        nibbles: Codes = unpack_nibbles(register[None])[0]
-        return nibbles
-    codes: Codes = register.view(f"<u{fmt.storage_bits // 8}")
-    return codes
+        source, mask = self.registers[operation.source], self.predicates[operation.predicate]
+        self.registers[operation.result] = converted(source, (src, dst), places, places.governor, mask, change)
 
 
 # Where every stored bit comes from: trips run on provenance instead of values.
@@ -196,8 +169,6 @@ def _codes(register: Bytes, fmt: Format) -> Codes:
 # A register holds, for each of its nibbles, the element it belongs to and the steps it has been through. Registers
 # that depend on no load (index vectors, masks, zeros) are computed as they are. A trip is traced once per state of its
 # counters; all other trips are copies of a traced one, moved.
-
-Nibbles = NDArray[np.int64]
 
 RAW, ZERO, UNKNOWN = 0, -1, -2
 """Chain numbers of nibbles as loaded, of known zeros, and of anything the proof cannot use."""
@@ -315,8 +286,7 @@ class _Tracer:
 
     def __init__(self, function: VectorFunction) -> None:
         self.function = function
-        self.size = function.register_bytes
-        self.state = RegisterState(self.size)
+        self.state = RegisterState()
         for operation in function.setup:
             self.state.step(operation)
 
@@ -327,43 +297,36 @@ class _Tracer:
         for operation in nest.trip:
             match operation:
                 case Load(results, distribution):
-                    symbols.update(zip(results, _loaded(distribution, self.size), strict=True))
+                    symbols.update(zip(results, _loaded(distribution, len(results)), strict=True))
                 case StoreLanes():
                     stored.append(self._store(operation, symbols))
                 case ConvertLanes():
                     symbols[operation.result] = self._convert(operation, self._of(operation.source, symbols), chains)
-                case Bitwise() if operation.mnemonic == "vor":
-                    symbols[operation.result] = self._merge(operation, symbols)
-                case Bitwise():
-                    symbols[operation.result] = self._mask(operation, symbols, chains)
-                case Interleave() | Gather():
-                    self._permute(operation, symbols)
+                case Compute("vor", (result,)):
+                    symbols[result] = self._merge(operation, symbols)
+                case Compute("vand", (result,)):
+                    symbols[result] = self._mask(operation, symbols, chains)
+                case Compute("vintlv", results, (one, other), width):
+                    both = _joined(self._of(one, symbols), self._of(other, symbols))
+                    for name, places in zip(results, interleave_maps(width, REGISTER_BYTES), strict=True):
+                        symbols[name] = both.take(places)
+                case Compute("vselr", (result,), (source, index)):  # no kernel computes an index from what it loads
+                    nothing = np.full(REGISTER_BYTES, -1, np.int64)
+                    chosen = nothing if index in symbols else self.state.registers[index].data.astype(np.int64)
+                    symbols[result] = self._of(source, symbols).take(chosen)
                 case _:
                     self.state.step(operation, last=last)
         return self._elements(stored, chains)
 
-    def _permute(self, operation: Interleave | Gather, symbols: dict[str, _Symbol]) -> None:
-        """Move bytes; the index of a gather is a constant, for no kernel computes it from what it loads."""
-        match operation:
-            case Interleave(results, (one, other), width):
-                both = _joined(self._of(one, symbols), self._of(other, symbols))
-                for name, places in zip(results, interleave_maps(width, self.size), strict=True):
-                    symbols[name] = both.take(places)
-            case Gather(result, source, index):
-                nothing = np.full(self.size, -1, np.int64)
-                places = nothing if index in symbols else self.state.registers[index].astype(np.int64)
-                symbols[result] = self._of(source, symbols).take(places)
-
     def _of(self, name: str, symbols: dict[str, _Symbol]) -> _Symbol:
-        return symbols[name] if name in symbols else _constant(self.state.registers[name])
+        return symbols[name] if name in symbols else _constant(self.state.registers[name].data)
 
     def _store(self, operation: StoreLanes, symbols: dict[str, _Symbol]) -> tuple[NDArray[np.int64], _Symbol]:
-        places = store_map(operation.distribution, self.size)
-        written = np.flatnonzero(self.state.predicates[operation.predicate][places.governor])
-        return written + operation.offset, self._of(operation.source, symbols).take(places.source[written])
+        source, written = stored_bytes(operation, self.state.predicates[operation.predicate])
+        return written + operation.offset, self._of(operation.source, symbols).take(source)
 
     def _convert(self, operation: ConvertLanes, source: _Symbol, chains: list[Chain]) -> _Symbol:
-        places = convert_map(operation.src, operation.dst, operation.part, self.size)
+        places = convert_map(operation.src, operation.dst, operation.part, REGISTER_BYTES)
         wide, narrow = (_bits(fmt) // 4 for fmt in (operation.src, operation.dst))
         inside = np.arange(wide)
         read = places.source[:, None] * wide + inside
@@ -383,8 +346,8 @@ class _Tracer:
             ahead, counted = (0, inside) if chains[before] else (inside, 0)
             comes = ((origin == begun[:, None] + ahead) & (part == counted)).all(axis=1)
             number[(before_all == before) & whole & comes] = _intern(chains, (*chains[before], step))
-        active = self.state.predicates[operation.predicate][places.governor]
-        result = np.zeros((3, self.size * 2), np.int64)
+        active = self.state.predicates[operation.predicate].bits[places.governor]
+        result = np.zeros((3, REGISTER_BYTES * 2), np.int64)
         result[2] = ZERO
         write = places.destination[:, None] * narrow + np.arange(narrow)
         result[0, write] = begun[:, None]
@@ -392,18 +355,18 @@ class _Tracer:
         result[2, write] = np.where(active, number, ZERO)[:, None]
         return _Symbol(result.reshape(3, -1, 2))
 
-    def _merge(self, operation: Bitwise, symbols: dict[str, _Symbol]) -> _Symbol:
-        one, other = (self._of(name, symbols) for name in operation.sources)
+    def _merge(self, operation: Compute, symbols: dict[str, _Symbol]) -> _Symbol:
+        one, other = (self._of(name, symbols) for name in operation.sources[:2])
         first, second = one.chain == ZERO, other.chain == ZERO
         chain = np.where(first, other.chain, np.where(second, one.chain, UNKNOWN))
-        active = self.state.predicates[operation.predicate][lane_starts(operation.width, self.size)][:, None]
+        active = self._active(operation)
         return _Symbol(np.where(first, other.fields, one.fields)).with_chain(np.where(active, chain, ZERO))
 
-    def _mask(self, operation: Bitwise, symbols: dict[str, _Symbol], chains: list[Chain]) -> _Symbol:
+    def _mask(self, operation: Compute, symbols: dict[str, _Symbol], chains: list[Chain]) -> _Symbol:
         """AND with a constant register whose lanes are all equal."""
-        name, constant = operation.sources
+        name, constant, _ = operation.sources
         source = self._of(name, symbols)
-        lanes = self.state.registers[constant].view(f"<u{operation.width // 8}")
+        lanes = self.state.registers[constant].lanes(operation.width)
         number = np.full(source.chain.shape, UNKNOWN)
         if (lanes == lanes[0]).all():
             for before in set(source.chain.reshape(-1).tolist()):
@@ -412,8 +375,13 @@ class _Tracer:
                     and _bits(_format_after(chains[before], self.function.source_format)) == operation.width
                 ):
                     number[source.chain == before] = _intern(chains, (*chains[before], MaskStep(int(lanes[0]))))
-        active = self.state.predicates[operation.predicate][lane_starts(operation.width, self.size)][:, None]
+        active = self._active(operation)
         return source.with_chain(np.where(active, number, ZERO))
+
+    def _active(self, operation: Compute) -> NDArray[np.bool_]:
+        """Return for every byte whether the last source of an instruction, its predicate, enables the byte's lane."""
+        predicate = self.state.predicates[operation.sources[-1]]
+        return predicate.bits[lane_starts(operation.width, REGISTER_BYTES)][:, None]
 
     def _elements(
         self, stored: list[tuple[NDArray[np.int64], _Symbol]], chains: list[Chain]
@@ -436,9 +404,9 @@ class _Tracer:
 
 
 @lru_cache(maxsize=64)
-def _loaded(distribution: str, register_bytes: int) -> tuple[_Symbol, ...]:
+def _loaded(distribution: str, registers: int) -> tuple[_Symbol, ...]:
     """Return the registers that a load fills."""
-    maps = load_maps(distribution, register_bytes)
+    maps = load_distribution(distribution, registers).places
     everything = np.arange(2 * (1 + max(int(places.max()) for places in maps))).reshape(-1, 2)
     memory = _Symbol(np.stack((everything, np.zeros_like(everything), np.full_like(everything, RAW))))
     return tuple(memory.take(places) for places in maps)
@@ -548,8 +516,8 @@ def apply_chain(chain: Chain, codes: Codes) -> Codes:
 
 def _fills_zeros(function: VectorFunction, filled: int) -> bool:
     """Whether the nests before the last write zeros to the first `filled` bytes of the destination and nothing else."""
-    state = RegisterState(function.register_bytes)
-    memory = np.full(filled + function.register_bytes, 255, np.uint8)
+    state = RegisterState()
+    memory = np.full(filled + REGISTER_BYTES, 255, np.uint8)
     for operation in function.setup:
         state.step(operation)
     for nest in function.nests[:-1]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,18 +245,45 @@ def convert(
     src, dst = format_named(pair.src), format_named(pair.dst)
     places = convert_map(src, dst, None if part is None else f"PART_{plain_word(part)}", REGISTER_BYTES)
     policy = policy_of(chip, pair, rounding, saturation, ctrl)
-    codes = _elements(source, src)[places.source]
-    converted = convert_codes(codes, src, dst, policy)
-    if _is_recorded(chip, pair, saturation) and not holds_for_all(chip, ctrl):
-        converted = _recorded_overflow(codes, converted, src, dst, rounding)
-    governors = _governors(chip, pair, places)
+    recorded = _is_recorded(chip, pair, saturation) and not holds_for_all(chip, ctrl)
+
+    def change(codes: Codes) -> Codes:
+        found = convert_codes(codes, src, dst, policy)
+        return _recorded_overflow(codes, found, src, dst, rounding) if recorded else found
+
+    heard = None if seen is None else partial(seen, policy)
+    return converted(source, (src, dst), places, _governors(chip, pair, places), mask, change, heard)
+
+
+def converted(
+    source: VectorRegister,
+    formats: tuple[Format, Format],
+    places: ConvertMap,
+    governors: Index,
+    mask: PredicateRegister,
+    change: Callable[[Codes], Codes],
+    heard: Callable[[Codes, Codes], None] | None = None,
+) -> VectorRegister:
+    """Return the register that a conversion makes: elements without mask bit and those of other parts are 0.
+
+    Args:
+        source: what is converted.
+        formats: of its elements and of those of the result.
+        places: which elements are read and written.
+        governors: the mask bit of each.
+        mask: enables elements.
+        change: makes codes of codes.
+        heard: is told the codes before and after, of active elements that hold something known.
+    """
+    src, dst = formats
+    before = _elements(source, src)[places.source]
+    after = change(before)
     active, known = mask.bits[governors], mask.defined[governors]
     marks = _defined_elements(source, src)[places.source]
-    if seen is not None:
+    if heard is not None:
         those = active & known & marks
-        seen(policy, codes[those], converted[those])
-    zeroed = np.where(active, converted, converted.dtype.type(0))
-    return _filled(zeroed, (marks | ~active) & known, dst, places)
+        heard(before[those], after[those])
+    return _filled(np.where(active, after, after.dtype.type(0)), (marks | ~active) & known, dst, places)
 
 
 def _filled(converted: Codes, marks: Bits, dst: Format, places: ConvertMap) -> VectorRegister:
