@@ -29,9 +29,9 @@ from castsim.machines.vliw.semantics.configuration import (
     whole_bytes,
 )
 from castsim.machines.vliw.semantics.element_lanes import (
+    Unit,
     destination_file,
     elements,
-    given,
     group_of,
     integers,
     lanes_of,
@@ -146,11 +146,9 @@ _MULTIPLES = {"x2": 2, "x4": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedConversion:
+class PreparedConversion(Unit):
     """A conversion of element types, ready to run; `placement` is None in the scalar unit."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     src: str
     dst: str
     mode: RoundingMode
@@ -165,7 +163,7 @@ class PreparedConversion:
         src, dst = (element_format(name, target, state) for name in (self.src, self.dst))
         mode = convert_mode(self.mode, target, state, self.instruction.span)
         policy = policy_of(src, dst, mode, self.clip, target)
-        value = given(self.instruction, operands, "src_a")
+        value = self.value(operands, "src_a")
         lanes = placement.lane if placement else None
         random = draw(mode.rounding, lanes, admitted(placement, operands), target, state)
         through = target.special_values.intermediate
@@ -246,15 +244,13 @@ _BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class ConvertInteger:
+class ConvertInteger(Unit):
     """A narrowing with shift, ready to run; `placement` is None in the scalar unit.
 
     `shift` is the format of a shift vector's elements: bytes of which each value's lane has the lowest, elements beside
     the values (`by_value`) or beside the results.
     """
 
-    instruction: TpcInstruction
-    target: VliwTarget
     src: IntFormat
     dst: IntFormat
     mode: RoundingMode
@@ -266,8 +262,8 @@ class ConvertInteger:
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the shifted, rounded and saturated elements in their places."""
         target, placement = self.target, self.placement
-        value = given(self.instruction, operands, "src_a")
-        shifts = self.shifts(given(self.instruction, operands, "src_b"))
+        value = self.value(operands, "src_a")
+        shifts = self.shifts(self.value(operands, "src_b"))
         remarks = self._check_shifts(shifts, operands)
         lanes = placement.lane if placement else None
         random = draw(self.mode.rounding, lanes, admitted(placement, operands), target, state)
@@ -311,7 +307,7 @@ class ConvertInteger:
         return {role: group_of(self.instruction, role, count, self.target) for role, count in counts.items()}
 
     def _vector_shifts(self, value: Value, placement: ElementPlacement) -> Shifts:
-        lanes = placement.gather % (self.target.registers.vector_bytes * 8 // self.src.bits)
+        lanes = placement.gather % (self.vector_bytes * 8 // self.src.bits)
         if not self.by_value:
             return integers(elements(value, self.shift), self.shift)[placement.scatter]
         if self.shift.bits == self.src.bits:
@@ -404,15 +400,13 @@ _INTEGER_OF = {32: "i32", 16: "i16", 8: "i8"}
 
 
 @dataclass(frozen=True, slots=True)
-class NearbyInt:
+class NearbyInt(Unit):
     """Rounding of floats to integral values, ready to run.
 
     `placement` is None in the scalar unit. `integer` is the format of a second result (None: there is one): the
     rounded value in the source type goes to the first register of a pair, the same value as an integer to the second.
     """
 
-    instruction: TpcInstruction
-    target: VliwTarget
     element: str
     mode: RoundingMode
     placement: ElementPlacement | None
@@ -425,7 +419,7 @@ class NearbyInt:
         assert isinstance(fmt, FloatFormat)
         mode = convert_mode(self.mode, target, state, self.instruction.span)
         policy = integral_policy(fmt, mode)
-        value = given(self.instruction, operands, "src_a")
+        value = self.value(operands, "src_a")
         lanes = placement.lane if placement else None
         random = draw(mode.rounding, lanes, admitted(placement, operands), target, state)
         if placement is None:
@@ -445,7 +439,7 @@ class NearbyInt:
     def _pair(self, operands: OperandValues, placement: ElementPlacement, results: Codes, numbers: Codes) -> Value:
         """Return both registers; a false predicate keeps both."""
         assert operands.income is not None and self.integer is not None
-        size = self.target.registers.vector_bytes
+        size = self.vector_bytes
         parts = zip((self.element, self.integer), (results, numbers), vectors(operands.income), strict=True)
         return tuple(
             vector
