@@ -21,7 +21,7 @@ from castsim.machines.vliw.semantics.configuration import (
     element_format,
     whole_bytes,
 )
-from castsim.machines.vliw.semantics.convert import ElementPlacement, place, scattered
+from castsim.machines.vliw.semantics.convert import ElementPlacement, PlacedUnit, place, scattered
 from castsim.machines.vliw.semantics.element_lanes import (
     Unit,
     broadcast,
@@ -50,7 +50,6 @@ from castsim.machines.vliw.semantics.elementwise import (
     subtract,
     unpacked,
 )
-from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.numerics import Policy, cast_codes
 from castsim.numerics.unpack import normalise
 from castsim.targets.vliw import VliwTarget
@@ -149,15 +148,14 @@ _Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Accumulation(Unit):
+class Accumulation(PlacedUnit):
     """Products added to an accumulator, ready to run.
 
-    `placement` is None in the scalar unit. `addend` is the role of the accumulator: the destination's old value, or an
+    `addend` is the role of the accumulator: the destination's old value, or an
     operand of its own; None: there is none, and the products are the results.
     """
 
     dst: Format
-    placement: ElementPlacement | None
     addend: str | None
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -168,7 +166,7 @@ class Accumulation(Unit):
         else:
             assert isinstance(src, IntFormat)
             results = self._integers(operands, src)
-        return Effects(self._placed(results, operands))
+        return Effects(self.placed(results, self.dst, operands))
 
     def _codes(self, operands: OperandValues, role: str, fmt: Format) -> Codes:
         """Return the elements of a source, one per product."""
@@ -214,11 +212,6 @@ class Accumulation(Unit):
         addends = integers(self._addends(operands), self.dst)
         total = addends - total if instruction.switch("neg") == 1 else addends + total
         return settle(total, self.dst, saturate=instruction.switch("st") == 1)
-
-    def _placed(self, results: Codes, operands: OperandValues) -> Value:
-        if self.placement is None:
-            return merged(narrow_result(int(results[0]), self.dst, operands, self.target), operands)
-        return scattered(results, self.dst, self.placement, operands, self.vector_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +301,7 @@ def prepare_accumulation(instruction: TpcInstruction, target: VliwTarget) -> Acc
     placement = None
     if destination_file(instruction) is not File.S:
         placement = place(src, dst, target.registers.vector_bytes, lane=None, registers=1)
-    return Accumulation(instruction, target, dst, placement, addend)
+    return Accumulation(instruction, target, placement, dst, addend)
 
 
 def _accumulator_of(instruction: TpcInstruction, src: Format) -> str:
