@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -300,10 +300,6 @@ def _add(a: Codes, b: Codes, fmt: Format, context: Context, sign: int = 1) -> Co
     return total(a, b, fmt, sign=sign, negate=context.has("neg"), saturate=context.has("st"))
 
 
-def _subtract(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    return _add(a, b, fmt, context, sign=-1)
-
-
 def _multiply(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
     """Return products of floats, or 32 bits of products of integers."""
     if isinstance(fmt, FloatFormat):
@@ -323,38 +319,12 @@ def _extreme(a: Codes, b: Codes, fmt: Format, context: Context, sign: int) -> Co
     return np.where(first, a, b)
 
 
-def _maximum(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    return _extreme(a, b, fmt, context, 1)
-
-
-def _minimum(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    return _extreme(a, b, fmt, context, -1)
-
-
 def _and(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
     if context.has("andn"):
         inverts_first = context.target.option("immediate_and_mask") == "first"
         a, b = (~a, b) if inverts_first else (a, ~b)
     both: Codes = a & b
     return both
-
-
-def _or(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    either: Codes = a | b
-    return either
-
-
-def _xor(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    one: Codes = a ^ b
-    return one
-
-
-def _shift_left(a: Codes, b: NDArray[np.uint64], fmt: Format, context: Context) -> Codes:
-    return shift_logical(a, b, fmt, left=True)
-
-
-def _shift_right(a: Codes, b: NDArray[np.uint64], fmt: Format, context: Context) -> Codes:
-    return shift_logical(a, b, fmt, left=False)
 
 
 def _shift_arithmetic(a: Codes, b: NDArray[np.int64], fmt: Format, context: Context) -> Codes:
@@ -368,11 +338,6 @@ def _absolute(a: Codes, b: None, fmt: Format, context: Context) -> Codes:
         magnitude: Codes = a & a.dtype.type(fmt.sign_bit - 1)
         return magnitude
     return absolute(a, fmt)
-
-
-def _not(a: Codes, b: None, fmt: Format, context: Context) -> Codes:
-    inverted: Codes = ~a
-    return inverted
 
 
 # --------------------------------------------------------------------------------------------------- second sources
@@ -422,18 +387,18 @@ class ElementwiseKind:
 
 KINDS: Mapping[str, ElementwiseKind] = {
     "add": ElementwiseKind(_add),
-    "sub": ElementwiseKind(_subtract),
+    "sub": ElementwiseKind(partial(_add, sign=-1)),
     "mul": ElementwiseKind(_multiply),
-    "max": ElementwiseKind(_maximum),
-    "min": ElementwiseKind(_minimum),
+    "max": ElementwiseKind(partial(_extreme, sign=1)),
+    "min": ElementwiseKind(partial(_extreme, sign=-1)),
     "and": ElementwiseKind(_and),
-    "or": ElementwiseKind(_or),
-    "xor": ElementwiseKind(_xor),
-    "shl": ElementwiseKind(_shift_left, _amounts),
-    "shr": ElementwiseKind(_shift_right, _amounts),
+    "or": ElementwiseKind(lambda a, b, fmt, context: a | b),
+    "xor": ElementwiseKind(lambda a, b, fmt, context: a ^ b),
+    "shl": ElementwiseKind(lambda a, b, fmt, context: shift_logical(a, b, fmt, left=True), _amounts),
+    "shr": ElementwiseKind(lambda a, b, fmt, context: shift_logical(a, b, fmt, left=False), _amounts),
     "ash": ElementwiseKind(_shift_arithmetic, _signed_amounts, floats=False),
     "abs": ElementwiseKind(_absolute, _nothing),
-    "not": ElementwiseKind(_not, _nothing),
+    "not": ElementwiseKind(lambda a, b, fmt, context: ~a, _nothing),
 }
 """Every operation of this module by its mnemonic."""
 
