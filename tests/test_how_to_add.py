@@ -147,10 +147,10 @@ ld_tnsr V0, 0x0, I0; nop; nop; nop
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_tpc_instruction(generation: str, copy: Copy, tmp_path: Path) -> None:
     """MEAN: half the sum of two integers, rounded down, on scalars, indices and vectors."""
-    copy.edit("isa/tpc/arithmetic_forms.py", "FORMS: tuple[Form, ...] = (\n", '    *_plain("mean"),\n')
+    copy.edit("isa/tpc/instructions.py", '    "max min": tuple(_plain()),\n', '    "mean": _plain(),\n')
     values = "simulator/machines/vliw/semantics/elementwise.py"
-    copy.edit(values, "    inverted: Codes = ~a\n    return inverted\n", MEAN)
-    copy.edit(values, '    "sub": ElementwiseKind(_subtract),\n', '    "mean": ElementwiseKind(_mean, floats=False),\n')
+    copy.edit(values, "    return absolute(a, fmt)\n", MEAN)
+    copy.edit(values, '    "add": ElementwiseKind(_add),\n', '    "mean": ElementwiseKind(_mean, floats=False),\n')
     assert copy.touched <= matched(4)
     program, x = tmp_path / "mean.tpc", np.arange(-32, 32, dtype=np.int32) * 1000 + 1
     program.write_text(PROGRAM.format(gap="nop; nop; nop; nop\n" * 12))

@@ -19,8 +19,8 @@ from castsim.isa.pto.program import RoundMode, TileOperation
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.tpc import FORMS, Register, forms_of, mnemonics
 from castsim.isa.tpc import parse as parse_assembly
-from castsim.isa.tpc.convert_forms import RANDOM_ROUNDINGS
 from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, MemoryOperation
+from castsim.isa.tpc.instructions import RANDOM_ROUNDINGS
 from castsim.isa.tpc.program import File
 from castsim.isa.warning_text import WarningKind, WarningText, of_kind
 from castsim.machines.strided.plan import plan_cast

@@ -229,6 +229,15 @@ def test_generations_without_a_rule(rule: str, exempt: str) -> None:
     assert found(text, exempt) == set()
 
 
+def test_the_type_of_a_move_is_a_field() -> None:
+    """The encoder refuses what shares the field: fields of the bundle, docs/reference/tpc.md section 8."""
+    text = "mov{} V1, S6; nop; form_fp_num.f32 V2, V3, V4, V5; nop\n" + END
+    for generation, rules in (("goya", {"field overlay"}), ("gaudi", {"field overlay"}), ("gaudi2", set[str]())):
+        assert found(text.format(".i32"), generation) & {"field overlay"} == rules
+        plain = text.replace("S6", "V6").format("")
+        assert "field overlay" not in found(plain, generation)
+
+
 def test_short_immediates_need_no_field() -> None:
     """From Greco every slot has immediates of its own: 0 to 15, of signed types 0 to 7 (docs/reference/tpc.md 8)."""
     text = "ld_l_v V0, 0x100; {}; nop\n" + GAP + "nop; nop; nop; st_l_v S1, V0\n" + END

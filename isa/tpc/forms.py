@@ -2,13 +2,17 @@
 
 A row (`Form`) is one way to write an instruction: operand order, register classes, switches in canonical order, and
 the features a generation must have. The parser matches text against rows, the printer writes by them, the executor and
-the encoder find operands by role. The rows themselves are in `*_forms.py`, collected by `castsim.isa.tpc.instructions`.
+the encoder find operands by role. The rows themselves are in `castsim.isa.tpc.instructions`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
+from typing import Any
 
 from castsim.isa.tpc.dialect import Dialect, Feature
 
@@ -267,15 +271,92 @@ class Form:
 
 
 _BY_DIALECT = "@"
+_ROLES = {letter: f"src_{letter}" for letter in "abcd"}
+_SLOTS = ("LOAD", "SPU", "VPU", "STORE")
+_GROUPS = {"data": TYPES[:-2], "floats": TYPES[:5], "integers": TYPES[5:-2]}
+"""Types that rows name together: `data` are those that fill vector lanes."""
+_OPERAND = re.compile(r"(\w+):([^<#*]+)(?:<=(\d+))?(#?)(\*?)")
+_BASES = {operation.value: operation for operation in MemoryOperation}
+_HALVES = {f"_{half.value}": half for half in Half}
 
 
-def operand(
-    role: str, accepts: str, *, limit: int | None = None, decimal: bool = False, by_first: bool = False
-) -> OperandSpec:
-    """Make an operand position from a blank-separated list of what it accepts."""
-    words = tuple(accepts.split())
+def form_of(mnemonic: str, row: str, switches: Mapping[str, Switch]) -> Form:
+    """Read a row of the instruction table.
+
+    A row consists of words, those of one kind in the order of the assembly: slots (`LOAD`), operands (`a:V|S|imm` is
+    role and what it accepts, a to d stand for src_a to src_d; `<=15` is the largest immediate, `#` a signed decimal,
+    `*` a group that its first register names), types (`.f32,bf16`, `.floats`), features that are needed and lacked
+    (`+prefetch`, `-prefetch`), what the operands imply (`partial=1`), the role of an accumulator (`+=src_c`), switches
+    (`andn?inverted_and` is a flag with its feature, `acc_fp32!` one that the text must say; those in `switches` have
+    their own descriptions). `untyped` drops any type; `vp` admits vector predicates outside of the VPU, under a feature
+    (`vp?masked_store`), `unpredicated` none at all.
+    """
+    words = row.split()
+    listed: dict[str, list[Any]] = {name: [] for name in ("slots", "operands", "types", "needs", "lacks", "implied")}
+    chosen: list[Switch] = []
+    facts: dict[str, Any] = {"predication": Predication.VECTOR if "VPU" in words else Predication.SCALAR}
+    for word in words:
+        name, _, rest = word.partition("=")
+        if ":" in word:
+            listed["operands"].append(_operand(word))
+        elif word in _SLOTS:
+            listed["slots"].append(_SLOTS.index(word))
+        elif word.startswith("."):
+            listed["types"] += [each for part in word[1:].split(",") for each in _GROUPS.get(part, (part,))]
+        elif word.startswith("+="):
+            facts["accumulator"] = rest
+        elif word.startswith(("+", "-")):
+            listed["needs" if word[0] == "+" else "lacks"].append(Feature(word[1:]))
+        elif rest:
+            listed["implied"].append((name, int(rest)))
+        elif word in ("vp", "unpredicated"):
+            facts["predication"] = Predication.VECTOR if word == "vp" else Predication.NONE
+        elif word.startswith("vp?"):
+            facts["vector_predicate"] = Feature(word.removeprefix("vp?"))
+        elif word == "untyped":
+            facts["drops_type"] = True
+        else:
+            chosen.append(switches.get(word) or _flag_of(word))
+    half = next((half for ending, half in _HALVES.items() if mnemonic.endswith(ending)), None)
+    base = mnemonic if half is None else mnemonic.removesuffix(f"_{half.value}")
+    memory = _BASES.get("cache" if mnemonic.startswith("cache_") else base)
+    facts |= {name: tuple(found) for name, found in listed.items()}
+    return Form(mnemonic, switches=tuple(chosen), memory=memory, half=half, family=_family(mnemonic), **facts)
+
+
+@lru_cache(maxsize=256)
+def _operand(word: str) -> OperandSpec:
+    found = _OPERAND.fullmatch(word)
+    assert found is not None
+    role, accepts, limit, decimal, by_first = found.groups()
+    words = tuple(accepts.split("|"))
     named = next((word.removeprefix(_BY_DIALECT) for word in words if word.startswith(_BY_DIALECT)), None)
-    return OperandSpec(role, words, limit, decimal, named, by_first)
+    largest = None if limit is None else int(limit)
+    return OperandSpec(_ROLES.get(role, role), words, largest, bool(decimal), named, bool(by_first))
+
+
+@lru_cache(maxsize=128)
+def _flag_of(word: str) -> Switch:
+    """Return the flag of a row's word, of which the table of switches has no description."""
+    if word.endswith("!"):
+        return Switch(word[:-1], Style.FLAG, None, numbers=(1,))
+    name, _, feature = word.partition("?")
+    return flag(name, Feature(feature) if feature else None)
+
+
+@lru_cache(maxsize=128)
+def _family(mnemonic: str) -> Family | None:
+    return next((family for start, family in _FAMILIES if mnemonic.startswith(start)), None)
+
+
+_FAMILIES = (
+    *((start, Family.LANE_MOVE) for start in ("pack", "unpack", "mov_dg", "mov_g")),
+    ("convert", Family.CONVERSION),
+    ("nearbyint", Family.ROUNDING),
+    ("cmp_", Family.COMPARISON),
+    ("sel_", Family.SELECTION),
+    ("sel2_", Family.PAIR_SELECTION),
+)
 
 
 SELECTORS = ("mask", "section", "dimension", "zp", "steps")

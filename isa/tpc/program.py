@@ -34,6 +34,8 @@ class Slot(IntEnum):
     VPU = 2
     STORE = 3
 
+    __hash__ = int.__hash__  # that of enumerations is written in Python, and slots are keys everywhere
+
 
 class File(StrEnum):
     """Register files. D and A are pairs and quads of V, Z pairs of S, all named by their first register."""
@@ -47,6 +49,8 @@ class File(StrEnum):
     AD = "AD"
     SP = "SP"
     VP = "VP"
+
+    __hash__ = str.__hash__  # as for slots
 
 
 PREDICATES = (File.SP, File.VP)

@@ -207,6 +207,8 @@ class Expressions(Library, Declared):
     def _stepped(self, node: Any, into: str | None) -> Value:
         place = self.at(node.expr)
         old = self.loaded(place)
+        if isinstance(old.type, Index):
+            raise self.wrong(f"operator {node.op.removeprefix('p')} does not take int5", "a coordinate, p[1]++")
         if node.op.startswith("p") and self.wants_value:
             kept = self.temp(old.type)
             self.move(kept.text, old)

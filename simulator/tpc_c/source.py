@@ -232,6 +232,9 @@ def _reader(library: Any, file: str, lines: dict[str, Sequence[str]]) -> Any:
         def on_directive_handle(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
             if directive.value == "pragma":
                 raise output_directive(action.IgnoreAndPassThrough)
+            if directive.value == "include" and not any(each.value.strip() for each in toks):
+                span = _span(directive.source, directive.lineno, 1, lines)
+                raise ReadError("#include names no header", span=span, legal=('#include "FILE.h"',))
             return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
 
         def on_include_not_found(self, is_malformed: bool, is_system: bool, curdir: str, name: str) -> None:

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from castsim.isa.formats import FORMATS, FloatFormat
+from castsim.isa.tpc.instructions import forms_of
 from castsim.targets.description import Status, Table
 from castsim.targets.tpc_compiler import csv_rows
 from castsim.tpc_c.types import SHORT
@@ -19,6 +21,8 @@ _TYPES = "|".join(sorted((*SHORT, "f8_143", "f8_152", "i1"), key=len, reverse=Tr
 _NAME = re.compile(rf"([vsi])_({_TYPES})_(\w+)")
 _SELECT = re.compile(rf"(sel2?_[a-z]+)_({_TYPES})")
 _CONVERT = re.compile(rf"([vs])_convert_(u?int(?:8|16|32)|{_TYPES})_to_({_TYPES})(_all|_single|_x2|_x4)?(?:_(b|vb))?")
+_PRODUCTS = ("product", "pairs", "accumulate", "add_product")
+"""Shapes of calls whose words are switches of the instruction."""
 _SUFFIXES = ("_partial", "_rmw", "_direct")
 
 
@@ -93,9 +97,21 @@ def call_named(name: str) -> IntrinsicCall | IntrinsicConversion | None:
     if unit == "v" and element == "i1" and rest.startswith("mov_"):
         rest = "mov"
     row = intrinsics().get(rest)
-    if row is None or unit not in row.units:
+    if row is None or unit not in row.units or not _has_product(row, element):
         return None
     return IntrinsicCall(row, unit, element, result, lanewise, frozenset(extras))
+
+
+def _has_product(row: Intrinsic, element: str) -> bool:
+    """Whether the instruction has the words of a product for a type: i8 has no wider accumulator than its own."""
+    if row.shape not in _PRODUCTS or not row.words:
+        return True
+    wide = "acc_fp32" if isinstance(FORMATS.get(element), FloatFormat) else "acc_i32"
+    wanted = {wide if word == "acc_32" else word for word in row.words.split()}
+    return any(
+        element in form.types and wanted.issubset(switch.name for switch in form.switches)
+        for form in forms_of(row.mnemonic)
+    )
 
 
 def near(name: str, known: list[str]) -> list[str]:
@@ -103,7 +119,8 @@ def near(name: str, known: list[str]) -> list[str]:
     found = _NAME.fullmatch(name)
     if found is not None:
         rest = re.sub(r"_v?b$", "", found[3])
-        options = [each for each, row in intrinsics().items() if found[1] in row.units]
+        element = _format(found[2])
+        options = [each for each, row in intrinsics().items() if found[1] in row.units and _has_product(row, element)]
         suffix = "_b" if found[1] == "v" else ""
         return [f"{found[1]}_{found[2]}_{each}{suffix}" for each in difflib.get_close_matches(rest, options, 3)]
     return difflib.get_close_matches(name, known, 4)

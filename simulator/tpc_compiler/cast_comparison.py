@@ -17,7 +17,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.spans import SourceText, Span
-from castsim.isa.tpc.convert_forms import RANDOM_ROUNDINGS
+from castsim.isa.tpc.instructions import RANDOM_ROUNDINGS
 from castsim.numerics import Policy, code_dtype, convert_codes, decode_to_float64, encode_value, value_of
 from castsim.targets.tpc_compiler import ChainReading
 from castsim.targets.vliw import VliwTarget

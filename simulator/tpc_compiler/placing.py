@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc import Bundle, LabelUse, Register, Slot, TpcInstruction, TpcProgram
@@ -439,13 +440,13 @@ class Entering:
 
 @dataclass(frozen=True, slots=True)
 class PlacementPolicy:
-    """The way of placing: `one` instruction a bundle in order, at least `apart` bundles from each other; else a list.
+    """The way of placing: `one` after the other, at least `apart` bundles from each other (None: in any); else a list.
 
     A list takes no instruction that stands `window` or more behind the first one that waits.
     """
 
     one: bool = False
-    apart: int = 1
+    apart: int | None = 1
     window: int | None = None
 
 
@@ -606,10 +607,12 @@ class _Run:
         self._bundles.setdefault(at, []).append((operation, slot))
 
     def _in_order(self) -> None:
-        at = -self._policy.apart
+        apart = self._policy.apart
+        at = -(apart or 0)
         for operation in self._operations:
             slot = next(iter(operation.slots))
-            at = max(at + self._policy.apart, self._earliest(operation, slot))
+            soonest = self._earliest(operation, slot)
+            at = soonest if apart is None else max(at + apart, soonest)
             while not self._free(operation, slot, at):
                 at += 1
             self._put(operation, slot, at)
@@ -618,36 +621,45 @@ class _Run:
         heights = self._heights()
         load = _load_of_slots(self._operations)
         number = {operation: place for place, operation in enumerate(self._operations)}
-        waiting = list(self._operations)
-        at = 0
-        while waiting:
+        window = len(number) if self._policy.window is None else self._policy.window
+        behind: dict[ScheduledOperation, list[ScheduledOperation]] = {each: [] for each in self._operations}
+        missing = {operation: len(before) for operation, before in self._before.items()}
+        for operation, before in self._before.items():
+            for other in before:
+                behind[other].append(operation)
+        rank = {operation: (-heights[operation], place) for operation, place in number.items()}
+        ready = sorted((each for each in self._operations if not missing[each]), key=rank.__getitem__)
+        at = first = 0
+        while first < len(number):
             progress = True
-            while progress and waiting:
+            while progress:
                 progress = False
-                for operation in self._ready(waiting, number, heights):
-                    slots = sorted(operation.slots, key=lambda slot: (load[slot], slot))
-                    fitting = (s for s in slots if self._earliest(operation, s) <= at and self._free(operation, s, at))
-                    slot = next(fitting, None)
-                    if slot is not None:
-                        self._put(operation, slot, at)
-                        waiting.remove(operation)
-                        progress = True
+                opened: list[ScheduledOperation] = []
+                for operation in ready:
+                    if number[operation] >= first + window:
+                        continue
+                    slot = self._slot_at(operation, at, load)
+                    if slot is None:
+                        continue
+                    self._put(operation, slot, at)
+                    progress = True
+                    for later in behind[operation]:
+                        missing[later] -= 1
+                        opened += [] if missing[later] else [later]
+                if progress:
+                    ready = sorted(
+                        (each for each in chain(ready, opened) if each not in self._places), key=rank.__getitem__
+                    )
+                    while first < len(number) and self._operations[first] in self._places:
+                        first += 1
             at += 1
 
-    def _ready(
-        self,
-        waiting: list[ScheduledOperation],
-        number: Mapping[ScheduledOperation, int],
-        heights: Mapping[ScheduledOperation, int],
-    ) -> list[ScheduledOperation]:
-        window = self._policy.window
-        limit = len(number) if window is None else number[waiting[0]] + window
-        ready = [
-            operation
-            for operation in waiting
-            if number[operation] < limit and all(other in self._places for other in self._before[operation])
-        ]
-        return sorted(ready, key=lambda operation: (-heights[operation], number[operation]))
+    def _slot_at(self, operation: ScheduledOperation, at: int, load: Mapping[Slot, int]) -> Slot | None:
+        """Return the slot of least load in which an instruction may stand in a bundle, None if there is none."""
+        used = {slot for _, slot in self._bundles.get(at, ())}
+        found = [slot for slot in operation.slots if slot not in used and self._earliest(operation, slot) <= at]
+        found.sort(key=lambda slot: (load[slot], slot))
+        return next((slot for slot in found if self._free(operation, slot, at)), None)
 
     def _heights(self) -> dict[ScheduledOperation, int]:
         """Return how far each instruction is from the end of the block, in bundles."""

@@ -252,10 +252,23 @@ _SUMS = ("add", "sub", "mul")
 
 
 class Distances:
-    """Distances between the instructions of one text; None where two may be executed in either order."""
+    """Distances between the instructions of one text; None where two may be executed in either order.
 
-    def __init__(self, operations: OperationLookup, iterators: dict[ScheduledOperation, str]) -> None:
+    `in_memory` says whether accesses of the same bytes keep their order, `reuse` how many bundles lie between a read of
+    a register and the next write of it: a bundle reads before it writes.
+    """
+
+    def __init__(
+        self,
+        operations: OperationLookup,
+        iterators: dict[ScheduledOperation, str],
+        *,
+        in_memory: bool = True,
+        reuse: int = 0,
+    ) -> None:
         self._operations = operations
+        self._in_memory = in_memory
+        self._reuse = reuse
         self._target = operations.target
         self._iterators = iterators
         self._space = ConfigurationSpace(self._target, horizon(self._target))
@@ -344,7 +357,7 @@ class Distances:
             if one.into_predicate and one.loads and not two.loads:
                 found.append(self._target.distances.predicate_load_then_write)
         if before.reads & behind.writes:
-            found.append(0)  # a bundle reads before it writes: what a register held goes to who reads it beside
+            found.append(self._reuse)
         return found
 
     # ------------------------------------------------------------------------------------------- state and memory
@@ -384,6 +397,8 @@ class Distances:
         loads = MemoryOperation.TENSOR_LOAD
         if one.memory is loads and two.memory is loads and (one.instruction.form.half or two.instruction.form.half):
             found.append(max(1, self._target.issue_rules.tensor_half_distance))
+        if not self._in_memory:
+            return found
         first, second = place_in_memory(one), place_in_memory(two)
         if first is None or second is None or not _meet(first, second):
             return found

@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from time import process_time
 
 from castsim.execution.tree import issued
@@ -31,11 +32,10 @@ from castsim.isa.tpc import (
 from castsim.isa.tpc.forms import STORES, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.operand_text import AssemblySource
-from castsim.isa.tpc.program import GROUPED, File, Item
+from castsim.isa.tpc.program import File, Item
 from castsim.machines.vliw.assembled import execute, ready
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
-from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.pipelining import Schedule, pipelined, place_all
 from castsim.tpc_compiler.placing import (
@@ -57,6 +57,7 @@ from castsim.tpc_compiler.virtual_registers import (
     SequentialProgram,
     VirtualRegister,
     WrittenInstruction,
+    free_registers,
     read_sequential,
     unit_of,
     unit_of_cell,
@@ -102,22 +103,6 @@ class Lives:
     apart: dict[VirtualRegister, set[VirtualRegister]] = field(default_factory=lambda: defaultdict(set))
     order: dict[VirtualRegister, int] = field(default_factory=dict)
     most: dict[File, tuple[int, ScheduledOperation | None, frozenset[VirtualRegister]]] = field(default_factory=dict)
-
-
-def free_registers(target: VliwTarget, used: Iterable[Register]) -> dict[File, list[int]]:
-    """Return the registers of each file that allocation may use: neither named in the text nor fixed."""
-    sizes = target.registers
-    taken: dict[File, set[int]] = defaultdict(set)
-    for register in used:
-        whole, count = GROUPED.get(register.file, (register.file, 1))
-        taken[whole].update(range(register.index, register.index + count))
-    found = {}
-    for file in (File.V, File.S, File.I, File.AD, File.SP, File.VP):
-        last = getattr(sizes, file.value) - (sizes.loop_iterators if file is File.S else 0)
-        found[file] = [
-            index for index in range(last) if index not in taken[file] and not is_constant(Register(file, index))
-        ]
-    return found
 
 
 def lives_of(
@@ -190,20 +175,26 @@ def _coloured(
 
 
 def _keep_apart(lives: Lives, some: Set[VirtualRegister], others: Set[VirtualRegister]) -> None:
+    if not some:
+        return
+    by_file: dict[File, set[VirtualRegister]] = defaultdict(set)
+    for other in others:
+        by_file[other.file].add(other)
     for unit in some:
-        for other in others:
-            if other is not unit and other != unit and other.file is unit.file:
-                lives.apart[unit].add(other)
-                lives.apart[other].add(unit)
+        rivals = by_file[unit.file] - {unit}
+        lives.apart[unit] |= rivals
+        for other in rivals:
+            lives.apart[other].add(unit)
 
 
 def _record(lives: Lives, units: Set[VirtualRegister], at: ScheduledOperation | None, names: Names) -> None:
     """Remember where most registers of a file are needed."""
-    for file in {unit.file for unit in units}:
-        own = frozenset(unit for unit in units if unit.file is file)
-        needed = sum(names.sizes[unit] for unit in own)
-        if needed > lives.most.get(file, (0, None, frozenset()))[0]:
-            lives.most[file] = needed, at, own
+    needed: dict[File, int] = {}
+    for unit in units:
+        needed[unit.file] = needed.get(unit.file, 0) + names.sizes[unit]
+    for file, count in needed.items():
+        if count > lives.most.get(file, (0, None, frozenset()))[0]:
+            lives.most[file] = count, at, frozenset(unit for unit in units if unit.file is file)
 
 
 def _units(cells: Iterable[str]) -> set[VirtualRegister]:
@@ -350,6 +341,16 @@ class _Candidate:
     schedule: Schedule
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A candidate with real registers, not linted yet."""
+
+    method: str
+    program: TpcProgram
+    numbers: Numbers
+    length: BundleCount
+
+
 def schedule(
     text: str, file: str, target: VliwTarget, max_statements: int = MAX_STATEMENTS, *, longer: bool = False,
     until: float = math.inf,
@@ -423,31 +424,50 @@ class _Scheduler:
     # -------------------------------------------------------------------------------------------------- candidates
 
     def best(self) -> Scheduled:
-        """Return the shortest candidate that the linter has nothing against."""
+        """Return the shortest candidate that the linter has nothing against.
+
+        The padded program is linted only if no other is shorter; if it breaks a rule, others need not be shorter.
+        """
         padded = place_all(self._shape, self._placer, [_PADDED] * len(self._blocks))
-        wanted = sum(each.length for each in padded)
-        found: Scheduled | None = None
-        refusal: Pressure | CastsimError | None = None
-        base = self._finished(_Candidate("padding", self._shape, padded))
-        padding = base.length if isinstance(base, Scheduled) else BundleCount(wanted, None)
-        if isinstance(base, Scheduled):
-            found = base
+        base = self._drafted(_Candidate("padding", self._shape, padded))
+        padding = BundleCount(sum(each.length for each in padded), None)
+        drafts, tried = map(self._drafted, self._candidates(padded)), list[_Draft | Pressure | CastsimError]()
+        found: Scheduled | Pressure | CastsimError | None
+        if isinstance(base, _Draft):
+            found = self._shortest(drafts, base.length, base.length, tried)
+            if found is None:
+                found = self._checked(base)
+            if isinstance(found, Scheduled):
+                padding = base.length
         else:
-            refusal = base
-        for candidate in self._candidates(padded):
-            result = self._finished(candidate, found, padding)
-            if isinstance(result, Scheduled):
-                found = result
-            elif refusal is None:
-                refusal = result
-            if found is not None and process_time() > self._until:
+            found = base
+        if not isinstance(found, Scheduled):
+            found = self._shortest(chain(tried, drafts), padding, None, []) or self._spaced(found)
+        return replace(found, padding=padding, removed=tuple(self._removed))
+
+    def _shortest(
+        self,
+        drafts: Iterable[_Draft | Pressure | CastsimError],
+        padding: BundleCount,
+        held: BundleCount | None,
+        tried: list[_Draft | Pressure | CastsimError],
+    ) -> Scheduled | None:
+        """Return the best draft that is shorter than `held` (None: of any length), None if there is none.
+
+        `tried` gets those that were looked at.
+        """
+        found: Scheduled | None = None
+        for draft in drafts:
+            tried.append(draft)
+            if isinstance(draft, _Draft) and (
+                held is None or (self._within(draft.length, padding) and _key(draft.length) < _key(held))
+            ):
+                result = self._checked(draft)
+                if isinstance(result, Scheduled):
+                    found, held = result, result.length
+            if held is not None and process_time() > self._until:
                 break
-        if found is None:
-            found = self._spaced(refusal)
-        return Scheduled(
-            found.program, found.text, found.method, found.length, padding, found.registers, tuple(self._removed),
-            found.findings,
-        )  # fmt: skip
+        return found
 
     def _candidates(self, padded: Schedule) -> Iterator[_Candidate]:
         size = sum(len(block.all) for block in self._blocks)
@@ -488,45 +508,45 @@ class _Scheduler:
 
     # ------------------------------------------------------------------------------------------------- one candidate
 
-    def _finished(
-        self, candidate: _Candidate, held: Scheduled | None = None, padding: BundleCount | None = None
-    ) -> Scheduled | Pressure | CastsimError | None:
-        """Return a candidate as a program, or why it is none; None if one that is `held` is as short."""
+    def _drafted(self, candidate: _Candidate) -> _Draft | Pressure | CastsimError:
+        """Return a candidate with real registers, or why it has none."""
         lives = lives_of(candidate.shape, candidate.schedule, self._operations, self._declared)
-        free = free_registers(self._target, self._real())
-        numbers = allocated(lives, self._source.names, free)
+        numbers = allocated(lives, self._source.names, free_registers(self._target, self._real()))
         if isinstance(numbers, Pressure):
             return numbers
         try:
             program = assembled(self._source, candidate.shape, candidate.schedule, numbers, self._target)
-            length = BundleCount(len(program.bundles), executed_bundles(program, self._source.file, self._target))
-            if held and padding and not (self._within(length, padding) and _key(length) < _key(held.length)):
-                return None
-            findings = lint(program, self._target)
+            executed = executed_bundles(program, self._source.file, self._target)
+        except CastsimError as error:
+            return error
+        return _Draft(candidate.method, program, numbers, BundleCount(len(program.bundles), executed))
+
+    def _checked(self, draft: _Draft) -> Scheduled | CastsimError:
+        """Return a draft as the result, or the rule that it breaks."""
+        try:
+            findings = lint(draft.program, self._target)
         except CastsimError as error:
             return error
         broken = [each for each in findings if each.rule not in _OF_THE_TEXT]
         if broken:
             return IllegalError(f"{broken[0].rule}: {broken[0].message}", span=broken[0].span)
-        return Scheduled(
-            program, print_program(program), candidate.method, length, length, self._spelled(numbers), (), findings
-        )
+        text, registers = print_program(draft.program), self._spelled(draft.numbers)
+        return Scheduled(draft.program, text, draft.method, draft.length, draft.length, registers, (), findings)
 
-    def _spaced(self, refusal: Pressure | CastsimError | None) -> Scheduled:
+    def _spaced(self, refusal: Pressure | CastsimError) -> Scheduled:
         """Return the program with all results awaited, if that is possible at all.
 
         Raises:
             IllegalError: there are not enough registers, or the text breaks a rule in any schedule.
         """
         policy = PlacementPolicy(one=True, apart=self._placer.distances.reach)
-        found = self._finished(_Candidate("padding", self._shape, place_all(
-            self._shape, self._placer, [policy] * len(self._blocks))))  # fmt: skip
+        schedule = place_all(self._shape, self._placer, [policy] * len(self._blocks))
+        draft = self._drafted(_Candidate("padding", self._shape, schedule))
+        found = self._checked(draft) if isinstance(draft, _Draft) else draft
         if isinstance(found, Scheduled):
             return found
-        refusal = refusal or found
         if isinstance(refusal, Pressure):
             raise self._too_many(refusal)
-        assert refusal is not None
         raise refusal
 
     def _too_many(self, pressure: Pressure) -> IllegalError:
@@ -563,7 +583,7 @@ class _Scheduler:
         """Return the real registers of every virtual one, in the order of the text."""
         names = self._source.names
         found: dict[str, list[str]] = {}
-        for unit in sorted(numbers, key=lambda unit: unit.number):
+        for unit in sorted(numbers, key=lambda unit: (unit.number, unit.file)):
             name, start = names.spelling(unit), numbers[unit]
             shown = _shown(unit, start, names.sizes[unit])
             if shown not in found.setdefault(name, []):

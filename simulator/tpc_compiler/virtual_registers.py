@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -28,6 +29,7 @@ from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.operand_text import AssemblySource, Comment, Word, read_register
 from castsim.isa.tpc.parser import LABEL, read_declarations
 from castsim.isa.tpc.program import GROUPED, JUMPS, File, Register
+from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
 
 # Virtual registers: how a text names them, and the numbers beyond the files that stand for them until allocation.
@@ -85,6 +87,22 @@ def unit_of_cell(name: str) -> VirtualRegister | None:
     """Return the virtual register that a register cell, `V1004`, belongs to; None for a real one."""
     match = _PLACEHOLDER.fullmatch(name)
     return None if match is None else unit_of(Register(File(match[1]), int(match[2])))
+
+
+def free_registers(target: VliwTarget, used: Iterable[Register]) -> dict[File, list[int]]:
+    """Return the registers of each file that allocation may use: neither named in the text nor fixed."""
+    sizes = target.registers
+    taken: dict[File, set[int]] = defaultdict(set)
+    for register in used:
+        whole, count = GROUPED.get(register.file, (register.file, 1))
+        taken[whole].update(range(register.index, register.index + count))
+    found = {}
+    for file in (File.V, File.S, File.I, File.AD, File.SP, File.VP):
+        last = getattr(sizes, file.value) - (sizes.loop_iterators if file is File.S else 0)
+        found[file] = [
+            index for index in range(last) if index not in taken[file] and not is_constant(Register(file, index))
+        ]
+    return found
 
 
 @dataclass(slots=True)

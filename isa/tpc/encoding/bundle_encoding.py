@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.convert_forms import NARROWED_BITS
 from castsim.isa.tpc.encoding.encoding_tables import (
     HARDWARE,
     IMMEDIATE,
@@ -30,7 +29,7 @@ from castsim.isa.tpc.encoding.encoding_tables import (
     pieces,
 )
 from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
-from castsim.isa.tpc.instructions import available, forms_of
+from castsim.isa.tpc.instructions import NARROWED_BITS, available, forms_of
 from castsim.isa.tpc.program import (
     GROUPED,
     JUMPS,

@@ -26,6 +26,7 @@ _FIELDS_BESIDE_OPERANDS = {
 Source: docs/reference/tpc.md section 1 (bundle conflicts) and 8 (fields).
 """
 _TENSOR_FIELD = "src_b"
+_TYPE_FIELD = "src_b"  # of a MOV in the LOAD slot
 _STORED_DESTINATION = "src_c"  # the STORE slot has no destination field
 _IMMEDIATE_ROLES = ("src_a", "src_b", "src_c", "src_d", "byte_mask")
 _MINIFLOAT = "f8_143"
@@ -151,6 +152,8 @@ def _fields(plan: InstructionPlan) -> tuple[str, ...]:
     """Return the operand fields that an instruction occupies, as far as overlays care."""
     slot, instruction = plan.site.slot, plan.instruction
     found = list(_FIELDS_BESIDE_OPERANDS.get((slot, instruction.mnemonic), ()))
+    if slot is Slot.LOAD and instruction.mnemonic == "mov" and instruction.type is not None:
+        found.append(_TYPE_FIELD)
     for spec in instruction.form.operands:
         if spec.role in _FIELD_OF_ROLE:
             found.append(_FIELD_OF_ROLE[spec.role])

@@ -17,10 +17,10 @@ from castsim.execution.input_data import read_array
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
-from castsim.isa.tpc import Declaration, Feature, Immediate, Register, TableDeclaration, TpcInstruction, TpcProgram
+from castsim.isa.tpc import Declaration, Feature, Immediate, TableDeclaration, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import WORD_BITS
 from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Vector
-from castsim.machines.vliw.semantics.element_lanes import elements, merged, plain_registers, vector_of
+from castsim.machines.vliw.semantics.element_lanes import Unit, elements, merged, vector_of
 from castsim.machines.vliw.semantics.special_results import UnstatedError
 from castsim.numerics import abstract_policy, cast_codes, code_dtype, codes_from_array
 from castsim.targets.vliw import VliwTarget
@@ -212,11 +212,9 @@ _MOST_ENTRIES, _TABLE_BYTES = 256, 256
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(Unit):
     """A look-up ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     tables: DeclaredTables
     reading: _Reading
 
@@ -239,10 +237,6 @@ class Lookup:
         found = [self._placed(codes[:, first + k], entries, k, operands) for k in range(count)]
         result: Value = tuple(found) if count > 1 else found[0]
         return Effects(result)
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
     def _table(self, operands: OperandValues) -> TableDeclaration:
         function = function_of(self.instruction)
@@ -529,15 +523,13 @@ def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounded:
+class Rounded(Unit):
     """`rounded.f32`, an instruction of castsim's own, ready to run: what a library function is without its table.
 
     The result is what the instructions before it have made of a table that has values, else the function of the
     operands, correctly rounded.
     """
 
-    instruction: TpcInstruction
-    target: VliwTarget
     tables: DeclaredTables
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -553,7 +545,3 @@ class Rounded:
         roles = ("src_a", "src_b") if function in BINARY else ("src_a",)
         found = rounded(function, *(elements(operands.sources[role], fmt) for role in roles))
         return Effects(merged(vector_of(found, fmt), operands))
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)

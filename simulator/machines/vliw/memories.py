@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from castsim.isa.errors import IllegalError, LimitError, ReadError, Span, TileError
 from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.tpc import TensorDeclaration
-from castsim.isa.tpc.memory_forms import packed_widths
+from castsim.isa.tpc.instructions import packed_widths
 from castsim.isa.tpc.program import INDEX_DIMENSIONS, WORD_BITS, WORD_MASK, File, Register, TpcInstruction
 from castsim.machines.vliw.findings import Findings, InstructionSite
 from castsim.machines.vliw.lookup_tables import NO_TABLES, DeclaredTables

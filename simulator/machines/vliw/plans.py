@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, dataclass, replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from castsim.machines.vliw.registers import (
 )
 from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State
 from castsim.machines.vliw.semantics.convert import ConvertInteger, PreparedConversion
-from castsim.machines.vliw.semantics.element_lanes import merged, plain_registers
+from castsim.machines.vliw.semantics.element_lanes import Unit, merged
 from castsim.machines.vliw.semantics.moves import prepare_shuffle
 from castsim.machines.vliw.semantics.products import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.special_results import (
@@ -71,44 +71,28 @@ _UNSTATED = {
 
 
 @dataclass(frozen=True, slots=True)
-class NoEffect:
+class NoEffect(Unit):
     """An instruction that changes nothing that a program can read."""
-
-    instruction: TpcInstruction
-    target: VliwTarget
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return no effects."""
         return Effects(operands.income)
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
-
 
 @dataclass(frozen=True, slots=True)
-class NoEntry:
+class NoEntry(Unit):
     """An entry of a table that has no values, so that none counts: the first."""
-
-    instruction: TpcInstruction
-    target: VliwTarget
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return zeros."""
-        zeros = np.zeros(self.target.registers.vector_bytes, np.uint8)
+        zeros = np.zeros(self.vector_bytes, np.uint8)
         return Effects(merged((zeros, zeros), operands))
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 @dataclass(frozen=True, slots=True)
-class NotComputed:
+class NotComputed(Unit):
     """An instruction that is read, encoded, linted and timed, and whose values are not modelled, or not stated."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     unstated: UnstatedError | None = None
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -121,10 +105,6 @@ class NotComputed:
             raise self.unstated
         message = f"{self.instruction.mnemonic} is known, but its values are not modelled"
         raise IllegalError(message, span=self.instruction.span, legal=("castsim lint", "castsim run --timing-only"))
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 def computes(instruction: TpcInstruction) -> bool:
@@ -152,7 +132,7 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTab
     if semantics.computes(instruction) and not _beyond(instruction):
         return semantics.prepare(instruction, target)
     try:
-        unit: _Unit
+        unit: Unit
         if instruction.mnemonic in LOOKUPS:
             unit = prepare_lookup(instruction, target, tables)
         elif instruction.mnemonic == "rounded":
@@ -169,15 +149,7 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTab
         raise error.at(instruction.span) from None
 
 
-class _Unit(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def __call__(self, operands: OperandValues, state: State) -> Effects: ...
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]: ...
-
-
-_FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], _Unit]] = {
+_FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], Unit]] = {
     **dict.fromkeys(_NO_EFFECT, NoEffect),
     **dict.fromkeys(BIT_FIELDS, prepare_bit_field),
     **dict.fromkeys(("mac", "madd", "add", "sub", "mul"), prepare_accumulation),

@@ -8,8 +8,7 @@ and 7.1).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, replace
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from castsim.machines.vliw.semantics.convert import (
     prepare_convert_integer,
     prepare_nearbyint,
 )
-from castsim.machines.vliw.semantics.element_lanes import destination_file
+from castsim.machines.vliw.semantics.element_lanes import Unit, destination_file
 from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_compare, prepare_elementwise, prepare_select
 from castsim.machines.vliw.semantics.moves import MoveDimension, PermuteIndex, SetIndex, prepare_move, prepare_rearrange
 from castsim.machines.vliw.semantics.policies import FormNotice
@@ -55,15 +54,7 @@ __all__ = [
 ]
 
 
-class _Unit(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def __call__(self, operands: OperandValues, state: State) -> Effects: ...
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]: ...
-
-
-_Prepare = Callable[[TpcInstruction, VliwTarget], _Unit]
+_Prepare = Callable[[TpcInstruction, VliwTarget], Unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +67,7 @@ class PreparedInstruction:
 
     instruction: TpcInstruction
     registers: Mapping[str, tuple[Register, ...]]
-    unit: _Unit
+    unit: Unit
 
     def at(self, instruction: TpcInstruction) -> PreparedInstruction:
         """Return the meaning of the same instruction at another place, to which its refusals then point."""

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.modes import Rounding
 from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import (
+    Drawn,
     Effects,
     Mask,
     OperandValues,
@@ -29,9 +31,9 @@ from castsim.machines.vliw.semantics.configuration import (
     whole_bytes,
 )
 from castsim.machines.vliw.semantics.element_lanes import (
+    Unit,
     destination_file,
     elements,
-    given,
     group_of,
     integers,
     lanes_of,
@@ -146,38 +148,52 @@ _MULTIPLES = {"x2": 2, "x4": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedConversion:
-    """A conversion of element types, ready to run; `placement` is None in the scalar unit."""
+class PlacedUnit(Unit):
+    """A conversion of elements one by one, ready to run; `placement` is None in the scalar unit."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
+    placement: ElementPlacement | None
+
+    def drawn(self, rounding: Rounding | None, operands: OperandValues, state: State) -> Drawn:
+        """Return the random words of the conversions, if their rounding needs any."""
+        lanes = self.placement.lane if self.placement else None
+        return draw(rounding, lanes, admitted(self.placement, operands), self.target, state)
+
+    def codes(self, operands: OperandValues, src: Format) -> Codes:
+        """Return what is converted, an element per conversion."""
+        value = self.value(operands, "src_a")
+        if self.placement is not None:
+            return gathered(value, src, self.placement.gather)
+        assert isinstance(value, int)
+        return np.array([value & (1 << src.bits) - 1], code_dtype(src))
+
+    def placed(self, results: Codes, dst: Format, operands: OperandValues) -> Value:
+        """Return the destination with the results in their places."""
+        if self.placement is None:
+            return narrow_result(int(results[0]), dst, operands, self.target)
+        return scattered(results, dst, self.placement, operands, self.vector_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedConversion(PlacedUnit):
+    """A conversion of element types, ready to run."""
+
     src: str
     dst: str
     mode: RoundingMode
     clip: bool
-    placement: ElementPlacement | None
     remarks: tuple[str, ...]
     notices: tuple[FormNotice, ...] = ()
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the converted elements in their places."""
-        target, placement = self.target, self.placement
+        target = self.target
         src, dst = (element_format(name, target, state) for name in (self.src, self.dst))
         mode = convert_mode(self.mode, target, state, self.instruction.span)
         policy = policy_of(src, dst, mode, self.clip, target)
-        value = given(self.instruction, operands, "src_a")
-        lanes = placement.lane if placement else None
-        random = draw(mode.rounding, lanes, admitted(placement, operands), target, state)
+        random = self.drawn(mode.rounding, operands, state)
         through = target.special_values.intermediate
-        if placement is None:
-            assert isinstance(value, int)
-            codes = np.array([value & (1 << src.bits) - 1], code_dtype(src))
-            code = int(converted(codes, src, dst, policy, random.words, through)[0])
-            return random.effects(narrow_result(code, dst, operands, target), self.remarks)
-        codes = gathered(value, src, placement.gather)
-        results = converted(codes, src, dst, policy, random.words, through)
-        result = scattered(results, dst, placement, operands, target.registers.vector_bytes)
-        return random.effects(result, self.remarks)
+        results = converted(self.codes(operands, src), src, dst, policy, random.words, through)
+        return random.effects(self.placed(results, dst, operands), self.remarks)
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
         """Return the registers that the operands stand for."""
@@ -213,7 +229,7 @@ def prepare_convert(instruction: TpcInstruction, target: VliwTarget) -> Prepared
             if target.option("wide_lane_select") == "refuse":
                 raise IllegalError(WIDE_LANE, span=instruction.span, legal=("lane_sel=0",))
     clip = instruction.switch("clip_fp") == 1
-    found = PreparedConversion(instruction, target, src, dst, mode, clip, placement, remarks, form.notices)
+    found = PreparedConversion(instruction, target, placement, src, dst, mode, clip, remarks, form.notices)
     found.registers()
     return found
 
@@ -246,42 +262,28 @@ _BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class ConvertInteger:
-    """A narrowing with shift, ready to run; `placement` is None in the scalar unit.
+class ConvertInteger(PlacedUnit):
+    """A narrowing with shift, ready to run.
 
     `shift` is the format of a shift vector's elements: bytes of which each value's lane has the lowest, elements beside
     the values (`by_value`) or beside the results.
     """
 
-    instruction: TpcInstruction
-    target: VliwTarget
     src: IntFormat
     dst: IntFormat
     mode: RoundingMode
-    placement: ElementPlacement | None
     shift: IntFormat
     by_value: bool
     notices: tuple[FormNotice, ...] = ()
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the shifted, rounded and saturated elements in their places."""
-        target, placement = self.target, self.placement
-        value = given(self.instruction, operands, "src_a")
-        shifts = self.shifts(given(self.instruction, operands, "src_b"))
+        shifts = self.shifts(self.value(operands, "src_b"))
         remarks = self._check_shifts(shifts, operands)
-        lanes = placement.lane if placement else None
-        random = draw(self.mode.rounding, lanes, admitted(placement, operands), target, state)
-        if placement is None:
-            assert isinstance(value, int)
-            codes = np.array([value & (1 << self.src.bits) - 1], code_dtype(self.src))
-        else:
-            codes = gathered(value, self.src, placement.gather)
-        policy = integer_policy(self.mode)
+        random = self.drawn(self.mode.rounding, operands, state)
+        codes, policy = self.codes(operands, self.src), integer_policy(self.mode)
         results = scaled_cast_codes(codes, self.src, self.dst, Scale(1), policy, shifts=shifts, random=random.words)
-        if placement is None:
-            return random.effects(narrow_result(int(results[0]), self.dst, operands, target), remarks)
-        result = scattered(results, self.dst, placement, operands, target.registers.vector_bytes)
-        return random.effects(result, remarks)
+        return random.effects(self.placed(results, self.dst, operands), remarks)
 
     def shifts(self, value: Value) -> Shifts:
         """Return one shift per conversion from what `src_b` holds.
@@ -311,7 +313,7 @@ class ConvertInteger:
         return {role: group_of(self.instruction, role, count, self.target) for role, count in counts.items()}
 
     def _vector_shifts(self, value: Value, placement: ElementPlacement) -> Shifts:
-        lanes = placement.gather % (self.target.registers.vector_bytes * 8 // self.src.bits)
+        lanes = placement.gather % (self.vector_bytes * 8 // self.src.bits)
         if not self.by_value:
             return integers(elements(value, self.shift), self.shift)[placement.scatter]
         if self.shift.bits == self.src.bits:
@@ -359,7 +361,7 @@ def prepare_convert_integer(instruction: TpcInstruction, target: VliwTarget) -> 
         notices = form.notices
         placement = place(src, dst, target.registers.vector_bytes, lane=form.lane, registers=1)
         shift, by_value = _shift_format(row, src, dst, single=form.lane is not None)
-    found = ConvertInteger(instruction, target, src, dst, mode, placement, shift, by_value, notices)
+    found = ConvertInteger(instruction, target, placement, src, dst, mode, shift, by_value, notices)
     found.registers()
     return found
 
@@ -404,53 +406,42 @@ _INTEGER_OF = {32: "i32", 16: "i16", 8: "i8"}
 
 
 @dataclass(frozen=True, slots=True)
-class NearbyInt:
+class NearbyInt(PlacedUnit):
     """Rounding of floats to integral values, ready to run.
 
-    `placement` is None in the scalar unit. `integer` is the format of a second result (None: there is one): the
+    `integer` is the format of a second result (None: there is one): the
     rounded value in the source type goes to the first register of a pair, the same value as an integer to the second.
     """
 
-    instruction: TpcInstruction
-    target: VliwTarget
     element: str
     mode: RoundingMode
-    placement: ElementPlacement | None
     integer: str | None = None
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the rounded elements."""
-        target, placement = self.target, self.placement
+        target = self.target
         fmt = element_format(self.element, target, state)
         assert isinstance(fmt, FloatFormat)
         mode = convert_mode(self.mode, target, state, self.instruction.span)
         policy = integral_policy(fmt, mode)
-        value = given(self.instruction, operands, "src_a")
-        lanes = placement.lane if placement else None
-        random = draw(mode.rounding, lanes, admitted(placement, operands), target, state)
-        if placement is None:
-            assert isinstance(value, int)
-            codes = np.array([value & (1 << fmt.bits) - 1], code_dtype(fmt))
-            code = int(round_to_integral_codes(codes, fmt, policy, random=random.words)[0])
-            return random.effects(narrow_result(code, fmt, operands, target))
-        codes = gathered(value, fmt, placement.gather)
+        random = self.drawn(mode.rounding, operands, state)
+        codes = self.codes(operands, fmt)
         results = round_to_integral_codes(codes, fmt, policy, random=random.words)
         if self.integer is None:
-            return random.effects(scattered(results, fmt, placement, operands, target.registers.vector_bytes))
+            return random.effects(self.placed(results, fmt, operands))
         whole = FORMATS[self.integer]
         through = target.special_values.intermediate
         numbers = converted(codes, fmt, whole, policy_of(fmt, whole, mode, False, target), random.words, through)
-        return random.effects(self._pair(operands, placement, results, numbers))
+        return random.effects(self._pair(operands, results, numbers))
 
-    def _pair(self, operands: OperandValues, placement: ElementPlacement, results: Codes, numbers: Codes) -> Value:
+    def _pair(self, operands: OperandValues, results: Codes, numbers: Codes) -> Value:
         """Return both registers; a false predicate keeps both."""
         assert operands.income is not None and self.integer is not None
-        size = self.target.registers.vector_bytes
         parts = zip((self.element, self.integer), (results, numbers), vectors(operands.income), strict=True)
         return tuple(
             vector
             for name, codes, income in parts
-            for vector in vectors(scattered(codes, FORMATS[name], placement, replace(operands, income=income), size))
+            for vector in vectors(self.placed(codes, FORMATS[name], replace(operands, income=income)))
         )
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
@@ -478,6 +469,6 @@ def prepare_nearbyint(instruction: TpcInstruction, target: VliwTarget) -> Nearby
             if instruction.switch("target_type") != integer:
                 message = f"nearbyint.{element} cnvrt makes {integer} of {element}"
                 raise IllegalError(message, span=instruction.span, legal=(f"target_type=int{fmt.bits}",))
-    found = NearbyInt(instruction, target, element, mode, placement, integer)
+    found = NearbyInt(instruction, target, placement, element, mode, integer)
     found.registers()
     return found

@@ -5,7 +5,9 @@ Bytes are little endian; two 4-bit elements share a byte, the lower nibble first
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.tpc.program import GROUPED, File, Immediate, Register, TpcInstruction
-from castsim.machines.vliw.semantics.configuration import Mask, OperandValues, Value, Vector
+from castsim.machines.vliw.semantics.configuration import Effects, Mask, OperandValues, State, Value, Vector
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import VliwTarget
 
@@ -140,14 +142,38 @@ def group_of(instruction: TpcInstruction, role: str, count: int, target: VliwTar
     return tuple(Register(file, index) for index in range(first, last + 1))
 
 
-def plain_registers(instruction: TpcInstruction, target: VliwTarget) -> Mapping[str, tuple[Register, ...]]:
-    """Return the registers of every operand, by its role, where their classes say all."""
-    found = {}
-    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
-        if isinstance(operand, Register):
-            count = GROUPED.get(operand.file, (operand.file, 1))[1]
-            found[spec.role] = group_of(instruction, spec.role, count, target)
-    return found
+@dataclass(frozen=True, slots=True)
+class Unit(ABC):
+    """An instruction whose legality is checked, ready to run; its subclasses say on what and what it gives."""
+
+    instruction: TpcInstruction
+    target: VliwTarget
+
+    @abstractmethod
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return the effects on operands, under a predicate that has lanes or is true."""
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for, by role, as their classes say."""
+        found = {}
+        for spec, operand in zip(self.instruction.form.operands, self.instruction.operands, strict=True):
+            if isinstance(operand, Register):
+                count = GROUPED.get(operand.file, (operand.file, 1))[1]
+                found[spec.role] = group_of(self.instruction, spec.role, count, self.target)
+        return found
+
+    @property
+    def vector_bytes(self) -> int:
+        """Size of a vector."""
+        return self.target.registers.vector_bytes
+
+    def lanes(self, fmt: Format) -> int:
+        """Return how many elements a vector holds."""
+        return lanes_of(fmt, self.vector_bytes)
+
+    def value(self, operands: OperandValues, role: str) -> Value:
+        """Return the value of a source: the immediate in the instruction, or what was read from the register."""
+        return given(self.instruction, operands, role)
 
 
 def destination_file(instruction: TpcInstruction) -> File | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.tpc.program import File, Register, TpcInstruction
+from castsim.isa.tpc.program import File, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import (
     Effects,
     Mask,
@@ -33,17 +33,15 @@ from castsim.machines.vliw.semantics.configuration import (
 )
 from castsim.machines.vliw.semantics.element_lanes import (
     WORD_MASK,
+    Unit,
     broadcast,
     codes_of,
     destination_file,
     elements,
-    given,
     integers,
     is_nan,
-    lanes_of,
     merged,
     order_keys,
-    plain_registers,
     signed_word,
     vector_of,
 )
@@ -103,11 +101,16 @@ def check_switches(instruction: TpcInstruction, target: VliwTarget) -> None:
 
 
 def add(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
-    """Return a + b.
+    """Return a + b."""
+    first, second = (normalise(unpacked(codes, fmt, rules)) for codes in (a, b))
+    return rounded_sum(first, second, fmt, rules)
 
-    An exact zero is negative if both operands are, or if rounding goes down and they are not both positive.
+
+def rounded_sum(first: Unpacked, second: Unpacked, fmt: FloatFormat, rules: FloatRules) -> Codes:
+    """Return the sum of two normalised numbers, exact before the one rounding.
+
+    An exact zero is negative if both addends are, or if rounding goes down and they are not both positive.
     """
-    first, second = (normalise(_unpacked(codes, fmt, rules)) for codes in (a, b))
     swap = second.exponent > first.exponent
     low, high = np.where(swap, first.exponent, second.exponent), np.where(swap, second.exponent, first.exponent)
     large, small = (
@@ -116,20 +119,19 @@ def add(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
     )
     distance = np.minimum(high - low, 63).view(np.uint64)
     shifted = small >> distance
-    # What falls off is kept as one bit far below the last one that any format keeps.
+    # What falls off is kept as one bit far below the last one that any format keeps: a product has 48 bits, and cancels
+    # only near by.
     shifted |= (shifted << distance) != small
-    large_negative = np.where(swap, second.negative, first.negative)
     opposite = first.negative != second.negative
     below = opposite & (shifted > large)
     magnitude = np.where(opposite, np.where(below, shifted - large, large - shifted), large + shifted)
-    negative = large_negative ^ below
-    nothing = magnitude == 0
+    negative = np.where(swap, second.negative, first.negative) ^ below
     zero_sign = np.where(opposite, np.uint64(rules.rounding is Rounding.FLOOR), first.negative)
-    negative = np.where(nothing, zero_sign, negative)
+    negative = np.where(magnitude == 0, zero_sign, negative)
 
-    infinities = tuple(_mask(one.infinite, a) for one in (first, second))
+    infinities = tuple(_mask(one.infinite, large) for one in (first, second))
     negative = np.where(infinities[0], first.negative, np.where(infinities[1], second.negative, negative))
-    nan = _mask(first.nan, a) | _mask(second.nan, a) | (infinities[0] & infinities[1] & opposite)
+    nan = _mask(first.nan, large) | _mask(second.nan, large) | (infinities[0] & infinities[1] & opposite)
     result = Unpacked(negative, high + 1, magnitude, nan, (infinities[0] | infinities[1]) & ~nan)
     return packed_floats(result, fmt, rules)
 
@@ -141,16 +143,22 @@ def subtract(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
 
 def multiply(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
     """Return a * b."""
-    first, second = (_unpacked(codes, fmt, rules) for codes in (a, b))
-    # No format here has more than 32 bits of significand: the halves hold them, and their product is exact.
+    return packed_floats(exact_product(a, b, fmt, rules), fmt, rules)
+
+
+def exact_product(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
+    """Return whole products.
+
+    No format here has more than 32 bits of significand: the upper halves hold them, and their product is exact.
+    """
+    first, second = (unpacked(codes, fmt, rules) for codes in (a, b))
     half = np.uint64(32)
     product = (first.significand >> half) * (second.significand >> half)
     infinite = _mask(first.infinite, a) | _mask(second.infinite, a)
     nothing = (first.significand == 0) & ~_special(first, a) | (second.significand == 0) & ~_special(second, a)
     nan = _mask(first.nan, a) | _mask(second.nan, a) | (infinite & nothing)
     exponent = first.exponent + second.exponent + 1
-    result = Unpacked(first.negative ^ second.negative, exponent, product, nan, infinite & ~nan)
-    return packed_floats(result, fmt, rules)
+    return Unpacked(first.negative ^ second.negative, exponent, product, nan, infinite & ~nan)
 
 
 def negated(codes: Codes, fmt: FloatFormat) -> Codes:
@@ -158,11 +166,12 @@ def negated(codes: Codes, fmt: FloatFormat) -> Codes:
     return np.where(is_nan(codes, fmt), codes, codes ^ codes.dtype.type(fmt.sign_bit))
 
 
-def _unpacked(codes: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
+def unpacked(codes: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
+    """Return the numbers of codes, subnormal ones as the rules say."""
     return unpack(codes.astype(np.uint64), fmt, rules.flush_operands)
 
 
-def _mask(found: Mask | None, like: Codes) -> Mask:
+def _mask(found: Mask | None, like: Codes | U64) -> Mask:
     return np.zeros(like.shape, np.bool_) if found is None else found
 
 
@@ -291,10 +300,6 @@ def _add(a: Codes, b: Codes, fmt: Format, context: Context, sign: int = 1) -> Co
     return total(a, b, fmt, sign=sign, negate=context.has("neg"), saturate=context.has("st"))
 
 
-def _subtract(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    return _add(a, b, fmt, context, sign=-1)
-
-
 def _multiply(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
     """Return products of floats, or 32 bits of products of integers."""
     if isinstance(fmt, FloatFormat):
@@ -314,38 +319,12 @@ def _extreme(a: Codes, b: Codes, fmt: Format, context: Context, sign: int) -> Co
     return np.where(first, a, b)
 
 
-def _maximum(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    return _extreme(a, b, fmt, context, 1)
-
-
-def _minimum(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    return _extreme(a, b, fmt, context, -1)
-
-
 def _and(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
     if context.has("andn"):
         inverts_first = context.target.option("immediate_and_mask") == "first"
         a, b = (~a, b) if inverts_first else (a, ~b)
     both: Codes = a & b
     return both
-
-
-def _or(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    either: Codes = a | b
-    return either
-
-
-def _xor(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
-    one: Codes = a ^ b
-    return one
-
-
-def _shift_left(a: Codes, b: NDArray[np.uint64], fmt: Format, context: Context) -> Codes:
-    return shift_logical(a, b, fmt, left=True)
-
-
-def _shift_right(a: Codes, b: NDArray[np.uint64], fmt: Format, context: Context) -> Codes:
-    return shift_logical(a, b, fmt, left=False)
 
 
 def _shift_arithmetic(a: Codes, b: NDArray[np.int64], fmt: Format, context: Context) -> Codes:
@@ -359,11 +338,6 @@ def _absolute(a: Codes, b: None, fmt: Format, context: Context) -> Codes:
         magnitude: Codes = a & a.dtype.type(fmt.sign_bit - 1)
         return magnitude
     return absolute(a, fmt)
-
-
-def _not(a: Codes, b: None, fmt: Format, context: Context) -> Codes:
-    inverted: Codes = ~a
-    return inverted
 
 
 # --------------------------------------------------------------------------------------------------- second sources
@@ -413,18 +387,18 @@ class ElementwiseKind:
 
 KINDS: Mapping[str, ElementwiseKind] = {
     "add": ElementwiseKind(_add),
-    "sub": ElementwiseKind(_subtract),
+    "sub": ElementwiseKind(partial(_add, sign=-1)),
     "mul": ElementwiseKind(_multiply),
-    "max": ElementwiseKind(_maximum),
-    "min": ElementwiseKind(_minimum),
+    "max": ElementwiseKind(partial(_extreme, sign=1)),
+    "min": ElementwiseKind(partial(_extreme, sign=-1)),
     "and": ElementwiseKind(_and),
-    "or": ElementwiseKind(_or),
-    "xor": ElementwiseKind(_xor),
-    "shl": ElementwiseKind(_shift_left, _amounts),
-    "shr": ElementwiseKind(_shift_right, _amounts),
+    "or": ElementwiseKind(lambda a, b, fmt, context: a | b),
+    "xor": ElementwiseKind(lambda a, b, fmt, context: a ^ b),
+    "shl": ElementwiseKind(lambda a, b, fmt, context: shift_logical(a, b, fmt, left=True), _amounts),
+    "shr": ElementwiseKind(lambda a, b, fmt, context: shift_logical(a, b, fmt, left=False), _amounts),
     "ash": ElementwiseKind(_shift_arithmetic, _signed_amounts, floats=False),
     "abs": ElementwiseKind(_absolute, _nothing),
-    "not": ElementwiseKind(_not, _nothing),
+    "not": ElementwiseKind(lambda a, b, fmt, context: ~a, _nothing),
 }
 """Every operation of this module by its mnemonic."""
 
@@ -439,11 +413,9 @@ def _coordinate_codes(value: Value) -> Codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise:
+class Elementwise(Unit):
     """An operation in one unit, ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     kind: ElementwiseKind
     finish: Callable[[Elementwise, OperandValues, State], Value]
 
@@ -451,23 +423,19 @@ class Elementwise:
         """Return the result in the form of the destination."""
         return Effects(self.finish(self, operands, state))
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
-
     def compute(self, operands: OperandValues, state: State, fmt: Format, lanes: int) -> Codes:
         """Return the elements of the result before predicate and income."""
         context = Context(self.instruction, self.target, state)
-        first = _element(given(self.instruction, operands, "src_a"), fmt, lanes, context)
+        first = _element(self.value(operands, "src_a"), fmt, lanes, context)
         second = None
         if self.kind.second is not _nothing:
-            second = self.kind.second(given(self.instruction, operands, "src_b"), fmt, lanes, context)
+            second = self.kind.second(self.value(operands, "src_b"), fmt, lanes, context)
         return self.kind.operation(first, second, fmt, context)
 
 
 def _in_vector(unit: Elementwise, operands: OperandValues, state: State) -> Value:
     fmt = element_format(str(unit.instruction.type), unit.target, state)
-    codes = unit.compute(operands, state, fmt, lanes_of(fmt, unit.target.registers.vector_bytes))
+    codes = unit.compute(operands, state, fmt, unit.lanes(fmt))
     return merged(vector_of(codes, fmt), operands)
 
 
@@ -491,7 +459,7 @@ _TRUTH = FORMATS["u8"]
 def _in_predicates(unit: Elementwise, operands: OperandValues, state: State) -> Value:
     context = Context(unit.instruction, unit.target, state)
     roles = ("src_a",) if unit.kind.second is _nothing else ("src_a", "src_b")
-    sources = [_truth(given(unit.instruction, operands, role)) for role in roles]
+    sources = [_truth(unit.value(operands, role)) for role in roles]
     codes = unit.kind.operation(sources[0], sources[-1], _TRUTH, context)
     found = codes != 0
     return merged(bool(found[0]) if destination_file(unit.instruction) is File.SP else found, operands)
@@ -558,34 +526,24 @@ def _holds(instruction: TpcInstruction, a: Codes, b: Codes, fmt: Format) -> Mask
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedComparison:
+class PreparedComparison(Unit):
     """A compare of elements into a predicate, ready to run."""
-
-    instruction: TpcInstruction
-    target: VliwTarget
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the predicate: for vectors every bit of a lane alike."""
         fmt = element_format(str(self.instruction.type), self.target, state)
         in_vector = destination_file(self.instruction) is File.VP
-        lanes = lanes_of(fmt, self.target.registers.vector_bytes) if in_vector else 1
-        a, b = (broadcast(given(self.instruction, operands, role), fmt, lanes) for role in ("src_a", "src_b"))
+        lanes = self.lanes(fmt) if in_vector else 1
+        a, b = (broadcast(self.value(operands, role), fmt, lanes) for role in ("src_a", "src_b"))
         found = _holds(self.instruction, a, b, fmt)
         if not in_vector:
             return Effects(merged(bool(found[0]), operands))
         return Effects(merged(np.repeat(found, fmt.storage_bits // 8), operands))
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
-
 
 @dataclass(frozen=True, slots=True)
-class CompareIndex:
+class CompareIndex(Unit):
     """A compare of coordinates into a scalar predicate, ready to run."""
-
-    instruction: TpcInstruction
-    target: VliwTarget
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return whether the condition holds in every masked dimension.
@@ -597,8 +555,8 @@ class CompareIndex:
         if not any(dimensions):
             message = f"{self.instruction.mnemonic} of index registers: the mask admits no dimension"
             raise IllegalError(message, span=self.instruction.span, legal=("a mask with a dimension",))
-        first = coordinates_of(given(self.instruction, operands, "src_a"))
-        second = given(self.instruction, operands, "src_b")
+        first = coordinates_of(self.value(operands, "src_a"))
+        second = self.value(operands, "src_b")
         others = (signed_scalar(second),) * len(first) if isinstance(second, int) else coordinates_of(second)
         fmt = FORMATS["i32"]
         a, b = (np.array(one, np.int32).view(np.uint32) for one in (first, others))
@@ -606,35 +564,23 @@ class CompareIndex:
         remarks = (SEVERAL_DIMENSIONS,) if found.size > 1 else ()
         return Effects(merged(bool(found.all()), operands), remarks=remarks)
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
-
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Unit):
     """A choice between elements by a condition on others, ready to run."""
-
-    instruction: TpcInstruction
-    target: VliwTarget
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return c where a OP b holds, else d; of a pair also a where it holds, else b."""
         fmt = element_format(str(self.instruction.type), self.target, state)
-        lanes = lanes_of(fmt, self.target.registers.vector_bytes)
+        lanes = self.lanes(fmt)
         a, b, c, d = (
-            broadcast(given(self.instruction, operands, role), fmt, lanes)
-            for role in ("src_a", "src_b", "src_c", "src_d")
+            broadcast(self.value(operands, role), fmt, lanes) for role in ("src_a", "src_b", "src_c", "src_d")
         )
         found = _holds(self.instruction, a, b, fmt)
         chosen = vector_of(np.where(found, c, d), fmt)
         if destination_file(self.instruction) is not File.D:
             return Effects(merged(chosen, operands))
         return Effects(merged((chosen, vector_of(np.where(found, a, b), fmt)), operands))
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 def prepare_compare(instruction: TpcInstruction, target: VliwTarget) -> PreparedComparison | CompareIndex:

@@ -5,7 +5,7 @@ Source: docs/reference/tpc.md sections 2.5, 5.4 and 7.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,11 +29,9 @@ from castsim.machines.vliw.semantics.configuration import (
 )
 from castsim.machines.vliw.semantics.element_lanes import (
     WORD_MASK,
+    Unit,
     broadcast,
-    given,
-    lanes_of,
     merged,
-    plain_registers,
     signed_word,
     vector_of,
     vectors,
@@ -104,29 +102,19 @@ def coordinates_of(value: Value | None) -> Coordinates:
 
 
 @dataclass(frozen=True, slots=True)
-class SetIndex:
+class SetIndex(Unit):
     """SET_INDX: a scalar to the masked dimensions."""
-
-    instruction: TpcInstruction
-    target: VliwTarget
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the changed coordinates."""
-        value = signed_scalar(given(self.instruction, operands, "src_a"))
+        value = signed_scalar(self.value(operands, "src_a"))
         dimensions = masked_dimensions(self.instruction, operands, self.target)
         return Effects(written_dimensions((value,) * len(dimensions), dimensions, operands))
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
-
 
 @dataclass(frozen=True, slots=True)
-class PermuteIndex:
+class PermuteIndex(Unit):
     """PRMT_INDX: dimension k takes the dimension that the k-th field of a scalar names."""
-
-    instruction: TpcInstruction
-    target: VliwTarget
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the permuted coordinates.
@@ -134,8 +122,8 @@ class PermuteIndex:
         Raises:
             IllegalError: a field names no dimension.
         """
-        source = coordinates_of(given(self.instruction, operands, "src_a"))
-        pattern = scalar(given(self.instruction, operands, "src_b"))
+        source = coordinates_of(self.value(operands, "src_a"))
+        pattern = scalar(self.value(operands, "src_b"))
         fields = [pattern >> _FIELD_BITS * k & (1 << _FIELD_BITS) - 1 for k in range(len(source))]
         wrong = [field for field in fields if field >= len(source)]
         if wrong:
@@ -143,28 +131,17 @@ class PermuteIndex:
             raise IllegalError(message, span=self.instruction.span, legal=(f"0 to {len(source) - 1}",))
         return Effects(merged(tuple(source[field] for field in fields), operands))
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
-
 
 @dataclass(frozen=True, slots=True)
-class MoveDimension:
+class MoveDimension(Unit):
     """MOV_IRF_DIM: one coordinate to a scalar."""
-
-    instruction: TpcInstruction
-    target: VliwTarget
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the coordinate as 32 bits."""
         dimension = self.instruction.operand("dimension")
         assert isinstance(dimension, Immediate)
-        coordinates = coordinates_of(given(self.instruction, operands, "src_a"))
+        coordinates = coordinates_of(self.value(operands, "src_a"))
         return Effects(merged(coordinates[dimension.value] & WORD_MASK, operands))
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 # MOV in all its forms (docs/reference/tpc.md section 7.1, table of moves).
@@ -183,29 +160,14 @@ _Value = Callable[["Move", OperandValues, State], Effects]
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(Unit):
     """A MOV, ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     run: _Value
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the value moved."""
         return self.run(self, operands, state)
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
-
-    @property
-    def vector_bytes(self) -> int:
-        """Size of a vector."""
-        return self.target.registers.vector_bytes
-
-    def source(self, operands: OperandValues) -> Value:
-        """Return the value of the source."""
-        return given(self.instruction, operands, "src_a")
 
 
 def prepare_move(instruction: TpcInstruction, target: VliwTarget) -> Move:
@@ -235,18 +197,18 @@ def _class_of(instruction: TpcInstruction, role: str) -> str:
 
 
 def _copy(move: Move, operands: OperandValues, state: State) -> Effects:
-    return Effects(merged(move.source(operands), operands))
+    return Effects(merged(move.value(operands, "src_a"), operands))
 
 
 def _broadcast(move: Move, operands: OperandValues, state: State) -> Effects:
     fmt = FORMATS[str(move.instruction.type)]
-    codes = broadcast(move.source(operands), fmt, lanes_of(fmt, move.vector_bytes))
+    codes = broadcast(move.value(operands, "src_a"), fmt, move.lanes(fmt))
     return Effects(merged(vector_of(codes, fmt), operands))
 
 
 def _lane_numbers(move: Move, operands: OperandValues, state: State) -> Effects:
     fmt = FORMATS[_LANE_NUMBERS[_class_of(move.instruction, "src_a")]]
-    return Effects(merged(vector_of(np.arange(lanes_of(fmt, move.vector_bytes)), fmt), operands))
+    return Effects(merged(vector_of(np.arange(move.lanes(fmt)), fmt), operands))
 
 
 def _bytes_of(words: Words) -> Vector:
@@ -261,14 +223,14 @@ def _read_random(move: Move, operands: OperandValues, state: State) -> Effects:
 
 
 def _reseed(move: Move, operands: OperandValues, state: State) -> Effects:
-    seed = vectors(move.source(operands))[0]
+    seed = vectors(move.value(operands, "src_a"))[0]
     if isinstance(operands.predicate, np.ndarray):
         seed = np.where(operands.predicate, seed, _bytes_of(state.vector_lfsr))
     return Effects(None, vector_lfsr=seed.view("<u4").astype(np.uint32))
 
 
 def _bits_to_lanes(move: Move, operands: OperandValues, state: State) -> Effects:
-    mask = vectors(move.source(operands))[0].reshape(-1, _MASK_BITS)
+    mask = vectors(move.value(operands, "src_a"))[0].reshape(-1, _MASK_BITS)
     lanes: Words = (mask.astype("<u4") << np.arange(_MASK_BITS, dtype="<u4")).sum(axis=1, dtype="<u4")
     return Effects(merged(lanes.view(np.uint8), operands))
 
@@ -277,14 +239,14 @@ def _bits_to_lanes(move: Move, operands: OperandValues, state: State) -> Effects
 
 
 def _lanes_to_bits(move: Move, operands: OperandValues, state: State) -> Effects:
-    lanes = vectors(move.source(operands))[0].view("<u4")
+    lanes = vectors(move.value(operands, "src_a"))[0].view("<u4")
     mask: Mask = (lanes[:, None] >> np.arange(_MASK_BITS, dtype="<u4") & 1 != 0).reshape(-1)
     return Effects(merged(mask, operands))
 
 
 def _word_to_mask(move: Move, operands: OperandValues, state: State) -> Effects:
     """The 32 bits to every section of the VP, or to one."""
-    bits: Mask = (scalar(move.source(operands)) >> np.arange(WORD_BITS) & 1) != 0
+    bits: Mask = (scalar(move.value(operands, "src_a")) >> np.arange(WORD_BITS) & 1) != 0
     section = move.instruction.operand("section")
     mask = np.tile(bits, move.vector_bytes // WORD_BITS)
     if isinstance(section, Immediate):
@@ -295,12 +257,12 @@ def _word_to_mask(move: Move, operands: OperandValues, state: State) -> Effects:
 
 
 def _truth_to_mask(move: Move, operands: OperandValues, state: State) -> Effects:
-    mask: Mask = np.full(move.vector_bytes, bool(move.source(operands)))
+    mask: Mask = np.full(move.vector_bytes, bool(move.value(operands, "src_a")))
     return Effects(merged(mask, operands))
 
 
 def _word_to_truth(move: Move, operands: OperandValues, state: State) -> Effects:
-    return Effects(merged(bool(scalar(move.source(operands)) & 1), operands))
+    return Effects(merged(bool(scalar(move.value(operands, "src_a")) & 1), operands))
 
 
 # ------------------------------------------------------------------------------------------------------- to scalars
@@ -308,7 +270,7 @@ def _word_to_truth(move: Move, operands: OperandValues, state: State) -> Effects
 
 def _to_scalar(move: Move, operands: OperandValues, state: State) -> Effects:
     """An immediate of a narrow type gives its low bits, a register all of its own."""
-    value = scalar(move.source(operands))
+    value = scalar(move.value(operands, "src_a"))
     if isinstance(move.instruction.operand("src_a"), Immediate):
         fmt = FORMATS[str(move.instruction.type)]
         value = narrow_result(value & (1 << fmt.bits) - 1, fmt, operands, move.target)
@@ -324,11 +286,11 @@ def _read_scalar_random(move: Move, operands: OperandValues, state: State) -> Ef
 
 
 def _reseed_scalar(move: Move, operands: OperandValues, state: State) -> Effects:
-    return Effects(None, scalar_lfsr=scalar(move.source(operands)))
+    return Effects(None, scalar_lfsr=scalar(move.value(operands, "src_a")))
 
 
 def _to_index(move: Move, operands: OperandValues, state: State) -> Effects:
-    value = move.source(operands)
+    value = move.value(operands, "src_a")
     dimensions = masked_dimensions(move.instruction, operands, move.target)
     if isinstance(value, int):
         value = (signed_scalar(value),) * move.target.registers.index_dimensions
@@ -378,25 +340,19 @@ _UNPACKED_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Rearrange:
+class Rearrange(Unit):
     """A map of bytes, ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     source_of: ByteMap
     remarks: tuple[str, ...] = ()
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the destination with the bytes moved."""
-        source = vectors(given(self.instruction, operands, "src_a"))[0]
+        source = vectors(self.value(operands, "src_a"))[0]
         assert operands.income is not None
         income = vectors(operands.income)[0]
         moved = np.where(self.source_of == NOTHING, income, source[self.source_of])
         return Effects(merged(moved, operands), remarks=self.remarks)
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,11 +519,9 @@ _ELEMENT, _GROUP, _ENABLE = 0x1F, 0x20, 0x80
 
 
 @dataclass(frozen=True, slots=True)
-class Shuffle:
+class Shuffle(Unit):
     """A shuffle of elements of one width in bytes, ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     width: int
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -576,8 +530,8 @@ class Shuffle:
         value, directions, income = (
             vectors(each)[0]
             for each in (
-                given(self.instruction, operands, "src_a"),
-                given(self.instruction, operands, "src_b"),
+                self.value(operands, "src_a"),
+                self.value(operands, "src_b"),
                 operands.income,
             )
         )
@@ -594,10 +548,6 @@ class Shuffle:
         inside = element * self.width + np.where(chosen & _GROUP, group, 0) + places % self.width
         found: NDArray[np.intp] = places - places % whole + inside
         return found
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 def prepare_shuffle(instruction: TpcInstruction, target: VliwTarget) -> Shuffle:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
+from castsim.isa.tpc.program import File, Immediate, TpcInstruction
 from castsim.machines.vliw.semantics.configuration import (
     Effects,
     OperandValues,
@@ -22,8 +21,9 @@ from castsim.machines.vliw.semantics.configuration import (
     element_format,
     whole_bytes,
 )
-from castsim.machines.vliw.semantics.convert import ElementPlacement, place, scattered
+from castsim.machines.vliw.semantics.convert import ElementPlacement, PlacedUnit, place, scattered
 from castsim.machines.vliw.semantics.element_lanes import (
+    Unit,
     broadcast,
     codes_of,
     destination_file,
@@ -32,7 +32,6 @@ from castsim.machines.vliw.semantics.element_lanes import (
     integers,
     lanes_of,
     merged,
-    plain_registers,
     vector_of,
     vectors,
 )
@@ -41,17 +40,18 @@ from castsim.machines.vliw.semantics.elementwise import (
     add,
     check_switches,
     doubled_upper_half,
+    exact_product,
     multiply,
     negated,
-    packed_floats,
     product_bits,
+    rounded_sum,
     rules_of,
     settle,
     subtract,
+    unpacked,
 )
-from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.numerics import Policy, cast_codes
-from castsim.numerics.unpack import Unpacked, normalise, unpack
+from castsim.numerics.unpack import normalise
 from castsim.targets.vliw import VliwTarget
 
 BEYOND = "the doubled product is beyond the range: saturated, which no source states"
@@ -62,11 +62,9 @@ _WIDENING = {File.D: 2, File.A: 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class Product(Unit):
     """Whole products in the lane order of an all_lanes conversion to the wider type, ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     src: Format
     dst: Format
     placement: ElementPlacement
@@ -77,20 +75,14 @@ class Product:
         negate = self.instruction.switch("neg") == 1
         bits = product_bits(a, b, self.src, negate=negate)
         products = (bits & np.uint64((1 << self.dst.bits) - 1)).astype(f"u{self.dst.storage_bits // 8}")
-        vector_bytes = self.target.registers.vector_bytes
+        vector_bytes = self.vector_bytes
         return Effects(scattered(products, self.dst, self.placement, operands, vector_bytes))
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 @dataclass(frozen=True, slots=True)
-class RoundedProduct:
+class RoundedProduct(Unit):
     """The upper halves of twice the products, ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     src: IntFormat
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -99,10 +91,6 @@ class RoundedProduct:
         codes, beyond = doubled_upper_half(a, b, self.src)
         remarks = (BEYOND,) if beyond.any() else ()
         return Effects(merged(vector_of(codes, self.src), operands), remarks=remarks)
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 def _sources(
@@ -133,86 +121,21 @@ def prepare_product(instruction: TpcInstruction, target: VliwTarget) -> Product 
 
 # MAC, MADD and sums and products of register pairs (docs/reference/tpc.md section 5.3).
 #
-# Products of floats are added to an accumulator with one rounding. The sum follows that of `elementwise.add`, on a
-# whole product in place of one operand.
-
-_HALF = np.uint64(32)
-_Bools = NDArray[np.bool_]
+# Products of floats are added to an accumulator with one rounding.
 
 
 def multiply_add(a: Codes, b: Codes, c: Codes, fmt: FloatFormat, rules: FloatRules, *, negate: bool) -> Codes:
     """Return c + a * b, or c - a * b: exact, then rounded once."""
-    product = _product(a, b, fmt, rules)
+    product = normalise(exact_product(a, b, fmt, rules))
     if negate:
-        product = _signed(product, product.negative ^ np.uint64(1))
-    return _packed(_sum(product, normalise(_unpacked(c, fmt, rules))), fmt, rules)
+        product = replace(product, negative=product.negative ^ np.uint64(1))
+    return rounded_sum(product, normalise(unpacked(c, fmt, rules)), fmt, rules)
 
 
 def multiply_then_add(a: Codes, b: Codes, c: Codes, fmt: FloatFormat, rules: FloatRules, *, negate: bool) -> Codes:
     """Return the same with the product rounded on its own."""
     product = multiply(a, b, fmt, rules)
     return add(c, product ^ product.dtype.type(fmt.sign_bit) if negate else product, fmt, rules)
-
-
-def _unpacked(codes: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
-    return unpack(codes.astype(np.uint64), fmt, rules.flush_operands)
-
-
-def _signed(value: Unpacked, negative: NDArray[np.uint64]) -> Unpacked:
-    return Unpacked(negative, value.exponent, value.significand, value.nan, value.infinite)
-
-
-def _marked(found: _Bools | None, like: NDArray[np.uint64]) -> _Bools:
-    return np.zeros(like.shape, np.bool_) if found is None else found
-
-
-def _product(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
-    """Return whole products: the upper halves of two significands hold all of their bits."""
-    first, second = _unpacked(a, fmt, rules), _unpacked(b, fmt, rules)
-    significand = (first.significand >> _HALF) * (second.significand >> _HALF)
-    nan, infinite = (
-        _marked(one, first.significand) | _marked(other, first.significand)
-        for one, other in ((first.nan, second.nan), (first.infinite, second.infinite))
-    )
-    zeros = [
-        (one.significand == 0) & ~_marked(one.nan, one.significand) & ~_marked(one.infinite, one.significand)
-        for one in (first, second)
-    ]
-    nan = nan | infinite & (zeros[0] | zeros[1])
-    exponent = first.exponent + second.exponent + 1
-    return normalise(Unpacked(first.negative ^ second.negative, exponent, significand, nan, infinite & ~nan))
-
-
-def _sum(first: Unpacked, second: Unpacked) -> tuple[Unpacked, _Bools, NDArray[np.uint64]]:
-    """Return the sum, where it is exactly zero, and whether both signs there are negative."""
-    swap = second.exponent > first.exponent
-    low, high = np.where(swap, first.exponent, second.exponent), np.where(swap, second.exponent, first.exponent)
-    large, small = (
-        np.where(swap, *pair) >> np.uint64(1)  # room for the carry
-        for pair in ((second.significand, first.significand), (first.significand, second.significand))
-    )
-    distance = np.minimum(high - low, 63).view(np.uint64)
-    shifted = small >> distance
-    # What falls off is one bit far below the last one kept: a product has 48 bits, and cancels only near by.
-    shifted |= (shifted << distance) != small
-    opposite = first.negative != second.negative
-    below = opposite & (shifted > large)
-    magnitude = np.where(opposite, np.where(below, shifted - large, large - shifted), large + shifted)
-    negative = np.where(swap, second.negative, first.negative) ^ below
-    infinite, other = _marked(first.infinite, large), _marked(second.infinite, large)
-    negative = np.where(infinite, first.negative, np.where(other, second.negative, negative))
-    nan = _marked(first.nan, large) | _marked(second.nan, large) | (infinite & other & opposite)
-    total = Unpacked(negative, high + 1, magnitude, nan, (infinite | other) & ~nan)
-    return total, opposite, first.negative
-
-
-def _packed(found: tuple[Unpacked, _Bools, NDArray[np.uint64]], fmt: FloatFormat, rules: FloatRules) -> Codes:
-    """Round the sum; an exact zero is negative if both addends are, or if rounding goes down and they differ."""
-    total, opposite, first = found
-    zero_sign = np.where(opposite, np.uint64(rules.rounding is Rounding.FLOOR), first)
-    special = _marked(total.nan, total.significand) | _marked(total.infinite, total.significand)
-    nothing = (total.significand == 0) & ~special
-    return packed_floats(_signed(total, np.where(nothing, zero_sign, total.negative)), fmt, rules)
 
 
 ACCUMULATOR = "accumulator"
@@ -225,17 +148,14 @@ _Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Accumulation:
+class Accumulation(PlacedUnit):
     """Products added to an accumulator, ready to run.
 
-    `placement` is None in the scalar unit. `addend` is the role of the accumulator: the destination's old value, or an
+    `addend` is the role of the accumulator: the destination's old value, or an
     operand of its own; None: there is none, and the products are the results.
     """
 
-    instruction: TpcInstruction
-    target: VliwTarget
     dst: Format
-    placement: ElementPlacement | None
     addend: str | None
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -246,12 +166,12 @@ class Accumulation:
         else:
             assert isinstance(src, IntFormat)
             results = self._integers(operands, src)
-        return Effects(self._placed(results, operands))
+        return Effects(self.placed(results, self.dst, operands))
 
     def _codes(self, operands: OperandValues, role: str, fmt: Format) -> Codes:
         """Return the elements of a source, one per product."""
-        lanes = 1 if self.placement is None else lanes_of(fmt, self.target.registers.vector_bytes)
-        codes = broadcast(given(self.instruction, operands, role), fmt, lanes)
+        lanes = 1 if self.placement is None else self.lanes(fmt)
+        codes = broadcast(self.value(operands, role), fmt, lanes)
         return codes if self.placement is None else codes[self.placement.gather]
 
     def _addends(self, operands: OperandValues) -> Codes:
@@ -293,22 +213,11 @@ class Accumulation:
         total = addends - total if instruction.switch("neg") == 1 else addends + total
         return settle(total, self.dst, saturate=instruction.switch("st") == 1)
 
-    def _placed(self, results: Codes, operands: OperandValues) -> Value:
-        if self.placement is None:
-            return merged(narrow_result(int(results[0]), self.dst, operands, self.target), operands)
-        return scattered(results, self.dst, self.placement, operands, self.target.registers.vector_bytes)
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
-
 
 @dataclass(frozen=True, slots=True)
-class PairOperation:
+class PairOperation(Unit):
     """An f32 operation on a pair of registers, each with a second operand of its own, ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     fmt: FloatFormat
     addend: str | None
 
@@ -321,9 +230,9 @@ class PairOperation:
         return Effects(merged(found, operands))
 
     def _one(self, operands: OperandValues, half: int, role: str, rules: FloatRules) -> Codes:
-        lanes = lanes_of(self.fmt, self.target.registers.vector_bytes)
-        a = self._half(given(self.instruction, operands, "src_a"), half, lanes)
-        b = broadcast(given(self.instruction, operands, role), self.fmt, lanes)
+        lanes = self.lanes(self.fmt)
+        a = self._half(self.value(operands, "src_a"), half, lanes)
+        b = broadcast(self.value(operands, role), self.fmt, lanes)
         if self.addend is not None:
             c = self._half(self._addend(operands), half, lanes)
             return _accumulated(self.instruction, self.target, (a, b, c), self.fmt, rules)
@@ -333,18 +242,10 @@ class PairOperation:
 
     def _addend(self, operands: OperandValues) -> Value:
         assert self.addend is not None
-        return (
-            operands.sources[ACCUMULATOR]
-            if self.addend == ACCUMULATOR
-            else given(self.instruction, operands, self.addend)
-        )
+        return operands.sources[ACCUMULATOR] if self.addend == ACCUMULATOR else self.value(operands, self.addend)
 
     def _half(self, value: Value, half: int, lanes: int) -> Codes:
         return broadcast(vectors(value)[half] if isinstance(value, tuple) else value, self.fmt, lanes)
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 def _accumulated(
@@ -400,7 +301,7 @@ def prepare_accumulation(instruction: TpcInstruction, target: VliwTarget) -> Acc
     placement = None
     if destination_file(instruction) is not File.S:
         placement = place(src, dst, target.registers.vector_bytes, lane=None, registers=1)
-    return Accumulation(instruction, target, dst, placement, addend)
+    return Accumulation(instruction, target, placement, dst, addend)
 
 
 def _accumulator_of(instruction: TpcInstruction, src: Format) -> str:
@@ -434,11 +335,9 @@ def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ShiftedAccumulation:
+class ShiftedAccumulation(Unit):
     """MSAC, ready to run: a product added to an accumulator, each of two shifts rounded, the result saturated."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     fmt: IntFormat
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -447,10 +346,10 @@ class ShiftedAccumulation:
         Raises:
             IllegalError: a shift beyond those that the header names.
         """
-        lanes = lanes_of(self.fmt, self.target.registers.vector_bytes)
+        lanes = self.lanes(self.fmt)
 
         def codes(role: str) -> Codes:
-            return broadcast(given(self.instruction, operands, role), self.fmt, lanes)
+            return broadcast(self.value(operands, role), self.fmt, lanes)
 
         product = integers(codes("src_a"), self.fmt) * integers(codes("src_b"), self.fmt)
         addend = integers(elements(operands.sources[ACCUMULATOR], self.fmt), self.fmt)
@@ -477,10 +376,6 @@ class ShiftedAccumulation:
             numbers = numbers + np.where(amounts > 0, np.left_shift(1, np.maximum(amounts - 1, 0)), 0)
         shifted: _Numbers = numbers >> amounts
         return shifted
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 def prepare_shifted(instruction: TpcInstruction, target: VliwTarget) -> ShiftedAccumulation:

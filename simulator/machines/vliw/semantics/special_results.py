@@ -28,13 +28,11 @@ from castsim.machines.vliw.semantics.configuration import (
 )
 from castsim.machines.vliw.semantics.element_lanes import (
     WORD_MASK,
+    Unit,
     broadcast,
     destination_file,
     elements,
-    given,
-    lanes_of,
     merged,
-    plain_registers,
     vector_of,
 )
 from castsim.machines.vliw.semantics.moves import narrow_result, scalar
@@ -60,7 +58,7 @@ _UNSIGNED = ("u32", "u16", "u8")
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class Division(Unit):
     """A whole division or some steps of one, ready to run.
 
     A step shifts remainder and dividend left by one, subtracts the divisor from the remainder if that does not get
@@ -68,8 +66,6 @@ class Division:
     remainder in its upper one, or (option division_pair) the other way round.
     """
 
-    instruction: TpcInstruction
-    target: VliwTarget
     bits: int
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -112,10 +108,6 @@ class Division:
         operand = self.instruction.operand("src_b")
         return operand.value if isinstance(operand, Immediate) else scalar(operands.sources["src_b"])
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
-
 
 def prepare_division(instruction: TpcInstruction, target: VliwTarget) -> Division:
     """Check a division.
@@ -157,104 +149,45 @@ class _Class:
     negative: bool = False
 
 
-class _Result(StrEnum):
-    """A result of magnitude 0, 1 or infinity, or NaN; the sign is kept beside."""
+_Answer = str | None
+"""`nan`, or sign and magnitude (0, 1 or inf) of a result; None: the classes do not decide it."""
 
-    NAN = "nan"
-    INFINITE = "infinite"
-    ONE = "one"
-    ZERO = "zero"
-
-
-_Answer = tuple[_Result, bool] | None
-"""A result and whether it is negative; None: the class does not decide it."""
-
+_NAN = "nan"
 _NUMBERS = (_Kind.FINITE, _Kind.TINY)
 _CLASSES = 10
-_NAN, _INFINITE, _ZERO = (_Result.NAN, False), _Result.INFINITE, _Result.ZERO
-
-
-def _recip(x: _Class, y: _Class) -> _Answer:
-    del y
-    return {_Kind.ZERO: (_INFINITE, x.negative), _Kind.INFINITE: (_ZERO, x.negative)}.get(x.kind)
-
-
-def _rsqrt(x: _Class, y: _Class) -> _Answer:
-    del y
-    if x.kind is _Kind.ZERO:
-        return _INFINITE, x.negative
-    if x.negative:
-        return _NAN
-    return (_ZERO, False) if x.kind is _Kind.INFINITE else None
-
-
-def _sqrt(x: _Class, y: _Class) -> _Answer:
-    del y
-    if x.kind is _Kind.ZERO:
-        return _ZERO, x.negative
-    if x.negative:
-        return _NAN
-    return (_INFINITE, False) if x.kind is _Kind.INFINITE else None
-
-
-def _log(x: _Class, y: _Class) -> _Answer:
-    del y
-    if x.kind is _Kind.ZERO:
-        return _INFINITE, True
-    if x.negative:
-        return _NAN
-    return (_INFINITE, False) if x.kind is _Kind.INFINITE else None
-
-
-def _exp(x: _Class, y: _Class) -> _Answer:
-    del y
-    if x.kind is _Kind.INFINITE:
-        return (_ZERO if x.negative else _INFINITE), False
-    return (_Result.ONE, False) if x.kind is _Kind.ZERO else None
-
-
-def _tanh(x: _Class, y: _Class) -> _Answer:
-    del y
-    if x.kind is _Kind.INFINITE:
-        return _Result.ONE, x.negative
-    return (_ZERO, x.negative) if x.kind is _Kind.ZERO else None
+_UNARY: Mapping[str, tuple[_Answer, _Answer, _Answer, _Answer, _Answer]] = {
+    "recip": ("+inf", "-inf", "+0", "-0", None),
+    "rsqrt": ("+inf", "-inf", "+0", "nan", "nan"),
+    "sqrt": ("+0", "-0", "+inf", "nan", "nan"),
+    "log": ("-inf", "-inf", "+inf", "nan", "nan"),
+    "exp": ("+1", "+1", "+inf", "+0", None),
+    "tanh": ("+0", "-0", "+1", "-1", None),
+}
+"""The results of functions of +0, -0, +inf, -inf and other negative numbers; positive ones have none by their class."""
+_BINARY = ("div", "pow")
 
 
 def _div(x: _Class, y: _Class) -> _Answer:
-    negative = x.negative != y.negative
+    sign = "-" if x.negative != y.negative else "+"
     if x.kind is y.kind and x.kind not in _NUMBERS:
         return _NAN
     if x.kind is _Kind.INFINITE or y.kind is _Kind.ZERO:
-        return _INFINITE, negative
-    return (_ZERO, negative) if x.kind is _Kind.ZERO or y.kind is _Kind.INFINITE else None
+        return f"{sign}inf"
+    return f"{sign}0" if x.kind is _Kind.ZERO or y.kind is _Kind.INFINITE else None
 
 
 def _pow(x: _Class, y: _Class) -> _Answer:
     """Return what classes decide: whether y is an odd integer, and whether |x| is above 1, they may not tell."""
     if y.kind is _Kind.ZERO:
-        return _Result.ONE, False
+        return "+1"
     if y.kind is _Kind.NAN:
         return None if x.kind is _Kind.FINITE and not x.negative else _NAN  # x may be 1
     known = y.kind is not _Kind.FINITE or not x.negative
     if x.kind in (_Kind.ZERO, _Kind.INFINITE) and known:
-        grows = (x.kind is _Kind.INFINITE) != y.negative
-        return (_INFINITE if grows else _ZERO), False
+        return "+inf" if (x.kind is _Kind.INFINITE) != y.negative else "+0"
     if x.kind is _Kind.TINY and y.kind is _Kind.INFINITE:
-        return (_INFINITE if y.negative else _ZERO), False
+        return "+inf" if y.negative else "+0"
     return _NAN if x.negative and x.kind in _NUMBERS and y.kind is _Kind.TINY else None
-
-
-_RULES: Mapping[str, Callable[[_Class, _Class], _Answer]] = {
-    "recip": _recip,
-    "rsqrt": _rsqrt,
-    "sqrt": _sqrt,
-    "log": _log,
-    "exp": _exp,
-    "tanh": _tanh,
-    "div": _div,
-    "pow": _pow,
-}
-_BINARY = ("div", "pow")
 
 
 def _class_at(place: int, *, flushed: bool) -> _Class:
@@ -271,15 +204,17 @@ def _answer(function: str, x: _Class, y: _Class) -> _Answer:
     one = function == "pow" and y.kind is _Kind.ZERO
     if not one and (x.kind is _Kind.NAN or (function == "div" and y.kind is _Kind.NAN)):
         return _NAN
-    return _RULES[function](x, y)
+    if function in _BINARY:
+        return (_div if function == "div" else _pow)(x, y)
+    if x.kind in _NUMBERS:
+        return _UNARY[function][4] if x.negative else None
+    return _UNARY[function][2 * (x.kind is _Kind.INFINITE) + x.negative]
 
 
 @dataclass(frozen=True, slots=True)
-class SpecialResult:
+class SpecialResult(Unit):
     """The instruction ready to run: result and whether there is one, by the numbers of both classes."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     fmt: FloatFormat
     codes: NDArray[np.int64]
     decided: NDArray[np.bool_]
@@ -288,10 +223,9 @@ class SpecialResult:
         """Return the special results, income where the classes decide none."""
         fmt, dtype = self.fmt, code_dtype(self.fmt)
         single = destination_file(self.instruction) is File.S
-        lanes = 1 if single else lanes_of(fmt, self.target.registers.vector_bytes)
+        lanes = 1 if single else self.lanes(fmt)
         x, y = (
-            _places(broadcast(given(self.instruction, operands, role), fmt, lanes).astype(np.int64))
-            for role in ("src_a", "src_b")
+            _places(broadcast(self.value(operands, role), fmt, lanes).astype(np.int64)) for role in ("src_a", "src_b")
         )
         codes, decided = self.codes[x, y].astype(dtype), self.decided[x, y]
         if single:
@@ -301,10 +235,6 @@ class SpecialResult:
         assert isinstance(operands.income, np.ndarray)
         kept = elements(operands.income, fmt)
         return Effects(merged(vector_of(np.where(decided, codes, kept).astype(dtype), fmt), operands))
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 def _places(masks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -340,13 +270,12 @@ def prepare_special(instruction: TpcInstruction, target: VliwTarget) -> SpecialR
     return SpecialResult(instruction, target, fmt, codes, decided)
 
 
-def _code(answer: tuple[_Result, bool], fmt: FloatFormat) -> int:
-    result, negative = answer
-    if result is _Result.NAN:
+def _code(answer: str, fmt: FloatFormat) -> int:
+    if answer == _NAN:
         return nan_code(fmt)
     infinite = fmt.exponent_mask << fmt.fraction_bits
-    magnitude = {_Result.INFINITE: infinite, _Result.ONE: fmt.bias << fmt.fraction_bits, _Result.ZERO: 0}[result]
-    return magnitude | negative << (fmt.bits - 1)
+    magnitude = {"inf": infinite, "1": fmt.bias << fmt.fraction_bits, "0": 0}[answer[1:]]
+    return magnitude | (answer[0] == "-") << (fmt.bits - 1)
 
 
 # Values of GET_LUT_ENTRY_AND_INTERVAL_START (docs/reference/tpc.md section 5.5).
@@ -396,11 +325,9 @@ _VARIANTS: Mapping[str, _Rule] = {"sqrt_rsqrt": _by_parity, "sin_cos": _uniform,
 
 
 @dataclass(frozen=True, slots=True)
-class TableEntry:
+class TableEntry(Unit):
     """The instruction ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     fmt: FloatFormat
     shift: int
     rule: _Rule
@@ -408,14 +335,10 @@ class TableEntry:
     def __call__(self, operands: OperandValues, state: State) -> Effects:
         """Return the numbers of the entries, and where their intervals begin."""
         fmt = self.fmt
-        lanes = lanes_of(fmt, self.target.registers.vector_bytes)
-        codes = broadcast(given(self.instruction, operands, "src_a"), fmt, lanes).astype(np.int64)
+        lanes = self.lanes(fmt)
+        codes = broadcast(self.value(operands, "src_a"), fmt, lanes).astype(np.int64)
         entries, starts = (part.astype(code_dtype(fmt)) for part in self.rule(codes, fmt, self.shift))
         return Effects(merged((vector_of(entries, fmt), vector_of(starts, fmt)), operands))
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 def prepare_entry(instruction: TpcInstruction, target: VliwTarget) -> TableEntry:
@@ -567,11 +490,9 @@ BIT_FIELDS = tuple(_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
-class BitField:
+class BitField(Unit):
     """An operation on the bits of elements, ready to run."""
 
-    instruction: TpcInstruction
-    target: VliwTarget
     kind: _BitField
 
     def __call__(self, operands: OperandValues, state: State) -> Effects:
@@ -579,7 +500,7 @@ class BitField:
         target = self.target
         fmt = element_format(str(self.instruction.type), target, state)
         scalar = destination_file(self.instruction) is File.S
-        lanes = 1 if scalar else lanes_of(fmt, target.registers.vector_bytes)
+        lanes = 1 if scalar else self.lanes(fmt)
         sources = tuple(self._codes(operands, role, fmt, lanes) for role in self.kind.roles)
         found = self.kind.rule(sources, fmt, self.instruction, target) & ((1 << fmt.bits) - 1)
         codes: Codes = found.astype(code_dtype(fmt))
@@ -589,12 +510,8 @@ class BitField:
         return Effects(merged(narrow_result(int(codes[0]), dst, operands, target), operands))
 
     def _codes(self, operands: OperandValues, role: str, fmt: Format, lanes: int) -> Wide:
-        value: Value = given(self.instruction, operands, role)
+        value: Value = self.value(operands, role)
         return broadcast(value, fmt, lanes).astype(np.int64)
-
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        return plain_registers(self.instruction, self.target)
 
 
 def prepare_bit_field(instruction: TpcInstruction, target: VliwTarget) -> BitField:
