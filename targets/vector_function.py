@@ -202,15 +202,17 @@ class VectorCast(Table):
 
 
 class InterfaceCast(Fact):
-    """A type pair that the instruction set's interface converts and the tile library does not take.
+    """A type pair that a text of the vendor converts and the tile library, or the verifier of `vcvt`, does not take.
 
-    It runs the code of the pair `like_src`, `like_dst`, of the same widths, with its own types.
+    A tile cast runs the code of the pair `like_src`, `like_dst`, of the same widths, with its own types; one that is
+    an instruction alone has no such pair.
     """
 
     src: str
     dst: str
-    like_src: str
-    like_dst: str
+    like_src: str = ""
+    like_dst: str = ""
+    level: Level = "tile"
 
 
 class InstructionSaturation(Fact):
@@ -280,9 +282,10 @@ class VectorFunctionTarget(DataflowTarget):
         rule = self.cast(like.like_src, like.like_dst)
         return None if rule is None else rule.model_copy(update={"src": src, "dst": dst})
 
-    def interface_cast(self, src: str, dst: str) -> InterfaceCast | None:
-        """Return what an option lets the chip cast beyond the tile library; None if that is not this pair."""
-        return next((one for one in self.interface_casts if (one.src, one.dst) == (src, dst)), None)
+    def interface_cast(self, src: str, dst: str, level: Level = "tile") -> InterfaceCast | None:
+        """Return what an option lets the chip cast beyond its tile library or verifier; None if not this pair."""
+        wanted = (src, dst, level)
+        return next((one for one in self.interface_casts if (one.src, one.dst, one.level) == wanted), None)
 
     def tile_operation(self, mnemonic: str) -> VectorFunctionOperation | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""

@@ -15,6 +15,7 @@ from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.micro_forms import BURSTS, COPIES, GROUPS, ROWS
 from castsim.isa.pto.micro_words import (
     CONVERSIONS,
+    INTERFACE_CONVERSIONS,
     LEGAL,
     NUMBERS,
     OF_OPERATION,
@@ -267,7 +268,7 @@ def _wrong_word(node: MicroOperation, where: Where) -> str:
         return "rnd" if node.mnemonic == "vtrc" else ""
     kinds = (node.operand_types[0], node.result_types[0])
     source, result = (kind.element for kind in kinds if isinstance(kind, VectorType))
-    pair = CONVERSIONS.get((source, result))
+    pair = CONVERSIONS.get((source, result)) or INTERFACE_CONVERSIONS.get((source, result))
     if pair is None:
         return "result 0"
     return next((key for key, legal in pair.words.items() if key in where and node.word(key) not in legal), "")

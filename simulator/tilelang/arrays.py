@@ -7,27 +7,17 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import ReadError
 from castsim.tilelang.lowering import LoweredKernel, TileArray
-from castsim.tilelang.scalars import TextValue
-from castsim.tilelang.statements import POINTED, Walk
+from castsim.tilelang.scalars import nodes_of
+from castsim.tilelang.statements import POINTED
+from castsim.tilelang.threads import number_type
 
 Bytes = NDArray[np.uint8]
 _ALIGNMENT = 512
-
-
-class _ByName(dict[str, float]):
-    """Values of variables, found by the variables' names."""
-
-    def __contains__(self, variable: object) -> bool:
-        return super().__contains__(str(getattr(variable, "name", variable)))
-
-    def __getitem__(self, variable: Any) -> float:
-        return super().__getitem__(str(getattr(variable, "name", variable)))
 
 
 @dataclass(slots=True)
@@ -81,13 +71,18 @@ class BoundArrays:
 
     def number(self, expression: Any) -> int | None:
         """Return what a shape or stride comes to, None if it rests on what is not known."""
-        walk = Walk({}, {}, 0)
-        walk.variables = _ByName(self.dims)
-        try:
-            found = walk.number(expression)
-        except IllegalError:
-            return None
-        return None if isinstance(found, TextValue) else int(found)
+        if isinstance(expression, int):
+            return expression
+        variables = (node for node in nodes_of(expression) if type(node).__name__ == "Var")
+        literal = import_module("tvm.tirx").IntImm
+        known = {
+            node: literal(node.dtype, int(self.dims[str(node.name)]))
+            for node in variables
+            if str(node.name) in self.dims
+        }
+        plain = import_module("tvm.tirx.stmt_functor").substitute(expression, known)
+        found = import_module("tvm.arith").Analyzer().simplify(plain)
+        return int(found.value) if hasattr(found, "value") else None
 
 
 def used_numbers(bound: BoundArrays) -> dict[str, float]:
@@ -108,18 +103,9 @@ def variables_of(lowered: LoweredKernel) -> set[str]:
     return found | {str(each.name) for each in shapes if type(each).__name__ == "Var"}
 
 
-def width_of(array: TileArray) -> int:
-    """Return the bytes of an element."""
-    return dtype_of(array).itemsize
-
-
 def dtype_of(array: TileArray) -> np.dtype[Any]:
     """Return the type of an array; two elements of 4 bits are a byte."""
-    word = array.dtype
-    if word.startswith("float4"):
-        return np.dtype(np.uint8)
-    word = "float8_e4m3fn" if word == "float8_e4m3" else word
-    return np.dtype(getattr(ml_dtypes, word) if hasattr(ml_dtypes, word) else word)
+    return np.dtype(np.uint8) if array.dtype.startswith("float4") else number_type(array.dtype)
 
 
 def extent_of(bound: BoundArrays, array: TileArray) -> tuple[tuple[int, ...], tuple[int, ...], int]:
@@ -131,13 +117,14 @@ def extent_of(bound: BoundArrays, array: TileArray) -> tuple[tuple[int, ...], tu
     if array.name in bound.given:
         shape, steps = bound.given[array.name][1:]
         return shape, steps, _reach(shape, steps)
-    sizes = [bound.number(each) for each in array.shape]
-    for size, expression in zip(sizes, array.shape, strict=True):
+    shape: tuple[int, ...] = ()
+    for expression in array.shape:
+        size = bound.number(expression)
         if size is None:
             raise ReadError(
                 f"{array.name}: dimension {expression} needs a value", legal=(f"dims={{'{expression}': N}}",)
             )
-    shape = tuple(size for size in sizes if size is not None)
+        shape += (size,)
     packs = array.dtype.startswith("float4")
     plain = _plain(shape)
     asked = [bound.number(each) for each in array.strides]
@@ -212,7 +199,7 @@ def _bind_one(bound: BoundArrays, array: TileArray, value: Any) -> None:
         elif known is not None and known != size:
             raise ReadError(f"{array.name} has {size} where {who} takes {known} ({expression})")
     _name_strides(bound, array, [step * wide for step in strides])
-    width, count = width_of(array), _reach(shape, strides)
+    width, count = dtype_of(array).itemsize, _reach(shape, strides)
     if data.size != count * width:
         raise ReadError(f"{array.name} has elements of {data.size // count} bytes, not of {width}")
     bound.given[array.name] = data, shape, strides

@@ -18,7 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from castsim.isa.errors import CastsimError, ReadError
-from castsim.tilelang.scalars import name_of, refused
+from castsim.tilelang.scalars import name_of, nodes_of, refused
 
 NEEDED = "needs pip install castsim[tilelang]"
 _FAST_MATH = "tl.enable_fast_math"
@@ -185,13 +185,8 @@ def lower(
 
 
 def _tables(body: Any, handles: Mapping[str, str]) -> frozenset[str]:
-    found: list[Any] = []
-
-    def see(node: Any) -> None:
-        if type(node).__name__ == "Bind" and str(node.var.dtype) == "handle" and hasattr(node.value, "args"):
-            found.extend(_loaded(node.value.args[0]))
-
-    import_module("tvm.tirx.stmt_functor").post_order_visit(body, see)
+    binds = (node for node in nodes_of(body) if type(node).__name__ == "Bind" and str(node.var.dtype) == "handle")
+    found = [load for node in binds if hasattr(node.value, "args") for load in _loaded(node.value.args[0])]
     return frozenset(handles.get(str(each.buffer.data.name), str(each.buffer.data.name)) for each in found)
 
 

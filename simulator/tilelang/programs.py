@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import linecache
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from castsim.isa.errors import ReadError, Span
@@ -46,50 +46,37 @@ class TirProgram:
     def source(self) -> Source:
         """Return the program as castsim loads it; statements are at their lines of Python, where these are known."""
         program = parse(self.text, self.file)
-        spans = _Spans(self.places, self.externals)
+        linecache.checkcache()
         functions = tuple(
-            dataclasses.replace(each, body=tuple(map(spans.moved, each.body)))
+            dataclasses.replace(each, body=tuple(_placed(node, self.places, self.externals) for node in each.body))
             for each in program.functions
             if each.body is not None
         )
         return Source(self.file, Language.TILES, self.text, program=dataclasses.replace(program, functions=functions))
 
 
-class _Spans:
-    """Statements at their places in Python."""
+def _placed(
+    node: Any, places: tuple[Place, ...], externals: Mapping[str, tuple[str, Callable[..., None], str]]
+) -> Any:  # fmt: skip
+    """Return a statement at its place in Python, with those in it; calls of what is no text are that."""
+    changes: dict[str, Any] = {}
+    if isinstance(node, pto.Call):
+        untimed, run, _ = externals[node.callee]
+        node = pto.External(node.callee, node.operands, run, untimed, span=node.span)
+    for each in dataclasses.fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, tuple) and value and isinstance(value[0], Located):
+            changes[each.name] = tuple(_placed(inner, places, externals) for inner in value)
+    place = places[node.span.line - 1] if 0 < node.span.line <= len(places) else None
+    if place is not None:
+        changes["span"] = _span(place)
+    return dataclasses.replace(node, **changes) if changes else node
 
-    def __init__(
-        self, places: tuple[Place, ...], externals: Mapping[str, tuple[str, Callable[..., None], str]]
-    ) -> None:
-        self.places, self.externals = places, externals
-        self.texts: dict[str, list[str]] = {}
 
-    def moved(self, node: Any) -> Any:
-        """Return a statement at its place, with those in it."""
-        changes: dict[str, Any] = {}
-        if isinstance(node, pto.Call):
-            untimed, run, _ = self.externals[node.callee]
-            node = pto.External(node.callee, node.operands, run, untimed, span=node.span)
-        for each in dataclasses.fields(node):
-            value = getattr(node, each.name)
-            if isinstance(value, tuple) and value and isinstance(value[0], Located):
-                changes[each.name] = tuple(map(self.moved, value))
-        place = self.places[node.span.line - 1] if 0 < node.span.line <= len(self.places) else None
-        if place is not None:
-            changes["span"] = self._span(place)
-        return dataclasses.replace(node, **changes) if changes else node
-
-    def _span(self, place: str) -> Span:
-        file, _, line = place.rpartition(":")
-        if file not in self.texts:
-            try:
-                self.texts[file] = Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
-            except OSError:
-                self.texts[file] = []
-        number = int(line)
-        text = self.texts[file][number - 1] if number <= len(self.texts[file]) else ""
-        column = len(text) - len(text.lstrip()) + 1
-        return Span(file, number, column, text, max(1, len(text.strip())))
+def _span(place: str) -> Span:
+    file, _, line = place.rpartition(":")
+    number, text = int(line), linecache.getline(file, int(line)).rstrip("\n")
+    return Span(file, number, len(text) - len(text.lstrip()) + 1, text, max(1, len(text.strip())))
 
 
 def _number(name: str, value: float, dtype: str) -> float:

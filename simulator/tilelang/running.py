@@ -26,7 +26,6 @@ from castsim.tilelang.arrays import (
     memory_of,
     shaped,
     used_numbers,
-    width_of,
 )
 from castsim.tilelang.cores import Meeting
 from castsim.tilelang.lowering import LoweredKernel, TileArray, front_end, lower, noted_places, placed
@@ -202,7 +201,7 @@ def _merged(
         if not isinstance(array, TileArray) or not any(array.name in each for each in stored):
             continue
         shape, strides, size = extent_of(bound, array)
-        data = np.zeros(size * width_of(array), np.uint8)
+        data = np.zeros(size * dtype_of(array).itemsize, np.uint8)
         if array.name in bound.given:
             own = bound.given[array.name][0]
             data[: own.size] = own[: data.size]

@@ -6,12 +6,17 @@ taken not to overflow. Truth values are `i1`.
 
 from __future__ import annotations
 
+import operator
 import re
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partialmethod
+from importlib import import_module
 from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 from castsim.isa.errors import IllegalError
 
@@ -44,6 +49,7 @@ class TextValue:
 Number = int | bool | TextValue
 """What a scalar expression comes to: a number that is known, or a value of type index, i1 or a float's."""
 
+_NUMPY: Mapping[str, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 _WIDTHS = {"f32": 32, "f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "!pto.f4E2M1x2": 8}
 
 
@@ -127,11 +133,9 @@ class FunctionText:
 
     def constant(self, value: float, kind: str) -> TextValue:
         """Return a constant; floats are written by their bits."""
-        if kind == "f32":
-            word = f"0x{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"
-        elif kind in ("f16", "bf16"):
-            whole = struct.pack("<e", value) if kind == "f16" else _bf16(value)
-            word = f"0x{struct.unpack('<H', whole)[0]:04X}"
+        if kind in _NUMPY:
+            bits = bits_of(kind)
+            word = f"0x{int(np.asarray(value, _NUMPY[kind]).view(f'u{bits // 8}')):0{bits // 4}X}"
         else:
             word = str(value).lower() if kind == "i1" else str(int(value))
         name = f"%c{'m' if word[0] == '-' else ''}{word.lstrip('-')}_{kind}"
@@ -170,11 +174,6 @@ class FunctionText:
         return [f"{value.name} = arith.constant {word} : {kind}" for (word, kind), value in self.constants.items()]
 
 
-def _bf16(value: float) -> bytes:
-    whole = struct.unpack("<I", struct.pack("<f", value))[0]
-    return struct.pack("<H", (whole + 0x7FFF + (whole >> 16 & 1)) >> 16 & 0xFFFF)
-
-
 def names(values: Sequence[TextValue]) -> str:
     """Return values as operands."""
     return ", ".join(each.name for each in values)
@@ -203,6 +202,8 @@ _INTEGERS: Mapping[str, tuple[str, Callable[[int, int], int]]] = {
     "shift_right": ("shrsi", lambda a, b: a >> b),
 }  # fmt: skip
 _FLOATS = {"Add": "addf", "Sub": "subf", "Mul": "mulf", "Div": "divf", "Min": "minimumf", "Max": "maximumf"}
+_NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "FloorDiv": 1, "Div": 1}
+"""The second operand that leaves the first as it is."""
 _FUNCTIONS = {
     "sqrt": "sqrt", "fabs": "absf", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round",
     "nearbyint": "roundeven", "rint": "roundeven", "fma": "fma", "copysign": "copysign", "isnan": "isnan",
@@ -211,10 +212,8 @@ _FUNCTIONS = {
 """Functions of scalars that are exact."""
 _LANES = re.compile(r"(?<!fn)x\d+$")
 """The number of lanes that ends the type of a vector of scalars; elements of two values end so too."""
-_ORDERS = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
-_COMPARISONS = {
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le, "GT": operator.gt, "GE": operator.ge
 }  # fmt: skip
 
 
@@ -228,10 +227,27 @@ def name_of(call: Any) -> str:
     return str(getattr(call.op, "name", call.op))
 
 
+def nodes_of(*trees: Any) -> list[Any]:
+    """Return every node of statements and expressions."""
+    found: list[Any] = []
+    for each in trees:
+        import_module("tvm.tirx.stmt_functor").post_order_visit(each, found.append)
+    return found
+
+
 def element_of(dtype: Any) -> str:
     """Return the element type of a register's or an element's type."""
     word = str(dtype)
     return ELEMENTS.get(word) or ELEMENTS[word.rpartition("x")[0]]
+
+
+def _type_of(e: Any) -> str:
+    """Return the type of a scalar, or of a lane of a vector of them."""
+    return _LANES.sub("", str(e.dtype))
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
 
 
 class ScalarTranslator:
@@ -249,19 +265,21 @@ class ScalarTranslator:
         Raises:
             IllegalError: it has no counterpart.
         """
-        kind, dtype = type(e).__name__, _LANES.sub("", str(e.dtype))
-        if kind == "IntImm":
-            return bool(e.value) if dtype == "bool" else int(e.value)
-        if kind == "FloatImm":
-            return self.text.constant(float(e.value), element_of(dtype))
+        kind = type(e).__name__
         if kind in _INTEGERS:
-            return self._binary(kind, self.number(e.a), self.number(e.b), dtype)
-        if kind in _ORDERS:
-            return self._compared(_ORDERS[kind], self.number(e.a), self.number(e.b), _LANES.sub("", str(e.a.dtype)))
+            return self.binary(kind, self.number(e.a), self.number(e.b), _type_of(e))
+        if kind in _COMPARISONS:
+            return self.compared(kind, self.number(e.a), self.number(e.b), _type_of(e.a))
         handler: Callable[[Any], Number] | None = getattr(self, f"_of_{kind.lower()}", None)
         if handler is None:
             raise refused(kind, self.text.where)
         return handler(e)
+
+    def _of_intimm(self, e: Any) -> Number:
+        return bool(e.value) if str(e.dtype) == "bool" else int(e.value)
+
+    def _of_floatimm(self, e: Any) -> Number:
+        return self.text.constant(float(e.value), element_of(e.dtype))
 
     def _of_var(self, e: Any) -> Number:
         if e not in self.variables:
@@ -269,25 +287,31 @@ class ScalarTranslator:
         found: Number | float = self.variables[e]
         return self.text.constant(found, element_of(e.dtype)) if isinstance(found, float) else found
 
-    def _of_and(self, e: Any) -> Number:
-        return self._logical(e, stops=False)
+    def _of_and(self, e: Any, stops: bool = False) -> Number:
+        a = self.number(e.a)
+        if a is stops:
+            return a
+        b = self.number(e.b)
+        for known, other in ((a, b), (b, a)):
+            if isinstance(known, bool):
+                return known if known == stops else other
+        return self.pure(f"arith.{'ori' if stops else 'andi'}", self.text.named(a), self.text.named(b))
 
-    def _of_or(self, e: Any) -> Number:
-        return self._logical(e, stops=True)
+    _of_or = partialmethod(_of_and, stops=True)
 
     def _of_not(self, e: Any) -> Number:
         value = self.number(e.a)
-        return self._pure("arith.xori", value, self.text.named(True)) if isinstance(value, TextValue) else not value
+        return self.pure("arith.xori", value, self.text.named(True)) if isinstance(value, TextValue) else not value
 
     def _of_select(self, e: Any) -> Number:
         return self._selected(e.condition, e.true_value, e.false_value)
 
     def _of_cast(self, e: Any) -> Number:
-        return self.converted(self.number(e.value), *(_LANES.sub("", str(each.dtype)) for each in (e.value, e)))
+        return self._converted(self.number(e.value), _type_of(e.value), _type_of(e))
 
     def _of_ramp(self, e: Any) -> Number:
-        step = self._binary("Mul", self.number(e.stride), self.lane, "int64")
-        return self._binary("Add", self.number(e.base), step, "int64")
+        step = self.binary("Mul", self.number(e.stride), self.lane, "int64")
+        return self.binary("Add", self.number(e.base), step, "int64")
 
     def _of_broadcast(self, e: Any) -> Number:
         return self.number(e.value)
@@ -300,182 +324,155 @@ class ScalarTranslator:
         """Return a mutable scalar or register, or an element that the scalar unit loads."""
         raise NotImplementedError
 
+    def loads(self, e: Any) -> bool:
+        """Whether the scalar unit loads for an expression."""
+        raise NotImplementedError
+
     def _of_call(self, e: Any) -> Number:
         dtype, name = str(e.dtype), name_of(e).removeprefix("tirx.").removeprefix("tl.")
-        if name in _INTEGERS:
-            return self._binary(name, self.number(e.args[0]), self.number(e.args[1]), dtype)
-        if name == "bitwise_not":
-            return self._binary("bitwise_xor", self.number(e.args[0]), -1, dtype)
-        if name == "clamp":
-            value, low, high = (self.number(each) for each in e.args)
-            return self._binary("Min", self._binary("Max", value, low, dtype), high, dtype)
         if name == "if_then_else":
             return self._selected(*e.args)
-        if name == "likely":
-            return self.number(e.args[0])
-        if name == "reinterpret":
-            return self._reinterpreted(self.number(e.args[0]), str(e.args[0].dtype), dtype)
         if name == "infinity":
             return self.text.constant(float("inf"), element_of(dtype))
-        if name in _FUNCTIONS:
-            values = [self.text.named(self.number(each)) for each in e.args]
-            kind = "i1" if name.startswith("is") else values[0].kind
-            return self.text.once(f"math.{_FUNCTIONS[name]} {names(values)} : {values[0].kind}", kind)
-        raise refused(name, self.text.where)
+        if (
+            name not in _INTEGERS
+            and name not in _FUNCTIONS
+            and name not in ("bitwise_not", "clamp", "likely", "reinterpret")
+        ):
+            raise refused(name, self.text.where)
+        values = [self.number(each) for each in e.args]
+        if name in _INTEGERS:
+            return self.binary(name, values[0], values[1], dtype)
+        if name == "bitwise_not":
+            return self.binary("bitwise_xor", values[0], -1, dtype)
+        if name == "clamp":
+            return self.binary("Min", self.binary("Max", values[0], values[1], dtype), values[2], dtype)
+        if name == "reinterpret":
+            return self._reinterpreted(values[0], str(e.args[0].dtype), dtype)
+        if name == "likely":
+            return values[0]
+        given = [self.text.named(each) for each in values]
+        kind = "i1" if name.startswith("is") else given[0].kind
+        return self.text.once(f"math.{_FUNCTIONS[name]} {names(given)} : {given[0].kind}", kind)
 
-    def _pure(self, operation: str, a: TextValue, b: TextValue) -> TextValue:
-        return self.text.once(f"{operation} {a.name}, {b.name} : {a.kind}", a.kind)
+    def pure(self, operation: str, a: TextValue, b: TextValue, kind: str = "") -> TextValue:
+        """Put an operation of two operands of one type, whose result is of that type where none is given."""
+        return self.text.once(f"{operation} {a.name}, {b.name} : {a.kind}", kind or a.kind)
 
-    def _binary(self, kind: str, a: Number, b: Number, dtype: str) -> Number:
-        if dtype.startswith(("float", "bfloat")):
-            return self._pure(f"arith.{_FLOATS[kind]}", self.text.named(a), self.text.named(b))
+    def binary(self, kind: str, a: Number, b: Number, dtype: str) -> Number:
+        """Return what an operation of two numbers comes to."""
+        if _is_float(dtype):
+            return self.pure(f"arith.{_FLOATS[kind]}", self.text.named(a), self.text.named(b))
         operation, fold = _INTEGERS[kind]
         if not isinstance(a, TextValue) and not isinstance(b, TextValue):
-            return self.cut(fold(a, b), dtype)
-        if (kind in ("Add", "Sub") and b == 0) or (kind in ("Mul", "FloorDiv", "Div") and b == 1):
+            return self._cut(fold(a, b), dtype)
+        if b == _NEUTRAL.get(kind, a):
             return a
-        if (kind == "Add" and a == 0) or (kind == "Mul" and a == 1):
+        if kind in ("Add", "Mul") and a == _NEUTRAL[kind]:
             return b
         if kind == "Mul" and 0 in (a, b):
             return 0
         if kind == "FloorMod":
-            whole = self._binary("Mul", self._binary("FloorDiv", a, b, "int64"), b, "int64")
-            return self._binary("Sub", a, whole, dtype)
-        return self.cut(self._pure(f"arith.{operation}", self.text.named(a), self.text.named(b)), dtype)
+            whole = self.binary("Mul", self.binary("FloorDiv", a, b, "int64"), b, "int64")
+            return self.binary("Sub", a, whole, dtype)
+        return self._cut(self.pure(f"arith.{operation}", self.text.named(a), self.text.named(b)), dtype)
 
-    def _compared(self, order: str, a: Number, b: Number, dtype: str) -> Number:
+    def compared(self, kind: str, a: Number, b: Number, dtype: str) -> Number:
+        """Return whether two numbers compare so."""
         if not isinstance(a, TextValue) and not isinstance(b, TextValue):
-            return bool(_COMPARISONS[order](a, b))
+            return _COMPARISONS[kind](a, b)
+        order, plain = kind.lower(), kind in ("EQ", "NE")
+        word = f"cmpf {'u' if kind == 'NE' else 'o'}" if _is_float(dtype) else f"cmpi {'' if plain else 's'}"
         first, second = self.text.named(a), self.text.named(b)
-        if dtype.startswith(("float", "bfloat")):
-            word = f"arith.cmpf {'u' if order == 'ne' else 'o'}{order}"
-        else:
-            word = f"arith.cmpi {order if order in ('eq', 'ne') else 's' + order}"
-        return self.text.once(f"{word}, {first.name}, {second.name} : {first.kind}", "i1")
-
-    def _logical(self, e: Any, *, stops: bool) -> Number:
-        a = self.number(e.a)
-        if isinstance(a, bool):
-            return a if a == stops else self.number(e.b)
-        b = self.number(e.b)
-        if isinstance(b, bool):
-            return b if b == stops else a
-        return self._pure(f"arith.{'ori' if stops else 'andi'}", self.text.named(a), self.text.named(b))
+        return self.text.once(f"arith.{word}{order}, {first.name}, {second.name} : {first.kind}", "i1")
 
     def _selected(self, condition: Any, yes: Any, no: Any) -> Number:
         chosen = self.number(condition)
         if not isinstance(chosen, TextValue):
             return self.number(yes if chosen else no)
-        if self.loads(yes) or self.loads(no):  # which may lie outside where the condition does not hold
-            return self._either_side(chosen, yes, no)
-        a, b = self.text.named(self.number(yes)), self.text.named(self.number(no))
-        return self.text.once(f"arith.select {chosen.name}, {a.name}, {b.name} : {a.kind}", a.kind)
-
-    def _either_side(self, condition: TextValue, *sides: Any) -> TextValue:
-        """Put an `scf.if` that computes one of two expressions."""
-        regions, ends = [], []
-        for side in sides:
+        if not self.loads(yes) and not self.loads(no):
+            a, b = self.text.named(self.number(yes)), self.text.named(self.number(no))
+            return self.text.once(f"arith.select {chosen.name}, {a.name}, {b.name} : {a.kind}", a.kind)
+        regions, ends = [], []  # an element may lie outside where the condition does not hold
+        for side in (yes, no):
             with self.text.region() as region:
                 ends.append(self.text.named(self.number(side)))
             region.lines.append((f"scf.yield {ends[-1].name} : {ends[-1].kind}", None))
             regions.append(region)
         result = TextValue(self.text.name(), ends[0].kind)
-        self.text.choose(f"{result.name} = scf.if {condition.name} -> ({result.kind}) {{", *regions)
+        self.text.choose(f"{result.name} = scf.if {chosen.name} -> ({result.kind}) {{", *regions)
         return result
 
-    def loads(self, e: Any) -> bool:
-        """Whether the scalar unit loads for an expression."""
-        raise NotImplementedError
-
-    def cut(self, value: Number, dtype: str, *, signed: bool = False) -> Number:
+    def _cut(self, value: Number, dtype: str, *, signed: bool = False) -> Number:
         """Return a whole number within the range of its type; signed ones are in it unless `signed` says otherwise."""
-        if dtype == "bool" or not (dtype.startswith("uint") or signed):
+        if dtype == "bool" or dtype.endswith("64") or not (dtype.startswith("uint") or signed):
             return value
         bits = int(dtype.lstrip("uint"))
-        if bits == 64:
-            return value
         if not isinstance(value, TextValue):
-            return self.known_cut(value, dtype)
+            return _low_bits(value, dtype)
         if dtype[0] == "u":
-            return self._pure("arith.andi", value, self.text.constant((1 << bits) - 1, INDEX))
-        return self._cast("index_cast", self._cast("index_cast", value, f"i{bits}"), INDEX)
+            return self.pure("arith.andi", value, self.text.constant((1 << bits) - 1, INDEX))
+        return self._cast(value, "index_cast", f"i{bits}", "index_cast", INDEX)
 
-    @staticmethod
-    def known_cut(value: int, dtype: str) -> int:
-        """Return the low bits of a number that is known, as one of its type."""
-        bits = int(dtype.lstrip("uint"))
-        low = value & ((1 << bits) - 1)
-        return low - (1 << bits) if dtype[0] == "i" and low >> (bits - 1) else low
+    def _cast(self, value: TextValue, *steps: str) -> TextValue:
+        """Convert by operations, each followed by the type that it makes."""
+        for operation, kind in zip(steps[::2], steps[1::2], strict=True):
+            value = self.text.once(f"arith.{operation} {value.name} : {value.kind} to {kind}", kind)
+        return value
 
-    def _cast(self, operation: str, value: TextValue, kind: str) -> TextValue:
-        return self.text.once(f"arith.{operation} {value.name} : {value.kind} to {kind}", kind)
-
-    def converted(self, value: Number, source: str, dtype: str) -> Number:
+    def _converted(self, value: Number, source: str, dtype: str) -> Number:
         """Return a scalar as one of another type."""
-        floats = ("float", "bfloat")
         if source == dtype:
             return value
-        if dtype.startswith(floats):
+        if _is_float(dtype):
             kind = element_of(dtype)
-            if not source.startswith(floats):
-                if not isinstance(value, TextValue):
-                    return self.text.constant(float(value), kind)
-                if value.kind == "i1":
-                    value = self._cast("extui", value, "i64")
-                whole = value if value.kind == "i64" else self._cast("index_cast", value, "i64")
-                return self._cast("sitofp", whole, kind)
-            value = self.text.named(value)
-            return self._cast("extf" if kind == "f32" else "truncf", value, kind)
-        if source.startswith(floats):
-            return self.cut(self._cast("index_cast", self._cast("fptosi", self.text.named(value), "i64"), INDEX), dtype)
-        if dtype == "bool":
-            return self._compared("ne", value, 0, source)
-        if source == "bool":
+            if _is_float(source):
+                return self._cast(self.text.named(value), "extf" if kind == "f32" else "truncf", kind)
             if not isinstance(value, TextValue):
-                return int(value)
-            return self._cast("index_cast", self._cast("extui", value, "i64"), INDEX)
+                return self.text.constant(float(value), kind)
+            widening = {"i1": ("extui", "i64"), "i64": ()}.get(value.kind, ("index_cast", "i64"))
+            return self._cast(value, *widening, "sitofp", kind)
+        if _is_float(source):
+            return self._cut(self._cast(self.text.named(value), "fptosi", "i64", "index_cast", INDEX), dtype)
+        if dtype == "bool":
+            return self.compared("NE", value, 0, source)
+        if source == "bool":
+            known = not isinstance(value, TextValue)
+            return int(value) if known else self._cast(value, "extui", "i64", "index_cast", INDEX)
         narrower = int(dtype.lstrip("uint")) < int(source.lstrip("uint"))
-        return self.cut(value, dtype, signed=narrower or source[0] == "u" or dtype[0] == "u")
+        return self._cut(value, dtype, signed=narrower or source[0] == "u" or dtype[0] == "u")
 
     def _reinterpreted(self, value: Number, source: str, dtype: str) -> Number:
-        floats = ("float", "bfloat")
-        if source.startswith(floats) == dtype.startswith(floats):
-            return self.cut(value, dtype, signed=True)
-        if dtype.startswith(floats):
-            whole = self.as_scalar(value, f"i{dtype.lstrip('bfloat')}")
-            return self._cast("bitcast", whole, element_of(dtype))
-        whole = self._cast("bitcast", self.text.named(value), f"i{source.lstrip('bfloat')}")
-        return self.cut(self._cast("index_cast", whole, INDEX), dtype)
+        if _is_float(source) == _is_float(dtype):
+            return self._cut(value, dtype, signed=True)
+        if _is_float(dtype):
+            return self._cast(self.as_scalar(value, f"i{dtype.lstrip('bfloat')}"), "bitcast", element_of(dtype))
+        whole = self._cast(self.text.named(value), "bitcast", f"i{source.lstrip('bfloat')}", "index_cast", INDEX)
+        return self._cut(whole, dtype)
 
     def as_scalar(self, value: Number, kind: str) -> TextValue:
         """Return a scalar of an element type, as an operand of a vector operation."""
         plain = kind.lstrip("u") if kind[0] in "ui" else kind
-        if isinstance(value, TextValue):
-            if value.kind == plain:
-                return value
-            if value.kind == INDEX and plain[0] == "i":
-                return self._cast("index_cast", value, plain)
-            if value.kind == INDEX:
-                return self._cast("sitofp", self._cast("index_cast", value, "i64"), plain)
-            if plain in ("f16", "bf16") and value.kind == "f32":
-                return self._cast("truncf", value, plain)
-            raise refused(f"a scalar of type {value.kind} for lanes of {kind}", self.text.where)
-        if plain[0] == "i" and plain != INDEX:
-            return self.text.constant(self.known_cut(int(value), f"int{plain[1:]}"), plain)
-        return self.text.constant(value, plain)
+        if not isinstance(value, TextValue):
+            whole = plain[0] == "i" and plain != INDEX
+            return self.text.constant(_low_bits(int(value), f"int{plain[1:]}") if whole else value, plain)
+        if value.kind == plain:
+            return value
+        if value.kind == INDEX:
+            return self._cast(value, "index_cast", *((plain,) if plain[0] == "i" else ("i64", "sitofp", plain)))
+        if plain in ("f16", "bf16") and value.kind == "f32":
+            return self._cast(value, "truncf", plain)
+        raise refused(f"a scalar of type {value.kind} for lanes of {kind}", self.text.where)
 
     def scalar_load(self, base: TextValue, offset: Number, dtype: str) -> Number:
         """Return an element of memory, loaded by the scalar unit."""
         element = element_of(dtype)
         plain = element.lstrip("u")
-        space = base.kind.rpartition(", ")[2][:-1]
-        typed = self.pointed(base, plain, space)
-        loaded = self.text.one(
-            f"pto.load_scalar {typed.name}[{self.text.named(offset).name}] : {typed.kind} -> {plain}", plain
-        )
+        at, offset = self.pointed(base, plain, base.kind.rpartition(", ")[2][:-1]), self.text.named(offset)
+        loaded = self.text.one(f"pto.load_scalar {at.name}[{offset.name}] : {at.kind} -> {plain}", plain)
         if plain[0] != "i":
             return loaded
-        return self._cast("index_castui" if element[0] == "u" else "index_cast", loaded, INDEX)
+        return self._cast(loaded, "index_castui" if element[0] == "u" else "index_cast", INDEX)
 
     def pointed(self, base: TextValue, element: str, space: str) -> TextValue:
         """Return a pointer with another element type."""
@@ -483,3 +480,10 @@ class ScalarTranslator:
         if base.kind == kind:
             return base
         return self.text.once(f"pto.castptr {base.name} : {base.kind} -> {kind}", kind)
+
+
+def _low_bits(value: int, dtype: str) -> int:
+    """Return the low bits of a number that is known, as one of its type."""
+    bits = int(dtype.lstrip("uint"))
+    low = value & ((1 << bits) - 1)
+    return low - (1 << bits) if dtype[0] == "i" and low >> (bits - 1) else low

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from castsim.isa.errors import CastsimError
@@ -28,9 +27,9 @@ from castsim.tilelang.scalars import (
     kinds,
     name_of,
     names,
+    nodes_of,
     pointer,
     refused,
-    register,
 )
 from castsim.tilelang.threads import UNTIMED, SimtLaunch
 
@@ -131,7 +130,7 @@ class Walk(VectorTranslator):
             self.statement(each)
             left = self.cells.get((self.leaving, 0), False)
             if isinstance(left, TextValue) and number + 1 < len(statements) and self._leaves(each):
-                stays = self._pure("arith.xori", left, self.text.named(True))
+                stays = self.pure("arith.xori", left, self.text.named(True))
                 self._branch(stays, statements[number + 1 :], ())
                 return
             if left is True:
@@ -183,18 +182,15 @@ class Walk(VectorTranslator):
         """Call a SIMT function, with the scalars that it takes from around it."""
         used: dict[Any, None] = {}
         stores: set[Any] = set()
-
-        def see(node: Any) -> None:
+        for node in nodes_of(s.body):
             kind = type(node).__name__
             if kind == "Var":
                 used[node] = None
             elif kind in ("BufferLoad", "BufferStore"):
                 used[node.buffer.data] = None
-                stores.update([node.buffer.data] if kind == "BufferStore" else [])
+                stores |= {node.buffer.data} if kind == "BufferStore" else set()
             elif kind == "Call" and "atomic" in name_of(node):
                 stores.add(node.args[0].args[1])
-
-        self.visit(s.body, see)
         self.text.at(self._first_place(s))
         given: dict[Any, Any] = {each: self.variables[each] for each in used if each in self.variables}
         given |= {key: value for key, value in self.cells.items() if key[0] in used}
@@ -224,13 +220,8 @@ class Walk(VectorTranslator):
             kind = s.name_hint.lower().replace("_", "")
             if (kind, int(getattr(index, "value", index))) in self.places:
                 return self.places[kind, int(getattr(index, "value", index))]
-        found: list[str] = []
-
-        def see(node: Any) -> None:
-            if type(node).__name__ == "Call" and node.annotations and "castsim.place" in node.annotations:
-                found.append(str(node.annotations["castsim.place"]))
-
-        self.visit(s, see)
+        calls = (node for node in nodes_of(s) if type(node).__name__ == "Call" and node.annotations)
+        found = [str(node.annotations["castsim.place"]) for node in calls if "castsim.place" in node.annotations]
         return min(found, key=lambda at: int(at.rpartition(":")[2])) if found else None
 
     def _on_allocbuffer(self, s: Any) -> None:
@@ -250,9 +241,8 @@ class Walk(VectorTranslator):
             return 0 if "int" in dtype else False if dtype == "bool" else self.text.constant(0.0, element_of(dtype))
         element = element_of(dtype)
         lanes = element if element[0] in "uif" and element[:2] != "f8" else f"ui{bits_of(element)}"
-        operands = [self.as_scalar(0, lanes), self.text.once(f'pto.pset_b{min(32, bits_of(lanes))} "PAT_ALL" : '
-                    f"!pto.mask<b{min(32, bits_of(lanes))}>", f"!pto.mask<b{min(32, bits_of(lanes))}>")]  # fmt: skip
-        return self.seen_as(self.put_register("vdup", operands, register(lanes)), element)
+        every = self.every(min(32, bits_of(lanes)))
+        return self.seen_as(self.put("vdup", [self.as_scalar(0, lanes), every], lanes), element)
 
     def _on_declbuffer(self, s: Any) -> None:
         """A view needs nothing: elements are addressed by their offsets."""
@@ -286,7 +276,7 @@ class Walk(VectorTranslator):
         if str(s.buffer.scope()) not in _REGISTERS:
             self._store(s)
             return
-        key = s.buffer.data, self._place_of(s.indices[0])
+        key = s.buffer.data, self.place_of(s.indices[0])
         lanes = type(s.indices[0]).__name__ == "Ramp"
         self.cells[key] = self.number(s.value) if lanes else self.value(s.value)
 
@@ -301,7 +291,7 @@ class Walk(VectorTranslator):
     def _offset(self, access: Any) -> Number:
         if len(access.indices) != 1:
             raise refused("an element with several indices", self.text.where)
-        return self._binary("Add", self.number(access.indices[0]), self.number(access.buffer.elem_offset), "int64")
+        return self.binary("Add", self.number(access.indices[0]), self.number(access.buffer.elem_offset), "int64")
 
     def base(self, data: Any) -> TextValue:
         """Return the pointer to a buffer's beginning; all of UB is one buffer, laid out by the compiler."""
@@ -318,19 +308,13 @@ class Walk(VectorTranslator):
     def loaded(self, e: Any) -> Any:
         """Return a mutable scalar or register, or an element of memory that the scalar unit loads."""
         if str(e.buffer.scope()) in _REGISTERS:
-            return self.read((e.buffer.data, self._place_of(e.indices[0])))
+            return self.read((e.buffer.data, self.place_of(e.indices[0])))
         return self.scalar_load(self.base(e.buffer.data), self._offset(e), str(e.buffer.dtype))
 
     def loads(self, e: Any) -> bool:
         """Whether the scalar unit loads for an expression."""
-        found: list[Any] = []
-
-        def see(node: Any) -> None:
-            if type(node).__name__ == "BufferLoad" and str(node.buffer.scope()) not in _REGISTERS:
-                found.append(node)
-
-        self.visit(e, see)
-        return bool(found)
+        loads = (node for node in nodes_of(e) if type(node).__name__ == "BufferLoad")
+        return any(str(node.buffer.scope()) not in _REGISTERS for node in loads)
 
     def read(self, key: tuple[Any, int]) -> Any:
         """Return a mutable scalar or register."""
@@ -338,7 +322,8 @@ class Walk(VectorTranslator):
             raise _UnsetError(key)
         return self.cells[key]
 
-    def _place_of(self, index: Any) -> int:
+    def place_of(self, index: Any) -> int:
+        """Return the number of a register in an array of them."""
         found = self.number(index)
         if isinstance(found, TextValue):
             raise _NotConstantError
@@ -346,37 +331,49 @@ class Walk(VectorTranslator):
 
     # ----------------------------------------------------------------------------------------------- control flow
 
-    @staticmethod
-    def visit(s: Any, see: Callable[[Any], object]) -> None:
-        """Show every node of a statement."""
-        import_module("tvm.tirx.stmt_functor").post_order_visit(s, see)
-
     def _changed(self, *bodies: Any) -> list[tuple[Any, int]]:
         """Return the mutable scalars and registers with a value that some statements may change."""
-        found: list[Any] = []
-
-        def see(node: Any) -> None:
+        data: set[Any] = set()
+        for node in nodes_of(*bodies):
             if type(node).__name__ == "BufferStore" and str(node.buffer.scope()) in _REGISTERS:
-                found.append(node.buffer.data)
+                data.add(node.buffer.data)
             elif type(node).__name__ == "Call" and name_of(node) == "tirx.tvm_access_ptr":
-                found.append(node.args[1])
+                data.add(node.args[1])
             elif type(node).__name__ == "Call" and name_of(node) == "tl.loop_break":
-                found.append(self.leaving)
-
-        for body in bodies:
-            self.visit(body, see)
-        data = set(found)
+                data.add(self.leaving)
         return [key for key in self.cells if key[0] in data]
 
-    def _bound(self, body: Any) -> Callable[[], None]:
-        """Return what takes away the names that a region binds and the cells that it alone knows."""
+    def _region(
+        self, keys: Sequence[Any], types: Sequence[str], put: Callable[[], None]
+    ) -> tuple[StatementRegion, list[TextValue]]:
+        """Put statements into a region; return it with what cells are at its end, of the given types.
+
+        Names that it binds and cells that it alone knows are taken away behind it.
+        """
         variables, cells = dict(self.variables), set(self.cells)
+        with self.text.region() as region:
+            put()
+            ends = [self._as_kind(self.cells[key], kind) for key, kind in zip(keys, types, strict=True)]
+        self.variables = variables
+        self.cells = {key: value for key, value in self.cells.items() if key in cells}
+        return region, ends
 
-        def leave() -> None:
-            self.variables = variables
-            self.cells = {key: value for key, value in self.cells.items() if key in cells}
+    def _started(self, keys: Sequence[Any], count: int = 1) -> tuple[list[TextValue], ...]:
+        """Return cells as values, and new names for what they are in a region."""
+        first = [self.text.named(self.cells[key]) for key in keys]
+        return first, *([TextValue(self.text.name("k"), each.kind) for each in first] for _ in range(count))
 
-        return leave
+    def _results(
+        self, keys: Sequence[Any], regions: Sequence[StatementRegion], ends: Sequence[Sequence[TextValue]]
+    ) -> tuple[str, str]:
+        """End regions with what they yield for cells; return the names of the results and the list of their types."""
+        if not keys:
+            return "", ""
+        results = [TextValue(self.text.name(), each.kind) for each in ends[0]]
+        for region, last in zip(regions, ends, strict=True):
+            region.lines.append((f"scf.yield {names(last)} : {kinds(last)}", None))
+        self.cells.update(zip(keys, results, strict=True))
+        return f"{names(results)} = ", f" -> ({kinds(results)})"
 
     def _on_for(self, s: Any) -> None:
         if s.thread_binding is not None or str(s.kind) in ("1", "ForKind.PARALLEL"):
@@ -413,43 +410,34 @@ class Walk(VectorTranslator):
                 self.statement(s.body)
 
     def _loop(self, s: Any, low: Number, extent: Number, step: Number) -> None:
-        high = self._binary("Add", low, self._binary("Mul", extent, step, "int64"), "int64")
+        high = self.binary("Add", low, self.binary("Mul", extent, step, "int64"), "int64")
         keys = self._changed(s.body)
-        first = [self._carried(self.cells[key]) for key in keys]
-        own = [TextValue(self.text.name("k"), each.kind) for each in first]
+        first, own = self._started(keys)
         index = TextValue(self.text.name("i"), INDEX)
-        leave = self._bound(s.body)
-        with self.text.region() as region:
+
+        def put() -> None:
             self.variables[s.loop_var] = index
             self.cells.update(zip(keys, own, strict=True))
             self.statement(s.body)
-            last = [self._as_kind(self.cells[key], each.kind) for key, each in zip(keys, own, strict=True)]
-        leave()
+
+        region, last = self._region(keys, [each.kind for each in own], put)
         moving = [n for n in range(len(keys)) if last[n] != own[n]]
         still = {own[n].name: first[n].name for n in range(len(keys)) if last[n] == own[n]}
         self._rename(region, still)
-        last = [TextValue(still.get(each.name, each.name), each.kind) for each in last]
-        self.cells.update((keys[n], first[n]) for n in range(len(keys)) if n not in moving)
+        self.cells.update(zip(keys, first, strict=True))
         start, end, stride = (self.text.named(each).name for each in (low, high, step))
-        head = f"scf.for {index.name} = {start} to {end} step {stride}"
-        if moving:
-            results = [TextValue(self.text.name(), own[n].kind) for n in moving]
-            pairs = ", ".join(f"{own[n].name} = {first[n].name}" for n in moving)
-            head = f"{names(results)} = {head} iter_args({pairs}) -> ({kinds(results)})"
-            ends = [last[n] for n in moving]
-            region.lines.append((f"scf.yield {names(ends)} : {kinds(ends)}", None))
-            self.cells.update((keys[n], result) for n, result in zip(moving, results, strict=True))
-        self.text.enclose(f"{head} {{", region)
-
-    def _carried(self, value: Any) -> TextValue:
-        return self.text.named(value)
+        ends = [TextValue(still.get(last[n].name, last[n].name), last[n].kind) for n in moving]
+        results, types = self._results([keys[n] for n in moving], [region], [ends])
+        pairs = ", ".join(f"{own[n].name} = {first[n].name}" for n in moving)
+        carried = f" iter_args({pairs}){types}" if moving else ""
+        self.text.enclose(f"{results}scf.for {index.name} = {start} to {end} step {stride}{carried} {{", region)
 
     def _as_kind(self, value: Any, kind: str) -> TextValue:
         found = self.text.named(value)
         if found.kind == kind:
             return found
         if kind.startswith("!pto.mask"):
-            return self.mask_as(found, int(kind[11:-1]))
+            return self.masked(found, int(kind[11:-1]))
         if kind.startswith("!pto.vreg"):
             return self.seen_as(found, TextValue("", kind).element)
         return self.as_scalar(found, kind)
@@ -473,29 +461,18 @@ class Walk(VectorTranslator):
     def _branch(self, condition: TextValue, *cases: Sequence[Any]) -> None:
         """Put two lists of statements, of which a condition chooses one."""
         keys = self._changed(*cases[0], *cases[1])
-        before = dict(self.cells)
-        shapes = [self._carried(before[key]).kind for key in keys]
+        before, types = dict(self.cells), [each.kind for each in self._started(keys, 0)[0]]
         regions, ends = [], []
         for case in cases:
-            leave = self._bound(case)
-            with self.text.region() as region:
-                self.cells = dict(before)
-                self._sequence(case)
-                ends.append([self._as_kind(self.cells[key], kind) for key, kind in zip(keys, shapes, strict=True)])
+            self.cells = dict(before)
+            region, last = self._region(keys, types, partial(self._sequence, case))
             regions.append(region)
-            leave()
+            ends.append(last)
         self.cells = before
-        same = [n for n in range(len(keys)) if ends[0][n] == ends[1][n]]
-        moving = [n for n in range(len(keys)) if n not in same]
-        results = [TextValue(self.text.name(), shapes[n]) for n in moving]
-        for region, last in zip(regions, ends, strict=True):
-            if moving:
-                own = [last[n] for n in moving]
-                region.lines.append((f"scf.yield {names(own)} : {kinds(own)}", None))
-        types = f" -> ({kinds(results)})" if moving else ""
-        head = f"{names(results)} = " if moving else ""
-        self.text.choose(f"{head}scf.if {condition.name}{types} {{", *regions)
-        self.cells.update((keys[n], result) for n, result in zip(moving, results, strict=True))
+        moving = [n for n in range(len(keys)) if ends[0][n] != ends[1][n]]
+        chosen = [[last[n] for n in moving] for last in ends]
+        results, types_of = self._results([keys[n] for n in moving], regions, chosen)
+        self.text.choose(f"{results}scf.if {condition.name}{types_of} {{", *regions)
 
     def _on_while(self, s: Any) -> None:
         around, self.leaving = self.leaving, object()
@@ -507,7 +484,7 @@ class Walk(VectorTranslator):
 
     def _loop_that_is_left(self, s: Any, low: Number, extent: Number, step: Number) -> None:
         """Put a counted loop that a value may end as one that goes on while it is not left."""
-        high = self._binary("Add", low, self._binary("Mul", extent, step, "int64"), "int64")
+        high = self.binary("Add", low, self.binary("Mul", extent, step, "int64"), "int64")
         around, self.leaving = self.leaving, object()
         index = self.leaving, 1
         self.cells |= {(self.leaving, 0): False, index: self.text.named(low)}
@@ -515,39 +492,32 @@ class Walk(VectorTranslator):
         def body() -> None:
             self.variables[s.loop_var] = self.cells[index]
             self.statement(s.body)
-            self.cells[index] = self._binary("Add", self.variables[s.loop_var], step, "int64")
+            self.cells[index] = self.binary("Add", self.variables[s.loop_var], step, "int64")
 
-        self._while(lambda: self._compared("lt", self.cells[index], high, "int64"), body, s.body)
+        self._while(lambda: self.compared("LT", self.cells[index], high, "int64"), body, s.body)
         del self.cells[self.leaving, 0], self.cells[index]
         self.leaving = around
 
     def _while(self, goes_on: Callable[[], Number], put: Callable[[], None], body: Any) -> None:
         own_keys = [key for key in self.cells if key[0] is self.leaving]
         keys = [*own_keys, *(key for key in self._changed(body) if key not in own_keys)]
-        first = [self._carried(self.cells[key]) for key in keys]
-        own, passed = ([TextValue(self.text.name("k"), each.kind) for each in first] for _ in range(2))
+        first, own, passed = self._started(keys, 2)
         with self.text.region() as before:
             self.cells.update(zip(keys, own, strict=True))
             condition = self.text.named(goes_on())
             if own_keys:
-                stays = self._pure("arith.xori", self.cells[self.leaving, 0], self.text.named(True))
-                condition = self._pure("arith.andi", condition, stays)
+                stays = self.pure("arith.xori", self.cells[self.leaving, 0], self.text.named(True))
+                condition = self.pure("arith.andi", condition, stays)
         before.lines.append((f"scf.condition({condition.name}) {names(own)} : {kinds(own)}", None))
-        leave = self._bound(body)
-        with self.text.region() as after:
-            self.cells.update(zip(keys, passed, strict=True))
-            put()
-            last = [self._as_kind(self.cells[key], each.kind) for key, each in zip(keys, own, strict=True)]
-        after.lines.append((f"scf.yield {names(last)} : {kinds(last)}", None))
-        leave()
-        results = [TextValue(self.text.name(), each.kind) for each in own]
+        self.cells.update(zip(keys, passed, strict=True))
+        after, last = self._region(keys, [each.kind for each in own], put)
+        results, _ = self._results(keys, [after], [last])
         pairs = ", ".join(f"{a.name} = {b.name}" for a, b in zip(own, first, strict=True))
-        self.text.enclose(f"{names(results)} = scf.while ({pairs}) : ({kinds(own)}) -> ({kinds(own)}) {{", before, "")
+        self.text.enclose(f"{results}scf.while ({pairs}) : ({kinds(own)}) -> ({kinds(own)}) {{", before, "")
         self.text.regions[-1].lines.pop()
         arguments = ", ".join(f"{each.name}: {each.kind}" for each in passed)
         after.lines.insert(0, (f"^bb0({arguments}):", None))
         self.text.enclose("} do {", after)
-        self.cells.update(zip(keys, results, strict=True))
 
     # ------------------------------------------------------------------------------------- what is done, not computed
 
@@ -564,20 +534,18 @@ class Walk(VectorTranslator):
             return
         if name == "tl.loop_break":
             self.cells[self.leaving, 0] = True
-            return
-        if name == "tl.ascend_copy_gm_to_ubuf":
+        elif name == "tl.ascend_copy_gm_to_ubuf":
             self._transfer_in(call.args)
         elif name == "tl.ascend_copy_ubuf_to_gm":
-            self._transfer_out(call.args)
+            args = call.args
+            self._transfer("mte_ub_gm", args[:2], args[4], args[3], args[7], args[6])
         elif name in _FLAGS:
             self._flag(_FLAGS[name], *call.args)
         elif name in _HOLDS:
-            pipe = str(call.args[0].value).removeprefix("PIPE_")
             number, mode = (self.as_scalar(self.number(each), "i64") for each in call.args[1:3])
-            self.text.line(f'pto.{_HOLDS[name]} "PIPE_{pipe}", {number.name}, {mode.name} : i64, i64')
+            self.text.line(f'pto.{_HOLDS[name]} "{_pipe(call)}", {number.name}, {mode.name} : i64, i64')
         elif name == "tl.ascend_pipe_barrier":
-            pipe = str(call.args[0].value).removeprefix("PIPE_")
-            self.text.line(f"pto.barrier #pto.pipe<PIPE_{pipe}>")
+            self.text.line(f"pto.barrier #pto.pipe<{_pipe(call)}>")
         elif name in _CROSSING:
             self._cross(_CROSSING[name], *call.args)
         else:
@@ -601,31 +569,21 @@ class Walk(VectorTranslator):
         else:
             self.text.line(f'pto.{what}[{pipes}, "EVENT_ID{found}"]')
 
-    def _sides(self, first: Any, second: Any) -> list[TextValue]:
-        """Return the pointers of a transfer, both with elements of bytes where their own widths differ."""
-        found, elements = [], [element_of(each.args[0].dtype) for each in (first, second)]
+    def _transfer(self, what: str, ends: Any, *sizes: Any) -> None:
+        """Put a transfer: its pointers have elements of bytes where their own widths differ."""
+        elements = [element_of(each.args[0].dtype) for each in ends]
         element = elements[0] if bits_of(elements[0]) == bits_of(elements[1]) else "ui8"
-        for each in (first, second):
-            at, offset = self.address(each, element)
-            at = at if offset == self.text.constant(0, INDEX) else self.text.once(
-                f"pto.addptr {at.name}, {offset.name} : {at.kind} -> {at.kind}", at.kind)  # fmt: skip
-            found.append(at)
-        return found
-
-    def _words(self, *numbers: Any) -> list[TextValue]:
-        return [self.as_scalar(self.number(each), "i64") for each in numbers]
+        pointers = [self.moved(each, element) for each in ends][::-1]
+        operands = [*pointers, *(self.as_scalar(self.number(each), "i64") for each in sizes)]
+        first, rest = names(operands[:-3]), names(operands[-3:])
+        self.text.line(f"pto.{what} {first} nburst({rest}) : {kinds(operands)}")
 
     def _transfer_in(self, args: Any) -> None:
-        target, source = self._sides(args[0], args[1])
         left, right, pads = (self.number(args[n]) for n in (5, 6, 7))
         if left != 0 or right != 0 or pads not in (0, False):
             raise refused("a copy with padding", self.text.where)
-        cache, length, count, far, near = self._words(args[8], args[4], args[3], args[9], args[10])
-        operands = [source, target, cache, length, count, far, near]
-        self.text.line(f"pto.mte_gm_ub {names(operands[:4])} nburst({names(operands[4:])}) : {kinds(operands)}")
+        self._transfer("mte_gm_ub", args[:2], args[8], args[4], args[3], args[9], args[10])
 
-    def _transfer_out(self, args: Any) -> None:
-        target, source = self._sides(args[0], args[1])
-        length, count, far, near = self._words(args[4], args[3], args[6], args[7])
-        operands = [source, target, length, count, near, far]
-        self.text.line(f"pto.mte_ub_gm {names(operands[:3])} nburst({names(operands[3:])}) : {kinds(operands)}")
+
+def _pipe(call: Any) -> str:
+    return f"PIPE_{str(call.args[0].value).removeprefix('PIPE_')}"

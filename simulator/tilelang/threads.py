@@ -8,10 +8,8 @@ computed in f64 and rounded. Source: tilelang 0.1.15, `src/tl_templates/ascend/r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from math import erf, prod
 from typing import Any
 
@@ -20,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import LimitError, TileError
-from castsim.tilelang.scalars import name_of, refused
+from castsim.tilelang.scalars import name_of, nodes_of, refused
 
 Array = NDArray[Any]
 UNTIMED = "SIMT functions (T.SimtVF) are computed; their cycles are not modelled"
 _MOST_TRIPS = 1 << 20
 _WARP = 32
+_HERE = "in SIMT functions is not supported"
 
 
 def number_type(dtype: object) -> np.dtype[Any]:
@@ -33,35 +32,46 @@ def number_type(dtype: object) -> np.dtype[Any]:
     word = re.sub(r"x\d+$", "", str(dtype))
     word = "float8_e4m3fn" if word == "float8_e4m3" else word
     if word.startswith("float4"):
-        raise refused(word, None, "in SIMT functions is not supported")
+        raise refused(word, None, _HERE)
     return np.dtype(getattr(ml_dtypes, word) if hasattr(ml_dtypes, word) else word)
 
 
 def _truncated(a: Array, b: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return np.divide(a, b) if a.dtype.kind not in "iu" else (a - np.fmod(a, b)) // b
+    return np.divide(a, b) if a.dtype.kind not in "iu" else (a - np.fmod(a, b)) // b
 
 
-_BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
+def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that is computed in f64."""
+    return lambda *values: function(*(each.astype(np.float64) for each in values))
+
+
+def _same(value: Array) -> Array:
+    return value
+
+
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _truncated, "FloorDiv": np.floor_divide,
     "Mod": np.fmod, "FloorMod": np.mod, "Min": np.fmin, "Max": np.fmax, "EQ": np.equal, "NE": np.not_equal,
     "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "And": np.logical_and,
-    "Or": np.logical_or, "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
-    "shift_left": np.left_shift, "shift_right": np.right_shift, "pow": np.power, "fmod": np.fmod,
-    "ieee_add": np.add, "ieee_sub": np.subtract, "ieee_mul": np.multiply, "ieee_fdiv": np.divide,
+    "Or": np.logical_or, "Not": np.logical_not, "Cast": _same, "Broadcast": _same, "likely": _same,
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+    "bitwise_not": np.invert, "shift_left": np.left_shift, "shift_right": np.right_shift, "pow": np.power,
+    "fmod": np.fmod, "ieee_add": np.add, "ieee_sub": np.subtract, "ieee_mul": np.multiply, "ieee_fdiv": np.divide,
     "truncmod": np.fmod, "truncdiv": _truncated, "atan2": np.arctan2, "hypot": np.hypot, "copysign": np.copysign,
-    "pow_of_int": np.power,
+    "pow_of_int": np.power, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "infinity": lambda: np.inf,
+    "clamp": lambda x, low, high: np.fmin(np.fmax(x, low), high),
+    **{name: _wide(function) for name, function in {
+        "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "log": np.log, "log2": np.log2,
+        "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin,
+        "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "atan": np.arctan,
+        "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": np.vectorize(erf, otypes=[np.float64]), "floor": np.floor,
+        "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint, "rint": np.rint, "fabs": np.abs,
+        "round": lambda x: np.copysign(np.floor(abs(x) + 0.5), x), "fast_rcp": lambda x: 1 / x,
+        "ieee_frcp": lambda x: 1 / x, "ieee_fsqrt": np.sqrt, "ieee_frsqrt": lambda x: 1 / np.sqrt(x),
+        "fma": lambda a, b, c: a * b + c, "ieee_fmaf": lambda a, b, c: a * b + c,
+    }.items()},
 }  # fmt: skip
-_FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
-    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "log": np.log, "log2": np.log2,
-    "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin,
-    "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "atan": np.arctan,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": np.vectorize(erf, otypes=[np.float64]), "floor": np.floor,
-    "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint, "round": lambda x: np.copysign(np.floor(abs(x) + 0.5), x),
-    "rint": np.rint, "fabs": np.abs, "fast_rcp": lambda x: 1 / x, "ieee_frcp": lambda x: 1 / x,
-    "ieee_fsqrt": np.sqrt, "ieee_frsqrt": lambda x: 1 / np.sqrt(x),
-}  # fmt: skip
-_TESTS: Mapping[str, Callable[[Any], Any]] = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
+"""What expressions and calls do with each element of their operands, by their names."""
 _REDUCTIONS: Mapping[str, tuple[Callable[[Any, Any], Any], Callable[[np.dtype[Any]], Any]]] = {
     "sum": (np.add, lambda kind: 0), "max": (np.fmax, lambda kind: _bound(kind, -1)),
     "min": (np.fmin, lambda kind: _bound(kind, 1)), "bitand": (np.bitwise_and, lambda kind: -1),
@@ -104,9 +114,10 @@ def converted_to(values: Array, kind: np.dtype[Any]) -> Array:
 class Philox:
     """Philox 4x32-10, a state for every thread: words of a block are handed out one by one."""
 
-    key: Array
-    counter: Array
-    """Four words a thread, the lowest first."""
+    seed: Array
+    sequence: Array
+    at: Array
+    """Which block comes next, which is the low half of the counter; the high half is the sequence."""
     block: Array
     used: Array
     spare: Array
@@ -114,13 +125,10 @@ class Philox:
 
     @staticmethod
     def seeded(seed: Array, sequence: Array, offset: Array) -> Philox:
-        """Return states: the offset, in blocks of four, counts in the low half of the counter, the sequence above."""
-        words = [(offset.astype(np.uint64) + np.uint64(3)) // np.uint64(4), sequence.astype(np.uint64)]
-        low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
-        counter = np.stack([part for word in words for part in (word & low, word >> shift)], -1)
-        wide = seed.astype(np.uint64)
-        count = len(wide)
-        return Philox(np.stack([wide & low, wide >> shift], -1), counter, np.zeros((count, 4), np.uint64),
+        """Return states; the offset counts in words."""
+        at = (offset.astype(np.uint64) + np.uint64(3)) // np.uint64(4)
+        count = len(seed)
+        return Philox(seed.astype(np.uint64), sequence.astype(np.uint64), at, np.zeros((count, 4), np.uint64),
                       np.full(count, 4), np.full(count, np.nan))  # fmt: skip
 
     def draw(self, active: Array) -> Array:
@@ -129,19 +137,18 @@ class Philox:
         if fresh.any():
             self.block[fresh] = self._blocks()[fresh]
             self.used[fresh] = 0
-            for word in range(4):
-                self.counter[fresh, word] = (self.counter[fresh, word] + np.uint64(1)) & np.uint64(0xFFFFFFFF)
-                fresh = fresh & (self.counter[:, word] == 0)
+            self.at[fresh] += np.uint64(1)
         found = self.block[np.arange(len(self.used)), np.minimum(self.used, 3)]
         self.used[active] += 1
         return found.astype(np.uint32)
 
     def _blocks(self) -> Array:
         low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
-        (k0, k1), (c0, c1, c2, c3) = self.key.T, self.counter.T
-        for number in range(10):
+        k0, k1, c0, c1, c2, c3 = (
+            part for each in (self.seed, self.at, self.sequence) for part in (each & low, each >> shift)
+        )
+        for step in map(np.uint64, range(10)):
             a, b = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
-            step = np.uint64(number)
             x = (k0 + step * np.uint64(0x9E3779B9)) & low
             y = (k1 + step * np.uint64(0xBB67AE85)) & low
             c0, c1, c2, c3 = (b >> shift) ^ c1 ^ x, b & low, (a >> shift) ^ c3 ^ y, a & low
@@ -194,12 +201,9 @@ class Threads:
             IllegalError: a construct that is not known. TileError: a thread reaches beyond a buffer.
         """
         extents = dict.fromkeys("xyz", 1)
-
-        def see(node: Any) -> None:
+        for node in nodes_of(block.body):
             if type(node).__name__ == "AttrStmt" and node.attr_key == "thread_extent":
                 extents[str(node.node.thread_tag)[-1]] = int(node.value)
-
-        import_module("tvm.tirx.stmt_functor").post_order_visit(block.body, see)
         self.count, step = prod(extents.values()), 1
         row = np.arange(self.count, dtype=np.int64)[:, None]
         for axis, extent in extents.items():
@@ -217,7 +221,7 @@ class Threads:
         """Execute a statement in all active threads."""
         handler = getattr(self, f"_on_{type(s).__name__.lower()}", None)
         if handler is None:
-            raise refused(f"statement {type(s).__name__}", None, "in SIMT functions is not supported")
+            raise refused(f"statement {type(s).__name__}", None, _HERE)
         if self.mask.any():
             handler(s)
 
@@ -226,12 +230,11 @@ class Threads:
         """The threads that execute."""
         return self.active & self.live
 
-    @contextmanager
-    def _only(self, condition: Array) -> Iterator[None]:
-        around = self.active
-        self.active = around & condition
+    def _only(self, condition: Array, act: Callable[[Any], Any], what: Any) -> Any:
+        """Execute or evaluate something in those threads alone that a condition chooses."""
+        around, self.active = self.active, self.active & condition
         try:
-            yield
+            return act(what)
         finally:
             self.active = around
 
@@ -283,11 +286,9 @@ class Threads:
             self._mark(data, kind, index[chosen])
 
     def _mark(self, data: Any, kind: np.dtype[Any], index: Array) -> None:
-        marks = self.memory.stored.setdefault(data if data in self.memory.bytes else None, self._fresh_marks(data))
-        marks[: marks.size // kind.itemsize * kind.itemsize].reshape(-1, kind.itemsize)[index] = True
-
-    def _fresh_marks(self, data: Any) -> Array:
-        return np.zeros(self.memory.bytes.get(data, self.buffer).size, np.bool_)
+        size = self.memory.bytes.get(data, self.buffer).size
+        marks = self.memory.stored.setdefault(data if data in self.memory.bytes else None, np.zeros(size, np.bool_))
+        marks[: size // kind.itemsize * kind.itemsize].reshape(-1, kind.itemsize)[index] = True
 
     def _on_for(self, s: Any) -> None:
         low, extent = self.value(s.min), self.value(s.extent)
@@ -321,8 +322,7 @@ class Threads:
         condition = self.value(s.condition).astype(np.bool_)
         for case, chosen in ((s.then_case, condition), (s.else_case, ~condition)):
             if case is not None:
-                with self._only(chosen):
-                    self.statement(case)
+                self._only(chosen, self.statement, case)
 
     def _on_evaluate(self, s: Any) -> None:
         if type(s.value).__name__ == "Call" and name_of(s.value) not in _NOTHING:
@@ -332,37 +332,34 @@ class Threads:
 
     def value(self, e: Any) -> Array:
         """Return an expression's value in every thread, of which inactive ones mean nothing."""
-        kind = type(e).__name__
-        if kind in ("IntImm", "FloatImm"):
-            return np.asarray(e.value).astype(number_type(e.dtype))
-        if kind in _BINARY:
-            return self._cast(_BINARY[kind](self.value(e.a), self.value(e.b)), e)
-        handler = getattr(self, f"_of_{kind.lower()}", None)
-        if handler is None:
-            raise refused(kind, None, "in SIMT functions is not supported")
-        found: Array = handler(e)
-        return found
+        called = type(e).__name__ == "Call"
+        name = name_of(e).rpartition(".")[2].removeprefix("__") if called else type(e).__name__
+        operation = _OPERATIONS.get(name)
+        if operation is not None:
+            given = e.args if called else [getattr(e, part) for part in ("a", "b", "value") if hasattr(e, part)]
+            values = [self.value(each) for each in given if type(each).__name__ != "StringImm"]
+            return converted_to(np.asarray(operation(*values)), number_type(e.dtype))
+        word = next((each for each in ("warp_reduce", "atomic", "shfl") if called and name.startswith(f"{each}_")), "")
+        if word:
+            found: Array = getattr(self, f"_{word}")(e, name.removeprefix(f"{word}_"))
+            return found
+        own: Callable[[Any], Array] | None = getattr(self, f"_{'call' if called else 'of'}_{name.lower()}", None)
+        if own is None:
+            raise refused(f"T.{name}" if called else name, None, _HERE)
+        return own(e)
 
-    @staticmethod
-    def _cast(values: Any, e: Any) -> Array:
-        return converted_to(np.asarray(values), number_type(e.dtype))
+    def _of_intimm(self, e: Any) -> Array:
+        return np.asarray(e.value).astype(number_type(e.dtype))
+
+    _of_floatimm = _of_intimm
 
     def _of_var(self, e: Any) -> Array:
         if e not in self.values:
             raise refused(f"variable {e.name}", None, "in SIMT functions has no value")
         return np.asarray(self.values[e]).astype(number_type(e.dtype))
 
-    def _of_not(self, e: Any) -> Array:
-        return ~self.value(e.a).astype(np.bool_)
-
-    def _of_cast(self, e: Any) -> Array:
-        return self._cast(self.value(e.value), e)
-
     def _of_ramp(self, e: Any) -> Array:
         return self.value(e.base) + self.value(e.stride) * np.arange(int(e.lanes))
-
-    def _of_broadcast(self, e: Any) -> Array:
-        return self.value(e.value)
 
     def _of_let(self, e: Any) -> Array:
         self.values[e.var] = self.value(e.value)
@@ -371,29 +368,27 @@ class Threads:
     def _of_select(self, e: Any) -> Array:
         return self._chosen(e.condition, e.true_value, e.false_value)
 
+    def _call_if_then_else(self, e: Any) -> Array:
+        return self._chosen(*e.args)
+
     def _chosen(self, condition: Any, yes: Any, no: Any) -> Array:
         chosen = self.value(condition).astype(np.bool_)
-        lanes = chosen if chosen.shape[-1:] == (1,) else np.ones((1, 1), np.bool_)
-        with self._only(lanes):
-            a = self.value(yes)
-        with self._only(~chosen if lanes is chosen else lanes):
-            b = self.value(no)
-        return np.where(chosen, a, b)
+        whole = chosen.shape[-1:] != (1,)
+        sides = [self._only(whole | each, self.value, side) for each, side in ((chosen, yes), (~chosen, no))]
+        return np.where(chosen, *sides)
 
     def _of_bufferload(self, e: Any) -> Array:
-        key = e.buffer.data, 0
-        if key in self.cells:
-            return np.asarray(self.cells[key]).astype(number_type(e.buffer.dtype))
-        held, index = self._held(e.buffer.data, number_type(e.buffer.dtype)), self._index(e)
-        self._check(held, index, e.buffer.data)
+        data, kind = e.buffer.data, number_type(e.buffer.dtype)
+        if (data, 0) in self.cells:
+            return np.asarray(self.cells[data, 0]).astype(kind)
+        held, index = self._held(data, kind), self._index(e)
+        self._check(held, index, data)
         index = np.clip(index, 0, held.shape[-1] - 1)
-        if e.buffer.data in self.locals:
-            return held[np.arange(self.count)[:, None], index]
-        return held[index]
+        return held[np.arange(self.count)[:, None], index] if data in self.locals else held[index]
 
     def _index(self, access: Any) -> Array:
         if len(access.indices) != 1:
-            raise refused("an element with several indices", None, "in SIMT functions is not supported")
+            raise refused("an element with several indices", None, _HERE)
         return np.atleast_2d(self.value(access.indices[0]).astype(np.int64) + self.value(access.buffer.elem_offset))
 
     def _held(self, data: Any, kind: np.dtype[Any]) -> Array:
@@ -410,48 +405,8 @@ class Threads:
 
     # --------------------------------------------------------------------------------------------------------- calls
 
-    def _of_call(self, e: Any) -> Array:
-        name = name_of(e).rpartition(".")[2].removeprefix("__")
-        if name in _BINARY:
-            return self._cast(_BINARY[name](self.value(e.args[0]), self.value(e.args[1])), e)
-        if name in _FUNCTIONS:
-            return self._cast(_FUNCTIONS[name](self.value(e.args[0]).astype(np.float64)), e)
-        if name in _TESTS:
-            return np.asarray(_TESTS[name](self.value(e.args[0])))
-        for start, handler in (
-            ("warp_reduce_", self._warp_reduced), ("atomic_", self._atomic), ("shfl_", self._shuffled),
-        ):  # fmt: skip
-            if name.startswith(start):
-                return handler(e, name.removeprefix(start))
-        own = getattr(self, f"_call_{name}", None)
-        if own is None:
-            raise refused(f"T.{name}", None, "in SIMT functions is not supported")
-        found: Array = own(e)
-        return found
-
-    def _call_if_then_else(self, e: Any) -> Array:
-        return self._chosen(*e.args)
-
-    def _call_likely(self, e: Any) -> Array:
-        return self.value(e.args[0])
-
-    def _call_bitwise_not(self, e: Any) -> Array:
-        return ~self.value(e.args[0])
-
     def _call_reinterpret(self, e: Any) -> Array:
         return np.ascontiguousarray(self.value(e.args[0])).view(number_type(e.dtype))
-
-    def _call_infinity(self, e: Any) -> Array:
-        return self._cast(np.inf, e)
-
-    def _call_clamp(self, e: Any) -> Array:
-        return self._cast(np.fmin(np.fmax(self.value(e.args[0]), self.value(e.args[1])), self.value(e.args[2])), e)
-
-    def _call_fma(self, e: Any) -> Array:
-        a, b, c = (self.value(each).astype(np.float64) for each in e.args)
-        return self._cast(a * b + c, e)
-
-    _call_ieee_fmaf = _call_fma
 
     def _call_loop_break(self, e: Any) -> Array:
         self.live = self.live & ~self.active
@@ -469,26 +424,27 @@ class Threads:
         """The templates' reduction over threads: `<operation, threads, stride of those that take part, first>`."""
         found = _ALL_REDUCE.fullmatch(str(e.args[0].value))
         if found is None:
-            raise refused(f"a call of {e.args[0].value}", None, "in SIMT functions is not supported")
+            raise refused(f"a call of {e.args[0].value}", None, _HERE)
         threads, scale, first = map(int, found.groups()[1:])
         values = np.broadcast_to(self.value(e.args[1]), (self.count, 1)).copy()
-        combine, unit = _REDUCTIONS[found[1].lower()]
-        values = np.where(self.mask, values, np.asarray(unit(values.dtype)).astype(values.dtype))
         whole = first + (self.count - first) // threads * threads
-        groups = values[first:whole].reshape(-1, threads // scale, scale)
-        values[first:whole] = np.broadcast_to(_folded(groups, combine), groups.shape).reshape(-1, 1)
+        values[first:whole] = self._reduced(values, found[1].lower(), slice(first, whole), (threads // scale, scale))
         return values
 
-    def _warp_reduced(self, e: Any, operation: str) -> Array:
-        combine, unit = _REDUCTIONS[operation]
+    def _warp_reduce(self, e: Any, operation: str) -> Array:
         given = self.value(e.args[0])
-        values = np.where(self.mask, given, np.asarray(unit(given.dtype)).astype(given.dtype))
         if self.count % _WARP:
             raise refused(f"{self.count} threads", None, "are no whole number of warps")
-        groups = values.reshape(-1, _WARP, values.shape[-1])
-        return np.broadcast_to(_folded(groups, combine), groups.shape).reshape(values.shape)
+        return self._reduced(given, operation, slice(None), (_WARP, given.shape[-1]))
 
-    def _shuffled(self, e: Any, way: str) -> Array:
+    def _reduced(self, values: Array, operation: str, threads: slice, group: tuple[int, int]) -> Array:
+        """Return values of threads, reduced along the first axis of their groups."""
+        combine, unit = _REDUCTIONS[operation]
+        taken = np.where(self.mask, values, np.asarray(unit(values.dtype)).astype(values.dtype))[threads]
+        groups = taken.reshape(-1, *group)
+        return np.broadcast_to(_folded(groups, combine), groups.shape).reshape(taken.shape)
+
+    def _shfl(self, e: Any, way: str) -> Array:
         """Values of other threads of the warp; one beyond it is the thread's own."""
         mode, *given = way.removesuffix("_sync"), *(self.value(each) for each in e.args)
         value, by = given[-2:] if len(given) < 4 else given[1:3]

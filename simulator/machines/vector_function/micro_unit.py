@@ -21,8 +21,8 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.micro_forms import OPAQUE, ROWS
-from castsim.isa.pto.micro_words import Conversion, conversion
+from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
+from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion
 from castsim.isa.pto.packed import PairFormat, element_format
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import (
@@ -128,7 +128,24 @@ class LaneUnits:
 
     def lowered(self, function: pto.Function) -> pto.Function:
         """Return a function whose operations on logical registers are vector instructions."""
-        return lower_function(function)
+        found = lower_function(function)
+        for node in micro_operations(found.body or ()):
+            if node.mnemonic == "vcvt":
+                self._check_pair(node)
+        return found
+
+    def _check_pair(self, node: MicroOperation) -> None:
+        """Reject a conversion that the target takes under an option alone, without it."""
+        kinds = (node.operand_types[0], node.result_types[0])
+        src, dst = (kind.element for kind in kinds if isinstance(kind, VectorType))
+        if (src, dst) not in INTERFACE_CONVERSIONS or self.target.option("interface_casts") == "accept":
+            return
+        if self.target.interface_cast(src, dst, level="micro") is None:
+            raise IllegalError(f"{self.target.name} has no vcvt {src} -> {dst}", span=node.span)
+        raise IllegalError(
+            f"vcvt {src} -> {dst}: the vendor's verifier refuses the pair, another text has it", span=node.span,
+            legal=("option interface_casts=accept",),
+        )  # fmt: skip
 
     def body_cycles(self, body: Body) -> int:
         """Return the cycles of a body of a published table."""

@@ -22,7 +22,7 @@ from castsim.isa.pto.micro_words import HALVES, ROUNDINGS, Conversion, check_tru
 from castsim.isa.pto.value_types import REGISTER_BITS
 from castsim.machines.vector_function.function_operations import ConvertMap, Index, convert_map
 from castsim.machines.vector_function.plan import conversion_policy
-from castsim.numerics import InfinityWrap, Policy, convert_codes, decode_to_float64, round_to_integral_codes
+from castsim.numerics import E8M0Rule, InfinityWrap, Policy, convert_codes, decode_to_float64, round_to_integral_codes
 from castsim.targets import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 
@@ -331,6 +331,9 @@ def policy_of(
     if _keeps_bits(src, dst) and target.option("micro_negative_to_unsigned") == "sign_extend":
         return Policy(rounding=mode, overflow=Overflow.WRAP)
     clamps = saturation is None or plain_word(saturation) == "SAT"
+    if "e8m0" in (pair.src, pair.dst):  # NaN, zero and negative numbers give its NaN, saturating or not; it stays NaN
+        overflow = Overflow.SATURATE if clamps and pair.dst == "e8m0" else Overflow.SPECIAL
+        return Policy(rounding=mode, overflow=overflow, e8m0_rule=E8M0Rule.ASL)
     own = 1 << target.control.saturation_global if clamps else 0
     found = conversion_policy(target, src, dst, mode, ctrl if holds_for_all(target, ctrl) else own)
     wraps = found.overflow is Overflow.WRAP and not isinstance(src, IntFormat)
