@@ -19,6 +19,7 @@ from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.spellings import format_spelled
 from castsim.reports import specification
+from castsim.reports import specification as texts
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import (
     diff_document,
@@ -93,12 +94,7 @@ def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
     document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
 
-    def text(_: int) -> Any:
-        from castsim.reports import specification as texts  # noqa: PLC0415 - rich, only if printed
-
-        return texts.pair_text(spec, *pair) if pair else texts.specification_text(spec)
-
-    return CommandOutcome(document, text)
+    return CommandOutcome(document, lambda _: texts.pair_text(spec, *pair) if pair else texts.specification_text(spec))
 
 
 def _one(name: str) -> CommandOutcome:
