@@ -54,7 +54,7 @@ INDEX = ScalarType("index")
 _ITEM = re.compile(
     r"%(?P<value>\w+)(?P<count>\*\d*)?(?::(?P<of>\w+))?"
     r"|\$(?P<type>\w*):(?P<kind>\w+)(?:(?P<at>[=@])(?P<typed>\w+))?"
-    r"| ?\{(?P<word>\w*):(?P<spelling>\w+)\}"
+    r"|(?P<blank> ?)\{(?P<word>\w*):(?P<spelling>\w+)\}"
     r"|(?P<sign>->|\w+|\S)"
 )
 _ROW = re.compile(r"(?:%(?P<result>\w+) = )?(?P<name>[\w.]+)(?P<rest>.*)")
@@ -218,7 +218,7 @@ class StatementForm:
             return lambda node: _values_text(getattr(node, value))
         if kind is not None:
             return (lambda node: format_type(getattr(node, kind))) if kind else (lambda _: str(match["kind"]))
-        write, blank = self._words[match["spelling"]].text, " " * match[0].startswith(" ")
+        write, blank = self._words[match["spelling"]].text, match["blank"]
         return lambda node: f"{blank}{written}" if (written := write(node, word)) else ""
 
 

@@ -19,14 +19,16 @@ from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.spellings import format_spelled
 from castsim.reports import specification
-from castsim.reports import specification as texts
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import (
     diff_document,
     diff_text,
     list_document,
+    list_text,
     pair_document,
+    pair_text,
     target_document,
+    target_text,
     targets_diff,
 )
 from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
@@ -77,13 +79,11 @@ def _list() -> CommandOutcome:
     targets = [load_target(name) for name in target_names()]
     specifications = [load_specification(name) for name in specification_names()]
 
-    def text(_: int) -> Any:
-        from castsim.reports import specification as specification_text  # noqa: PLC0415 - rich, only if printed
-
-        return stacked(specification_text.list_text(specifications), "", _texts().list_text(targets))
-
     headers = [specification.header(spec) for spec in specifications]
-    return CommandOutcome({**list_document(targets), "specifications": headers}, text)
+    return CommandOutcome(
+        {**list_document(targets), "specifications": headers},
+        lambda _: stacked(specification.list_text(specifications), "", list_text(targets)),
+    )
 
 
 def _is_specification(name: str) -> bool:
@@ -94,13 +94,15 @@ def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
     document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
 
-    return CommandOutcome(document, lambda _: texts.pair_text(spec, *pair) if pair else texts.specification_text(spec))
+    return CommandOutcome(
+        document, lambda _: specification.pair_text(spec, *pair) if pair else specification.specification_text(spec)
+    )
 
 
 def _one(name: str) -> CommandOutcome:
     target = load_target(name)
 
-    return CommandOutcome(target_document(target), lambda _: _texts().target_text(target))
+    return CommandOutcome(target_document(target), lambda _: target_text(target))
 
 
 def _template(name: str) -> CommandOutcome:
@@ -116,13 +118,7 @@ def _pair(name: str, src: str, dst: str) -> CommandOutcome:
     target = load_target(name)
     detail = pair_detail(target, format_spelled(src), format_spelled(dst))
 
-    return CommandOutcome(pair_document(target, detail), lambda _: _texts().pair_text(target, detail))
-
-
-def _texts() -> Any:
-    from castsim.reports import targets as targets_text  # noqa: PLC0415 - rich, only if printed
-
-    return targets_text
+    return CommandOutcome(pair_document(target, detail), lambda _: pair_text(target, detail))
 
 
 def _diff(first: str, second: str) -> CommandOutcome:
