@@ -28,8 +28,9 @@ from castsim.isa.pto.program import (
     While,
     Yield,
 )
-from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader, read_results
-from castsim.isa.pto.tile_operation_forms import Use, read_operands
+from castsim.isa.pto.statement_forms import StatementForm, handlers_of
+from castsim.isa.pto.statement_reader import KEPT, Handler, NamedOperation, PtoReader, Use, read_results
+from castsim.isa.pto.tile_operation_forms import read_operands
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import PRINT, VECTOR_OPERATIONS
 from castsim.isa.pto.vmi_forms import PREFIX, ROWS, SYNONYMOUS
@@ -87,14 +88,10 @@ VMI_READERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read_vmi for name in 
 """Reader of every operation."""
 
 
-# Reading `scf.while` and the `scf.condition` that ends its first region (docs/reference/pto.md section 7.10).
-
-_WHILE_LOOPS_I1 = ScalarType("i1")
+# Reading `scf.while` (docs/reference/pto.md section 7.10).
 
 Region = Callable[[PtoReader, type[Yield] | type[Condition]], tuple[Operation, ...]]
 """What reads a region that ends with this operation; its opening brace and the names of its own have been read."""
-
-_Use = tuple[str, int]
 
 
 def read_while(reader: PtoReader, statement: NamedOperation, region: Region) -> Operation:
@@ -103,7 +100,7 @@ def read_while(reader: PtoReader, statement: NamedOperation, region: Region) -> 
     Raises:
         ReadError: values, types and regions that do not fit each other.
     """
-    pairs: list[tuple[_Use, _Use]] = []
+    pairs: list[tuple[tuple[str, int], Use]] = []
     if reader.take("("):
         pairs = reader.listed(lambda: _carried(reader), ")")
     reader.expect(":")
@@ -144,18 +141,7 @@ def read_while(reader: PtoReader, statement: NamedOperation, region: Region) -> 
     )
 
 
-def read_condition(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `scf.condition(%c) %a, %b : T, U`."""
-    statement.no_result(reader)
-    reader.expect("(")
-    condition = reader.operand()
-    reader.check_use(condition, _WHILE_LOOPS_I1)
-    reader.expect(")")
-    names, kinds = reader.typed_values()
-    return Condition(condition[0], names, kinds, span=statement.span)
-
-
-def _carried(reader: PtoReader) -> tuple[_Use, _Use]:
+def _carried(reader: PtoReader) -> tuple[tuple[str, int], Use]:
     own = reader.new_name()
     reader.expect("=")
     return own, reader.operand()
@@ -178,7 +164,7 @@ def _arguments(reader: PtoReader, kinds: Sequence[Type]) -> tuple[str, ...]:
     return tuple(name for (name, _), _ in found)
 
 
-def _argument(reader: PtoReader) -> tuple[_Use, Type]:
+def _argument(reader: PtoReader) -> tuple[tuple[str, int], Type]:
     own = reader.new_name()
     reader.expect(":")
     return own, reader.type()
@@ -308,11 +294,11 @@ def read_operation(reader: PtoReader) -> Operation:
         TileError: shapes, valid regions or views that do not fit each other.
     """
     reader.count_statement()
-    known = reader.forms.read(reader.position, reader.scope, reader.span)
+    results = read_results(reader)
+    known = None if results else reader.forms.read(reader.position, reader.scope, reader.span)
     if known is not None:
         reader.position = known[1]
         return known[0]
-    results = read_results(reader)
     index = reader.position
     name = reader.texts[index]
     handler = HANDLERS.get(name)
@@ -320,13 +306,14 @@ def read_operation(reader: PtoReader) -> Operation:
         handler = _generic_handler(reader)
     reader.position = index + 1
     operation = handler(reader, NamedOperation(name, index, reader.span(index), results))
-    if not results:
+    if isinstance(operation, KEPT):
         reader.forms.note(index, reader.position, reader.scope, operation)
     return operation
 
 
 _End = type[Yield] | type[Return] | type[Condition]
 _Terminator = _End | tuple[_End, ...] | None
+_ENDS = (Yield, Return, Condition)
 
 
 def read_region(reader: PtoReader, terminator: _Terminator) -> tuple[Operation, ...]:
@@ -350,7 +337,7 @@ def _read_rest(reader: PtoReader, terminator: _Terminator = None) -> tuple[Opera
             reader.unexpected("an operation or '}'", ("}",))
         try:
             operation = read_operation(reader)
-            if isinstance(operation, Yield | Return | Condition):
+            if isinstance(operation, _ENDS):
                 _check_end(reader, start, operation, terminator)
                 if isinstance(operation, Yield) and not operation.values:
                     continue
@@ -366,7 +353,7 @@ def _read_rest(reader: PtoReader, terminator: _Terminator = None) -> tuple[Opera
 
 def read_any_region(reader: PtoReader) -> tuple[Operation, ...]:
     """Read what follows the opening brace of a region that anything may end."""
-    return _read_rest(reader, (Yield, Return, Condition))
+    return _read_rest(reader, _ENDS)
 
 
 def _check_end(reader: PtoReader, start: int, end: Yield | Return | Condition, terminator: _Terminator) -> None:
@@ -421,7 +408,7 @@ def _read_for(reader: PtoReader, statement: NamedOperation) -> Operation:
     loop_type = _read_loop_type(reader)
     for use in (lower, upper, step):
         reader.check_use(use, loop_type)
-    constant = reader.definition(step).constant
+    constant = step[2].constant
     if constant is not None and constant <= 0:
         raise reader.error(f"the step of a loop must be positive, not {constant}", step[1])
     if not reader.at("{"):
@@ -441,7 +428,7 @@ def _read_for(reader: PtoReader, statement: NamedOperation) -> Operation:
         step[0],
         body,
         tuple(name for name, _ in carried),
-        tuple(name for name, _ in initial),
+        tuple(use[0] for use in initial),
         statement.define(reader, kinds),
         kinds,
         loop_type,
@@ -454,12 +441,12 @@ def _pass_attributes(reader: PtoReader, statement: NamedOperation) -> None:
     check_keys(reader, read_attributes(reader), (), statement.name)
 
 
-def _read_carried(reader: PtoReader) -> tuple[list[Use], list[Use], tuple[Type, ...]]:
+def _read_carried(reader: PtoReader) -> tuple[list[tuple[str, int]], list[Use], tuple[Type, ...]]:
     """Read `iter_args(%x = %init, ...) -> (types)` if it stands here: new names, initial values, types."""
     if not reader.take("iter_args"):
         return [], [], ()
     reader.expect("(")
-    pairs = reader.listed(lambda: _read_carried_value(reader), ")")
+    pairs = reader.listed(lambda: _carried(reader), ")")
     reader.expect("->")
     index = reader.position
     kinds = reader.type_list()
@@ -468,12 +455,6 @@ def _read_carried(reader: PtoReader) -> tuple[list[Use], list[Use], tuple[Type, 
     for (_, first), kind in zip(pairs, kinds, strict=True):
         reader.check_use(first, kind)
     return [own for own, _ in pairs], [first for _, first in pairs], kinds
-
-
-def _read_carried_value(reader: PtoReader) -> tuple[Use, Use]:
-    own = reader.new_name()
-    reader.expect("=")
-    return own, reader.operand()
 
 
 def _read_loop_type(reader: PtoReader) -> ScalarType:
@@ -541,7 +522,7 @@ def _read_strict_scope(reader: PtoReader, statement: NamedOperation) -> Operatio
     statement.no_result(reader)
     reader.expect("(")
     outer = reader.listed(reader.operand, ")")
-    given = [reader.definition(use).type for use in outer]
+    given = [use[2].type for use in outer]
     reader.expect("{")
     reader.scope.enter_isolated()
     index = reader.position
@@ -581,11 +562,6 @@ def _read_own(reader: PtoReader) -> tuple[str, Type]:
     return name, kind
 
 
-def _typed_values(reader: PtoReader, statement: NamedOperation) -> tuple[tuple[str, ...], tuple[Type, ...]]:
-    statement.no_result(reader)
-    return reader.typed_values()
-
-
 def _read_call(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `@callee(%a, %b) : (T0, T1) -> T2`; whether the callee is such is known once the file has been read."""
     callee = reader.next_of(TokenKind.SYMBOL, "a function name such as @helper")[1:]
@@ -608,23 +584,19 @@ def _read_call(reader: PtoReader, statement: NamedOperation) -> Operation:
     return Call(callee, operands, tuple(kind for kind, _ in types), results, kinds, span=statement.span)
 
 
-def _read_yield(reader: PtoReader, statement: NamedOperation) -> Operation:
-    return Yield(*_typed_values(reader, statement), span=statement.span)
-
-
-def _read_return(reader: PtoReader, statement: NamedOperation) -> Operation:
-    return Return(*_typed_values(reader, statement), span=statement.span)
-
+FORMS = (
+    StatementForm("scf.condition(%condition:i1) {values:typed}", Condition),
+    StatementForm("scf.yield {values:typed}", Yield),
+    StatementForm("NAME {values:typed}", Return, ("return", "func.return")),
+)
+"""Operations that end a region, as they are written."""
 
 HANDLERS: dict[str, Handler] = {
     **pto_scalars.HANDLERS,
-    **pto_scalars.INDEX_READERS,
-    **pto_scalars.MEMORY_READERS,
     **tile_operation_forms.HANDLERS,
     **PRINT_READERS,
-    **tile_forms.ALIAS_READERS,
+    **handlers_of(tile_forms.FORMS),
     **tile_forms.TCVT_READERS,
-    **tile_forms.SYNCHRONISATION_READERS,
     **MICRO_READERS,
     **VMI_READERS,
     "pto.strict_vecscope": _read_strict_scope,
@@ -632,12 +604,9 @@ HANDLERS: dict[str, Handler] = {
     "scf.for": _read_for,
     "scf.if": _read_if,
     "scf.while": _read_while,
-    "scf.condition": read_condition,
     "func.call": _read_call,
     "call": _read_call,
-    "scf.yield": _read_yield,
-    "return": _read_return,
-    "func.return": _read_return,
+    **handlers_of(FORMS),
 }
 """Reader of every operation that has a form of its own, by the name in the text."""
 

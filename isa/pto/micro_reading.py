@@ -33,7 +33,7 @@ from castsim.isa.pto.micro_words import (
     undocumented_rounding,
 )
 from castsim.isa.pto.program import Operation
-from castsim.isa.pto.statement_reader import NamedOperation, PtoReader
+from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import element_spelling as _spelled
 from castsim.isa.pto.types import format_type
@@ -325,7 +325,6 @@ _RULES: Mapping[str, Callable[[MicroOperation], None]] = {
 _INDEX = ScalarType("index")
 _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 """Attributes of the generic form that count operands and results."""
-Use = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -522,7 +521,7 @@ def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _Text) -
     tokens: list[int] = []
     for number, use in enumerate(text.uses):
         if short_list and number in text.offsets:
-            found.append(reader.definition(use).type)
+            found.append(use[2].type)
             tokens.append(use[1])
             continue
         kind, index = next(written)

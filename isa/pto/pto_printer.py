@@ -10,46 +10,30 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from castsim.isa.modes import Saturation
+from castsim.isa.pto import control_flow, pto_scalars, tile_forms, tile_operation_forms
 from castsim.isa.pto.attributes import format_attributes
 from castsim.isa.pto.micro_words import micro_text
 from castsim.isa.pto.program import (
-    AddPointer,
-    AllocTile,
-    AllocTiles,
     Argument,
-    Arith,
-    Barrier,
     CacheOperation,
     Call,
-    Compare,
-    Condition,
     Constant,
-    Convert,
     For,
     ForeignOperation,
     Function,
-    GetTile,
     If,
-    MakeView,
     MicroOperation,
     Operation,
-    PartitionView,
     Program,
-    Return,
-    ScalarAccess,
     Section,
-    SetFlag,
-    SetValidShape,
-    Subview,
     Tcvt,
     TileOperation,
     Type,
     VmiOperation,
-    WaitFlag,
     While,
-    Yield,
 )
-from castsim.isa.pto.pto_scalars import CAST, FLOATS, bits_of
+from castsim.isa.pto.pto_scalars import bits_of
+from castsim.isa.pto.statement_forms import FLOATS, StatementForm
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
 from castsim.isa.pto.vmi_forms import vmi_text
@@ -135,11 +119,6 @@ def print_program(program: Program) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def operation_text(operation: Operation) -> str:
-    """Return one operation without regions as a line."""
-    return _FORMS[type(operation)](operation)
-
-
 def _print_function(function: Function, lines: _Lines, depth: int) -> None:
     declared = "private " if function.body is None else ""
     head = f"func.func {declared}@{function.name}({', '.join(map(_argument, function.arguments))})"
@@ -160,7 +139,7 @@ def _print_body(body: Iterable[Operation], lines: _Lines, depth: int) -> None:
         if isinstance(operation, For | If | While | Section):
             _print_nested(operation, lines, depth)
         else:
-            lines.append(_INDENT * depth + _FORMS[type(operation)](operation))
+            lines.append(_INDENT * depth + operation_text(operation))
 
 
 def _print_nested(operation: For | If | While | Section, lines: _Lines, depth: int) -> None:
@@ -232,64 +211,9 @@ def _constant(node: Constant) -> str:
     return f"%{node.result} = arith.constant {text} : {format_type(node.type)}"
 
 
-def _arith(node: Arith) -> str:
-    name = node.operation if "." in node.operation else f"arith.{node.operation}"
-    if not node.operands:
-        return f"%{node.result} = {name} -> {format_type(node.type)}"
-    return f"%{node.result} = {name} {values_text(node.operands)} : {format_type(node.type)}"
-
-
-def _compare(node: Compare) -> str:
-    name = "cmpf" if node.type.name in FLOATS else "cmpi"
-    return f"%{node.result} = arith.{name} {node.predicate}, {values_text(node.operands)} : {format_type(node.type)}"
-
-
-def _convert(node: Convert) -> str:
-    types = f"{format_type(node.from_type)} to {format_type(node.to_type)}"
-    dialect = "builtin" if node.operation == CAST else "arith"
-    return f"%{node.result} = {dialect}.{node.operation} %{node.operand} : {types}"
-
-
-def _alloc(node: AllocTile | AllocTiles) -> str:
-    operands = "".join(
-        f" {key} = %{value}"
-        for key, value in (("addr", node.address), ("valid_row", node.valid_row), ("valid_col", node.valid_col))
-        if value is not None
-    )
-    name = "alloc_tile" if isinstance(node, AllocTile) else "alloc_multi_tile"
-    return f"%{node.result} = pto.{name}{operands} : {format_type(node.type)}"
-
-
-def _subview(node: Subview) -> str:
-    valid = f" valid [{values_text(node.valid)}]" if node.valid else ""
-    types = f"{format_type(node.source_type)} -> {format_type(node.type)}"
-    sizes = f"sizes [{node.type.rows}, {node.type.cols}]"
-    return f"%{node.result} = pto.subview %{node.source}[{values_text(node.offsets)}] {sizes}{valid} : {types}"
-
-
-def _get_tile(node: GetTile) -> str:
-    types = f"{format_type(node.source_type)} -> {format_type(node.type)}"
-    return f"%{node.result} = pto.multi_tile_get %{node.source}[%{node.slot}] : {types}"
-
-
 def _call(node: Call) -> str:
     types = f"{parenthesised(node.operand_types)} -> {parenthesised(node.result_types)}"
     return f"{results_text(node.results)}func.call @{node.callee}({values_text(node.operands)}) : {types}"
-
-
-def _make_view(node: MakeView) -> str:
-    layout = f" {{layout = #pto.layout<{node.layout}>}}" if node.layout else ""
-    return (
-        f"%{node.result} = pto.make_tensor_view %{node.pointer}, shape = [{values_text(node.shape)}], "
-        f"strides = [{values_text(node.strides)}]{layout} : {format_type(node.type)}"
-    )
-
-
-def _partition_view(node: PartitionView) -> str:
-    return (
-        f"%{node.result} = pto.partition_view %{node.view}, offsets = [{values_text(node.offsets)}], "
-        f"sizes = [{values_text(node.sizes)}] : {format_type(node.source_type)} -> {format_type(node.type)}"
-    )
 
 
 def _tile_operation(node: TileOperation) -> str:
@@ -339,35 +263,6 @@ def _tcvt(node: Tcvt) -> str:
     return f"pto.tcvt ins({operands}) outs(%{node.dst} : {dst_type})"
 
 
-def _flag(node: SetFlag | WaitFlag) -> str:
-    name = "set_flag" if isinstance(node, SetFlag) else "wait_flag"
-    ends = f"<{node.src.value}>, <{node.dst.value}>"
-    if node.number is not None:
-        return f"pto.{name}_dyn[{ends}, %{node.number}]"
-    return f"pto.{name}[{ends}, <EVENT_ID{node.event}>]"
-
-
-def _barrier(node: Barrier) -> str:
-    return f"pto.barrier <{node.pipe.value}>"
-
-
-def _set_valid_shape(node: SetValidShape) -> str:
-    return f"pto.set_validshape {values_text((node.tile, node.rows, node.cols))} : {format_type(node.type)}"
-
-
-def _scalar_access(node: ScalarAccess) -> str:
-    base, kind = format_type(node.base_type), format_type(node.type)
-    match node.mnemonic:
-        case "load_scalar":
-            return f"%{node.value} = pto.load_scalar %{node.base}[%{node.offset}] : {base} -> {kind}"
-        case "store_scalar":
-            return f"pto.store_scalar %{node.value}, %{node.base}[%{node.offset}] : {base}, {kind}"
-        case "tgetval":
-            return f"%{node.value} = pto.tgetval ins(%{node.base}, %{node.offset} : {base}, index) outs : {kind}"
-        case _:
-            return f"pto.tsetval ins(%{node.offset}, %{node.value} : index, {kind}) outs(%{node.base} : {base})"
-
-
 def _foreign_operation(node: ForeignOperation) -> str:
     operands = iter(node.operands)
     words = [f"%{next(operands)}" if token == "%" else token for token in node.tokens]
@@ -375,50 +270,28 @@ def _foreign_operation(node: ForeignOperation) -> str:
     return " ".join((f"{results}pto.{node.mnemonic}", *words))
 
 
-def _add_pointer(node: AddPointer) -> str:
-    kind = format_type(node.type)
-    return f"%{node.result} = pto.addptr {values_text((node.pointer, node.offset))} : {kind} -> {kind}"
-
-
 def _cache_operation(node: CacheOperation) -> str:
     return f"pto.{node.mnemonic}{_spaced(node.text)}"
 
 
-def _condition(node: Condition) -> str:
-    values = f" {values_text(node.values)} : {types_text(node.types)}" if node.values else ""
-    return f"scf.condition(%{node.condition}){values}"
-
-
-def _terminator(node: Yield | Return) -> str:
-    name = "scf.yield" if isinstance(node, Yield) else "return"
-    return f"{name} {values_text(node.values)} : {types_text(node.types)}" if node.values else name
-
-
-_FORMS: dict[type, Callable[[Any], str]] = {
+_WRITERS: dict[type, Callable[[Any], str]] = {
     Constant: _constant,
-    Arith: _arith,
-    Compare: _compare,
-    Convert: _convert,
-    AllocTile: _alloc,
-    AllocTiles: _alloc,
-    Subview: _subview,
-    GetTile: _get_tile,
     Call: _call,
-    MakeView: _make_view,
-    PartitionView: _partition_view,
     TileOperation: _tile_operation,
     ForeignOperation: _foreign_operation,
     Tcvt: _tcvt,
-    SetFlag: _flag,
-    WaitFlag: _flag,
-    Barrier: _barrier,
-    SetValidShape: _set_valid_shape,
-    ScalarAccess: _scalar_access,
-    AddPointer: _add_pointer,
     CacheOperation: _cache_operation,
     MicroOperation: _micro,
     VmiOperation: _micro,
-    Condition: _condition,
-    Yield: _terminator,
-    Return: _terminator,
 }
+_FORMS: dict[Any, list[StatementForm]] = {}
+for _form in (*pto_scalars.FORMS, *tile_operation_forms.FORMS, *tile_forms.FORMS, *control_flow.FORMS):
+    _FORMS.setdefault(_form.node, []).append(_form)
+
+
+def operation_text(operation: Operation) -> str:
+    """Return one operation without regions as a line: by the first row of its class that has its fixed fields."""
+    write = _WRITERS.get(type(operation))
+    if write is not None:
+        return write(operation)
+    return next(form for form in _FORMS[type(operation)] if form.prints(operation)).text(operation)

@@ -7,7 +7,7 @@ alone are known numbers to the checks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import (
@@ -19,21 +19,24 @@ from castsim.isa.pto.program import (
     Convert,
     If,
     Operation,
-    PointerType,
     ScalarAccess,
     ScalarType,
-    TileType,
     Yield,
 )
+from castsim.isa.pto.statement_forms import (
+    FLOATS,
+    INDEX,
+    SCALAR_BITS,
+    SIGNLESS,
+    FormWord,
+    StatementForm,
+    StatementReading,
+    handlers_of,
+)
 from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader
+from castsim.isa.pto.types import format_type
 
-_INDEX_BITS = 64
-_BITS = {"index": _INDEX_BITS, "i1": 1, "bf16": 16} | {f"{k}{n}": n for k in "iuf" for n in (8, 16, 32, 64)}
-FLOATS = ("f16", "bf16", "f32", "f64")
-"""Scalar types that are floats."""
-_SIGNLESS = ("index", "i1", "i8", "i16", "i32", "i64")
 _I1 = ScalarType("i1")
-_INDEX = ScalarType("index")
 
 _Fold = Callable[[int, int], int]
 _FOLDS: dict[str, _Fold | None] = {
@@ -87,37 +90,15 @@ _LONGEST_NUMBER = 400  # characters; a double printed in full stays below
 
 def bits_of(kind: ScalarType) -> int:
     """Return the width of a scalar; `index` has 64 bits."""
-    return _BITS[kind.name]
+    return SCALAR_BITS[kind.name]
 
 
 def _scalar_type(reader: PtoReader) -> tuple[ScalarType, int]:
     index = reader.position
     kind = reader.type()
     if not isinstance(kind, ScalarType):
-        raise reader.error("expected a scalar type", index, _BITS)
+        raise reader.error("expected a scalar type", index, SCALAR_BITS)
     return kind, index
-
-
-def _integer_type(reader: PtoReader, owner: str) -> ScalarType:
-    kind, index = _scalar_type(reader)
-    if kind.name not in _SIGNLESS:
-        raise reader.error(f"{owner} works on signless integers, not {reader.texts[index]}", index, _SIGNLESS)
-    return kind
-
-
-def _float_type(reader: PtoReader, owner: str) -> ScalarType:
-    kind, index = _scalar_type(reader)
-    if kind.name not in FLOATS:
-        raise reader.error(f"{owner} works on floats, not {reader.texts[index]}", index, FLOATS)
-    return kind
-
-
-def _skip_flags(reader: PtoReader) -> None:
-    """Go past `fastmath<...>` and `overflow<...>`, which allow a compiler what is not done here."""
-    while reader.at("fastmath") or reader.at("overflow"):
-        reader.position += 1
-        reader.expect("<")
-        reader.listed(lambda: reader.next_of(TokenKind.WORD, "a flag"), ">")
 
 
 def _wrapped(value: int, bits: int) -> int:
@@ -145,12 +126,12 @@ def _read_constant(reader: PtoReader, statement: NamedOperation) -> Operation:
     if kind.name in FLOATS:
         value: int | float = _float_value(reader, index, kind)
         statement.define_one(reader, kind)
-    elif kind.name in _SIGNLESS:
+    elif kind.name in SIGNLESS:
         value = constant_value(reader, index, kind)
         statement.define_one(reader, kind, value)
         value = bool(value) if kind == _I1 else value
     else:
-        raise reader.error(f"a constant is signless, not {reader.texts[type_index]}", type_index, (*_SIGNLESS, *FLOATS))
+        raise reader.error(f"a constant is signless, not {reader.texts[type_index]}", type_index, (*SIGNLESS, *FLOATS))
     return Constant(statement.results[0].base, value, kind, span=statement.span)
 
 
@@ -182,75 +163,35 @@ def constant_value(reader: PtoReader, index: int, kind: ScalarType) -> int:
     return value & 1 if bits == 1 else _wrapped(value, bits)
 
 
-def folded(operation: str, a: int | None, b: int | None, kind: ScalarType) -> int | None:
+def _folded(operation: str, numbers: Sequence[int | None], kind: ScalarType) -> int | None:
     """Return the result of an operation on constants if checks may rest on it, None if it or they are not known."""
-    fold = _FOLDS[operation]
+    fold, (a, b) = _FOLDS[operation], numbers
     if fold is None or a is None or b is None:
         return None
     known = fold(a, b)
     return known & 1 if kind == _I1 else _wrapped(known, bits_of(kind))
 
 
-def _read_binary(reader: PtoReader, statement: NamedOperation) -> Operation:
-    first = reader.operand()
-    reader.expect(",")
-    second = reader.operand()
-    _skip_flags(reader)
-    reader.expect(":")
-    kind = _integer_type(reader, statement.name)
-    operation = statement.operation
-    reader.check_use(first, kind)
-    reader.check_use(second, kind)
-    known = folded(operation, reader.definition(first).constant, reader.definition(second).constant, kind)
-    result = statement.define_one(reader, kind, known)
-    return Arith(result, operation, (first[0], second[0]), kind, span=statement.span)
+def _arith(found: StatementReading) -> None:
+    """Keep the operation under its name in `arith`, and the number that it gives if the text tells it."""
+    operation = found.statement.name.removeprefix("arith.")
+    found.values["operation"] = operation
+    if operation in _FOLDS:
+        found.known = _folded(operation, found.constants("operands"), found.values["type"])
+    elif operation in FLOAT_TESTS:
+        found.result = _I1
 
 
-def _read_floats(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read an operation of two floats, or of three."""
-    operation = statement.name.removeprefix("arith.")
-    uses = [reader.operand()]
-    for _ in range(2 if operation in FLOAT_TERNARY else 1):
-        reader.expect(",")
-        uses.append(reader.operand())
-    _skip_flags(reader)
-    reader.expect(":")
-    kind = _float_type(reader, statement.name)
-    for use in uses:
-        reader.check_use(use, kind)
-    result = statement.define_one(reader, kind)
-    return Arith(result, operation, tuple(use[0] for use in uses), kind, span=statement.span)
+def _index_arith(found: StatementReading) -> None:
+    """Take an operation of `index` for that of `arith` on the type index."""
+    operation = BINARY[found.statement.operation]
+    found.check_uses("operands", INDEX)
+    found.known = _folded(operation, found.constants("operands"), INDEX)
+    found.values |= {"operation": operation, "type": INDEX}
 
 
-def _read_unary(reader: PtoReader, statement: NamedOperation) -> Operation:
-    operand = reader.operand()
-    _skip_flags(reader)
-    reader.expect(":")
-    operation = statement.name.removeprefix("arith.")
-    read = _integer_type if operation in INTEGER_UNARY else _float_type
-    kind = read(reader, statement.name)
-    reader.check_use(operand, kind)
-    return Arith(statement.define_one(reader, kind), operation, (operand[0],), kind, span=statement.span)
-
-
-def _read_power(reader: PtoReader, statement: NamedOperation) -> Operation:
-    first = reader.operand()
-    reader.expect(",")
-    second = reader.operand()
-    reader.expect(":")
-    kind = _integer_type(reader, statement.name)
-    for use in (first, second):
-        reader.check_use(use, kind)
-    return Arith(statement.define_one(reader, kind), POWER, (first[0], second[0]), kind, span=statement.span)
-
-
-def _read_test(reader: PtoReader, statement: NamedOperation) -> Operation:
-    operand = reader.operand()
-    _skip_flags(reader)
-    reader.expect(":")
-    kind = _float_type(reader, statement.name)
-    reader.check_use(operand, kind)
-    return Arith(statement.define_one(reader, _I1), statement.name, (operand[0],), kind, span=statement.span)
+def _arith_name(node: Arith) -> str:
+    return node.operation if "." in node.operation else f"arith.{node.operation}"
 
 
 def _refuse_inexact(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -259,15 +200,16 @@ def _refuse_inexact(reader: PtoReader, statement: NamedOperation) -> Operation:
     )
 
 
-def _read_core_number(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `%b = pto.get_block_idx [-> i64]`; some texts have a colon for the arrow."""
-    kind, index = ScalarType("i64"), reader.position
+def _read_core_type(found: StatementReading, _: str) -> ScalarType:
+    """Read `[-> i64]`; some texts have a colon for the arrow."""
+    reader, name = found.reader, found.statement.name
     if reader.take("->") or reader.take(":"):
-        index = reader.position
-        kind = _integer_type(reader, statement.name)
-    if kind.name != "i64":
-        raise reader.error(f"{statement.name} is of type i64", index, ("i64",))
-    return Arith(statement.define_one(reader, kind), statement.name, (), kind, span=statement.span)
+        kind, index = _scalar_type(reader)
+        if kind.name not in SIGNLESS:
+            raise reader.error(f"{name} works on signless integers, not {reader.texts[index]}", index, SIGNLESS)
+        if kind.name != "i64":
+            raise reader.error(f"{name} is of type i64", index, ("i64",))
+    return ScalarType("i64")
 
 
 def _read_select(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -289,43 +231,47 @@ def _read_select(reader: PtoReader, statement: NamedOperation) -> Operation:
     return Arith(result, "select", (condition[0], first[0], second[0]), kind, span=statement.span)
 
 
-def _read_compare(reader: PtoReader, statement: NamedOperation) -> Operation:
-    index = reader.position
-    floats = statement.name == "arith.cmpf"
-    legal = FLOAT_PREDICATES if floats else PREDICATES
+def _read_predicate(found: StatementReading, _: str) -> str:
+    reader, index = found.reader, found.reader.position
+    legal = FLOAT_PREDICATES if found.statement.name == "arith.cmpf" else PREDICATES
     predicate = reader.next_of(TokenKind.WORD, "a predicate", legal)
     if predicate not in legal:
         raise reader.error(f"unknown predicate '{predicate}'", index, legal)
-    reader.expect(",")
-    first = reader.operand()
-    reader.expect(",")
-    second = reader.operand()
-    _skip_flags(reader)
-    reader.expect(":")
-    kind = (_float_type if floats else _integer_type)(reader, statement.name)
-    reader.check_use(first, kind)
-    reader.check_use(second, kind)
-    result = statement.define_one(reader, _I1)
-    return Compare(result, predicate, (first[0], second[0]), kind, span=statement.span)
+    return predicate
 
 
-def _read_conversion(reader: PtoReader, statement: NamedOperation) -> Operation:
-    operand = reader.operand()
-    _skip_flags(reader)
-    reader.expect(":")
-    source, source_index = _scalar_type(reader)
-    reader.expect("to")
-    target, target_index = _scalar_type(reader)
-    operation = CAST if statement.name == f"builtin.{CAST}" else statement.operation
-    reader.check_use(operand, source, source_index)
+def _compare(found: StatementReading) -> None:
+    if found.statement.name == "index.cmp":
+        found.values["type"] = INDEX
+        found.check_uses("operands", INDEX)
+    found.result = _I1
+
+
+def _convert(found: StatementReading) -> None:
+    """Reject types between which there is no such conversion."""
+    source, target = found.values["from_type"], found.values["to_type"]
+    name = found.statement.name
+    found.result = target
+    if name.startswith("index."):
+        found.check_uses("operand", source)
+        kinds = [kind.name for kind in (source, target) if isinstance(kind, ScalarType)]
+        if len(kinds) != 2 or kinds.count("index") != 1 or not {*kinds} <= {*SIGNLESS}:
+            message = f"{name} is between index and another integer"
+            raise found.reader.error(message, found.tokens["to_type"], SIGNLESS[1:])
+        found.values["operation"] = "index_cast" if name == "index.casts" else "index_castui"
+        return
+    operation = found.values["operation"] = CAST if name == f"builtin.{CAST}" else found.statement.operation
+    found.check_uses("operand", source, found.tokens["from_type"])
     problem = _conversion_problem(operation, source, target)
     if problem:
-        raise reader.error(f"{statement.name} {problem}", target_index)
-    known = reader.definition(operand).constant if operation in ("index_cast", CAST) else None
+        raise found.reader.error(f"{name} {problem}", found.tokens["to_type"])
+    (known,) = found.constants("operand") if operation in ("index_cast", CAST) else (None,)
     if known is not None:
-        known = _wrapped(known, bits_of(target))
-    result = statement.define_one(reader, target, known)
-    return Convert(result, operation, operand[0], source, target, span=statement.span)
+        found.known = _wrapped(known, bits_of(target))
+
+
+def _convert_name(node: Convert) -> str:
+    return f"{'builtin' if node.operation == CAST else 'arith'}.{node.operation}"
 
 
 def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) -> str | None:
@@ -335,17 +281,15 @@ def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) 
         both = all(kind.name[0] in "iu" for kind in (source, target))
         return None if both else f"is between integers here, found {pair}"
     if operation == "bitcast":
-        legal = bits_of(source) == bits_of(target) and _INDEX not in (source, target)
+        legal = bits_of(source) == bits_of(target) and INDEX not in (source, target)
         return None if legal else f"keeps the width and takes no index, found {pair}"
     if operation in FLOAT_CONVERSIONS:
         return _float_conversion_problem(operation, source, target)
-    if source.name not in _SIGNLESS or target.name not in _SIGNLESS:
+    if source.name not in SIGNLESS or target.name not in SIGNLESS:
         return f"works on signless integers, found {pair}"
     if operation in INDEX_CASTS:
-        return (
-            None if (source == _INDEX) != (target == _INDEX) else f"is between index and another integer, found {pair}"
-        )
-    if _INDEX in (source, target):
+        return None if (source == INDEX) != (target == INDEX) else f"is between index and another integer, found {pair}"
+    if INDEX in (source, target):
         return f"takes no index, found {pair}"
     if operation == "trunci":
         return None if bits_of(target) < bits_of(source) else f"needs a narrower result, found {pair}"
@@ -361,170 +305,24 @@ def _float_conversion_problem(operation: str, source: ScalarType, target: Scalar
         good = wider > 0 if operation == "extf" else wider < 0
         return None if good else f"needs a {'wider' if operation == 'extf' else 'narrower'} result, found {pair}"
     whole, real = (target, source) if operation.startswith("fp") else (source, target)
-    if real.name not in FLOATS or whole.name not in _SIGNLESS or whole == _INDEX:
+    if real.name not in FLOATS or whole.name not in SIGNLESS or whole == INDEX:
         return f"is between a float and a signless integer other than index, found {pair}"
     return None
-
-
-HANDLERS: dict[str, Handler] = {
-    "arith.constant": _read_constant,
-    **{f"arith.{operation}": _read_binary for operation in _FOLDS},
-    "arith.select": _read_select,
-    **dict.fromkeys(CORE_NUMBERS, _read_core_number),
-    **dict.fromkeys(("arith.cmpi", "arith.cmpf"), _read_compare),
-    **{f"arith.{operation}": _read_conversion for operation in (*CONVERSIONS, *FLOAT_CONVERSIONS)},
-    f"builtin.{CAST}": _read_conversion,
-    **{name if "." in name else f"arith.{name}": _read_floats for name in (*FLOAT_BINARY, *FLOAT_TERNARY)},
-    **{name if "." in name else f"arith.{name}": _read_unary for name in (*FLOAT_UNARY, *INTEGER_UNARY)},
-    POWER: _read_power,
-    **dict.fromkeys(FLOAT_TESTS, _read_test),
-    **{f"math.{operation}": _refuse_inexact for operation in _INEXACT},
-}
-"""Reader of every scalar operation."""
 
 
 # Reading what the scalar unit does to memory: single elements, pointers, fences and cache operations.
 #
 # Source: docs/reference/pto.md section 7.9.
 
-_POINTER = ("!pto.ptr<...>",)
 _FENCE = "#pto.fence_scope"
 
 
-def _any_pointer(reader: PtoReader, owner: str) -> tuple[PointerType, int]:
-    """Take a type that must be that of a pointer."""
-    index = reader.position
-    kind = reader.type()
-    if not isinstance(kind, PointerType):
-        raise reader.error(f"{owner} works on pointers, not on {reader.texts[index]}", index, _POINTER)
-    return kind, index
-
-
-def _element(reader: PtoReader, owner: str, element: str) -> ScalarType:
-    """Take the type of a value, which must be the element type."""
-    index = reader.position
-    kind = reader.type()
-    if not isinstance(kind, ScalarType) or kind.name != element:
-        raise reader.error(
-            f"{owner}: the value is of the element type {element}, not {reader.texts[index]}", index, (element,)
-        )
-    return kind
-
-
-def _place(reader: PtoReader) -> tuple[tuple[str, int], str]:
-    """Take `%p[%i]`."""
-    pointer = reader.operand()
-    reader.expect("[")
-    offset = reader.operand()
-    reader.check_use(offset, _INDEX)
-    reader.expect("]")
-    return pointer, offset[0]
-
-
-def _read_load(reader: PtoReader, statement: NamedOperation) -> Operation:
-    base, offset = _place(reader)
-    reader.expect(":")
-    pointer, index = _any_pointer(reader, statement.name)
-    reader.check_use(base, pointer, index)
-    reader.expect("->")
-    kind = _element(reader, statement.name, pointer.element)
-    result = statement.define_one(reader, kind)
-    return ScalarAccess("load_scalar", base[0], pointer, offset, result, kind, span=statement.span)
-
-
-def _read_store(reader: PtoReader, statement: NamedOperation) -> Operation:
-    statement.no_result(reader)
-    value = reader.operand()
-    reader.expect(",")
-    base, offset = _place(reader)
-    reader.expect(":")
-    pointer, index = _any_pointer(reader, statement.name)
-    reader.check_use(base, pointer, index)
-    reader.expect(",")
-    kind = _element(reader, statement.name, pointer.element)
-    reader.check_use(value, kind)
-    return ScalarAccess("store_scalar", base[0], pointer, offset, value[0], kind, span=statement.span)
-
-
-def _tile(reader: PtoReader, owner: str) -> tuple[TileType, int]:
-    index = reader.position
-    kind = reader.type()
-    if not isinstance(kind, TileType):
-        raise reader.error(f"{owner} works on tiles, not on {reader.texts[index]}", index, ("!pto.tile_buf<vec, ...>",))
-    if kind.location != "vec":
-        raise reader.error(f"{owner} reaches vec tiles only, not {kind.location}", index, ("vec",))
-    return kind, index
-
-
-def _index_type(reader: PtoReader, owner: str) -> None:
-    index = reader.position
-    if reader.type() != _INDEX:
-        raise reader.error(f"{owner}: the offset is of type index, not {reader.texts[index]}", index, ("index",))
-
-
-def _read_get(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `%x = pto.tgetval ins(%t, %k : T, index) outs : E`."""
-    reader.expect("ins")
-    reader.expect("(")
-    base = reader.operand()
-    reader.expect(",")
-    offset = reader.operand()
-    reader.check_use(offset, _INDEX)
-    reader.expect(":")
-    tile, index = _tile(reader, statement.name)
-    reader.check_use(base, tile, index)
-    reader.expect(",")
-    _index_type(reader, statement.name)
-    reader.expect(")")
-    reader.expect("outs")
-    reader.expect(":")
-    kind = _element(reader, statement.name, tile.element)
-    result = statement.define_one(reader, kind)
-    return ScalarAccess("tgetval", base[0], tile, offset[0], result, kind, span=statement.span)
-
-
-def _read_set(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `pto.tsetval ins(%k, %x : index, E) outs(%t : T)`."""
-    statement.no_result(reader)
-    reader.expect("ins")
-    reader.expect("(")
-    offset = reader.operand()
-    reader.check_use(offset, _INDEX)
-    reader.expect(",")
-    value = reader.operand()
-    reader.expect(":")
-    _index_type(reader, statement.name)
-    reader.expect(",")
-    value_index = reader.position
-    reader.check_use(value, reader.type(), value_index)
-    reader.expect(")")
-    reader.expect("outs")
-    reader.expect("(")
-    base = reader.operand()
-    reader.expect(":")
-    tile, index = _tile(reader, statement.name)
-    reader.check_use(base, tile, index)
-    reader.expect(")")
-    after, reader.position = reader.position, value_index
-    kind = _element(reader, statement.name, tile.element)
-    reader.position = after
-    return ScalarAccess("tsetval", base[0], tile, offset[0], value[0], kind, span=statement.span)
-
-
-def _read_add_pointer(reader: PtoReader, statement: NamedOperation) -> Operation:
-    base = reader.operand()
-    reader.expect(",")
-    offset = reader.operand()
-    reader.check_use(offset, _INDEX)
-    reader.expect(":")
-    pointer, index = _any_pointer(reader, statement.name)
-    reader.check_use(base, pointer, index)
-    reader.expect("->")
-    result_type, result_index = _any_pointer(reader, statement.name)
-    if result_type != pointer:
-        raise reader.error(f"{statement.name} keeps the type of its pointer", result_index)
-    result = statement.define_one(reader, pointer)
-    return AddPointer(result, base[0], offset[0], pointer, span=statement.span)
+def _set_value(found: StatementReading) -> None:
+    """Reject a value of another type than the elements of the tile, which stands behind it."""
+    kind, index = found.values["type"], found.tokens["type"]
+    if not isinstance(kind, ScalarType) or kind.name != found.element:
+        message = f"{found.statement.name}: the value is of the element type {found.element}"
+        raise found.reader.error(f"{message}, not {found.reader.texts[index]}", index, (found.element,))
 
 
 def _read_fence(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -574,23 +372,9 @@ def _begins_results(reader: PtoReader, index: int) -> bool:
     return reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == "="
 
 
-MEMORY_READERS: dict[str, Handler] = {
-    "pto.load_scalar": _read_load,
-    "pto.store_scalar": _read_store,
-    "pto.tgetval": _read_get,
-    "pto.tsetval": _read_set,
-    "pto.addptr": _read_add_pointer,
-    "pto.fence.barrier_all": _read_fence,
-    "pto.cmo.cacheinvalid": _read_invalidate,
-}
-"""PtoReader of every scalar access to memory."""
-
-
 # Reading the `index` dialect: the operations of `arith` on the type index, without types in the text.
 #
 # They are kept as those of `arith` (docs/reference/pto.md section 7.6).
-
-_OTHERS = ("i1", "i8", "i16", "i32", "i64")
 
 BINARY = {
     "add": "addi",
@@ -617,58 +401,11 @@ BINARY = {
 """Operation of `index` -> that of `arith`."""
 
 
-def _read_index_binary(reader: PtoReader, statement: NamedOperation) -> Operation:
-    first = reader.operand()
-    reader.expect(",")
-    second = reader.operand()
-    operation = BINARY[statement.operation]
-    for use in (first, second):
-        reader.check_use(use, _INDEX)
-    known = folded(operation, reader.definition(first).constant, reader.definition(second).constant, _INDEX)
-    result = statement.define_one(reader, _INDEX, known)
-    return Arith(result, operation, (first[0], second[0]), _INDEX, span=statement.span)
-
-
-def _read_index_compare(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `slt(%a, %b)`."""
-    index = reader.position
-    predicate = reader.next_of(TokenKind.WORD, "a predicate", PREDICATES)
-    if predicate not in PREDICATES:
-        raise reader.error(f"unknown predicate '{predicate}'", index, PREDICATES)
-    reader.expect("(")
-    first = reader.operand()
-    reader.expect(",")
-    second = reader.operand()
-    reader.expect(")")
-    for use in (first, second):
-        reader.check_use(use, _INDEX)
-    return Compare(statement.define_one(reader, _I1), predicate, (first[0], second[0]), _INDEX, span=statement.span)
-
-
-def _read_index_conversion(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `%a : index to i32`, or the other way."""
-    operand = reader.operand()
-    reader.expect(":")
-    source = reader.type()
-    reader.expect("to")
-    index = reader.position
-    target = reader.type()
-    reader.check_use(operand, source)
-    kinds = [kind.name for kind in (source, target) if isinstance(kind, ScalarType)]
-    if len(kinds) != 2 or kinds.count("index") != 1 or not {*kinds} <= {"index", *_OTHERS}:
-        raise reader.error(f"{statement.name} is between index and another integer", index, _OTHERS)
-    assert isinstance(source, ScalarType)
-    assert isinstance(target, ScalarType)
-    operation = "index_cast" if statement.operation == "casts" else "index_castui"
-    result = statement.define_one(reader, target)
-    return Convert(result, operation, operand[0], source, target, span=statement.span)
-
-
 def _read_index_constant(reader: PtoReader, statement: NamedOperation) -> Operation:
     index = reader.position
     reader.next_of(TokenKind.NUMBER, "a whole number")
-    value = constant_value(reader, index, _INDEX)
-    return Constant(statement.define_one(reader, _INDEX, value), value, _INDEX, span=statement.span)
+    value = constant_value(reader, index, INDEX)
+    return Constant(statement.define_one(reader, INDEX, value), value, INDEX, span=statement.span)
 
 
 def _read_truth(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -680,16 +417,78 @@ def _read_truth(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 def _read_size(_reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `index.sizeof`, the bits of an index: 64."""
-    return Constant(statement.define_one(_reader, _INDEX, 64), 64, _INDEX, span=statement.span)
+    return Constant(statement.define_one(_reader, INDEX, 64), 64, INDEX, span=statement.span)
 
 
-INDEX_READERS: dict[str, Handler] = {
-    **{f"index.{operation}": _read_index_binary for operation in BINARY},
-    "index.cmp": _read_index_compare,
-    "index.casts": _read_index_conversion,
-    "index.castu": _read_index_conversion,
+def _of_arith(*names: str) -> list[str]:
+    return [name if "." in name else f"arith.{name}" for name in names]
+
+
+FORMS = (
+    StatementForm(
+        "%result = NAME {type:core}", Arith, CORE_NUMBERS, _arith, name=_arith_name, operands=(),
+        words={"core": FormWord(_read_core_type, lambda node, _: f"-> {format_type(node.type)}")},
+    ),
+    *(
+        StatementForm(f"%result = NAME {form}", Arith, _of_arith(*names), _arith, name=_arith_name)
+        for form, names in (
+            ("%operands*2 {:flags} : $type:integer@operands", _FOLDS),
+            ("%operands*2 : $type:integer@operands", (POWER,)),
+            ("%operands*2 {:flags} : $type:float@operands", FLOAT_BINARY),
+            ("%operands*3 {:flags} : $type:float@operands", FLOAT_TERNARY),
+            ("%operands*1 {:flags} : $type:float@operands", (*FLOAT_UNARY, *FLOAT_TESTS)),
+            ("%operands*1 {:flags} : $type:integer@operands", INTEGER_UNARY),
+        )
+    ),
+    StatementForm("%result = NAME %operands*2", Arith, [f"index.{name}" for name in BINARY], _index_arith),
+    *(
+        StatementForm(
+            f"%result = NAME {{predicate:predicate}}{form}", Compare, (name,), _compare,
+            name=lambda node: "arith.cmpf" if node.type.name in FLOATS else "arith.cmpi",
+            words={"predicate": FormWord(_read_predicate, lambda node, _: node.predicate)},
+        )
+        for form, name in (
+            (", %operands*2 {:flags} : $type:integer@operands", "arith.cmpi"),
+            (", %operands*2 {:flags} : $type:float@operands", "arith.cmpf"),
+            ("(%operands*2)", "index.cmp"),
+        )
+    ),
+    StatementForm(
+        "%result = NAME %operand {:flags} : $from_type:scalar to $to_type:scalar", Convert,
+        [f"builtin.{CAST}", *_of_arith(*CONVERSIONS, *FLOAT_CONVERSIONS)], _convert, name=_convert_name,
+    ),
+    StatementForm(
+        "%result = NAME %operand : $from_type:any to $to_type:any", Convert, ("index.casts", "index.castu"), _convert
+    ),
+    StatementForm(
+        "%value = pto.load_scalar %base[%offset:index] : $base_type:pointer=base -> $type:element",
+        ScalarAccess, mnemonic="load_scalar",
+    ),
+    StatementForm(
+        "pto.store_scalar %value, %base[%offset:index] : $base_type:pointer=base, $type:element@value",
+        ScalarAccess, mnemonic="store_scalar",
+    ),
+    StatementForm(
+        "%value = pto.tgetval ins(%base, %offset:index : $base_type:vec_tile=base, $:index) outs : $type:element",
+        ScalarAccess, mnemonic="tgetval",
+    ),
+    StatementForm(
+        "pto.tsetval ins(%offset:index, %value : $:index, $type:any=value) outs(%base : $base_type:vec_tile=base)",
+        ScalarAccess, (), _set_value, mnemonic="tsetval",
+    ),
+    StatementForm("%result = pto.addptr %pointer, %offset:index : $type:pointer=pointer -> $type:same", AddPointer),
+)  # fmt: skip
+"""Scalar operations and accesses to memory, as they are written."""
+
+HANDLERS: dict[str, Handler] = {
+    **handlers_of(FORMS),
+    "arith.constant": _read_constant,
+    "arith.select": _read_select,
+    **{f"math.{operation}": _refuse_inexact for operation in _INEXACT},
+    "pto.fence.barrier_all": _read_fence,
+    "pto.cmo.cacheinvalid": _read_invalidate,
     "index.constant": _read_index_constant,
     "index.bool.constant": _read_truth,
     "index.sizeof": _read_size,
 }
-"""Reader of every operation of the `index` dialect."""
+"""Reader of every scalar operation."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import NoReturn, Protocol, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, scan
@@ -24,14 +24,17 @@ class FollowUpError(ReadError):
     """A use of a value whose definition could not be read: an error only because of that one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(NamedTuple):
     """A value: its type and where its name was written; its number, or a view's extents, where the text gives them."""
 
     type: Type
     start: int
     constant: int | None = None
     extents: tuple[int | None, ...] | None = None
+
+
+Use = tuple[str, int, Definition]
+"""A use of a value: its name, its token, what it is."""
 
 
 @dataclass(slots=True)
@@ -97,7 +100,7 @@ class NameScope:
 
     def note_extents(self, name: str, extents: tuple[int | None, ...]) -> None:
         """Record what is known of the extents of a view."""
-        self._visible[name] = replace(self._visible[name], extents=extents)
+        self._visible[name] = self._visible[name]._replace(extents=extents)
 
     def define_group(self, base: str, kinds: tuple[Type, ...], start: int) -> tuple[str, ...]:
         """Make the results `%base:N` visible and return their names, `base#0` and so on."""
@@ -110,10 +113,9 @@ class NameScope:
         self._regions[-1].append(base)
         return names
 
-    def named(self, token: str) -> str | None:
-        """Return the name of the visible value that a token spells out, None if it needs a closer look."""
-        name = token[1:]
-        return name if name in self._visible and token[0] == "%" else None
+    def defined(self, token: str) -> Definition | None:
+        """Return the definition of the visible value that a token spells out, None if it needs a closer look."""
+        return self._visible.get(token[1:]) if token[:1] == "%" else None
 
     def types_of(self, tokens: Sequence[str]) -> tuple[Type, ...] | None:
         """Return the types of the visible values that tokens spell out, None if one needs a closer look."""
@@ -164,6 +166,8 @@ class NameScope:
 # which values these are. So a statement whose form has passed once needs only its operands looked up; every other, and
 # every one that is wrong, is read token by token.
 
+KEPT = (TileOperation, Tcvt)
+"""Nodes of statements whose forms are kept."""
 _MOST = 4096
 """Forms that are kept of a text; real programs have some hundreds."""
 
@@ -218,9 +222,9 @@ class Forms:
                 return form.statement([value[1:] for value in values], span(start)), start + length
         return None
 
-    def note(self, start: int, end: int, scope: NameScope, node: Operation) -> None:
+    def note(self, start: int, end: int, scope: NameScope, node: TileOperation | Tcvt) -> None:
         """Keep the form of a statement that has been read from token `start` to `end`."""
-        if not isinstance(node, TileOperation | Tcvt) or len(self._known) >= _MOST:
+        if len(self._known) >= _MOST:
             return
         tokens = self._texts[start:end]
         if tokens[1] != "ins" or "outs" not in tokens:
@@ -391,31 +395,27 @@ class PtoReader:
             raise self.error(f"'{text}' names several results where one is defined", index)
         return text[1:], index
 
-    def operand(self) -> tuple[str, int]:
-        """Take the use of a value, which must be defined; return its name and its index."""
+    def operand(self) -> Use:
+        """Take the use of a value, which must be defined."""
         index = self.position
-        known = self.scope.named(self.texts[index])
+        token = self.texts[index]
+        known = self.scope.defined(token)
         if known is not None:
             self.position = index + 1
-            return known, index
+            return token[1:], index, known
         text = self.next_of(TokenKind.VALUE, "a value such as %x")
         if ":" in text:
             raise self.error(f"'{text}': a result count is allowed only where the results are defined", index)
         name = self.scope.resolve(text[1:])
-        self.scope.find(name, self.starts[index])
-        return name, index
-
-    def definition(self, use: tuple[str, int]) -> Definition:
-        """Return the definition of a used value."""
-        return self.scope.find(use[0], self.starts[use[1]])
+        return name, index, self.scope.find(name, self.starts[index])
 
     def define(self, name: str, kind: Type, index: int, constant: int | None = None) -> None:
         """Make a value visible from here on; `index` is the token that names it."""
         self.scope.define(name, kind, self.starts[index], constant)
 
-    def check_use(self, use: tuple[str, int], kind: Type, type_index: int | None = None) -> None:
+    def check_use(self, use: Use, kind: Type, type_index: int | None = None) -> None:
         """Reject a use under another type than the definition's; the type's token is shown if there is one."""
-        defined = self.scope.find(use[0], self.starts[use[1]]).type
+        defined = use[2].type
         if defined is not kind and defined != kind:
             index = use[1] if type_index is None else type_index
             raise self.error(
@@ -495,13 +495,12 @@ class PtoReader:
 # The head of an operation: its results, its name and its place.
 
 
-@dataclass(frozen=True, slots=True)
-class ResultItem:
+class ResultItem(NamedTuple):
     """One item left of the equals sign: `%r`, or `%r:3` for three results."""
 
     base: str
-    count: int
-    index: int
+    size: int
+    token: int
 
 
 @dataclass(slots=True)
@@ -521,10 +520,14 @@ class NamedOperation:
     def no_result(self, reader: PtoReader) -> None:
         """Reject results."""
         if self.results:
-            raise reader.error(f"{self.name} has no result", self.results[0].index)
+            raise reader.error(f"{self.name} has no result", self.results[0].token)
 
     def define_one(self, reader: PtoReader, kind: Type, constant: int | None = None) -> str:
         """Make the one result visible and return its name; reject any other number of results."""
+        if len(self.results) == 1 and self.results[0].size == 1:
+            name, _, index = self.results[0]
+            reader.scope.define(name, kind, reader.starts[index], constant)
+            return name
         return self.define(reader, (kind,), constant)[0]
 
     def define(self, reader: PtoReader, kinds: tuple[Type, ...], constant: int | None = None) -> tuple[str, ...]:
@@ -532,18 +535,18 @@ class NamedOperation:
         if kinds and not self.results and self.name.startswith("scf."):
             # The values of a region may go unused; a node names them all the same.
             return tuple(self._unused(reader, kind, number) for number, kind in enumerate(kinds))
-        count = sum(result.count for result in self.results)
+        count = sum(result.size for result in self.results)
         if count != len(kinds):
-            index = self.results[0].index if self.results else self.index
+            index = self.results[0].token if self.results else self.index
             raise reader.error(f"{self.name} has {len(kinds)} result{'s' * (len(kinds) != 1)}, {count} named", index)
         names: list[str] = []
         for result in self.results:
-            part = kinds[len(names) : len(names) + result.count]
-            if result.count == 1:
-                reader.define(result.base, part[0], result.index, constant)
+            part = kinds[len(names) : len(names) + result.size]
+            if result.size == 1:
+                reader.define(result.base, part[0], result.token, constant)
                 names.append(result.base)
             else:
-                names.extend(reader.scope.define_group(result.base, part, reader.starts[result.index]))
+                names.extend(reader.scope.define_group(result.base, part, reader.starts[result.token]))
         return tuple(names)
 
     def _unused(self, reader: PtoReader, kind: Type, number: int) -> str:
@@ -557,8 +560,13 @@ Handler = Callable[[PtoReader, NamedOperation], Operation]
 
 def read_results(reader: PtoReader) -> tuple[ResultItem, ...]:
     """Read `%a, %b:2 =` if it stands here."""
-    if reader.kinds[reader.position] is not TokenKind.VALUE:
+    index = reader.position
+    if reader.kinds[index] is not TokenKind.VALUE:
         return ()
+    text = reader.texts[index]
+    if reader.texts[index + 1] == "=" and ":" not in text and "#" not in text:
+        reader.position = index + 2
+        return (ResultItem(text[1:], 1, index),)
     results = []
     while True:
         index = reader.position

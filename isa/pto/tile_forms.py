@@ -5,22 +5,16 @@ Source: docs/reference/pto.md section 7.8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from castsim.isa.errors import TileError
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.attributes import (
-    ENDPOINTS,
-    EVENTS,
-    PIPES,
     ROUND_MODES,
     SATURATIONS,
     Attribute,
     Attributes,
-    check_keys,
-    enum_word,
     read_attributes,
     rounding_from,
     saturation_from,
@@ -28,14 +22,10 @@ from castsim.isa.pto.attributes import (
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import (
-    AllocTiles,
     Barrier,
     GetTile,
-    MultiTileType,
     Operation,
-    Pipe,
     RoundMode,
-    ScalarType,
     SetFlag,
     Subview,
     Tcvt,
@@ -43,11 +33,11 @@ from castsim.isa.pto.program import (
     Type,
     WaitFlag,
 )
-from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader
-from castsim.isa.pto.tile_operation_forms import Use, check_cast_shapes, read_operands, read_placement, tile_type
+from castsim.isa.pto.statement_forms import INDEX, FormWord, StatementForm, StatementReading
+from castsim.isa.pto.statement_reader import Definition, Handler, NamedOperation, PtoReader, Use
+from castsim.isa.pto.tile_operation_forms import check_cast_shapes, read_operands, result_type_text, tile_type
 from castsim.isa.pto.types import format_type
 
-_INDEX = ScalarType("index")
 _AXES = ("row", "column")
 _BOX_ROWS = 16  # of a box of 512 bytes, each row of 32 bytes; boxes of 1024 bytes have rows of 64
 _BOXES: dict[int, tuple[int, int]] = {1024: (16, 16), 32: (16, 2)}
@@ -55,44 +45,39 @@ _BOXES: dict[int, tuple[int, int]] = {1024: (16, 16), 32: (16, 2)}
 Pair = tuple[int | None, int | None]
 
 
-def _read_subview(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `%t[%i, %j] sizes [R, C] [valid [%vr, %vc]] : T [-> T]`."""
-    source = reader.operand()
-    offsets = _index_pair(reader)
-    reader.expect("sizes")
-    sizes = _sizes(reader)
-    valid = _index_pair(reader) if reader.take("valid") else None
-    if valid is None and not reader.at(":") and not reader.at("{"):
-        reader.unexpected("'valid' or ':'", ("valid [%rows, %cols]", ":"))
-    check_keys(reader, read_attributes(reader), (), statement.name)
-    reader.expect(":")
-    source_type, index = tile_type(reader, statement.name)
-    reader.check_use(source, source_type, index)
-    found = _part_type(reader, source_type, sizes, valid)
-    if reader.take("->"):
-        result_type, index = tile_type(reader, statement.name)
-        _check_result(reader, index, found, result_type, valid)
-        found = result_type
-    _check_place(reader, statement, source_type, found, offsets)
-    result = statement.define_one(reader, found)
-    names = None if valid is None else (valid[0][0], valid[1][0])
-    begin = (offsets[0][0], offsets[1][0])
-    return Subview(result, source[0], begin, source_type, found, names, span=statement.span)
-
-
-def _index_pair(reader: PtoReader) -> tuple[Use, Use]:
+def _read_pair(found: StatementReading, field: str) -> tuple[str, ...]:
     """Read `[%i, %j]`, both of type index."""
+    reader = found.reader
     index = reader.expect("[")
     uses = reader.listed(reader.operand, "]")
     if len(uses) != 2:
         raise reader.error(f"a tile has a row and a column, {len(uses)} values are given", index)
-    for use in uses:
-        reader.check_use(use, _INDEX)
-    return uses[0], uses[1]
+    found.keep_uses(field, uses, INDEX)
+    return uses[0][0], uses[1][0]
 
 
-def _sizes(reader: PtoReader) -> tuple[int, int]:
+def _read_valid(found: StatementReading, field: str) -> tuple[str, ...] | None:
+    """Read `valid [%vr, %vc]`, which may be left out."""
+    reader = found.reader
+    if reader.take("valid"):
+        return _read_pair(found, field)
+    if not reader.at(":") and not reader.at("{"):
+        reader.unexpected("'valid' or ':'", ("valid [%rows, %cols]", ":"))
+    return None
+
+
+def _pair_text(node: Subview, field: str) -> str:
+    first, second = getattr(node, field)
+    return f"[%{first}, %{second}]"
+
+
+def _valid_text(node: Subview, field: str) -> str:
+    return f"valid {_pair_text(node, field)}" if node.valid else ""
+
+
+def _read_sizes(found: StatementReading, _: str) -> tuple[int, int]:
     """Read `[R, C]`, both at least 1."""
+    reader = found.reader
     index = reader.expect("[")
     numbers = reader.listed(lambda: reader.next_of(TokenKind.NUMBER, "a size such as 64"), "]")
     if len(numbers) != 2:
@@ -103,15 +88,28 @@ def _sizes(reader: PtoReader) -> tuple[int, int]:
     return int(numbers[0]), int(numbers[1])
 
 
-def _constants(reader: PtoReader, uses: tuple[Use, Use]) -> Pair:
-    return reader.definition(uses[0]).constant, reader.definition(uses[1]).constant
+def _subview(found: StatementReading) -> None:
+    """Find the type of a part, and reject a stated one that is another, and a part that its tile does not have."""
+    reader, source = found.reader, found.values["source_type"]
+    valid, (rows, cols) = found.uses.get("valid"), found.values.pop("sizes")
+    kind = _part_type(reader, source, (rows, cols), valid)
+    if reader.take("->"):
+        stated, index = tile_type(reader, found.statement.name)
+        _check_result(reader, index, kind, stated, valid)
+        kind = stated
+    _check_place(found, source, kind)
+    found.values["type"] = kind
 
 
-def _part_type(reader: PtoReader, source: TileType, sizes: tuple[int, int], valid: tuple[Use, Use] | None) -> TileType:
+def _constants(uses: Sequence[Use]) -> Pair:
+    return uses[0][2].constant, uses[1][2].constant
+
+
+def _part_type(reader: PtoReader, source: TileType, sizes: tuple[int, int], valid: Sequence[Use] | None) -> TileType:
     """Return the type that a part has if the text does not state it."""
     known: Pair = sizes
     if valid is not None:
-        known = _constants(reader, valid)
+        known = _constants(valid)
         for axis, extent, size, use in zip(_AXES, known, sizes, valid, strict=True):
             if extent is not None and not 0 <= extent <= size:
                 raise TileError(f"{extent} valid {axis}s of a part of {size}", span=reader.span(use[1]))
@@ -119,7 +117,7 @@ def _part_type(reader: PtoReader, source: TileType, sizes: tuple[int, int], vali
 
 
 def _check_result(
-    reader: PtoReader, index: int, found: TileType, stated: TileType, valid: tuple[Use, Use] | None
+    reader: PtoReader, index: int, found: TileType, stated: TileType, valid: Sequence[Use] | None
 ) -> None:
     """Refuse a stated type that is not the part's: only its valid region may say what the operands leave open."""
     same = replace(stated, valid_rows=found.valid_rows, valid_cols=found.valid_cols) == found
@@ -140,23 +138,21 @@ def _check_result(
             )
 
 
-def _check_place(
-    reader: PtoReader, statement: NamedOperation, source: TileType, part: TileType, offsets: tuple[Use, Use]
-) -> None:
+def _check_place(found: StatementReading, source: TileType, part: TileType) -> None:
     """Refuse a part that begins before its tile, reaches behind it, or cuts a box."""
-    known = _constants(reader, offsets)
+    offsets, known = found.uses["offsets"], found.constants("offsets")
     physical, extents = (source.rows, source.cols), (part.valid_rows, part.valid_cols)
     for axis, offset, whole, extent, use in zip(_AXES, known, physical, extents, offsets, strict=True):
         if offset is not None and (offset < 0 or offset + (extent or 0) > whole):
             what = f"{extent} valid {axis}s from {axis} {offset} on" if extent else f"{axis} {offset}"
-            raise TileError(f"{what} of a tile of {whole} {axis}s", span=reader.span(use[1]))
+            raise TileError(f"{what} of a tile of {whole} {axis}s", span=found.reader.span(use[1]))
     if source.scatter_layout == "none_box":
         return
     for axis, step, size, offset in zip(_AXES, _box(source), (part.rows, part.cols), known, strict=True):
         if size % step or (offset or 0) % step:
             raise TileError(
                 f"a part of a boxed tile is made of whole boxes of {step} {axis}s: size {size}, offset {offset}",
-                span=statement.span,
+                span=found.statement.span,
             )
 
 
@@ -168,58 +164,48 @@ def _box(kind: TileType) -> tuple[int, int]:
     return (_BOX_ROWS, across) if kind.scatter_layout == "row_major" else (across, _BOX_ROWS)
 
 
-def _read_alloc_tiles(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `[addr = %a] [valid_row = %r] [valid_col = %c] : !pto.multi_tile_buf<...>`."""
-    given = read_placement(reader, statement)
-    kind = _multi_tile_type(reader)
-    for key, extent in (("valid_row", kind.tile.valid_rows), ("valid_col", kind.tile.valid_cols)):
-        if (extent is None) != (key in given):
-            needed = "needs" if extent is None else "takes no"
-            raise reader.error(f"{statement.name} of this type {needed} {key}", reader.position - 1)
-    result = statement.define_one(reader, kind)
-    names = {key: use[0] for key, use in given.items()}
-    return AllocTiles(
-        result, kind, names.get("addr"), names.get("valid_row"), names.get("valid_col"), span=statement.span
-    )
+def _get_tile(found: StatementReading) -> None:
+    """Reject a tile that is not one of the several."""
+    reader, several, kind, index = found.reader, found.values["source_type"], found.values.pop("type"), found.tokens
+    if kind != several.tile:
+        shown = format_type(several.tile)
+        raise reader.error(f"its tiles are {shown}", index["type"], (shown,))
+    (number,) = found.constants("slot")
+    if number is not None and not 0 <= number < several.count:
+        raise TileError(f"slot {number} of {several.count}", span=reader.span(found.uses["slot"][0][1]))
+    found.result = kind
 
 
-def _read_get_tile(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `%m[%k] : !pto.multi_tile_buf<...> -> T`."""
-    source = reader.operand()
-    reader.expect("[")
-    slot = reader.operand()
-    reader.check_use(slot, _INDEX)
-    reader.expect("]")
-    check_keys(reader, read_attributes(reader), (), statement.name)
-    reader.expect(":")
-    index = reader.position
-    kind = _multi_tile_type(reader)
-    reader.check_use(source, kind, index)
-    reader.expect("->")
-    found, index = tile_type(reader, statement.name)
-    if found != kind.tile:
-        raise reader.error(f"its tiles are {format_type(kind.tile)}", index, (format_type(kind.tile),))
-    number = reader.definition(slot).constant
-    if number is not None and not 0 <= number < kind.count:
-        raise TileError(f"slot {number} of {kind.count}", span=reader.span(slot[1]))
-    result = statement.define_one(reader, found)
-    return GetTile(result, source[0], slot[0], kind, span=statement.span)
-
-
-def _multi_tile_type(reader: PtoReader) -> MultiTileType:
-    index = reader.position
-    kind = reader.type()
-    if not isinstance(kind, MultiTileType):
-        raise reader.error(f"{reader.texts[index]} is not several tiles", index, ("!pto.multi_tile_buf<...>",))
-    return kind
-
-
-ALIAS_READERS: dict[str, Handler] = {
-    "pto.subview": _read_subview,
-    "pto.alloc_multi_tile": _read_alloc_tiles,
-    "pto.multi_tile_get": _read_get_tile,
-}
-"""Reader of every operation that names tiles or parts of tiles."""
+FORMS = (
+    StatementForm(
+        "%result = pto.subview %source{offsets:pair} sizes {sizes:sizes} {valid:valid} {:no_keys} "
+        ": $source_type:tile=source {:result}",
+        Subview, (), _subview,
+        words={
+            "pair": FormWord(_read_pair, _pair_text),
+            "sizes": FormWord(_read_sizes, lambda node, _: f"[{node.type.rows}, {node.type.cols}]"),
+            "valid": FormWord(_read_valid, _valid_text),
+            "result": FormWord(lambda *_: None, result_type_text),
+        },
+    ),
+    StatementForm(
+        "%result = pto.multi_tile_get %source[%slot:index] {:no_keys} : $source_type:tiles=source -> $type:tile",
+        GetTile, (), _get_tile,
+    ),
+    # Flags, events and barriers. Events are flags between the pipes of their endpoints (docs/reference/pto.md sections
+    # 3, 3.1 and 3.4).
+    *(
+        StatementForm(f"pto.{name}_flag_dyn[{{src:pipe}}, {{dst:pipe}}, %number:index]", node, event=-1)
+        for name, node in (("set", SetFlag), ("wait", WaitFlag))
+    ),
+    StatementForm("pto.set_flag[{src:pipe}, {dst:pipe}, {event:event}]", SetFlag),
+    StatementForm("pto.wait_flag[{src:pipe}, {dst:pipe}, {event:event}]", WaitFlag),
+    StatementForm("pto.record_event[{src:endpoint}, {dst:endpoint}, {event:event}]", SetFlag),
+    StatementForm("pto.wait_event[{src:endpoint}, {dst:endpoint}, {event:event}]", WaitFlag),
+    StatementForm("NAME {pipe:pipe}", Barrier, ("pto.barrier", "pto.pipe_barrier")),
+    StatementForm("pto.barrier_sync[{pipe:endpoint}]", Barrier),
+)  # fmt: skip
+"""Parts of tiles and synchronisation, as they are written."""
 
 
 # Reading tcvt in each of its nine spellings; all give the same `Tcvt`.
@@ -281,7 +267,8 @@ def _read_ssa(reader: PtoReader, statement: NamedOperation) -> Operation:
     typed = [(use, kind, index) for use, (kind, index) in zip(uses, types, strict=True)]
     for use, kind, index in typed:
         reader.check_use(use, kind, index)
-    result = (statement.results[0].base, statement.results[0].index)
+    item = statement.results[0]
+    result = (item.base, item.token, Definition(result_type, reader.starts[item.token]))
     if isinstance(result_type, TileType) and None in (result_type.valid_rows, result_type.valid_cols):
         raise reader.error("the result of tcvt needs static valid extents", result_index)
     tmp = typed[1] if len(typed) == 2 else None
@@ -303,7 +290,7 @@ def _read_one_line(reader: PtoReader, statement: NamedOperation) -> Operation:
         raise reader.error("tcvt names dst, src and at most one scratch tile", uses[-1][1])
     reader.expect(":")
     types = reader.types()
-    defined = [reader.definition(use).type for use in uses]
+    defined = [use[2].type for use in uses]
     if len(types) == 1:
         if types[0][0] not in defined[:2]:
             reader.check_use(uses[0], *types[0])
@@ -373,7 +360,7 @@ def _check_count(reader: PtoReader, uses: list[Use], types: list[tuple[Type, int
 
 
 def _tile(reader: PtoReader, typed: Typed) -> TileType:
-    (name, _), kind, index = typed
+    (name, *_), kind, index = typed
     if not isinstance(kind, TileType):
         found = reader.texts[index]
         raise reader.error(f"tcvt converts tiles; %{name} is {found}", index, ("!pto.tile_buf<...>",))
@@ -425,103 +412,3 @@ def _build(
 
 TCVT_READERS: dict[str, Handler] = {"pto.tcvt": _read_any_form, "tcvt": _read_any_form, '"pto.tcvt"': _read_generic}
 """Reader of tcvt under each of its names."""
-
-
-# Reading flags, events and barriers. Events are flags between the pipes of their endpoints.
-#
-# Source: docs/reference/pto.md sections 3, 3.1 and 3.4.
-
-_ENDPOINT_NAMES = ("pipe_event_type", "sync_op_type")
-
-
-def _read_word(reader: PtoReader, name: str, legal: Collection[str], *, quoted: bool = True) -> str:
-    """Read `<WORD>`, `#pto.NAME<WORD>` or (the older form) `"WORD"`."""
-    index = reader.position
-    kind = reader.kinds[index]
-    if kind is TokenKind.ATTRIBUTE:
-        reader.position += 1
-        text = reader.texts[index]
-        return enum_word(reader, Attribute(text, index, index), name, legal)
-    if kind is TokenKind.STRING and quoted:
-        reader.position += 1
-        word = reader.texts[index].strip('"')
-    elif reader.take("<"):
-        index = reader.position
-        word = reader.next_of(TokenKind.WORD, f"a value of {name}", legal)
-        reader.expect(">")
-    else:
-        first = next(iter(legal))
-        reader.unexpected(f"a value of {name}", (f"<{first}>", f"#pto.{name}<{first}>"))
-    if word not in legal:
-        raise reader.error(f"unknown {name} '{word}'", index, legal)
-    return word
-
-
-def _read_pipe(reader: PtoReader) -> Pipe:
-    return PIPES[_read_word(reader, "pipe", PIPES)]
-
-
-def _read_event(reader: PtoReader) -> int:
-    return EVENTS[_read_word(reader, "event", EVENTS)]
-
-
-def _read_endpoint(reader: PtoReader) -> Pipe:
-    text = reader.texts[reader.position]
-    name = next((name for name in _ENDPOINT_NAMES if name in text), _ENDPOINT_NAMES[0])
-    return ENDPOINTS[_read_word(reader, name, ENDPOINTS, quoted=False)]
-
-
-def _read_flag(
-    node: type[SetFlag | WaitFlag], end: Callable[[PtoReader], Pipe], reader: PtoReader, statement: NamedOperation
-) -> Operation:
-    """Read `[SOURCE, DESTINATION, EVENT]`, the ends by `end`."""
-    statement.no_result(reader)
-    reader.expect("[")
-    src = end(reader)
-    reader.expect(",")
-    dst = end(reader)
-    reader.expect(",")
-    event = _read_event(reader)
-    reader.expect("]")
-    return node(src, dst, event, span=statement.span)
-
-
-def _read_numbered(node: type[SetFlag | WaitFlag], reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read `[SOURCE, DESTINATION, %number]`."""
-    statement.no_result(reader)
-    reader.expect("[")
-    src = _read_pipe(reader)
-    reader.expect(",")
-    dst = _read_pipe(reader)
-    reader.expect(",")
-    number = reader.operand()
-    reader.check_use(number, ScalarType("index"))
-    reader.expect("]")
-    return node(src, dst, -1, number[0], span=statement.span)
-
-
-def _read_barrier(reader: PtoReader, statement: NamedOperation) -> Operation:
-    statement.no_result(reader)
-    return Barrier(_read_pipe(reader), span=statement.span)
-
-
-def _read_barrier_sync(reader: PtoReader, statement: NamedOperation) -> Operation:
-    statement.no_result(reader)
-    reader.expect("[")
-    pipe = _read_endpoint(reader)
-    reader.expect("]")
-    return Barrier(pipe, span=statement.span)
-
-
-SYNCHRONISATION_READERS: dict[str, Handler] = {
-    "pto.set_flag": partial(_read_flag, SetFlag, _read_pipe),
-    "pto.wait_flag": partial(_read_flag, WaitFlag, _read_pipe),
-    "pto.set_flag_dyn": partial(_read_numbered, SetFlag),
-    "pto.wait_flag_dyn": partial(_read_numbered, WaitFlag),
-    "pto.record_event": partial(_read_flag, SetFlag, _read_endpoint),
-    "pto.wait_event": partial(_read_flag, WaitFlag, _read_endpoint),
-    "pto.barrier": _read_barrier,
-    "pto.pipe_barrier": _read_barrier,
-    "pto.barrier_sync": _read_barrier_sync,
-}
-"""Reader of every synchronisation."""

@@ -24,6 +24,7 @@ from castsim.isa.pto.operand_forms import DIRECTION, OFFSET, check_comparison, f
 from castsim.isa.pto.packed import element_format, held_element, unpacked
 from castsim.isa.pto.program import (
     AllocTile,
+    AllocTiles,
     MakeView,
     Operation,
     PartitionType,
@@ -31,12 +32,21 @@ from castsim.isa.pto.program import (
     PointerType,
     ScalarType,
     SetValidShape,
+    Subview,
     TileOperation,
     TileType,
     Type,
     ViewType,
 )
-from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader
+from castsim.isa.pto.statement_forms import (
+    INDEX,
+    FormWord,
+    StatementForm,
+    StatementReading,
+    handlers_of,
+)
+from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader, Use
+from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import is_foreign_work
 from castsim.isa.pto.vector_operations import (
     ALIASES,
@@ -218,8 +228,6 @@ def _region(tile: TileType) -> str:
     return "x".join("?" if extent is None else str(extent) for extent in (tile.valid_rows, tile.valid_cols))
 
 
-_INDEX = ScalarType("index")
-_I64 = ScalarType("i64")
 _STORE_MODE = "storeMode"
 _KNOWN_ATTRIBUTES = ("cmpMode", "isBinary", "descending", "maskPattern", "quant_type")
 _BLOCK_ATTRIBUTES = ("quantScaleAlg", "grpAxis", "interleave", _STORE_MODE)
@@ -232,8 +240,6 @@ _ENUMERATED = {
 """Name and words of attributes that are of an enumeration."""
 _TRUTHS = ("isBinary", "descending")
 _BOOLEANS = ("true", "false")
-
-Use = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -343,7 +349,7 @@ def _check_part_move(reader: PtoReader, statement: NamedOperation, inputs: Opera
     if not (
         len(inputs.types) == 3
         and isinstance(inputs.types[0], TileType)
-        and inputs.types[1:] == (_INDEX, _INDEX)
+        and inputs.types[1:] == (INDEX, INDEX)
         and len(outputs.types) == 1
         and isinstance(outputs.types[0], TileType)
     ):
@@ -494,159 +500,161 @@ def _read_alias(reader: PtoReader, statement: NamedOperation) -> Operation:
     )
 
 
-def read_placement(reader: PtoReader, statement: NamedOperation) -> dict[str, Use]:
-    """Read `[addr = %a] [valid_row = %r] [valid_col = %c] :` and return what is given, by its key."""
-    given: dict[str, Use] = {}
-    for key, operand_type in (("addr", _I64), ("valid_row", _INDEX), ("valid_col", _INDEX)):
+_PLACES = (("addr", "address", ScalarType("i64")), ("valid_row", "valid_row", INDEX), ("valid_col", "valid_col", INDEX))
+"""What an allocation may be given: the word in the text, the field of the node, the type."""
+
+
+def _read_placement(found: StatementReading, _: str) -> None:
+    """Read `[addr = %a] [valid_row = %r] [valid_col = %c]`; `uses` has what is given."""
+    reader = found.reader
+    for key, field, kind in _PLACES:
         if reader.take(key):
             reader.expect("=")
-            given[key] = reader.operand()
-            reader.check_use(given[key], operand_type)
+            use = reader.operand()
+            reader.check_use(use, kind)
+            found.uses[field], found.values[field] = (use,), use[0]
     if not reader.at(":") and not reader.at("{"):
-        keys = [key for key in ("addr", "valid_row", "valid_col") if key not in given]
+        keys = [key for key, field, _ in _PLACES if field not in found.uses]
         near = closest(reader.texts[reader.position], (*keys, ":"), everything_up_to=4)
         reader.unexpected("addr, valid_row, valid_col (in this order) or ':'", near)
-    check_keys(reader, read_attributes(reader), (), statement.name)
-    reader.expect(":")
-    return given
 
 
-def _read_alloc(reader: PtoReader, statement: NamedOperation) -> Operation:
-    given = read_placement(reader, statement)
-    kind, index = tile_type(reader, statement.name)
+def _placement_text(node: AllocTile | AllocTiles, _: str) -> str:
+    given = ((key, getattr(node, field)) for key, field, _ in _PLACES)
+    return " ".join(f"{key} = %{value}" for key, value in given if value is not None)
+
+
+def _alloc(found: StatementReading) -> None:
+    """Reject valid extents that are given both or neither way, and those that the tile does not have."""
+    reader, kind, index = found.reader, found.values["type"], found.tokens["type"]
     for key, field, extent in (("valid_row", "v_row", kind.valid_rows), ("valid_col", "v_col", kind.valid_cols)):
-        if extent is None and key not in given:
+        if extent is None and key not in found.uses:
             raise reader.error(f"{key} operand is required because result type {field} is ?", index, (f"{key} = %x",))
-        if extent is not None and key in given:
-            raise reader.error(f"{key} operand is not allowed because result type {field} is {extent}", given[key][1])
-    _check_valid_uses(reader, kind, given.get("valid_row"), given.get("valid_col"))
-    result = statement.define_one(reader, kind)
-    names = {key: use[0] for key, use in given.items()}
-    return AllocTile(
-        result, kind, names.get("addr"), names.get("valid_row"), names.get("valid_col"), span=statement.span
-    )
+        if extent is not None and key in found.uses:
+            message = f"{key} operand is not allowed because result type {field} is {extent}"
+            raise reader.error(message, found.uses[key][0][1])
+    _check_valid_uses(found, kind, "valid_row", "valid_col")
 
 
-def _check_valid_uses(reader: PtoReader, kind: TileType, rows: Use | None, cols: Use | None) -> None:
-    for what, use, physical in (("rows", rows, kind.rows), ("columns", cols, kind.cols)):
-        if use is not None:
-            check_valid_operand(what, reader.definition(use).constant, physical, reader.span(use[1]))
+def _alloc_several(found: StatementReading) -> None:
+    """Reject valid extents that are given both or neither way."""
+    tile = found.values["type"].tile
+    for key, extent in (("valid_row", tile.valid_rows), ("valid_col", tile.valid_cols)):
+        if (extent is None) != (key in found.uses):
+            needed = "needs" if extent is None else "takes no"
+            raise found.reader.error(f"{found.statement.name} of this type {needed} {key}", found.tokens["type"])
 
 
-def _read_set_valid_shape(reader: PtoReader, statement: NamedOperation) -> Operation:
-    statement.no_result(reader)
-    tile = reader.operand()
-    reader.expect(",")
-    rows = reader.operand()
-    reader.expect(",")
-    cols = reader.operand()
-    reader.expect(":")
-    kind, index = tile_type(reader, statement.name)
-    reader.check_use(tile, kind, index)
-    reader.check_use(rows, _INDEX)
-    reader.check_use(cols, _INDEX)
-    _check_valid_uses(reader, kind, rows, cols)
-    return SetValidShape(tile[0], rows[0], cols[0], kind, span=statement.span)
+def _check_valid_uses(found: StatementReading, kind: TileType, *fields: str) -> None:
+    for what, field, physical in zip(("rows", "columns"), fields, (kind.rows, kind.cols), strict=True):
+        for use in found.uses.get(field, ()):
+            check_valid_operand(what, use[2].constant, physical, found.reader.span(use[1]))
 
 
-def _named_list(reader: PtoReader, key: str) -> list[Use]:
-    """Read `, key = [%a, %b]`, all of type index."""
-    reader.expect(",")
-    reader.expect(key)
-    reader.expect("=")
-    reader.expect("[")
-    uses = reader.listed(reader.operand, "]")
-    for use in uses:
-        reader.check_use(use, _INDEX)
-    return uses
+def _set_valid_shape(found: StatementReading) -> None:
+    for field in ("rows", "cols"):
+        found.check_uses(field, INDEX)
+    _check_valid_uses(found, found.values["type"], "rows", "cols")
 
 
-def _known(reader: PtoReader, uses: list[Use]) -> tuple[int | None, ...]:
-    return tuple(reader.definition(use).constant for use in uses)
+def _check_rank(found: StatementReading, field: str, what: str, rank: int, index: int) -> None:
+    if len(found.uses[field]) != rank:
+        raise found.reader.error(f"{len(found.uses[field])} {what} for a view of {rank} dimensions", index)
 
 
-def _check_rank(reader: PtoReader, uses: list[Use], what: str, rank: int, index: int) -> None:
-    if len(uses) != rank:
-        raise reader.error(f"{len(uses)} {what} for a view of {rank} dimensions", index)
+def _read_layout(found: StatementReading, _: str) -> str | None:
+    attributes = read_attributes(found.reader)
+    check_keys(found.reader, attributes, ("layout",), found.statement.name)
+    return layout_from(found.reader, attributes["layout"]) if "layout" in attributes else None
 
 
-def _read_make_view(reader: PtoReader, statement: NamedOperation) -> Operation:
-    pointer = reader.operand()
-    shape = _named_list(reader, "shape")
-    strides = _named_list(reader, "strides")
-    attributes = read_attributes(reader)
-    check_keys(reader, attributes, ("layout",), statement.name)
-    layout = layout_from(reader, attributes["layout"]) if "layout" in attributes else None
-    reader.expect(":")
-    index = reader.position
-    kind = reader.type()
-    if not isinstance(kind, ViewType):
-        raise reader.error(f"expected a view type, found {reader.texts[index]}", index, ("!pto.tensor_view<...>",))
-    base = reader.definition(pointer).type
+def _layout_text(node: MakeView, _: str) -> str:
+    return f"{{layout = #pto.layout<{node.layout}>}}" if node.layout else ""
+
+
+def _make_view(found: StatementReading) -> None:
+    """Reject a view that its pointer, its extents or its strides contradict."""
+    reader, kind, index = found.reader, found.values["type"], found.tokens["type"]
+    ((pointer, token, defined),) = found.uses["pointer"]
+    base = defined.type
     if not isinstance(base, PointerType):
-        raise reader.error(f"%{pointer[0]} is not a pointer", pointer[1], ("!pto.ptr<...>",))
+        raise reader.error(f"%{pointer} is not a pointer", token, ("!pto.ptr<...>",))
     if base.element != kind.element:
         raise reader.error(f"a view of {kind.element} elements on a pointer to {base.element}", index)
-    _check_rank(reader, shape, "shape operands", len(kind.dims), index)
-    _check_rank(reader, strides, "stride operands", len(kind.dims), index)
-    extents, steps = _known(reader, shape), _known(reader, strides)
-    check_view(kind, extents, statement.span)
-    check_layout(layout, extents, steps, statement.span)
-    check_packing(kind.element, steps, (), statement.span)
-    result = statement.define_one(reader, kind)
-    reader.scope.note_extents(result, extents)
-    names = tuple(use[0] for use in shape), tuple(use[0] for use in strides)
-    return MakeView(result, pointer[0], *names, layout, kind, span=statement.span)
+    _check_rank(found, "shape", "shape operands", len(kind.dims), index)
+    _check_rank(found, "strides", "stride operands", len(kind.dims), index)
+    found.extents, steps, span = found.constants("shape"), found.constants("strides"), found.statement.span
+    check_view(kind, found.extents, span)
+    check_layout(found.values["layout"], found.extents, steps, span)
+    check_packing(kind.element, steps, (), span)
 
 
-def _read_partition(reader: PtoReader, statement: NamedOperation) -> Operation:
-    view = reader.operand()
-    offsets = _named_list(reader, "offsets")
-    sizes = _named_list(reader, "sizes")
-    check_keys(reader, read_attributes(reader), (), statement.name)
-    reader.expect(":")
-    source_index = reader.position
-    source = reader.type()
-    if not isinstance(source, ViewType):
-        found = reader.texts[source_index]
-        raise reader.error(f"expected a view type, found {found}", source_index, ("!pto.tensor_view<...>",))
-    index = reader.position
-    if reader.take("->"):
-        index = reader.position
-        kind = reader.type()
-    else:
-        # Newer front ends infer the type: extents that are constants, `?` for others.
-        kind = PartitionType(_known(reader, sizes), source.element)
+def _read_part_type(found: StatementReading, field: str) -> PartitionType:
+    """Read `-> T`; newer front ends infer the type: extents that are constants, `?` for others."""
+    reader = found.reader
+    found.tokens[field] = reader.position
+    if not reader.take("->"):
+        return PartitionType(found.constants("sizes"), found.values["source_type"].element)
+    index = found.tokens[field] = reader.position
+    kind = reader.type()
     if not isinstance(kind, PartitionType):
         legal = ("!pto.partition_tensor_view<...>",)
         raise reader.error(f"expected a partition type, found {reader.texts[index]}", index, legal)
-    reader.check_use(view, source, source_index)
+    return kind
+
+
+def result_type_text(node: PartitionView | Subview, _: str) -> str:
+    """Return a type that may be left out."""
+    return f"-> {format_type(node.type)}"
+
+
+def _partition(found: StatementReading) -> None:
+    """Reject a part that its view does not have."""
+    reader, source, kind = found.reader, found.values["source_type"], found.values["type"]
+    found.check_uses("view", source, found.tokens["source_type"])
     if source.element != kind.element:
-        raise reader.error(f"a part of {kind.element} elements of a view of {source.element}", index)
-    _check_rank(reader, offsets, "offsets", len(source.dims), view[1])
-    _check_rank(reader, sizes, "sizes", len(source.dims), view[1])
-    extents = _extents(reader, view, source)
-    starts = _known(reader, offsets)
-    check_partition(source, extents, starts, _known(reader, sizes), kind, statement.span)
-    check_packing(kind.element, (), starts, statement.span)
-    result = statement.define_one(reader, kind)
-    names = tuple(use[0] for use in offsets), tuple(use[0] for use in sizes)
-    return PartitionView(result, view[0], *names, source, kind, span=statement.span)
+        message = f"a part of {kind.element} elements of a view of {source.element}"
+        raise reader.error(message, found.tokens["type"])
+    view = found.uses["view"][0]
+    for field in ("offsets", "sizes"):
+        _check_rank(found, field, field, len(source.dims), view[1])
+    starts, span = found.constants("offsets"), found.statement.span
+    check_partition(source, _extents(view, source), starts, found.constants("sizes"), kind, span)
+    check_packing(kind.element, (), starts, span)
 
 
-def _extents(reader: PtoReader, view: Use, kind: ViewType) -> tuple[int | None, ...]:
+def _extents(view: Use, kind: ViewType) -> tuple[int | None, ...]:
     """Return the extents of a view as far as its type or its shape operands tell."""
-    noted = reader.definition(view).extents
+    noted = view[2].extents
     if noted is None:
         return kind.dims
     return tuple(value if extent is None else extent for extent, value in zip(kind.dims, noted, strict=True))
 
 
-HANDLERS: dict[str, Handler] = {
-    "pto.alloc_tile": _read_alloc,
-    "pto.make_tensor_view": _read_make_view,
-    "pto.partition_view": _read_partition,
-    "pto.set_validshape": _read_set_valid_shape,
-    **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES},
-}
+_PLACEMENT = {"placement": FormWord(_read_placement, _placement_text)}
+FORMS = (
+    StatementForm(
+        "%result = pto.alloc_tile {:placement} {:no_keys} : $type:tile", AllocTile, (), _alloc, words=_PLACEMENT
+    ),
+    StatementForm(
+        "%result = pto.alloc_multi_tile {:placement} {:no_keys} : $type:tiles", AllocTiles, (), _alloc_several,
+        words=_PLACEMENT,
+    ),
+    StatementForm(
+        "%result = pto.make_tensor_view %pointer, shape = [%shape*:index], strides = [%strides*:index] {layout:layout} "
+        ": $type:view",
+        MakeView, (), _make_view, words={"layout": FormWord(_read_layout, _layout_text)},
+    ),
+    StatementForm(
+        "%result = pto.partition_view %view, offsets = [%offsets*:index], sizes = [%sizes*:index] {:no_keys} "
+        ": $source_type:view {type:part}",
+        PartitionView, (), _partition, words={"part": FormWord(_read_part_type, result_type_text)},
+    ),
+    StatementForm(
+        "pto.set_validshape %tile, %rows, %cols : $type:tile=tile", SetValidShape, (), _set_valid_shape
+    ),
+)  # fmt: skip
+"""Allocations and views, as they are written."""
+
+HANDLERS: dict[str, Handler] = {**handlers_of(FORMS), **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES}}
 """Reader of every tile or view operation with a form of its own."""

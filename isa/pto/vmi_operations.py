@@ -25,7 +25,7 @@ from castsim.isa.pto.micro_words import (
     undocumented_rounding,
 )
 from castsim.isa.pto.program import Operation
-from castsim.isa.pto.statement_reader import NamedOperation, PtoReader
+from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import (
@@ -501,7 +501,6 @@ _RULES: Mapping[str, Callable[[VmiOperation], None]] = {
 
 # Reading operations on logical registers: one reader for all (docs/reference/micro.md section 9.2).
 
-Use = tuple[str, int]
 _NUMBER = re.compile(r"(\d{1,9})(?: : \w+)?")
 _WORDS = {
     "rounding": LEGAL["rnd"], "saturate": LEGAL["sat"], "cmp_mode": LEGAL["cmp"], "order": LEGAL["order"],
@@ -542,7 +541,7 @@ def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
         raise reader.error(f"{statement.name} gives {wanted}", index, (row.example,))
     found = VmiOperation(
         mnemonic,
-        tuple(name for name, _ in text.uses),
+        tuple(name for name, *_ in text.uses),
         operands,
         statement.define(reader, results),
         results,
@@ -617,7 +616,7 @@ def _word(
 
 def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _VmiText) -> tuple[Type, ...]:
     """Return the types of all operands; the offset's, and those of all scalars of an access, may be left out."""
-    defined = [reader.definition(use).type for use in text.uses]
+    defined = [use[2].type for use in text.uses]
     scalars = {place for place, kind in enumerate(defined) if isinstance(kind, ScalarType)}
     offsets = set() if text.offset_at is None else {text.offset_at}
     if not any(isinstance(kind, PointerType) for kind in defined):

@@ -33,7 +33,13 @@ from castsim.evidence.accuracy_assessment import accuracy, measured_targets
 from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
-from castsim.reports.accuracy import accuracy_document, cross_validation_document
+from castsim.reports.accuracy import (
+    accuracy_document,
+    accuracy_summary,
+    accuracy_text,
+    cross_validation_document,
+    cross_validation_text,
+)
 from castsim.reports.progress import stage_progress
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
@@ -91,8 +97,6 @@ def execute(options: Namespace) -> CommandOutcome:
     write_page_of(found, options)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
-        from castsim.reports.accuracy import accuracy_summary, accuracy_text  # noqa: PLC0415 - rich, only if printed
-
         return with_note(accuracy_summary(found) if summary else accuracy_text(found), options)
 
     return CommandOutcome(
@@ -126,9 +130,4 @@ def _cross_validation(options: Namespace) -> CommandOutcome:
 
     write_page_of(found, options)
 
-    def text(_: int) -> RenderableType:
-        from castsim.reports.accuracy import cross_validation_text  # noqa: PLC0415 - rich, only if printed
-
-        return with_note(cross_validation_text(found), options)
-
-    return CommandOutcome(cross_validation_document(found), text)
+    return CommandOutcome(cross_validation_document(found), lambda _: with_note(cross_validation_text(found), options))

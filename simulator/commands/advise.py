@@ -21,7 +21,7 @@ from pathlib import Path
 
 from castsim.commands.assembly_files import write_out
 from castsim.commands.cpp_kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere
-from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalar
+from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.exploration.advice_search import Advice, advice_on
@@ -64,7 +64,7 @@ def execute(options: Namespace) -> CommandOutcome:
     setting = RunConfig(
         target=options.target,
         entry=options.entry,
-        args={name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        args=scalars_of(options),
         inputs=assignments("--in", options.inputs),
         options=assignments("--option", options.options),
         ranges=ranges_of(options.ranges),

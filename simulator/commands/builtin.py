@@ -18,13 +18,12 @@ examples:
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
 
 from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
-from castsim.reports.targets import BuiltinList
+from castsim.reports.targets import BuiltinList, builtin_list
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_names import builtin_target, find_function, generations, is_cast
@@ -72,12 +71,7 @@ def execute(options: Namespace) -> CommandOutcome:
 def _list(target: str | None) -> CommandOutcome:
     targets = _targets(target)
 
-    def text(_: int) -> Any:
-        from castsim.reports.targets import builtin_list  # noqa: PLC0415 - rich, only if printed
-
-        return builtin_list(targets)
-
-    return CommandOutcome(BuiltinList.of(targets=targets), text)
+    return CommandOutcome(BuiltinList.of(targets=targets), lambda _: builtin_list(targets))
 
 
 def _targets(name: str | None) -> list[VliwTarget]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rich.console import RenderableType
 
 from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import CommandOutcome, plain
@@ -19,6 +17,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.reports.builtins import (
     builtin_document,
+    builtin_text,
     descriptor_document,
     descriptor_text,
     function_document,
@@ -56,12 +55,11 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
 
     document = builtin_document(found, assembly, result, files)
 
-    def text(_: int) -> Any:
-        from castsim.reports.builtins import builtin_text  # noqa: PLC0415 - rich, only if printed
-
-        return plain(assembly) if options.emit else builtin_text(found, document, result)
-
-    return CommandOutcome(document, text, code=1 if result is not None and result.stale_reads else 0)
+    return CommandOutcome(
+        document,
+        lambda _: plain(assembly) if options.emit else builtin_text(found, document, result),
+        code=1 if result is not None and result.stale_reads else 0,
+    )
 
 
 def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
@@ -112,10 +110,11 @@ def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFu
     files = _written(options, result)
     told = function_document(program, result, files)
 
-    def text(_: int) -> RenderableType:
-        return plain(str(told["assembly"])) if options.emit else function_text(program, told, result)
-
-    return CommandOutcome(told, text, code=1 if result is not None and result.stale_reads else 0)
+    return CommandOutcome(
+        told,
+        lambda _: plain(str(told["assembly"])) if options.emit else function_text(program, told, result),
+        code=1 if result is not None and result.stale_reads else 0,
+    )
 
 
 def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) -> CommandOutcome:
@@ -124,10 +123,9 @@ def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) ->
     numbers = {**assignments("--in", options.inputs), **assignments("--arg", options.args)}
     call = descriptor_call(row, target, {name: scalar(name, text) for name, text in numbers.items()})
 
-    def text(_: int) -> RenderableType:
-        return plain(call.text()) if options.emit else descriptor_text(call)
-
-    return CommandOutcome(descriptor_document(call), text)
+    return CommandOutcome(
+        descriptor_document(call), lambda _: plain(call.text()) if options.emit else descriptor_text(call)
+    )
 
 
 def _operands(options: Namespace, program: FunctionProgram) -> tuple[dict[str, Codes], dict[str, Codes]]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from argparse import Namespace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments
 from castsim.commands.outcome import CommandOutcome
@@ -22,12 +21,9 @@ from castsim.commands.shared_options import OptionParser
 from castsim.evidence.calibration import FitSelection, calibrate, check_out, derived_description, write_description
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
-from castsim.reports.accuracy import calibration_document
+from castsim.reports.accuracy import calibration_document, calibration_text
 from castsim.reports.progress import stage_progress
 from castsim.targets import load_target
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def declare(parser: OptionParser) -> None:
@@ -58,12 +54,7 @@ def execute(options: Namespace) -> CommandOutcome:
         found = calibrate(target, table, choice, progress)
     write_description(derived_description(found, options.target, out), out)
 
-    def text(_: int) -> RenderableType:
-        from castsim.reports.accuracy import calibration_text  # noqa: PLC0415 - rich, only if printed
-
-        return calibration_text(found, options.out)
-
-    return CommandOutcome(calibration_document(found, options.out), text)
+    return CommandOutcome(calibration_document(found, options.out), lambda _: calibration_text(found, options.out))
 
 
 def _range(name: str, text: str) -> tuple[float, float]:

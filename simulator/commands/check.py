@@ -21,7 +21,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from castsim.checking import LANGUAGES, Finding, check
-from castsim.commands.option_parsers import assignments, scalar, statements_of
+from castsim.commands.option_parsers import scalars_of, statements_of
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
@@ -60,7 +60,7 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.language is not None and options.language not in LANGUAGES:
         raise ReadError(f"--language {options.language}: unknown language", legal=LANGUAGES)
     target = None if options.target is None else load_target(options.target)
-    args = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    args = scalars_of(options)
     limits = Limits(statements_of(options))
     found: list[Finding] = []
     for file in dict.fromkeys(options.files):

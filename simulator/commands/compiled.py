@@ -29,7 +29,7 @@ from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_text
-from castsim.reports.compiled import cast_document, compiled_document, table_document
+from castsim.reports.compiled import cast_document, compiled_document, compiled_text, table_document, table_text
 from castsim.tpc_compiler.c_table import cast_table
 from castsim.tpc_compiler.cast_comparison import casts_of_text, compare, source_format
 from castsim.tpc_compiler.compiled_casts import compile_cast, tpc_target
@@ -91,12 +91,7 @@ def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
     sources = [read_value(text.strip(), fmt) for text in texts]
     found = compare(cast, [source.code for source in sources])
 
-    def text(_: int) -> Any:
-        from castsim.reports.compiled import compiled_text  # noqa: PLC0415 - rich, only if printed
-
-        return compiled_text(found, sources)
-
-    return CommandOutcome(compiled_document(found, sources), text)
+    return CommandOutcome(compiled_document(found, sources), lambda _: compiled_text(found, sources))
 
 
 def _text(options: Namespace) -> CommandOutcome:
@@ -139,9 +134,4 @@ def _table(target: str) -> CommandOutcome:
     """Show the C-level casts of a generation."""
     table = cast_table(tpc_target(target))
 
-    def text(_: int) -> Any:
-        from castsim.reports.compiled import table_text  # noqa: PLC0415 - rich, only if printed
-
-        return table_text(table)
-
-    return CommandOutcome(table_document(table), text)
+    return CommandOutcome(table_document(table), lambda _: table_text(table))

@@ -25,7 +25,7 @@ from castsim.commands.option_parsers import (
     opaque_cycles,
     refuse,
     run_limits_of,
-    scalar,
+    scalars_of,
 )
 from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.execution.run_limits import Limits
@@ -112,7 +112,7 @@ def request_of(options: Namespace, program: str, limits: Limits | None = None) -
     sub, subs = _core("--sub", options.sub)
     found: Request = _recorder().Request(
         Path(program), options.entry,
-        {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        scalars_of(options),
         assignments("--in", options.inputs), options.target, lambda target: with_options(target, changes), block,
         blocks, sub, subs or 1, *headers_of(options),
         run_limits_of(options) if limits is None else limits,

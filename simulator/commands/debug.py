@@ -39,7 +39,15 @@ from rich.console import Group
 
 from castsim.commands.cpp_kernels import is_kernel, recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.cpp_kernels import launch_of as kernel_launch
-from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments, integer_from, run_limits_of, scalar
+from castsim.commands.option_parsers import (
+    GRAPHS,
+    LAST_PORT,
+    assignments,
+    integer_from,
+    run_limits_of,
+    scalar,
+    scalars_of,
+)
 from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.shared_options import OptionParser
 from castsim.editor.debugging.server import serve, serve_port
@@ -334,7 +342,7 @@ def launch_of(options: Namespace) -> SteppedLaunch:
         options.target,
         options.entry,
         assignments("--in", options.inputs),
-        {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        scalars_of(options),
         assignments("--option", options.options),
         options.engine,
         run_limits_of(options),

@@ -26,7 +26,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from castsim.commands.cpp_kernels import launch_of, refuse_elsewhere, side_of
-from castsim.commands.option_parsers import GRAPHS, assignments, opaque_cycles, positive, run_limits_of, scalar
+from castsim.commands.option_parsers import GRAPHS, assignments, most_cycles, opaque_cycles, run_limits_of, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
@@ -34,12 +34,9 @@ from castsim.isa.errors import ReadError
 from castsim.isa.reading import STDIN
 from castsim.isa.sources import CPP_SUFFIXES
 from castsim.reports.comparing import SideRequest, diff_sides
-from castsim.reports.difference import difference_document
-from castsim.running import MAX_CYCLES
+from castsim.reports.difference import difference_document, difference_text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from castsim.exploration.differences import Difference
 
 
@@ -78,12 +75,11 @@ def execute(options: Namespace) -> CommandOutcome:
 
     write_page_of(found, options)
 
-    def text(width: int) -> RenderableType:
-        from castsim.reports.difference import difference_text  # noqa: PLC0415 - rich, only if printed
-
-        return with_note(difference_text(found, width), options)
-
-    return CommandOutcome(difference_document(found), text, code=_code(found, limit))
+    return CommandOutcome(
+        difference_document(found),
+        lambda width: with_note(difference_text(found, width), options),
+        code=_code(found, limit),
+    )
 
 
 def _code(found: Difference, limit: Fraction | None) -> int:
@@ -111,10 +107,10 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
     shared = assignments("--option", options.options)
     common = {
         "inputs": assignments("--in", options.inputs),
-        "args": {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        "args": scalars_of(options),
         "opaque": opaque_cycles(options.opaque),
         "timing_only": options.timing_only,
-        "max_cycles": MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles),
+        "max_cycles": most_cycles(options),
         "limits": run_limits_of(options),
         "launch": launch_of(options, a, b),
     }

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.assembly_files import refuse_source
-from castsim.commands.option_parsers import assignments, is_tilelang, refuse_tilelang, scalar
+from castsim.commands.option_parsers import assignments, is_tilelang, refuse_tilelang, scalars_of
 from castsim.commands.outcome import CommandOutcome, plain, write_program
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.reading import STDIN
@@ -57,7 +57,7 @@ def execute(options: Namespace) -> CommandOutcome:
     request = LoadRequest(
         target=options.target,
         entry=options.entry,
-        args={name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        args=scalars_of(options),
         prepare=lambda target: with_options(target, changes),
     )
     refuse_source(options.out, options.file)

@@ -26,10 +26,10 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from castsim.commands.command_line import parser_of
-from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalar
+from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.page_files import check_file, write_page
 from castsim.commands.shared_options import OptionParser
@@ -102,7 +102,7 @@ def execute(options: Namespace) -> CommandOutcome:
     setting_of(target, held)  # refused before the graph is read
     most = MOST_ELEMENTS if options.max_elements is None else positive("--max-elements", options.max_elements)
     graph = read_graph(Path(options.program), options.tosa_version)
-    sizes = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    sizes = scalars_of(options)
     inputs = make_tensors(graph, assignments("--in", options.inputs), sizes, most)
     folder, programs = output_folder(options.out), output_folder(options.emit, "--emit")
     with stage_progress(quiet=options.quiet) as progress:
@@ -114,10 +114,7 @@ def execute(options: Namespace) -> CommandOutcome:
     if html is not None:
         write_page(html, graph_page(found, files, emitted, document))
 
-    def text(_: int) -> Any:
-        return graph_text(found, files, emitted)
-
-    return CommandOutcome(document, text, code=0 if found.conforms else 1)
+    return CommandOutcome(document, lambda _: graph_text(found, files, emitted), code=0 if found.conforms else 1)
 
 
 def execute_run(options: Namespace) -> CommandOutcome:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any
 
 from castsim.commands.assembly_files import read_assembly
 from castsim.commands.option_parsers import HEADERS, refuse, statements_of
@@ -24,7 +23,7 @@ from castsim.isa.tpc import TpcProgram, parse
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.machines.vliw.program_sources import chosen_target
-from castsim.reports.listing import Lint
+from castsim.reports.listing import Lint, lint_section, notice_section
 from castsim.targets.vliw import VliwTarget
 
 
@@ -56,13 +55,11 @@ def execute(options: Namespace) -> CommandOutcome:
         program=file, target=target, rules=[*RULES], lint=certain, lint_possible=possible, notices=noticed
     )
 
-    def text(width: int) -> Any:
-        from castsim.reports.listing import lint_section, notice_section  # noqa: PLC0415 - rich, only if printed
-
-        del width
-        return stacked(*lint_section(findings), *notice_section(noticed))
-
-    return CommandOutcome(document, text, code=1 if any(found.certain for found in findings) else 0)
+    return CommandOutcome(
+        document,
+        lambda _: stacked(*lint_section(findings), *notice_section(noticed)),
+        code=1 if any(found.certain for found in findings) else 0,
+    )
 
 
 def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:

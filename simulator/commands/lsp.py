@@ -15,7 +15,7 @@ from __future__ import annotations
 from argparse import Namespace
 from importlib.util import find_spec
 
-from castsim.commands.option_parsers import assignments, scalar
+from castsim.commands.option_parsers import scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.editor.document import Settings
@@ -42,7 +42,7 @@ def execute(options: Namespace) -> CommandOutcome:
         raise ReadError("castsim lsp needs the package pygls", legal=("pip install 'castsim[lsp]'",))
     if options.target is not None:
         load_target(options.target)
-    args = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    args = scalars_of(options)
     from castsim.editor.server import serve  # noqa: PLC0415 - pygls may be missing
 
     serve(Settings(options.target, args))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.execution.run_limits import Limits
+from castsim.execution.run_limits import MAX_CYCLES, Limits
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import MAX_STATEMENTS
 
@@ -61,6 +61,24 @@ def scalar(name: str, text: str) -> int | float:
         return float(text)
     except ValueError:
         raise ReadError(f"--arg {name}={text}: not a number", legal=("12", "-3", "0x10", "1.5")) from None
+
+
+def scalars_of(options: Namespace) -> dict[str, int | float]:
+    """Return the scalar arguments that `--arg` gives.
+
+    Raises:
+        ReadError: no assignment, no number, or a name twice.
+    """
+    return {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+
+
+def most_cycles(options: Namespace) -> int:
+    """Return the limit that `--max-cycles` gives.
+
+    Raises:
+        ReadError: it is no positive integer.
+    """
+    return MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
 
 
 def level_of(options: Namespace) -> int | None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from castsim.isa.formats import Format
 from castsim.isa.spellings import format_spelled
 from castsim.numerics import array_from_codes, code_dtype
 from castsim.quantisation import quantise
-from castsim.reports.quantise import SHOWN, quantised_document, quantised_rows
+from castsim.reports.quantise import SHOWN, quantised_document, quantised_rows, quantised_text
 
 
 def declare(parser: OptionParser) -> None:
@@ -82,12 +81,7 @@ def execute(options: Namespace) -> CommandOutcome:
     rows = quantised_rows(array, src, made) if np.size(array) <= SHOWN else ()
     document = quantised_document(src, made, rows, files)
 
-    def text(_: int) -> Any:
-        from castsim.reports.quantise import quantised_text  # noqa: PLC0415 - rich, only if printed
-
-        return quantised_text(src, made, rows, files)
-
-    return CommandOutcome(document, text)
+    return CommandOutcome(document, lambda _: quantised_text(src, made, rows, files))
 
 
 def _given(options: Namespace, src: Format) -> Codes:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.commands.assembly_files import write_out
@@ -55,7 +54,7 @@ def execute(options: Namespace) -> CommandOutcome:
         "output": json_of(path),
     }
 
-    def text(_width: int) -> RenderableType:
-        return Text(written.rstrip() if path is None else f"{statements} statements written to {path}")
-
-    return CommandOutcome(document, text)
+    return CommandOutcome(
+        document,
+        lambda _width: Text(written.rstrip() if path is None else f"{statements} statements written to {path}"),
+    )

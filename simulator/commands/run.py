@@ -42,13 +42,14 @@ from castsim.commands.option_parsers import (
     is_tilelang,
     level_of,
     machine_number,
+    most_cycles,
     opaque_cycles,
     output_folder,
     positive,
     refuse,
     refuse_tilelang,
     run_limits_of,
-    scalar,
+    scalars_of,
 )
 from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell
 from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
@@ -71,7 +72,7 @@ from castsim.reports.progress import run_progress
 from castsim.reports.run import run_document, run_text, section
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN, further_reports
-from castsim.running import MAX_CYCLES, LoadedProgram, load, run_loaded
+from castsim.running import LoadedProgram, load, run_loaded
 from castsim.running.fragments import NAME, Fragment, whole
 from castsim.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.targets import Target, load_target
@@ -376,7 +377,7 @@ def _simulate(
     inputs = assignments("--in", options.inputs)
     if source is not None and source.program is None and not options.timing_only:
         inputs = {**drawn_inputs(loaded), **inputs}
-    limit = MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles)
+    limit = most_cycles(options)
     with run_progress(loaded.tree) as progress:
 
         def simulated(program: LoadedProgram, observer: Listener | None, *, again: bool = False) -> Result:
@@ -496,7 +497,7 @@ def _load(
     `source` is what has been read already; `lift` changes the target once its options are set.
     """
     path = Path("/dev/stdin" if options.program == "-" else options.program)
-    scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    scalars = scalars_of(options)
     changes = _target_options(options)
     read: set[str] = set()
     if options.tile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from castsim.commands.option_parsers import assignments, run_limits_of, scalar
+from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
 from castsim.editor.grammars import page_grammar
 from castsim.exploration.advice_search import Advice, advice_on
 from castsim.exploration.equivalence import original
@@ -53,7 +53,7 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
         return f"more than {_MOST_ADVISED:,} executions; castsim advise tries them"
     setting = RunConfig(
         loaded.target, loaded.entry if loaded.target.has_tiles else None,
-        {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()},
+        scalars_of(options),
         assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options),
     )  # fmt: skip
     language = Language.TILES if loaded.target.has_tiles else Language.ASSEMBLY

@@ -36,10 +36,7 @@ def execute(options: Namespace) -> CommandOutcome:
         return CommandOutcome(list_document(), lambda _: _listed())
     schema = schema_of(options.command)
 
-    def text(_: int) -> RenderableType:
-        return plain(json.dumps(schema, indent=2))
-
-    return CommandOutcome({"command": options.command, "schema": schema}, text)
+    return CommandOutcome({"command": options.command, "schema": schema}, lambda _: plain(json.dumps(schema, indent=2)))
 
 
 def _listed() -> RenderableType:

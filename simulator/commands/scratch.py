@@ -16,9 +16,8 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
-from castsim.commands.option_parsers import assignments, limits_of, scalar
+from castsim.commands.option_parsers import limits_of, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import IllegalError, ReadError
@@ -101,7 +100,7 @@ def execute(options: Namespace) -> CommandOutcome:
 def _program(options: Namespace, program: str) -> CommandOutcome:
     from castsim.reports.program_scratch import program_document, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
 
-    scalars = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    scalars = scalars_of(options)
     found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))
     return CommandOutcome(program_document(found), lambda _: program_text(found), 0 if found.suffices else 1)
 
@@ -121,10 +120,11 @@ def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
     audit = auditor.audit(rows[0], cols[0], stride)
     failed = options.audit and not audit.explained
 
-    def text(_: int) -> Any:
-        return audit_text(auditor, audit, touched=options.audit)
-
-    return CommandOutcome(single_document(auditor, audit, touched=options.audit), text, 1 if failed else 0)
+    return CommandOutcome(
+        single_document(auditor, audit, touched=options.audit),
+        lambda _: audit_text(auditor, audit, touched=options.audit),
+        1 if failed else 0,
+    )
 
 
 def _all(options: Namespace) -> CommandOutcome:

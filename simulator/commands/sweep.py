@@ -34,15 +34,15 @@ from castsim.commands.outcome import STDOUT, CommandOutcome
 from castsim.commands.page_files import check_file, check_page, refuse_same, write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import refuse_both, resume_hint, workers_of
-from castsim.exploration.sweep_studies import Sweep, sweep
+from castsim.exploration.sweep_studies import sweep
 from castsim.files import LEDGER
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import Document
 from castsim.reports.progress import stage_progress
-from castsim.reports.tuning import sweep_document
+from castsim.reports.tuning import sweep_document, sweep_text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    pass
 
 
 def declare(parser: OptionParser) -> None:
@@ -76,7 +76,7 @@ def execute(options: Namespace) -> CommandOutcome:
         found = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )
-    return CommandOutcome(sweep_document(found), lambda _: _text(found), code=1 if found.failed else 0)
+    return CommandOutcome(sweep_document(found), lambda _: sweep_text(found), code=1 if found.failed else 0)
 
 
 def _drawn(options: Namespace) -> CommandOutcome:
@@ -116,12 +116,6 @@ def _write_page(report: str, html: str) -> Document:
         raise ReadError(f"--report {error.message}", legal=error.legal) from None
     write_page(html, page)
     return document
-
-
-def _text(found: Sweep) -> RenderableType:
-    from castsim.reports.tuning import sweep_text  # noqa: PLC0415 - rich, only if printed
-
-    return sweep_text(found)
 
 
 def _check(options: Namespace) -> None:

@@ -24,8 +24,11 @@ from castsim.reports.targets import (
     TargetsList,
     diff_document,
     diff_text,
+    list_text,
     pair_document,
+    pair_text,
     target_document,
+    target_text,
     targets_diff,
 )
 from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
@@ -76,12 +79,10 @@ def _list() -> CommandOutcome:
     targets = [load_target(name) for name in target_names()]
     specifications = [load_specification(name) for name in specification_names()]
 
-    def text(_: int) -> Any:
-        from castsim.reports import specification as specification_text  # noqa: PLC0415 - rich, only if printed
-
-        return stacked(specification_text.list_text(specifications), "", _texts().list_text(targets))
-
-    return CommandOutcome(TargetsList.of(targets=targets, specifications=specifications), text)
+    return CommandOutcome(
+        TargetsList.of(targets=targets, specifications=specifications),
+        lambda _: stacked(specification.list_text(specifications), "", list_text(targets)),
+    )
 
 
 def _is_specification(name: str) -> bool:
@@ -92,18 +93,15 @@ def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
     document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
 
-    def text(_: int) -> Any:
-        from castsim.reports import specification as texts  # noqa: PLC0415 - rich, only if printed
-
-        return texts.pair_text(spec, *pair) if pair else texts.specification_text(spec)
-
-    return CommandOutcome(document, text)
+    return CommandOutcome(
+        document, lambda _: specification.pair_text(spec, *pair) if pair else specification.specification_text(spec)
+    )
 
 
 def _one(name: str) -> CommandOutcome:
     target = load_target(name)
 
-    return CommandOutcome(target_document(target), lambda _: _texts().target_text(target))
+    return CommandOutcome(target_document(target), lambda _: target_text(target))
 
 
 def _template(name: str) -> CommandOutcome:
@@ -119,13 +117,7 @@ def _pair(name: str, src: str, dst: str) -> CommandOutcome:
     target = load_target(name)
     detail = pair_detail(target, format_spelled(src), format_spelled(dst))
 
-    return CommandOutcome(pair_document(target, detail), lambda _: _texts().pair_text(target, detail))
-
-
-def _texts() -> Any:
-    from castsim.reports import targets as targets_text  # noqa: PLC0415 - rich, only if printed
-
-    return targets_text
+    return CommandOutcome(pair_document(target, detail), lambda _: pair_text(target, detail))
 
 
 def _diff(first: str, second: str) -> CommandOutcome:

@@ -19,7 +19,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.commands.option_parsers import TILELANG, assignments, scalar
+from castsim.commands.option_parsers import TILELANG, assignments, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.execution.input_data import from_memory, make_inputs, read_input
 from castsim.execution.interpreter.arguments import ArgumentUse
@@ -55,7 +55,7 @@ def _asked(options: Namespace, program: str) -> tuple[LoweredKernel, dict[str, C
     named = TILELANG.fullmatch(program)
     if named is None or not named[2]:
         raise ReadError(f"{program}: which function makes the kernel?", legal=(f"{program.rstrip(':')}:FUNCTION",))
-    args = {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    args = scalars_of(options)
     lowered, taken = lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
     read = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}
     given = {name: array for name, array in read.items() if array is not None}

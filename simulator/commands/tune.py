@@ -20,7 +20,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, integer_from, positive, run_limits_of, scalar
+from castsim.commands.option_parsers import assignments, integer_from, most_cycles, run_limits_of, scalar
 from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
@@ -30,14 +30,11 @@ from castsim.exploration.tuning_candidates import ChoiceAxis, ChoiceKind, Study,
 from castsim.exploration.tuning_studies import MOST_SIMULATED, TuningLedger, about, search, study_of
 from castsim.isa.errors import ReadError
 from castsim.reports.progress import stage_progress
-from castsim.reports.tuning import tuning_document
-from castsim.running import MAX_CYCLES
+from castsim.reports.tuning import tuning_document, tuning_text
 from castsim.synchronisation.flags import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import RenderableType
 
 
 def declare(parser: OptionParser) -> None:
@@ -88,12 +85,11 @@ def execute(options: Namespace) -> CommandOutcome:
 
     write_page_of(found, options)
 
-    def text(width: int) -> RenderableType:
-        from castsim.reports.tuning import tuning_text  # noqa: PLC0415 - rich, only if printed
-
-        return with_note(tuning_text(found, width), options)
-
-    return CommandOutcome(tuning_document(found), text, code=0 if found.best is not None else 1)
+    return CommandOutcome(
+        tuning_document(found),
+        lambda width: with_note(tuning_text(found, width), options),
+        code=0 if found.best is not None else 1,
+    )
 
 
 def _study(options: Namespace) -> Study:
@@ -117,7 +113,7 @@ def _study(options: Namespace) -> Study:
         Path(options.program), axes, options.where, target=target, entry=options.entry,
         args={name: scalar(name, text) for name, text in args.items()}, options=options_set,
         inputs=assignments("--in", options.inputs), sync=options.sync, engine=options.engine,
-        max_cycles=MAX_CYCLES if options.max_cycles is None else positive("--max-cycles", options.max_cycles),
+        max_cycles=most_cycles(options),
         limits=run_limits_of(options),
     )  # fmt: skip
 

@@ -41,7 +41,7 @@ from castsim.evidence.verification.planning import plan
 from castsim.isa.errors import ReadError
 from castsim.isa.modes import Overflow, Rounding
 from castsim.reports.progress import verification_progress
-from castsim.reports.verify import verify_document
+from castsim.reports.verify import verify_document, verify_text
 
 
 def declare(parser: OptionParser) -> None:
@@ -101,13 +101,8 @@ def execute(options: Namespace) -> CommandOutcome:
         _tell_interrupted(record, path)
         raise
 
-    def text(_: int) -> Any:
-        from castsim.reports.verify import verify_text  # noqa: PLC0415 - rich, only if printed
-
-        return verify_text(record, path)
-
     document = {} if options.json is None else verify_document(record, path)  # its digests take a while
-    return CommandOutcome(document, text, code=1 if record.mismatches else 0)
+    return CommandOutcome(document, lambda _: verify_text(record, path), code=1 if record.mismatches else 0)
 
 
 def _record_path(options: Namespace) -> Path | None:

@@ -61,10 +61,9 @@ def execute_lowering(options: Namespace, path: Path | None, workers: Workers) ->
     with stage_progress(quiet=options.quiet) as progress:
         verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
 
-    def text(_: int) -> Any:
-        return lowering_text(record, path)
-
-    return CommandOutcome(lowering_document(record), text, code=1 if record.wrong else 0)
+    return CommandOutcome(
+        lowering_document(record), lambda _: lowering_text(record, path), code=1 if record.wrong else 0
+    )
 
 
 def _cells(options: Namespace, spec: Specification, version: str | None) -> tuple[str, list[Cell]]:

@@ -26,7 +26,6 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from castsim.commands import command_line
@@ -35,9 +34,6 @@ from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError, Span
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def declare(parser: OptionParser) -> None:
@@ -339,7 +335,6 @@ def _show_trace(options: Namespace, trace: str, port: int) -> CommandOutcome:
 
 
 def _outcome(options: Namespace, kind: str, path: Path, address: str | None, said: str) -> CommandOutcome:
-    def text(_: int) -> RenderableType:
-        return plain(said)
-
-    return CommandOutcome({"file": options.file, "kind": kind, "path": str(path), "address": address}, text)
+    return CommandOutcome(
+        {"file": options.file, "kind": kind, "path": str(path), "address": address}, lambda _: plain(said)
+    )

@@ -115,8 +115,8 @@ def extent_of(bound: BoundArrays, array: TileArray) -> tuple[tuple[int, ...], tu
         ReadError: one of them rests on a dimension that nothing gives.
     """
     if array.name in bound.given:
-        shape, steps = bound.given[array.name][1:]
-        return shape, steps, _reach(shape, steps)
+        given, steps = bound.given[array.name][1:]
+        return given, steps, _reach(given, steps)
     shape: tuple[int, ...] = ()
     for expression in array.shape:
         size = bound.number(expression)

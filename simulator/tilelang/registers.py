@@ -96,7 +96,8 @@ class VectorTranslator(ScalarTranslator):
 
     def masked(self, e: Any, bits: int) -> TextValue:
         """Return a mask, seen at a width."""
-        found, kind = self.value(e), mask(bits)
+        found: TextValue = self.value(e)
+        kind = mask(bits)
         if found.kind == kind:
             return found
         return self.text.once(f"pto.pbitcast {found.name} : {found.kind} -> {kind}", kind)
@@ -208,23 +209,23 @@ class VectorTranslator(ScalarTranslator):
         return found if len(found) > 1 else found[0]
 
     def _operand(self, name: str, letter: str, e: Any, before: Sequence[TextValue], element: str) -> TextValue:
-        whole = next((each for each in before if each.kind.startswith("!pto.")), None)
-        lanes = element if whole is None or whole.kind.startswith("!pto.ptr") else None
+        first = next((each for each in before if each.kind.startswith("!pto.")), None)
+        lanes = None if first is None or first.kind.startswith("!pto.ptr") else first
         if letter == "T":
-            return self.as_scalar(self.value(e), lanes or whole.element)
+            return self.as_scalar(self.value(e), lanes.element if lanes else element)
         if letter == "N":
             return self.as_scalar(self.value(e), "i16")
         if letter in "MmP" and isinstance(e, TextValue):
             return e
         if letter in "Mm" and before:
-            return self.masked(e, bits_of(lanes) if lanes else whole.bits)
+            return self.masked(e, lanes.bits if lanes else bits_of(element))
         if letter == "P":
             return self.moved(e)
         if letter == "I":
             return self.text.named(e)
         found: TextValue = self.value(e)
-        if letter == "V" and whole is not None and lanes is None:
-            return self.seen_as(found, whole.element)
+        if letter == "V" and lanes:
+            return self.seen_as(found, lanes.element)
         return self.seen_as(found, f"ui{found.bits}") if letter == "U" and name in _INDEXED else found
 
     # ---------------------------------------------------------------------------------------------------- memory
@@ -266,7 +267,8 @@ class VectorTranslator(ScalarTranslator):
         far, near = (self.as_scalar(each, "i16") for each in parts)
         updates = len(args) > 4
         at = self._moving(args[1], value.element) if updates else self.moved(args[1], value.element)
-        return self.put("vsstb", [value, at, far, near, args[3]], optional=updates)
+        found: TextValue | None = self.put("vsstb", [value, at, far, near, args[3]], optional=updates)
+        return found
 
     def _mem_bar(self, e: Any, args: list[Any]) -> None:
         self.text.line(f'pto.mem_bar "{_word(args[0])}"')

@@ -437,8 +437,9 @@ class ScalarTranslator:
         if dtype == "bool":
             return self.compared("NE", value, 0, source)
         if source == "bool":
-            known = not isinstance(value, TextValue)
-            return int(value) if known else self._cast(value, "extui", "i64", "index_cast", INDEX)
+            if not isinstance(value, TextValue):
+                return int(value)
+            return self._cast(value, "extui", "i64", "index_cast", INDEX)
         narrower = int(dtype.lstrip("uint")) < int(source.lstrip("uint"))
         return self._cut(value, dtype, signed=narrower or source[0] == "u" or dtype[0] == "u")
 

@@ -40,7 +40,7 @@ def _truncated(a: Array, b: Array) -> Array:
     return np.divide(a, b) if a.dtype.kind not in "iu" else (a - np.fmod(a, b)) // b
 
 
-def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
+def _wide(function: Any) -> Callable[..., Any]:
     """Return a function that is computed in f64."""
     return lambda *values: function(*(each.astype(np.float64) for each in values))
 
@@ -375,7 +375,8 @@ class Threads:
         chosen = self.value(condition).astype(np.bool_)
         whole = chosen.shape[-1:] != (1,)
         sides = [self._only(whole | each, self.value, side) for each, side in ((chosen, yes), (~chosen, no))]
-        return np.where(chosen, *sides)
+        found: Array = np.where(chosen, *sides)
+        return found
 
     def _of_bufferload(self, e: Any) -> Array:
         data, kind = e.buffer.data, number_type(e.buffer.dtype)

@@ -1,0 +1,409 @@
+"""The notation of statements: one row of text for each, by which it is both read and printed.
+
+A row is a statement as the printer writes it, with items for what differs:
+
+    %value = pto.load_scalar %base[%offset:index] : $base_type:pointer=base -> $type:element
+
+`%f` is a value, `%f:index` one of that type, `%f*2` two with a comma between, `%f*` any number up to the bracket
+behind; left of `=` it is the result. `$f:kind` is a type of a kind (`_TYPES`); `$f:kind=g` is that of the values `g`
+too, of which an error is told at the type, and `$f:kind@g` one of which it is told at the value. `{f:kind}` is a word
+of a kind (`WORDS`, or those of the row), which may be left out together with the blank before it. `f` is the field of
+the node, none where the text is always the same; NAME is one of several names. Everything else stands as it is.
+
+Grammar: docs/reference/pto.md section 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from castsim.isa.pto.attributes import (
+    ENDPOINTS,
+    EVENTS,
+    PIPES,
+    Attribute,
+    check_keys,
+    enum_word,
+    read_attributes,
+)
+from castsim.isa.pto.lexer import TokenKind
+from castsim.isa.pto.program import (
+    MultiTileType,
+    Operation,
+    Pipe,
+    PointerType,
+    ScalarType,
+    TileType,
+    Type,
+    ViewType,
+)
+from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader, Use
+from castsim.isa.pto.types import format_type
+
+SCALAR_BITS = {"index": 64, "i1": 1, "bf16": 16} | {f"{k}{n}": n for k in "iuf" for n in (8, 16, 32, 64)}
+"""Width of every scalar type; `index` has 64 bits."""
+FLOATS = ("f16", "bf16", "f32", "f64")
+"""Scalar types that are floats."""
+SIGNLESS = ("index", "i1", "i8", "i16", "i32", "i64")
+"""Scalar types of `arith` that are integers."""
+INDEX = ScalarType("index")
+
+_ITEM = re.compile(
+    r"%(?P<value>\w+)(?P<count>\*\d*)?(?::(?P<of>\w+))?"
+    r"|\$(?P<type>\w*):(?P<kind>\w+)(?:(?P<at>[=@])(?P<typed>\w+))?"
+    r"|(?P<blank> ?)\{(?P<word>\w*):(?P<spelling>\w+)\}"
+    r"|(?P<sign>->|\w+|\S)"
+)
+_ROW = re.compile(r"(?:%(?P<result>\w+) = )?(?P<name>[\w.]+)(?P<rest>.*)")
+
+
+class StatementReading:
+    """A statement as far as it has been read: fields of its node, uses of values by field, tokens of types by field.
+
+    `known` and `extents` are what follows of the result from the text alone, `result` its type if it is no field.
+    """
+
+    known: int | None = None
+    extents: tuple[int | None, ...] | None = None
+    result: Type | None = None
+
+    def __init__(self, reader: PtoReader, statement: NamedOperation, fixed: Mapping[str, object]) -> None:
+        self.reader = reader
+        self.statement = statement
+        self.values: dict[str, Any] = {**fixed}
+        self.uses: dict[str, Sequence[Use]] = {}
+        self.tokens: dict[str, int] = {}
+
+    @property
+    def element(self) -> str:
+        """The element type of the pointer or tile of an access; empty for other statements."""
+        return getattr(self.values.get("base_type"), "element", "")
+
+    def keep_uses(self, field: str, uses: Sequence[Use], kind: Type | None = None) -> None:
+        """Keep the values of a field, which must be of a type if one is given."""
+        self.uses[field], self.values[field] = uses, tuple([use[0] for use in uses])
+        if kind is not None:
+            self.check_uses(field, kind)
+
+    def constants(self, field: str) -> tuple[int | None, ...]:
+        """Return the numbers of the values of a field, None for those that the text does not tell."""
+        return tuple([use[2].constant for use in self.uses[field]])
+
+    def check_uses(self, field: str, kind: Type, index: int | None = None) -> None:
+        """Reject values of a field that are of another type; the error is told at the token, or at the value."""
+        for use in self.uses[field]:
+            if use[2].type is not kind:
+                self.reader.check_use(use, kind, index)
+
+
+_Step = Callable[[StatementReading], None]
+
+
+class FormWord(NamedTuple):
+    """A kind of word: how it is read into a field, and how the field of a node is written."""
+
+    read: Callable[[StatementReading, str], object]
+    text: Callable[[Any, str], str]
+
+
+class StatementForm:
+    """A row: its text, the node it makes, its names if there are several, what else is asked of it (`finish`).
+
+    `fixed` are fields of the node that are the same in all statements of the row: by them the printer finds it. `name`
+    tells which of the names a node has; without it, the first.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        node: Callable[..., Operation],
+        names: Iterable[str] = (),
+        finish: Callable[[StatementReading], None] | None = None,
+        *,
+        name: Callable[[Any], str] | None = None,
+        words: Mapping[str, FormWord] | None = None,
+        **fixed: object,
+    ) -> None:
+        match = _ROW.fullmatch(text)
+        assert match is not None
+        self.node = node
+        self.names = tuple(names) or (match["name"],)
+        self._result, self._rest = match["result"], match["rest"]
+        self._finish = finish
+        self._name = name or (lambda _: self.names[0])
+        self._words = {**WORDS, **(words or {})}
+        self._fixed = fixed
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """The reader of each name."""
+        return dict.fromkeys(self.names, self.read)
+
+    # ---------------------------------------------------------------------------------------------------- reading
+
+    def read(self, reader: PtoReader, statement: NamedOperation) -> Operation:
+        """Read what stands behind the name.
+
+        Raises:
+            ReadError: a token that the row does not have, or a value or type of another kind.
+        """
+        if self._result is None:
+            statement.no_result(reader)
+        found = StatementReading(reader, statement, self._fixed)
+        texts = reader.texts
+        for sign, step in self._steps:
+            if step is not None:
+                step(found)
+            elif texts[reader.position] == sign:
+                reader.position += 1
+            else:
+                reader.unexpected(f"'{sign}'", (sign,))
+        if self._finish is not None:
+            self._finish(found)
+        values = found.values
+        if self._result is not None:
+            name = statement.define_one(reader, found.result or values["type"], found.known)
+            if found.extents is not None:
+                reader.scope.note_extents(name, found.extents)
+            values[self._result] = name
+        return self.node(**values, span=statement.span)
+
+    @cached_property
+    def _steps(self) -> list[tuple[str, _Step | None]]:
+        steps: list[tuple[str, _Step | None]] = []
+        items = [match.groupdict() for match in _ITEM.finditer(self._rest)]
+        for number, item in enumerate(items):
+            if item["value"] is not None:
+                closing = items[number + 1]["sign"] if item["count"] == "*" else None
+                steps.append(("", _value_step(item["value"], item["count"], item["of"], closing)))
+            elif item["kind"] is not None:
+                steps.append(("", _type_step(item["type"], item["kind"], item["at"], item["typed"])))
+            elif item["spelling"] is not None:
+                steps.append(("", _word_step(item["word"], self._words[item["spelling"]])))
+            elif number == 0 or items[number - 1]["count"] != "*":  # else it has been read with the list
+                steps.append((item["sign"], None))
+        return steps
+
+    # --------------------------------------------------------------------------------------------------- printing
+
+    def prints(self, node: Operation) -> bool:
+        """Whether a node of the row's class is written by it."""
+        return not self._fixed or all(getattr(node, field) == value for field, value in self._fixed.items())
+
+    def text(self, node: Operation) -> str:
+        """Return a statement of the row, its result and name included."""
+        head = "" if self._result is None else f"%{getattr(node, self._result)} = "
+        template, items = self._template
+        return f"{head}{self._name(node)}{template % tuple([item(node) for item in items])}"
+
+    @cached_property
+    def _template(self) -> tuple[str, list[Callable[[Any], str]]]:
+        """The text behind the name, `%s` for each item, and what writes these."""
+        items: list[Callable[[Any], str]] = []
+        text, end = "", 0
+        for match in _ITEM.finditer(self._rest):
+            if match["sign"] is None:
+                text += self._rest[end : match.start()].replace("%", "%%") + "%s"
+                items.append(self._writer(match))
+                end = match.end()
+        return text + self._rest[end:].replace("%", "%%"), items
+
+    def _writer(self, match: re.Match[str]) -> Callable[[Any], str]:
+        """Return what writes one item."""
+        value, kind, word = match["value"], match["type"], match["word"]
+        if value is not None:
+            return lambda node: _values_text(getattr(node, value))
+        if kind is not None:
+            return (lambda node: format_type(getattr(node, kind))) if kind else (lambda _: str(match["kind"]))
+        write, blank = self._words[match["spelling"]].text, match["blank"]
+        return lambda node: f"{blank}{written}" if (written := write(node, word)) else ""
+
+
+def _values_text(names: str | tuple[str, ...]) -> str:
+    return f"%{names}" if isinstance(names, str) else ", ".join(f"%{name}" for name in names)
+
+
+def handlers_of(forms: Iterable[StatementForm]) -> dict[str, Handler]:
+    """Return the reader of every name of some rows."""
+    return {name: handler for form in forms for name, handler in form.handlers.items()}
+
+
+def _value_step(field: str, count: str | None, of: str | None, closing: str | None) -> _Step:
+    kind = None if of is None else ScalarType(of)
+    number = int(count[1:]) if count and closing is None else 0
+
+    def one(found: StatementReading) -> None:
+        use = found.reader.operand()
+        if kind is not None:
+            found.reader.check_use(use, kind)
+        found.uses[field], found.values[field] = (use,), use[0]
+
+    def several(found: StatementReading) -> None:
+        reader = found.reader
+        if closing is not None:
+            uses = reader.listed(reader.operand, closing)
+        else:
+            uses = [reader.operand()]
+            for _ in range(number - 1):
+                reader.expect(",")
+                uses.append(reader.operand())
+        found.keep_uses(field, uses, kind)
+
+    return several if count else one
+
+
+def _type_step(field: str, kind: str, at: str | None, typed: str | None) -> _Step:
+    rules = _TYPES[kind]
+
+    def step(found: StatementReading) -> None:
+        reader = found.reader
+        index = reader.position
+        given = reader.type()
+        for fits, message, legal in rules:
+            if not fits(given, found):
+                said = message.format(owner=found.statement.name, text=reader.texts[index], kind=given, found=found)
+                raise reader.error(said, index, [each.format(found=found) for each in legal])
+        if field:
+            found.values[field], found.tokens[field] = given, index
+        if typed is not None:
+            found.check_uses(typed, given, index if at == "=" else None)
+
+    return step
+
+
+def _word_step(field: str, word: FormWord) -> _Step:
+    read = word.read
+
+    def step(found: StatementReading) -> None:
+        value = read(found, field)
+        if field:
+            found.values[field] = value
+
+    return step
+
+
+# What a type may have to be: each rule with its refusal, and what would be legal.
+
+_Rule = tuple[Callable[[Any, StatementReading], bool], str, Iterable[str]]
+
+
+def _is(kind: type, message: str, legal: Iterable[str]) -> _Rule:
+    return (lambda given, _: isinstance(given, kind)), message, legal
+
+
+_SCALAR = _is(ScalarType, "expected a scalar type", SCALAR_BITS)
+_POINTER = _is(PointerType, "{owner} works on pointers, not on {text}", ("!pto.ptr<...>",))
+_TYPES: Mapping[str, tuple[_Rule, ...]] = {
+    "any": (),
+    "scalar": (_SCALAR,),
+    "integer": (
+        _SCALAR,
+        (lambda given, _: given.name in SIGNLESS, "{owner} works on signless integers, not {text}", SIGNLESS),
+    ),
+    "float": (_SCALAR, (lambda given, _: given.name in FLOATS, "{owner} works on floats, not {text}", FLOATS)),
+    "index": ((lambda given, _: given == INDEX, "{owner}: the offset is of type index, not {text}", ("index",)),),
+    "element": (
+        (
+            lambda given, found: isinstance(given, ScalarType) and given.name == found.element,
+            "{owner}: the value is of the element type {found.element}, not {text}",
+            ("{found.element}",),
+        ),
+    ),
+    "pointer": (_POINTER,),
+    "same": (
+        _POINTER,
+        (lambda given, found: given == found.values["type"], "{owner} keeps the type of its pointer", ()),
+    ),
+    "tile": (_is(TileType, "{owner} works on tiles, not on {text}", ("!pto.tile_buf<...>",)),),
+    "vec_tile": (
+        _is(TileType, "{owner} works on tiles, not on {text}", ("!pto.tile_buf<vec, ...>",)),
+        (lambda given, _: given.location == "vec", "{owner} reaches vec tiles only, not {kind.location}", ("vec",)),
+    ),
+    "tiles": (_is(MultiTileType, "{text} is not several tiles", ("!pto.multi_tile_buf<...>",)),),
+    "view": (_is(ViewType, "expected a view type, found {text}", ("!pto.tensor_view<...>",)),),
+}
+
+
+# Words that statements of several kinds have.
+
+
+def _read_word(reader: PtoReader, name: str, legal: Collection[str], *, quoted: bool = True) -> str:
+    """Read `<WORD>`, `#pto.NAME<WORD>` or (the older form) `"WORD"`."""
+    index = reader.position
+    kind = reader.kinds[index]
+    if kind is TokenKind.ATTRIBUTE:
+        reader.position += 1
+        text = reader.texts[index]
+        return enum_word(reader, Attribute(text, index, index), name, legal)
+    if kind is TokenKind.STRING and quoted:
+        reader.position += 1
+        word = reader.texts[index].strip('"')
+    elif reader.take("<"):
+        index = reader.position
+        word = reader.next_of(TokenKind.WORD, f"a value of {name}", legal)
+        reader.expect(">")
+    else:
+        first = next(iter(legal))
+        reader.unexpected(f"a value of {name}", (f"<{first}>", f"#pto.{name}<{first}>"))
+    if word not in legal:
+        raise reader.error(f"unknown {name} '{word}'", index, legal)
+    return word
+
+
+_ENDPOINT_NAMES = ("pipe_event_type", "sync_op_type")
+
+
+def _read_endpoint(found: StatementReading, _: str) -> Pipe:
+    reader = found.reader
+    text = reader.texts[reader.position]
+    name = next((name for name in _ENDPOINT_NAMES if name in text), _ENDPOINT_NAMES[0])
+    return ENDPOINTS[_read_word(reader, name, ENDPOINTS, quoted=False)]
+
+
+def skip_flags(reader: PtoReader) -> None:
+    """Go past `fastmath<...>` and `overflow<...>`, which allow a compiler what is not done here."""
+    while reader.at("fastmath") or reader.at("overflow"):
+        reader.position += 1
+        reader.expect("<")
+        reader.listed(lambda: reader.next_of(TokenKind.WORD, "a flag"), ">")
+
+
+def _no_keys(found: StatementReading, _: str) -> None:
+    """Read a dictionary that may be there and has no keys of this dialect."""
+    check_keys(found.reader, read_attributes(found.reader), (), found.statement.name)
+
+
+def _read_typed(found: StatementReading, _: str) -> tuple[str, ...]:
+    """Read `%a, %b : T, U`, or nothing; the types go to `types`."""
+    names, found.values["types"] = found.reader.typed_values()
+    return names
+
+
+def _typed_text(node: Any, _: str) -> str:
+    return f"{_values_text(node.values)} : {', '.join(map(format_type, node.types))}" if node.values else ""
+
+
+def _pipe_text(node: Any, field: str) -> str:
+    return f"<{getattr(node, field).value}>"
+
+
+def nothing(*_: object) -> str:
+    """Write nothing."""
+    return ""
+
+
+WORDS: Mapping[str, FormWord] = {
+    "pipe": FormWord(lambda found, _: PIPES[_read_word(found.reader, "pipe", PIPES)], _pipe_text),
+    "event": FormWord(
+        lambda found, _: EVENTS[_read_word(found.reader, "event", EVENTS)], lambda node, _: f"<EVENT_ID{node.event}>"
+    ),
+    "endpoint": FormWord(_read_endpoint, _pipe_text),
+    "flags": FormWord(lambda found, _: skip_flags(found.reader), nothing),
+    "no_keys": FormWord(_no_keys, nothing),
+    "typed": FormWord(_read_typed, _typed_text),
+}
+"""Kinds of words: pipes, events, the pipe that an endpoint stands for, flags of compilers, a dictionary of other
+dialects, values with their types."""
