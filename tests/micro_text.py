@@ -61,47 +61,6 @@ def program_of(name: str, seed: int) -> str:
     return f"func.func @f({', '.join(made.arguments)}) attributes {{pto.kernel}} {{\n{body}\nreturn\n}}\n"
 
 
-def runnable(name: str, seed: int) -> str:
-    """The same as a program that runs: registers come from the buffer, masks from patterns, all else is constant.
-
-    Only for operations that stand in a vecscope.
-    """
-    chosen = random.Random(f"{name} {seed}")
-    made = Written(name, chosen, chosen.choice(forms_of(name)))
-    statement = _statement(made)
-    before, inside = ["%zero = arith.constant 0 : index"], []
-    for argument in made.arguments:
-        value, _, kind = argument.partition(": ")
-        if kind.startswith("!pto.vreg"):
-            element = kind.partition("x")[2][:-1]
-            before += [f"{value}_i = arith.constant {chosen.randrange(0, 64, 2) * 256} : i64"]
-            before += [f"{value}_p = pto.castptr {value}_i : i64 -> !pto.ptr<{element}, ub>"]
-            inside += [f"{value} = pto.vlds {value}_p[%zero] : !pto.ptr<{element}, ub> -> {kind}"]
-        elif kind.startswith("!pto.mask"):
-            inside += [f'{value} = pto.pset_{kind[10:-1]} "{chosen.choice(("PAT_ALL", "PAT_VL3", "PAT_M4"))}" : {kind}']
-        elif kind.startswith("!pto.ptr"):
-            before += [f"{value}_i = arith.constant {chosen.randrange(0, 64, 2) * 256} : i64"]
-            before += [f"{value} = pto.castptr {value}_i : i64 -> {kind}"]
-        elif kind == "!pto.align":
-            inside += [f"{value} = pto.init_align : {kind}"]
-        elif "f" in kind:
-            before += [f"{value} = arith.constant 1.5 : {kind}"]
-        else:
-            inside += [f"{value} = arith.constant 0 : {kind}"]
-    body = "\n".join([*before, "pto.vecscope {", *inside, statement, "}"])
-    load = (
-        "%base = arith.constant 0 : i64\n%one = arith.constant 1 : i64\n%size = arith.constant 65536 : i64\n"
-        "%all = pto.castptr %base : i64 -> !pto.ptr<ui8, ub>\n"
-        "pto.mte_gm_ub %x, %all, %base, %size nburst(%one, %size, %size) : "
-        "!pto.ptr<ui8, gm>, !pto.ptr<ui8, ub>, i64, i64, i64, i64, i64\n"
-    )
-    store = (
-        "\npto.mte_ub_gm %all, %x, %size nburst(%one, %size, %size) : "
-        "!pto.ptr<ui8, ub>, !pto.ptr<ui8, gm>, i64, i64, i64, i64"
-    )
-    return f"func.func @f(%x: !pto.ptr<ui8, gm>) attributes {{pto.kernel}} {{\n{load}{body}{store}\nreturn\n}}\n"
-
-
 def _statement(made: Written) -> str:
     kinds, attributes = _kinds(made)
     items: list[str] = []

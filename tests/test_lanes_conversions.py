@@ -11,7 +11,7 @@ import pytest
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import micro_words
-from castsim.isa.pto.micro_words import CONVERSIONS, TRUNCATED, TRUNCATIONS, conversion
+from castsim.isa.pto.micro_words import CONVERSIONS, conversion
 from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.value_types import PointerType
@@ -21,7 +21,6 @@ from castsim.machines.vector_function.vector_registers import (
     convert,
     documented_target,
     every_lane,
-    truncate,
     unwritten,
 )
 from castsim.targets.options import with_options
@@ -48,11 +47,6 @@ def registers(src: str, dst: str) -> tuple[bytes, ...]:
     return tuple(filled[k * lanes : (k + 1) * lanes].tobytes() for k in range(count))
 
 
-def without_subnormals(data: bytes) -> bytes:
-    lanes = np.frombuffer(data, "<u2")
-    return np.where(lanes & 0x7C00, lanes, lanes & 0x8000).astype("<u2").tobytes()
-
-
 def test_the_table_of_pairs_is_the_sheets() -> None:
     assert len(PAIRS) == len(CONVERSIONS) == 51
     for pair, (letters, saturates, parts) in PAIRS.items():
@@ -62,49 +56,6 @@ def test_the_table_of_pairs_is_the_sheets() -> None:
         assert row.parts == parts, pair
         assert row.mask_width == min(model.bits_of(pair[0]), 32)
         assert row.source_lanes * model.bits_of(pair[0]) == row.destination_lanes * model.bits_of(pair[1]) == 2048
-
-
-AS_ASKED = with_options(A5, {"micro_integer_to_float": "as_asked"})
-"""Integers to floats round as asked, which is what the model does."""
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_every_mode_and_part(pair: tuple[str, str]) -> None:
-    letters, saturates, parts = PAIRS[pair]
-    row = conversion(*pair)
-    masks = model.masks(row.mask_width, 3)
-    for turn, letter in enumerate(letters or (None,)):
-        for sat in ("SAT", "NOSAT") if saturates else (None,):
-            for place, part in enumerate(parts or (None,)):
-                for index, data in enumerate(registers(*pair)):
-                    if (letter, *pair) == ("H", "f16", "hif8"):
-                        data = without_subnormals(data)  # noqa: PLW2901 - the sources are silent on them
-                    mask = masks[0] if index == 0 else masks[(turn + place + index) % len(masks)]
-                    got = convert(
-                        model.register(data), row, part, model.predicate(mask), letter, sat, target=AS_ASKED
-                    )  # fmt: skip
-                    want = model.vcvt(data, *pair, part, mask, letter, sat)
-                    assert got.data.tobytes() == want, (letter, sat, part, index)
-                    assert got.is_defined
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_every_mask(pair: tuple[str, str]) -> None:
-    letters, saturates, parts = PAIRS[pair]
-    row, data = conversion(*pair), registers(*pair)[-1]
-    letter, sat = (letters or (None,))[0], "SAT" if saturates else None
-    for part in parts or (None,):
-        for mask in model.masks(row.mask_width, 11):
-            got = convert(model.register(data), row, part, model.predicate(mask), letter, sat)
-            assert got.data.tobytes() == model.vcvt(data, *pair, part, mask, letter, sat), part
-
-
-@pytest.mark.parametrize("name", TRUNCATED)
-def test_truncation(name: str) -> None:
-    for letter in TRUNCATIONS:
-        for data, mask in zip(registers(name, name), model.masks(model.bits_of(name), 5), strict=False):
-            got = truncate(model.register(data), name, model.predicate(mask), letter)
-            assert got.data.tobytes() == model.vtrc(data, name, mask, letter), letter
 
 
 GOLDEN = [

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from micro_text import runnable
 from numpy.typing import NDArray
 
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.isa.pto.micro_forms import OPAQUE, ROWS, Place
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run
@@ -165,46 +163,6 @@ def test_bytes_that_nothing_defines_are_reported() -> None:
     assert np.array_equal(found.outputs["y"][:8], np.ones(8, np.float32))
 
 
-@pytest.mark.parametrize(("width", "lanes", "element"), [
-    (8, 64, "f32"), (16, 64, "f32"), (32, 128, "f16"), (32, 256, "ui8"), (16, 256, "ui8"), (8, 128, "ui16"),
-])  # fmt: skip
-def test_broadcasts_read_elements_of_their_own_width(width: int, lanes: int, element: str) -> None:
-    kind, pointer = f"!pto.vreg<{lanes}x{element}>", f"!pto.ptr<{element}, ub>"
-    body = f"""{LOAD}
-    %q = pto.castptr %u : {UB} -> {pointer}
-    pto.vecscope {{
-      %all = pto.pset_b{2048 // lanes} "PAT_ALL" : !pto.mask<b{2048 // lanes}>
-      %v = pto.vlds %q[%c0] {{dist = "BRC_B{width}"}} : {pointer} -> {kind}
-      pto.vsts %v, %q[%c0], %all : {kind}, {pointer}, !pto.mask<b{2048 // lanes}>
-    }}
-    {STORE}"""
-    given = np.frombuffer(np.arange(1, 257, dtype=np.uint32).tobytes(), np.float32) * np.float32(1)
-    given.view(np.uint32)[0] = 0x1A2B3C4D
-    found = issued(program(body), {"x": given}).outputs["y"].view(np.uint8)[:256]
-    assert found.tobytes() == given.tobytes()[: width // 8] * (2048 // width)
-
-
-@pytest.mark.parametrize(("name", "signed"), [("vzunpack", False), ("vsunpack", True)])
-@pytest.mark.parametrize(("lanes", "element", "bits"), [(128, "ui16", 16), (256, "i8", 8)])
-def test_unpacking_with_one_type(name: str, lanes: int, element: str, bits: int, *, signed: bool) -> None:
-    """The register's type alone is printed; its bytes are those of elements of twice the width."""
-    kind, pointer = f"!pto.vreg<{lanes}x{element}>", f"!pto.ptr<{element}, ub>"
-    body = f"""{LOAD}
-    %q = pto.castptr %u : {UB} -> {pointer}
-    pto.vecscope {{
-      %all = pto.pset_b{bits} "PAT_ALL" : !pto.mask<b{bits}>
-      %v = pto.vlds %q[%c0] : {pointer} -> {kind}
-      %w = pto.{name} %v, %c1 : {kind}, index -> {kind}
-      pto.vsts %w, %q[%c0], %all : {kind}, {pointer}, !pto.mask<b{bits}>
-    }}
-    {STORE}"""
-    given = np.arange(512, dtype=np.uint16) * 521
-    found = issued(program(body), {"x": given.view(np.float32)}).outputs["y"].view(np.uint8)[:256]
-    kinds = {(8, False): "u1", (8, True): "i1", (16, False): "u2", (16, True): "i2"}
-    upper = given.view(kinds[bits, signed])[lanes // 2 : lanes]
-    assert found.tobytes() == upper.astype(f"<i{bits // 4}").tobytes()
-
-
 def test_a_whole_program_defines_its_outputs() -> None:
     assert not issued(program(f"{LOAD}\n{STORE}"), {"x": ramp()}).loaded.executed.warnings
 
@@ -265,19 +223,6 @@ def test_programs_of_the_matrix_unit_are_refused(kind: str) -> None:
 def test_other_targets_have_no_vector_instructions() -> None:
     with pytest.raises(CastsimError, match="a2a3 does not run programs of vector instructions"):
         load_tiles(Source("k.pto", Language.TILES, program(LOAD)), LoadRequest("a2a3"))
-
-
-ADDRESSES = ("vgather2", "vgather2_bc", "vgatherb", "vscatter")
-"""Their offsets would have to be chosen: random ones leave the buffer."""
-INSIDE = sorted(name for name, row in ROWS.items() if row.place is Place.SCOPE and name not in OPAQUE)
-
-
-@pytest.mark.parametrize("name", INSIDE)
-def test_every_vector_instruction_runs(name: str) -> None:
-    data = np.random.default_rng(len(name)).integers(0, 256, 65536, dtype=np.uint8)
-    for seed in range(6):
-        text = runnable(name, seed)
-        issued(text, {"x": data if name not in ADDRESSES else np.zeros_like(data)})
 
 
 def test_a_result_has_cycles_of_both_engines(tmp_path: Path) -> None:

@@ -104,19 +104,6 @@ def test_rows_are_counted_by_hand():
     assert loads["end"].max() == moved[moved["pipe"] == "MTE2"]["last_end"].max()
 
 
-def test_what_pipes_spend_on_operations_is_in_their_causes(result):
-    """All of them, but for idle cycles and those of the scalar unit; slots of bundles also wait for each other."""
-    operations, causes = (result.to_frame(name, library="polars") for name in ("operations", "causes"))
-    scalar = result.loaded.target.scalar_pipe
-    for pipe in result.pipes:
-        if pipe == scalar:
-            continue
-        mine = operations.filter(polars.col("pipe") == pipe)
-        for row in causes.filter((polars.col("pipe") == pipe) & (polars.col("cause") != "empty")).iter_rows(named=True):
-            spent = mine[row["cause"]].sum() if row["cause"] in mine.columns else 0
-            assert spent == row["cycles"] or (spent < row["cycles"] and not result.loaded.target.has_tiles)
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_numbers_are_numbers_and_words_are_words(library):
     kinds = [

@@ -10,7 +10,6 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
-from castsim.machines.strided import audit as audit_module
 from castsim.machines.strided import sequences
 from castsim.machines.strided.audit import UNEXPLAINED, ScratchAuditor
 from castsim.reports import scratch
@@ -131,10 +130,6 @@ def test_a_wrong_lowering_makes_the_audit_fail(monkeypatch, capsys):
     assert "disagree" in capsys.readouterr().out
     assert main(["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--row-stride", "256"]) == 0
     assert main(["scratch", "f32", "i16", "--rows", "1:4", "--cols", "100:200", "--row-stride", "256", "--sweep"]) == 1
-
-
-def test_audit_and_run_use_the_same_operations():
-    assert audit_module.emit_cast is __import__("castsim.machines.strided.audit", fromlist=["emit_cast"]).emit_cast
 
 
 def test_pairs_without_scratch_are_refused_with_those_that_use_it():

@@ -6,15 +6,12 @@ set is rejected, as a second judge in rational arithmetic agrees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import oracle
-import oracle_acceptance
 import pytest
 from golden import as_codes, format_name, load, nearest_bf16
 
-from castsim.specifications import AcceptanceSets, acceptance, accepts
+from castsim.specifications import acceptance, accepts
 
 TOSA = load("golden_tosa_cast.npz")
 ONNX = load("golden_onnx_cast.npz")
@@ -22,8 +19,6 @@ NODES = load("golden_onnx_node.npz")
 TOSA_PAIRS = [key.removesuffix("__in") for key in TOSA if key.endswith("__in")]
 ONNX_CASES = [key for key in ONNX if key.endswith(("__ref", "__ort"))]
 NODE_NAMES = [key.removesuffix("__info") for key in NODES if key.endswith("__info")]
-JUDGED = 250
-"""Elements per pair that the slow judge looks at."""
 
 
 def signed_values(codes: np.ndarray, name: str) -> list[int]:
@@ -51,34 +46,6 @@ def test_tosa(pair: str) -> None:
         defect = rounded_twice(source, src)
         assert defect.sum() == 14  # named in docs/reference/semantics.md section 1.4
     assert (accepts("tosa", src, dst, source, result) == ~defect).all()
-
-
-@pytest.mark.parametrize("pair", TOSA_PAIRS)
-def test_one_code_outside_a_tosa_set_is_rejected(pair: str) -> None:
-    src, dst = map(format_name, pair.split("__"))
-    chosen = np.random.default_rng(5).permutation(TOSA[f"{pair}__in"].size)[:JUDGED]
-    source, result = as_codes(TOSA[f"{pair}__in"], src)[chosen], as_codes(TOSA[f"{pair}__out"], dst)[chosen]
-    sets = acceptance("tosa", src, dst, source)
-    rejected = 0
-    for candidate in candidates(result, sets, dst):
-        verdicts = sets.contains(candidate)
-        for code, out, verdict in zip(source.tolist(), candidate.tolist(), verdicts.tolist(), strict=True):
-            assert verdict == oracle_acceptance.accepts(code, out, src, dst), f"{code:#x} -> {out:#x}"
-        rejected += int((~verdicts).sum())
-    assert rejected > 0
-
-
-def candidates(result: np.ndarray, sets: AcceptanceSets, dst: str) -> Iterator[np.ndarray]:
-    """Yield results to judge: the golden one and its neighbours, the ends of the sets and theirs, special codes."""
-    for centre in (result, sets.lowest, sets.highest):
-        for step in (-2, -1, 0, 1, 2):
-            yield shifted(centre, step, dst)
-    row = oracle.fmt(dst)
-    specials = [0] if dst in oracle.INTS else [0, row.sign_code, row.max_code, row.nan]
-    if dst in oracle.FLOATS and row.inf is not None:
-        specials += [row.inf, row.inf | row.sign_code]
-    for special in specials:
-        yield np.full_like(result, special)
 
 
 def shifted(codes: np.ndarray, step: int, dst: str) -> np.ndarray:
