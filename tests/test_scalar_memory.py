@@ -347,24 +347,3 @@ def test_a_cache_operation_costs_a_scalar_cycle(tmp_path: Path, target: str) -> 
         return ran(tmp_path, text, target=target, timing_only=True).pipes["S"].causes[Cause.BUSY]
 
     assert busy("pto.cmo.cacheinvalid %t single_cache_line : !pto.ptr<i32>") == busy("") + 1
-
-
-@pytest.mark.parametrize(
-    ("fact", "body"),
-    [
-        ("load_cycles", "%v = pto.load_scalar %t[%c0] : !pto.ptr<i32> -> i32"),
-        ("store_cycles", "pto.store_scalar %k3, %t[%c0] : !pto.ptr<i32>, i32"),
-        ("tile_read_cycles", f"%v = pto.tgetval ins(%a, %c0 : {ROW}, index) outs : i32"),
-        ("tile_write_cycles", f"pto.tsetval ins(%c0, %k3 : index, i32) outs(%a : {ROW})"),
-    ],
-)
-def test_facts_of_accesses_are_read(fact: str, body: str, tmp_path: Path, target: str) -> None:
-    """Each access costs a scalar instruction and what the description says beyond it."""
-    chip = load_target(target)
-    costly = chip.timing.scalar_access.model_copy(update={fact: 1000})
-    slow = chip.model_copy(update={"timing": chip.timing.model_copy(update={"scalar_access": costly})})
-    text = kernel(HEAD + body, "%t: !pto.ptr<i32>")
-    (path := tmp_path / "k.pto").write_text(text)
-    before = run(path, chip, timing_only=True).pipes["S"].causes[Cause.BUSY]
-    after = run(path, slow, timing_only=True).pipes["S"].causes[Cause.BUSY]
-    assert after - before == 1000 - getattr(chip.timing.scalar_access, fact)

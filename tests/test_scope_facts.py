@@ -2,93 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from decimal import Decimal
 from random import Random
 
 import pytest
 from a5_cases import A5
-from scope_works import LOAD, STORE, compute, dense, pair, random_scope, wide
+from scope_works import LOAD, STORE, random_scope
 
 from castsim.machines.vector_function.function_launches import time_scope
 from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind
-from castsim.targets.vector_function import VectorFunctionTarget
-
-ABOUT = ("source", "status", "evidence", "informational", "note")
-OF_TEXTS = ("unrolling", "single_access")
-"""What the text of a program decides (test_micro_time.py), and what has a test of its own."""
-SPECIAL_LATENCIES = [name for name, row in A5.arithmetic.items() if row.port in ("any", "serial", "special")]
-
-
-def facts() -> list[tuple[str, ...]]:
-    """Paths of the facts below `timing.micro`; entries of tables one by one."""
-    found: list[tuple[str, ...]] = []
-
-    def walk(path: tuple[str, ...], value: object) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                walk((*path, key), inner)
-        elif hasattr(value, "model_fields_set"):
-            for key, inner in value:
-                if key not in (*ABOUT, *OF_TEXTS):
-                    walk((*path, key), inner)
-        else:
-            found.append(path)
-
-    walk((), A5.timing.micro)
-    return found
-
-
-def changed(path: tuple[str, ...]) -> VectorFunctionTarget:
-    """A5 with another value of a fact: fewer places, ports and registers, more cycles."""
-
-    def edit(value: object, rest: tuple[str, ...]) -> object:
-        if not rest:
-            if isinstance(value, Decimal):
-                return value + 20
-            return 1 if isinstance(value, int) else ()
-        key, *more = rest
-        if isinstance(value, Mapping):
-            return {**value, key: edit(value[key], tuple(more))}
-        return value.model_copy(update={key: edit(getattr(value, key), tuple(more))})  # type: ignore[attr-defined]
-
-    return A5.model_copy(update={"timing": edit(A5.timing, ("micro", *path))})
-
-
-@pytest.mark.parametrize("path", facts(), ids=".".join)
-def test_the_fact_changes_cycles(path: tuple[str, ...]) -> None:
-    target = changed(path)
-    consumer = path[1] if path[0] == "forwarding_to" else "vadd"
-    scopes = [wide(), dense()]
-    if path[0].startswith("forwarding"):
-        scopes = [pair(path[-1], consumer)]
-    assert any(time_scope(scope, A5).cycles != time_scope(scope, target).cycles for scope in scopes)
-
-
-@pytest.mark.parametrize("mnemonic", SPECIAL_LATENCIES)
-@pytest.mark.parametrize("width", [16, 32])
-def test_the_latency_of_an_instruction_changes_cycles(mnemonic: str, width: int) -> None:
-    row = A5.arithmetic[mnemonic]
-    key = "latency_32" if width == 32 else "latency_16"
-    slower = row.model_copy(update={key: row.latency(width) + 20})
-    target = A5.model_copy(update={"arithmetic": {**A5.arithmetic, mnemonic: slower}})
-    scope = Scope()
-    (name,) = scope.issue(LOAD, (), 1)
-    (name,) = scope.issue(compute(mnemonic, width), (name,), 1)
-    scope.issue(STORE, (name,), 0, 8192)
-    expected = 0 if mnemonic in A5.timing.chain.latency_cycles else 20
-    assert time_scope(scope, target).cycles - time_scope(scope, A5).cycles == expected
-
-
-@pytest.mark.parametrize("mnemonic", [name for name in SPECIAL_LATENCIES if A5.arithmetic[name].held is not None])
-def test_the_time_for_which_the_port_is_held_changes_cycles(mnemonic: str) -> None:
-    row = A5.arithmetic[mnemonic].model_copy(update={"held": Decimal(9)})
-    target = A5.model_copy(update={"arithmetic": {**A5.arithmetic, mnemonic: row}})
-    scope = Scope()
-    (name,) = scope.issue(LOAD, (), 1)
-    names = [scope.issue(compute(mnemonic), (name,), 1)[0] for _ in range(2)]
-    scope.issue(STORE, (names[-1],), 0, 8192)
-    assert time_scope(scope, target).cycles == time_scope(scope, A5).cycles + 9 - int(A5.arithmetic[mnemonic].held or 0)
 
 
 def test_a_launch_names_the_facts_it_rests_on() -> None:

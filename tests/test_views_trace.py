@@ -60,9 +60,10 @@ def threads_of(events: list[Event]) -> dict[int, str]:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_the_format_is_kept(path: Path, folder: Path) -> None:
-    document, _ = written(folder, path)
+    document, report = written(folder, path)
     events = document["traceEvents"]
     threads = threads_of(events)
+    assert document["otherData"]["total_cycles"] == report["total_cycles"]
     assert len(set(threads.values())) == len(threads)
     by_thread: dict[int, list[Event]] = {}
     for event in events:
@@ -84,6 +85,13 @@ def test_the_format_is_kept(path: Path, folder: Path) -> None:
     for mine in by_thread.values():
         spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in mine if e["dur"])
         assert all(one[1] <= two[0] for one, two in pairwise(spans))
+    for number, mine in by_thread.items():
+        if threads[number] in report["pipes"]:  # every cycle of a pipe but the idle ones, by its cause
+            spent: Counter[str] = Counter()
+            for event in mine:
+                spent.update({event["args"]["cause"].replace(" ", "_"): event["dur"]} if event["dur"] else {})
+            causes = report["pipes"][threads[number]]["causes"]
+            assert spent == {cause: cycles for cause, cycles in causes.items() if cycles and cause != "empty"}
     flows = Counter((e["cat"], e["name"], e["id"], e["ph"]) for e in events if e["ph"] in "sf")
     assert all(count == 1 and flows[(*key[:3], "f" if key[3] == "s" else "s")] == 1 for key, count in flows.items())
 
@@ -148,7 +156,7 @@ def test_a_cast_behind_a_load_waits_for_its_flag(folder: Path) -> None:
 def test_a_log_executes_when_the_operations_do(path: Path, tmp_path: Path) -> None:
     log = tmp_path / "run.kanata"
     assert main(["run", str(path), *argument_words(path), "--timing-only", "--quiet", "--kanata", str(log)]) in (0, 1)
-    cycle, indices, opened = 0, {}, {}
+    cycle, indices, opened, retired = 0, {}, {}, {}
     spent: dict[int, list[tuple[int, int]]] = {}
     for line in log.read_text().splitlines()[1:]:
         command, *words = line.split("\t")
@@ -160,9 +168,14 @@ def test_a_log_executes_when_the_operations_do(path: Path, tmp_path: Path) -> No
             opened[words[0]] = cycle
         elif command == "E" and words[1:] == ["0", "Ex"]:
             spent.setdefault(indices[words[0]], []).append((opened.pop(words[0]), cycle))
+        elif command == "R":
+            retired[indices[words[0]]] = cycle
     timing = result(path).timing
     assert {*spent} <= {operation.index for operation in timing.operations}
+    latest = 0
     for operation in timing.operations:
+        latest = max(latest, operation.end)  # operations retire in order
+        assert retired[operation.index] == latest
         waits = operation.name.startswith(SYNCHRONISES[1:]) or not operation.causes  # the scalar pipe executes its sets
         expected = [] if waits or operation.start == operation.end else [(operation.start, operation.end)]
         assert spent.get(operation.index, []) == expected, operation
@@ -180,7 +193,12 @@ def test_a_timeline_executes_when_the_operations_do(
     rows = re.findall(r"^\[(\d+)\] (?:\S+(?: LOAD| STORE)?) +(.*)$", capsys.readouterr().out, re.MULTILINE)
     lines = {int(number): cells for number, cells in rows}
     assert lines
+    retired = 0
     for operation in timing.operations:
+        retired = max(retired, operation.end)
+        if operation.index in lines:
+            assert re.fullmatch(r"[ .]*D?=*e*E?-*R?[ .]*", lines[operation.index][:end])
+            assert retired >= end or lines[operation.index][retired] == "R"
         if operation.index not in lines or operation.name.startswith(SYNCHRONISES) or not operation.causes:
             continue
         cells = lines[operation.index][:end]
