@@ -17,7 +17,6 @@ import oracle_a2a3
 import pytest
 from strided_model import SIZE, repeat_shape
 
-from castsim.isa import format_named
 from castsim.isa.errors import ReadError, TargetDataError
 from castsim.isa.modes import Rounding
 from castsim.targets import load_target, target_for_architecture, target_names
@@ -79,31 +78,6 @@ def test_repeat_configuration(pair: tuple[str, str]) -> None:
         assert int(row[f"{end}_bytes_per_repeat"]) == rule.lanes * BITS[name] // 8 == 32 * stride
         assert int(row[f"storage_bytes_per_element_{end}"]) == SIZE[name]
         assert int(row[f"block_elems_{end}_for_tail_stride"]) == 32 // SIZE[name]
-
-
-def test_formats_of_the_pairs_exist() -> None:
-    for pair in rules():
-        for name in pair:
-            assert format_named(name).bits == BITS[name]
-
-
-def test_facts_of_the_instruction_page_and_the_sheet() -> None:
-    repeat, memory = A2A3.repeat, A2A3.memories["ub"]
-    assert (repeat.block_bytes, repeat.repeat_bytes, repeat.max_repeats, repeat.mask_lanes) == (32, 256, 255, 128)
-    assert repeat.repeat_stride_field_bits == 12
-    assert (memory.capacity_bytes, memory.allocatable_bytes, memory.alignment_bytes) == (196_608, 196_608, 32)
-    narrow = {name: row.repeat_stride_field_bits for row in A2A3.narrow_strides for name in row.mnemonics}
-    assert narrow == {"vconv_deq": 8, "vconv_s42f16": 8}
-    assert {rule.stem for rule in A2A3.casts} >= set(narrow)
-    assert (A2A3.control.integer_saturation_off, A2A3.control.float_saturation_off) == (59, 48)
-    assert {(s.src, s.dst): s.steps for s in A2A3.scratch_sequences} == {
-        ("f32", "i16"): "via_i32",
-        ("f16", "i16"): "chunked",
-        ("f16", "i8"): "chunked_masked",
-    }
-    assert (A2A3.banks.groups, A2A3.banks.banks_per_group, A2A3.banks.bank_bytes) == (16, 3, 4096)
-    assert A2A3.pipes.event_ids == 8
-    assert A2A3.frequency.megahertz == 1850
 
 
 def test_timing_of_casts_is_that_of_the_table_of_cast_points() -> None:
