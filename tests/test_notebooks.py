@@ -14,7 +14,6 @@ import pandas
 import polars
 import pytest
 from matplotlib.colors import to_hex
-from notebook_programs import LOOPED, PROGRAMS, TILES
 
 import castsim
 from castsim.__main__ import main
@@ -24,6 +23,20 @@ from castsim.reports.notebooks.figures import shown_window
 from castsim.reports.notebooks.markup import Mark, cause_colour, lanes
 from castsim.targets.csv_tables import SHIPPED
 from castsim.timing import Cause
+
+ROOT = Path(__file__).parent.parent
+TILES = ROOT / "programs/f32_to_f16.pto"
+LOOPED = ROOT / "programs/f32_to_f16_pipelined.pto"
+PROGRAMS = (
+    TILES,
+    LOOPED,
+    ROOT / "programs/a5_f32_to_e4m3fn_padded.pto",
+    ROOT / "programs/tpc_f32_i16_quantise_gaudi2.tpc",
+)
+
+
+# ------------------------------------------------------------------------------------------------- results in notebooks
+
 
 LIBRARIES = ("pandas", "polars")
 CAUSES = {cause.replace(" ", "_") for cause in Cause}
