@@ -102,15 +102,6 @@ def test_a_specification_of_ones_own(tmp_path: Path) -> None:
     assert specified_cast(path, "f32", "i8").label == "mine@2"
 
 
-def test_every_rule_says_where_it_is_from() -> None:
-    for name in specification_names():
-        spec = load_specification(name)
-        for rule in spec.rules.values():
-            assert rule.source
-            assert rule.status
-            assert rule.meaning
-
-
 INTERVAL = 'accept = "interval"\nbelow_ulps = 1\nabove_ulps = 0.5'
 EXACT = 'accept = "exact"\nroundings = ["rint"]'
 

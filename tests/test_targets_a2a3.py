@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from strided_model import SIZE, repeat_shape
 from castsim.isa.errors import ReadError, TargetDataError
 from castsim.isa.modes import Rounding
 from castsim.targets import load_target, target_for_architecture, target_names
-from castsim.targets.description import Status
 from castsim.targets.loader import SHIPPED
 
 A2A3 = load_target("a2a3")
@@ -102,36 +100,6 @@ def test_programs_find_it_by_architecture() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- every target
-
-DESCRIPTIONS = sorted(SHIPPED.glob("a2a3.toml"))
-
-
-def fact_tables(data: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
-    """Tables of a TOML file that hold values themselves, not only further tables."""
-    if isinstance(data, list):
-        return [found for number, item in enumerate(data) for found in fact_tables(item, f"{path}[{number}]")]
-    if not isinstance(data, dict):
-        return []
-    found = [(path, data)] if path and any(not isinstance(value, dict) for value in data.values()) else []
-    for key, value in data.items():
-        found += fact_tables(value, f"{path}.{key}" if path else key)
-    return found
-
-
-@pytest.mark.parametrize("path", DESCRIPTIONS, ids=lambda path: path.stem)
-def test_every_fact_table_has_source_and_status(path: Path) -> None:
-    data = tomllib.loads(path.read_text())
-    assert all(note["reason"] for note in data.pop("accuracy_notes"))  # about simulations, not about the chip
-    assert all(limit["title"] for limit in data.pop("what_if").values())  # likewise
-    tables = fact_tables(data)
-    assert len(tables) > 20
-    for name, table in tables:
-        if name == "timing.vector":  # its rows are a CSV table
-            continue
-        if name.endswith((".added_cycles_of", ".options")):  # numbers and options of a convention, which has the source
-            continue
-        assert len(table.get("source", "")) > 10, name
-        assert table.get("status") in set(Status), name
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("a2a3*.csv")), ids=lambda path: path.name)
