@@ -10,6 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run
@@ -37,7 +39,9 @@ def program(body: str, arguments: str = "%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32
 def issued(
     text: str, inputs: Mapping[str, Array] | None = None, args: Mapping[str, int] | None = None
 ) -> ExecutionResult:
-    """Run a program of the A5."""
+    """Run a program of the A5, which is read back as it is printed."""
+    parsed = parse(text)
+    assert parse(print_program(parsed)) == parsed
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5", args=args or {}))
     return loaded.issue(dict(inputs or {}), RunOptions())
 
