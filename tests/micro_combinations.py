@@ -9,13 +9,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from micro_text import SPELLINGS, bits_of
-
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, Place
 from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, OF_OPERATION, WRITTEN, MicroForm, forms_of
 from castsim.isa.pto.pto_parser import parse
 
+SPELLINGS = {
+    "f32": "f32", "f16": "f16", "bf16": "bf16", "e4m3fn": "f8E4M3FN", "e5m2": "f8E5M2", "hif8": "!pto.hif8",
+    "e1m2": "!pto.f4E1M2x2", "e2m1": "!pto.f4E2M1x2", "bf16_pair": "!pto.bf16x2",
+    **{f"i{n}": f"i{n}" for n in (8, 16, 32, 64)}, **{f"u{n}": f"ui{n}" for n in (8, 16, 32, 64)},
+}  # fmt: skip
+BITS = {"bf16_pair": 32, "f32": 32, "f16": 16, "bf16": 16, **{f"{k}{n}": n for k in "iu" for n in (8, 16, 32, 64)}}
 ELEMENTS = (*SPELLINGS,)
 RESULTS = 8192
 """The byte of the buffer from which on results lie: four slots for each combination, the first for what it stores."""
@@ -41,6 +45,11 @@ NUMBERS = {
     "vscatter": [(0,), (9,), (64,)],
 }  # fmt: skip
 """Values of whole numbers, in the order of the text, by the name without its width."""
+
+
+def bits_of(element: str) -> int:
+    """Bits of a lane."""
+    return BITS.get(element, 8)
 
 
 @dataclass(frozen=True)
@@ -138,15 +147,15 @@ def _is_read(each: Combination, refused: set[str] | None = None) -> bool:
 
 
 def scalar_type(element: str) -> str:
-    return f"i{bits_of(element)}" if element[0] in "iu" else SPELLINGS[element][0]
+    return f"i{bits_of(element)}" if element[0] in "iu" else SPELLINGS[element]
 
 
 def vector(element: str) -> str:
-    return f"!pto.vreg<{2048 // bits_of(element)}x{SPELLINGS[element][0]}>"
+    return f"!pto.vreg<{2048 // bits_of(element)}x{SPELLINGS[element]}>"
 
 
 def pointer(element: str) -> str:
-    return f"!pto.ptr<{SPELLINGS[element][0]}, ub>"
+    return f"!pto.ptr<{SPELLINGS[element]}, ub>"
 
 
 def scalar_code(element: str) -> int:

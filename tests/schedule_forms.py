@@ -11,7 +11,6 @@ from schedule_programs import target_of
 from castsim.isa.tpc import FORMS, File, Form, Operand, Register, available
 from castsim.isa.tpc.program import GROUPED
 
-_NAMED = {"D": 2, "A": 4, "Z": 2}
 _HARDWARE = ("M0", "M1", "M2", "M3", "LD_TNSR_ID_REG", "ST_TNSR_ID_REG", "ST_RMW_REG", "LD_PARTIAL_REG",
              "ST_PARTIAL_REG")  # fmt: skip
 _SKIPPED = ("loop", "jmpr", "jmpa", "halt", "prefetch")

@@ -41,9 +41,9 @@ class Writer:
         self.vectors = ["x0"]
         self.predicates: list[str] = []
         self.masks: list[str] = []
-        self.depth = 0
 
-    def text(self) -> str:
+    def text(self, steps: int) -> str:
+        """A text of so many steps, one after the other."""
         rng = self.rng
         head = [
             f"// castsim: target {self.generation}",
@@ -60,14 +60,8 @@ class Writer:
         ]
         self.lines = []
         self.load("x0")
-        self.block(rng.randint(2, 14))
-        for number in range(rng.choice((0, 1, 1, 2))):
-            self.loop(number, 0)
-            if rng.random() < 0.4:
-                self.skip(number)
-            if rng.random() < 0.25:
-                self.back(number)
-            self.block(rng.randint(0, 6))
+        for _ in range(steps):
+            self.one()
         self.store()
         return "\n".join([*head, *self.lines, "halt", ""])
 
@@ -100,10 +94,6 @@ class Writer:
             place = self.rng.choice((0x1000, 0x1100, 0x1200))
             goya = self.generation == "goya"
             self.add(f"st_l_v {f'{place:#x}, %s.zero' if goya else f'{place:#x}'}, %v.{value}")
-
-    def block(self, size: int) -> None:
-        for _ in range(size):
-            self.one()
 
     def one(self) -> None:
         rng, pick = self.rng, lambda: f"%v.{rng.choice(self.vectors)}"
@@ -155,9 +145,6 @@ class Writer:
         elif kind == 15 and self.generation != "goya":
             self.add(f"convert.bf16 all_lanes target_type=fp32 rhne %d.q, {a}")
             self.add(f"add.f32 %v.{self.fresh()}, %v.q.0, %v.q.1")
-        elif kind == 16 and self.depth:
-            kinds = ("add.i32 %s.k, %s.k, S32", "mov.f32 %v.x0, S32", "st_l 0x20, S32")
-            self.add(rng.choice(kinds))
         else:
             keep = self.fresh()
             self.add(f"mov %v.{keep}, {a}" if rng.random() < 0.5 else f"mov.f32 %v.{keep}, %s.one")
@@ -192,44 +179,10 @@ class Writer:
             )
         )
 
-    def back(self, number: int) -> None:
-        """A loop by a jump."""
-        self.add("mov.i32 %s.c, 0x0")
-        self.add(f"Back{number}:")
-        known = list(self.masks), list(self.predicates)
-        self.block(self.rng.randint(1, 6))
-        self.store()
-        self.masks, self.predicates = known
-        self.add("add.i32 %s.c, %s.c, 0x1")
-        self.add(f"cmp_less.i32 %sp.b, %s.c, {self.rng.randint(1, 4):#x}")
-        self.add(f"jmpr Back{number}, %sp.b")
 
-    def loop(self, number: int, depth: int) -> None:
-        trips = self.rng.randint(1, 5)
-        label = f"End{number}_{depth}"
-        self.add(f"loop 0, {trips}, 1, <, {label}")
-        self.depth += 1
-        self.block(self.rng.randint(1, 8))
-        if depth < 1 and self.rng.random() < 0.25:
-            self.loop(number, depth + 1)
-        self.block(self.rng.randint(0, 5))
-        self.store()
-        self.depth -= 1
-        self.add(f"{label}:")
-
-    def skip(self, number: int) -> None:
-        if not self.predicates:
-            return
-        self.add(f"jmpr Skip{number}, %sp.{self.rng.choice(self.predicates)}")
-        known = list(self.vectors), list(self.masks), list(self.predicates)
-        self.block(self.rng.randint(1, 5))
-        self.vectors, self.masks, self.predicates = known
-        self.add(f"Skip{number}:")
-
-
-def random_text(seed: int, generation: str) -> str:
-    """A random text; what it needs of zeros is declared."""
-    text = Writer(seed, generation).text()
+def straight_text(seed: int, generation: str, steps: int) -> str:
+    """A random text without loops and jumps; what it needs of zeros is declared."""
+    text = Writer(seed, generation).text(steps)
     return text.replace("// castsim: reg S3", "// castsim: reg %s.zero = 0\n// castsim: reg S3", 1)
 
 
@@ -278,4 +231,4 @@ def ran(text: str, generation: str, seed: int) -> Ran:
     return execute(assembled, given, values=True, checked=True, max_bundles=10**6)
 
 
-__all__ = ["GENERATIONS", "inputs", "ran", "random_text", "sequential", "target_of"]
+__all__ = ["GENERATIONS", "inputs", "ran", "sequential", "straight_text", "target_of"]

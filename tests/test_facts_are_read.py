@@ -19,7 +19,7 @@ PROGRAMS = sorted(
     (name for name in expected_reports.names() if expected_reports.target_of(name) == "a2a3"),
     key=expected_reports.derived_total,
 )
-# That results may come at once is no number: test_what_if_signs.py reads it.
+# That results may come at once is no number: test_what_if.py reads it.
 NOT_NUMBERS = ("source", "status", "evidence", "informational", "note", "validated", "results_at_once")
 
 

@@ -27,7 +27,7 @@ OF_TRANSFERS = ("transaction_bytes", "overlaps", "shared_startup_cycles", "share
 ABOUT = ("source", "status", "evidence", "informational", "note")
 
 
-# Tables of operations other than casts: see test_function_work_facts.py, test_scalar_memory.py, test_scope_facts.py.
+# Tables of operations other than casts: see test_function_work_facts.py, test_every_number.py.
 OTHER_OPERATIONS = (
     "loads", "division", "special_function", "memory_floor", "scalar_access", "micro", "sharing", "paced",
 )  # fmt: skip

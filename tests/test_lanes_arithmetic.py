@@ -1,8 +1,9 @@
-"""Arithmetic, comparison and selection of registers, element by element in exact fractions, under every mask."""
+"""Registers where the programs of `test_micro_models` say nothing: options, what is undefined, what is refused."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import reduce
 
 import boundaries
 import lanes_elements as el
@@ -10,17 +11,17 @@ import lanes_model as model
 import numpy as np
 import oracle
 import pytest
-from lanes_functions import BINARY, SCALAR, UNARY
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
+from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
 from castsim.machines.vector_function.vector_registers import (
     Operands,
     PredicateRegister,
     Value,
     VectorRegister,
     documented_target,
+    every_lane,
 )
 from castsim.targets.options import with_options
 
@@ -76,56 +77,10 @@ def cases(table: dict[str, object]) -> list[tuple[str, str]]:
     return [(op, name) for op in table for name in OPERATIONS[op].types]
 
 
-@pytest.mark.parametrize(("op", "name"), cases(BINARY))
-def test_two_registers(op: str, name: str) -> None:
-    a, b = codes(name, 1), codes(name, 2)
-    want = [BINARY[op](x, y, name) for x, y in zip(a, b, strict=True)]
-    for mask in model.masks(model.bits_of(name), 4):
-        (got,) = run(op, name, a, b, mask=mask)
-        assert lanes_of(got, name) == [w if m else 0 for w, m in zip(want, active(mask, name), strict=True)]
-
-
-@pytest.mark.parametrize(("op", "name"), cases(UNARY))
-def test_one_register(op: str, name: str) -> None:
-    a = codes(name, 3)
-    want = [UNARY[op](x, name) for x in a]
-    for mask in model.masks(model.bits_of(name), 5):
-        (got,) = run(op, name, a, mask=mask)
-        assert lanes_of(got, name) == [w if m else 0 for w, m in zip(want, active(mask, name), strict=True)]
-        assert isinstance(got, VectorRegister) and got.is_defined
-
-
-@pytest.mark.parametrize(("op", "name"), cases(SCALAR))
-def test_a_register_and_a_scalar(op: str, name: str) -> None:
-    a = codes(name, 6)
-    for scalar in codes(name, 7)[:6]:
-        want = [BINARY[SCALAR[op]](x, scalar, name) for x in a]
-        for mask in model.masks(model.bits_of(name), 8)[:3]:
-            (got,) = run(op, name, a, mask=mask, scalars=(scalar,))
-            assert lanes_of(got, name) == [w if m else 0 for w, m in zip(want, active(mask, name), strict=True)]
-
-
-def test_scalars_that_are_negative_numbers() -> None:
-    a = codes("i16", 6)
-    full = model.masks(16, 0)[0]
-    assert lanes_of(run("vadds", "i16", a, mask=full, scalars=(-5,))[0], "i16") == [(x - 5) & 0xFFFF for x in a]
-
-
-@pytest.mark.parametrize(("op", "name"), cases({"vshl": 0, "vshr": 0}))
-def test_shifts(op: str, name: str) -> None:
+@pytest.mark.parametrize(("op", "name"), [(op, name) for op in ("vshl", "vshr") for name in OPERATIONS[op].types])
+def test_shifts_by_the_width_or_more(op: str, name: str) -> None:
     bits, a = model.bits_of(name), codes(name, 9)
-    amounts = np.random.default_rng(1).integers(0, bits, len(a)).tolist()
-    mask = model.masks(bits, 2)[-1]
-    function = op[1:]
-    (got,) = run(op, name, a, amounts, mask=mask)
-    want = [el.shift(function, x, n, name) for x, n in zip(a, amounts, strict=True)]
-    assert lanes_of(got, name) == [w if m else 0 for w, m in zip(want, active(mask, name), strict=True)]
-    for amount in range(bits):
-        (got,) = run(f"{op}s", name, a, mask=mask, scalars=(amount,))
-        want = [el.shift(function, x, amount, name) for x in a]
-        assert lanes_of(got, name) == [w if m else 0 for w, m in zip(want, active(mask, name), strict=True)]
-        assert isinstance(got, VectorRegister) and got.is_defined
-    full = model.masks(bits, 0)[0]
+    function, full = op[1:], model.masks(bits, 0)[0]
     for amount in (bits, bits + 3, 200, -1, -32768):
         (got,) = run(f"{op}s", name, a, mask=full, scalars=(amount,))
         gone = [el.shift(function, x, bits, name) if function == "shr" else 0 for x in a]
@@ -138,57 +93,20 @@ def test_shifts(op: str, name: str) -> None:
     assert np.flatnonzero(~got.defined_lanes(bits)).tolist() == [3]
 
 
-@pytest.mark.parametrize(("op", "function"), [("vexp", "exp"), ("vln", "ln")])
+@pytest.mark.parametrize("name", OPERATIONS["vaxpy"].types)
+def test_a_product_and_its_sum_may_each_be_rounded(name: str) -> None:
+    a, b = codes(name, 13), codes(name, 14)
+    full, scalar = model.masks(model.bits_of(name), 0)[0], codes(name, 16)[5]
+    twice = [el.add(y, el.mul(x, scalar, name), name) for x, y in zip(a, b, strict=True)]
+    got = run("vaxpy", name, a, b, mask=full, scalars=(scalar,), axpy_rounding="twice")
+    assert lanes_of(got[0], name) == twice
+
+
 @pytest.mark.parametrize("name", ["f16", "f32"])
-def test_transcendental_functions(op: str, function: str, name: str) -> None:
-    """Not claimed to the bit: within one unit in the last place."""
-    a, bits = codes(name, 12), model.bits_of(name)
-    full = model.masks(bits, 0)[0]
-    for x, got in zip(a, lanes_of(run(op, name, a, mask=full)[0], name), strict=True):
-        want = el.transcendental(function, x, name)
-        assert el.is_nan(got, name) if want is None else abs(got - want) <= 1, hex(x)
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-def test_multiply_and_add(name: str) -> None:
-    a, b, c = (codes(name, seed) for seed in (13, 14, 15))
-    for mask in model.masks(model.bits_of(name), 6)[::3]:
-        want = [el.fused(z, x, y, name) if m else 0 for x, y, z, m in zip(a, b, c, active(mask, name), strict=True)]
-        assert lanes_of(run("vmula", name, c, a, b, mask=mask)[0], name) == want
-    if name in OPERATIONS["vaxpy"].types:
-        full, scalar = model.masks(model.bits_of(name), 0)[0], codes(name, 16)[5]
-        want = [el.fused(y, x, scalar, name) for x, y in zip(a, b, strict=True)]
-        assert lanes_of(run("vaxpy", name, a, b, mask=full, scalars=(scalar,))[0], name) == want
-        twice = [el.add(y, el.mul(x, scalar, name), name) for x, y in zip(a, b, strict=True)]
-        got = run("vaxpy", name, a, b, mask=full, scalars=(scalar,), axpy_rounding="twice")
-        assert lanes_of(got[0], name) == twice
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("word", ["eq", "ne", "lt", "le", "gt", "ge"])
-def test_comparisons(word: str, name: str) -> None:
-    a, b, bits = codes(name, 21), codes(name, 22), model.bits_of(name)
-    b[::5] = a[::5]
-    for mask in model.masks(bits, 7):
-        (got,) = run("vcmp", name, a, b, mask=mask, words=(word,))
-        found = [el.compare(word, x, y, name) and bool(m) for x, y, m in zip(a, b, active(mask, name), strict=True)]
-        assert isinstance(got, PredicateRegister) and got.lanes(bits).tolist() == found
-        assert got.bits.sum() == sum(found)
-    for scalar in a[:4]:
-        (got,) = run("vcmps", name, a, mask=model.masks(bits, 7)[0], scalars=(scalar,), words=(word,))
-        assert isinstance(got, PredicateRegister) and got.lanes(bits).tolist() == [
-            el.compare(word, x, scalar, name) for x in a
-        ]
-
-
-@pytest.mark.parametrize("name", OPERATIONS["vsel"].types)
-def test_selection_does_not_zero(name: str) -> None:
-    rng = np.random.default_rng(3)
-    bits = model.bits_of(name)
-    a, b = (rng.integers(0, 1 << bits, 2048 // bits).tolist() for _ in range(2))
-    for mask in model.masks(bits, 8):
-        (got,) = run("vsel", name, a, b, mask=mask)
-        assert lanes_of(got, name) == [x if m else y for x, y, m in zip(a, b, active(mask, name), strict=True)]
+def test_lanes_may_be_summed_one_after_the_other(name: str) -> None:
+    a = [x if oracle.decode(x, name).kind == "finite" else 0 for x in codes(name, 10)]
+    (got,) = run("vcadd", name, a, mask=model.masks(model.bits_of(name), 0)[0], lane_order="sequential")
+    assert lanes_of(got, name)[0] == reduce(lambda x, y: el.add(x, y, name), a)
 
 
 @pytest.mark.parametrize("name", ["i32", "u32"])
@@ -216,30 +134,6 @@ def test_a_subtraction_carries_where_nothing_was_borrowed() -> None:
     # The newest page of the ISA: dst = a - b - (1 - carry), and the carry is 1 if nothing was borrowed.
     _, carry = run("vsubc", "u32", [5] * 64, [*[3] * 32, *[7] * 32], mask=[True] * 256)
     assert isinstance(carry, PredicateRegister) and carry.lanes(32).tolist() == [True] * 32 + [False] * 32
-
-
-@pytest.mark.parametrize("name", ["i32", "u32"])
-def test_long_products(name: str) -> None:
-    a, b = codes(name, 41), codes(name, 42)
-    mask = model.masks(32, 1)[-1]
-    halves = [lanes_of(each, name) for each in run("vmull", name, a, b, mask=mask)]
-    exact = [el.number(x, name) * el.number(y, name) if m else 0 for x, y, m in zip(a, b, mask[::4], strict=True)]
-    assert halves == [[e & 0xFFFFFFFF for e in exact], [(e >> 32) & 0xFFFFFFFF for e in exact]]
-
-
-@pytest.mark.parametrize(("name", "part"), [("f32", "EVEN"), ("f16", "EVEN"), ("f16", "ODD")])
-def test_exponential_of_a_difference(name: str, part: str) -> None:
-    rng, bits = np.random.default_rng(4), model.bits_of(name)
-    kind = {"f32": "<f4", "f16": "<f2"}[name]
-    a, b = (rng.normal(0, 2, 2048 // bits).astype(kind) for _ in range(2))
-    mask = model.masks(bits, 3)[-1]
-    first, step = int(part == "ODD" and bits == 16), 32 // bits
-    one, two = (each.view(f"<u{bits // 8}").tolist() for each in (a, b))
-    (got,) = run("vexpdif", name, one, two, mask=mask, words=(part,), result="f32")
-    assert isinstance(got, VectorRegister)
-    wide = np.exp(a.astype(np.float64) - b.astype(np.float64))[first::step]
-    chosen = np.array(active(mask, name), bool)[first::step]
-    np.testing.assert_allclose(got.lanes(32).view("<f4"), np.where(chosen, wide, 0), rtol=1e-6)
 
 
 def test_extremes_with_nan_are_defined() -> None:
@@ -298,6 +192,78 @@ def test_formats_that_an_instruction_does_not_take() -> None:
     with pytest.raises(IllegalError, match="vadd does not take hif8") as refused:
         run("vadd", "hif8", [0] * 256, [0] * 256, mask=full)
     assert refused.value.legal == OPERATIONS["vadd"].types
-    with pytest.raises(IllegalError, match="no comparison ult") as word:
-        run("vcmp", "i8", [0] * 256, [0] * 256, mask=full, words=("ult",))
-    assert word.value.legal == ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "want"),
+    [
+        ("f16", 0xFBFF, 0xFC00), ("f16", 0x7BFF, 0x7C00), ("f16", 0, 0), ("f16", 0x8000, 0x8000),
+        ("f16", 0x7C00, 0x7C00), ("f32", 0xFF7FFFFF, 0xFF800000), ("f32", 0x7F7FFFFF, 0x7F800000),
+        ("f32", 0x80000000, 0x80000000), ("f32", 0xFF800000, 0xFF800000),
+    ],
+)  # fmt: skip
+def test_documented_sums_of_pairs(name: str, given: int, want: int) -> None:
+    """The vendor's table of special values for a sum of pairs on the A5, saturation off."""
+    count = 2048 // model.bits_of(name)
+    (got,) = run("vcpadd", name, [given] * count, mask=model.masks(model.bits_of(name), 0)[0])
+    assert lanes_of(got, name)[: count // 2] == [want] * (count // 2)
+
+
+def test_what_is_not_defined_in_reductions() -> None:
+    fmt = format_named("f32")
+    hole = VectorRegister(np.zeros(256, np.uint8), np.arange(256) != 70)  # lane 17, block 2
+    for op, want in (("vcadd", [0]), ("vcgadd", [2]), ("vcmax", [0]), ("vcgmin", [2])):
+        (got,) = execute(Operands(op, fmt, fmt, 32, A5, (hole,), (every_lane(32),)))
+        assert isinstance(got, VectorRegister) and np.flatnonzero(~got.defined_lanes(32)).tolist() == want
+        (got,) = execute(Operands(op, fmt, fmt, 32, A5, (hole,), (PredicateRegister(np.arange(256) % 8 == 0),)))
+        assert isinstance(got, VectorRegister) and got.is_defined
+
+
+def test_what_is_not_defined_in_moves() -> None:
+    """A number beyond the lanes; the halves that a pack keeps; whatever stands behind a doubtful bit."""
+    for name in OPERATIONS["vselr"].types:
+        bits = model.bits_of(name)
+        if bits > 8:
+            lanes = 2048 // bits
+            (got,) = run("vselr", name, codes(name, 3), [lanes if k == 2 else 0 for k in range(lanes)])
+            assert isinstance(got, VectorRegister) and np.flatnonzero(~got.defined_lanes(bits)).tolist() == [2]
+    for name in OPERATIONS["vpack"].types:
+        bits, fmt, half = model.bits_of(name), format_named(name), format_named(f"u{model.bits_of(name) // 2}")
+        hole = np.arange(256) != bits // 8 + bits // 16  # the upper half of lane 1, which is not kept
+        for defined, want in ((hole, []), (np.arange(256) != bits // 8, [1])):
+            source = (VectorRegister(np.zeros(256, np.uint8), defined),)
+            (got,) = execute(Operands("vpack", fmt, half, 8, A5, source, words=("LOWER",)))
+            assert isinstance(got, VectorRegister) and np.flatnonzero(~got.defined_lanes(bits // 2)).tolist() == want
+    for name in OPERATIONS["vsqz"].types:
+        bits, fmt, source = model.bits_of(name), format_named(name), register(codes(name, 8), name)
+        unknown = PredicateRegister(np.ones(256, np.bool_), np.arange(256) != 2 * bits // 8)
+        (got,) = execute(Operands("vsqz", fmt, fmt, bits, A5, (source,), (unknown,)))
+        assert isinstance(got, VectorRegister) and not got.defined.any()
+        if name in OPERATIONS["vusqz"].types:
+            (got,) = execute(Operands("vusqz", fmt, fmt, bits, A5, (source,), (unknown,)))
+            assert isinstance(got, VectorRegister)
+            assert got.defined_lanes(bits).tolist() == [i < 3 for i in range(2048 // bits)]
+        for mask in model.masks(bits, 4):
+            assert squeezed_bytes(model.predicate(mask), bits) == sum(active(mask, name)) * bits // 8
+
+
+@pytest.mark.parametrize(
+    ("op", "name", "words", "scalars", "message"),
+    [
+        ("vdup", "i16", ("MIDDLE",), (), "no position MIDDLE"),
+        ("vci", "i16", ("UP",), (0,), "no order UP"),
+        ("vsunpack", "i16", (), (2,), "no half 2"),
+        ("vcmp", "i8", ("ult",), (), "no comparison ult"),
+    ],
+)
+def test_words_that_an_instruction_does_not_know(
+    op: str, name: str, words: tuple[str, ...], scalars: tuple[int, ...], message: str
+) -> None:
+    registers = {"vdup": 1, "vci": 0, "vsunpack": 1, "vcmp": 2}[op]
+    with pytest.raises(IllegalError, match=message) as refused:
+        run(
+            op, name, *[codes(name, 4)] * registers, words=words, scalars=scalars,
+            mask=model.masks(model.bits_of(name), 0)[0] if op in ("vdup", "vcmp") else None,
+            result="i32" if op == "vsunpack" else name,
+        )  # fmt: skip
+    assert refused.value.legal

@@ -10,18 +10,21 @@ import numpy as np
 import pytest
 
 from castsim.isa.errors import IllegalError
+from castsim.isa.formats import format_named
 from castsim.isa.pto import micro_words
-from castsim.isa.pto.micro_words import CONVERSIONS, TRUNCATED, TRUNCATIONS, conversion
+from castsim.isa.pto.micro_words import CONVERSIONS, conversion
 from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.value_types import PointerType
+from castsim.machines.vector_function.lane_operations import PATTERNS, execute
 from castsim.machines.vector_function.vector_registers import (
+    Operands,
     PredicateRegister,
+    Value,
     VectorRegister,
     convert,
     documented_target,
     every_lane,
-    truncate,
     unwritten,
 )
 from castsim.targets.options import with_options
@@ -48,11 +51,6 @@ def registers(src: str, dst: str) -> tuple[bytes, ...]:
     return tuple(filled[k * lanes : (k + 1) * lanes].tobytes() for k in range(count))
 
 
-def without_subnormals(data: bytes) -> bytes:
-    lanes = np.frombuffer(data, "<u2")
-    return np.where(lanes & 0x7C00, lanes, lanes & 0x8000).astype("<u2").tobytes()
-
-
 def test_the_table_of_pairs_is_the_sheets() -> None:
     assert len(PAIRS) == len(CONVERSIONS) == 51
     for pair, (letters, saturates, parts) in PAIRS.items():
@@ -62,49 +60,6 @@ def test_the_table_of_pairs_is_the_sheets() -> None:
         assert row.parts == parts, pair
         assert row.mask_width == min(model.bits_of(pair[0]), 32)
         assert row.source_lanes * model.bits_of(pair[0]) == row.destination_lanes * model.bits_of(pair[1]) == 2048
-
-
-AS_ASKED = with_options(A5, {"micro_integer_to_float": "as_asked"})
-"""Integers to floats round as asked, which is what the model does."""
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_every_mode_and_part(pair: tuple[str, str]) -> None:
-    letters, saturates, parts = PAIRS[pair]
-    row = conversion(*pair)
-    masks = model.masks(row.mask_width, 3)
-    for turn, letter in enumerate(letters or (None,)):
-        for sat in ("SAT", "NOSAT") if saturates else (None,):
-            for place, part in enumerate(parts or (None,)):
-                for index, data in enumerate(registers(*pair)):
-                    if (letter, *pair) == ("H", "f16", "hif8"):
-                        data = without_subnormals(data)  # noqa: PLW2901 - the sources are silent on them
-                    mask = masks[0] if index == 0 else masks[(turn + place + index) % len(masks)]
-                    got = convert(
-                        model.register(data), row, part, model.predicate(mask), letter, sat, target=AS_ASKED
-                    )  # fmt: skip
-                    want = model.vcvt(data, *pair, part, mask, letter, sat)
-                    assert got.data.tobytes() == want, (letter, sat, part, index)
-                    assert got.is_defined
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_every_mask(pair: tuple[str, str]) -> None:
-    letters, saturates, parts = PAIRS[pair]
-    row, data = conversion(*pair), registers(*pair)[-1]
-    letter, sat = (letters or (None,))[0], "SAT" if saturates else None
-    for part in parts or (None,):
-        for mask in model.masks(row.mask_width, 11):
-            got = convert(model.register(data), row, part, model.predicate(mask), letter, sat)
-            assert got.data.tobytes() == model.vcvt(data, *pair, part, mask, letter, sat), part
-
-
-@pytest.mark.parametrize("name", TRUNCATED)
-def test_truncation(name: str) -> None:
-    for letter in TRUNCATIONS:
-        for data, mask in zip(registers(name, name), model.masks(model.bits_of(name), 5), strict=False):
-            got = truncate(model.register(data), name, model.predicate(mask), letter)
-            assert got.data.tobytes() == model.vtrc(data, name, mask, letter), letter
 
 
 GOLDEN = [
@@ -297,3 +252,75 @@ def test_pairs_that_do_not_exist() -> None:
     assert micro_words.undocumented_rounding(conversion("f32", "bf16"), "O")
     assert micro_words.undocumented_rounding(conversion("f32", "f16"), "ROUND_O") is None
     assert micro_words.undocumented_rounding(conversion("f32", "e5m2"), "H")
+
+
+# ------------------------------------------------------------------------- predicate instructions against lists of bits
+
+
+BYTE = format_named("u8")
+RNG = np.random.default_rng(23)
+WIDTHS = (8, 16, 32)
+
+
+def run(
+    name: str, *masks: list[int], width: int = 8, scalars: tuple[int, ...] = (), words: tuple[str, ...] = (),
+    **options: str,
+) -> tuple[Value, ...]:  # fmt: skip
+    target = with_options(A5, options)
+    made = tuple(model.predicate(each) for each in masks)
+    return execute(Operands(name, BYTE, BYTE, width, target, masks=made, scalars=scalars, words=words))
+
+
+def bits(value: Value) -> list[int]:
+    assert isinstance(value, PredicateRegister)
+    return value.bits.astype(int).tolist()
+
+
+def lanes(chosen: list[int], width: int) -> list[int]:
+    """The predicate of lanes of a width: one bit each, in place of the lane's first byte."""
+    result = [0] * 256
+    for lane in chosen:
+        result[lane * width // 8] = 1
+    return result
+
+
+def noise() -> list[int]:
+    return RNG.integers(0, 2, 256).tolist()
+
+
+@pytest.mark.parametrize("name", ["pset", "pge"])
+def test_patterns_of_the_last_lanes_are_an_option(name: str) -> None:
+    for width in (8, 16, 32):
+        number = 2048 // width
+        for word, part in (("PAT_H", 2), ("PAT_Q", 4)):
+            found = bits(run(name, width=width, words=(word,), micro_predicate_side="last")[0])
+            assert found == lanes([*range(number - number // part, number)], width)
+    with pytest.raises(IllegalError, match="no predicate pattern PAT_VL5") as refused:
+        run(name, words=("PAT_VL5",))
+    assert refused.value.legal == PATTERNS
+
+
+def test_unknown_bits_spread() -> None:
+    known = np.arange(256) != 6
+    source, other, every = (
+        PredicateRegister(np.ones(256, np.bool_), known),
+        model.predicate(noise()),
+        model.predicate([1] * 256),
+    )
+
+    def unknown(name: str, *masks: PredicateRegister, words: tuple[str, ...] = (), width: int = 16) -> list[list[int]]:
+        found = execute(Operands(name, BYTE, BYTE, width, A5, masks=masks, words=words))
+        return [np.flatnonzero(~each.defined).tolist() for each in found if isinstance(each, PredicateRegister)]
+
+    for name in ("pand", "por", "pxor"):
+        assert unknown(name, source, other, every) == [[6]]
+        assert unknown(name, source, other, PredicateRegister(np.arange(256) != 6)) == [[]]
+        assert unknown(name, other, other, source) == [[6]]
+    assert unknown("pnot", source, every) == [[6]]
+    assert unknown("psel", source, other, every) == [[6]]
+    assert unknown("psel", other, source, every) == [[]]
+    assert unknown("psel", other, other, source) == [[6]]
+    assert unknown("ppack", source, words=("HIGHER",)) == [[131]]
+    assert unknown("punpack", source, words=("LOWER",)) == [[12]]
+    assert unknown("pintlv", source, other) == [[12], []]
+    assert unknown("pdintlv", other, source) == [[], [130]]

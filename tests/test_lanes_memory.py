@@ -16,7 +16,7 @@ from castsim.machines.vector_function.loads_stores import (
     SINGLE_STORES,
     STORES,
 )
-from castsim.machines.vector_function.vector_registers import PredicateRegister, VectorRegister, every_lane, unwritten
+from castsim.machines.vector_function.vector_registers import PredicateRegister, VectorRegister, every_lane
 
 RNG = np.random.default_rng(17)
 MEMORY = RNG.integers(0, 256, 4096, np.uint8)
@@ -41,14 +41,6 @@ def test_the_modes_are_the_sheets() -> None:
         *("PK_B16", "PK_B32", "PK_B64", "PK4_B32"),
     }
     assert {name: each.size for name, each in LOADS.items()} == model.READS
-
-
-@pytest.mark.parametrize("dist", model.READS)
-@pytest.mark.parametrize("address", [0, 32, 992, 2048])
-def test_loads(dist: str, address: int) -> None:
-    got = loads_stores.load(MEMORY, address, dist, registers=count_of(dist))
-    assert [each.data.tobytes() for each in got] == list(model.loaded(dist, MEMORY.tobytes(), address))
-    assert all(each.is_defined for each in got)
 
 
 @pytest.mark.parametrize("dist", model.READS)
@@ -174,34 +166,6 @@ def test_predicates_in_memory() -> None:
     assert np.flatnonzero(~loaded.defined).tolist() == list(range(8, 16))
     loads_stores.store_predicate(loaded, memory := MEMORY.copy(), 128, defined=defined)
     assert not defined[129] and defined[128] and memory.size == 4096
-
-
-@pytest.mark.parametrize("bits", [8, 16, 32])
-def test_gather_and_scatter(bits: int) -> None:
-    size, lanes_of = bits // 8, 2048 // bits
-    table = RNG.integers(0, 100, lanes_of).astype(f"<u{size}")
-    for mask in model.masks(bits, 1):
-        index = VectorRegister(table.view(np.uint8).copy())
-        got = loads_stores.gather(MEMORY, 128, index, bits, bits, model.predicate(mask))
-        memory, want = MEMORY.copy(), MEMORY.copy()
-        source = noise()
-        for i in range(lanes_of):
-            start = 128 + int(table[i]) * size
-            expected = MEMORY[start : start + size].tobytes() if mask[i * size] else bytes(size)
-            assert got.data[i * size : (i + 1) * size].tobytes() == expected
-            if mask[i * size]:
-                want[start : start + size] = source[i * size : (i + 1) * size]
-        loads_stores.scatter(VectorRegister(source), memory, 128, index, bits, model.predicate(mask))
-        assert (memory == want).all()
-    with pytest.raises(TileError, match="a gather names byte"):
-        loads_stores.gather(MEMORY[:64], 0, VectorRegister(np.full(256, 99, np.uint8)), bits, bits, every_lane(bits))
-
-
-def test_bytes_gathered_into_wider_lanes() -> None:
-    table = np.arange(128, dtype="<u2")[::-1].copy()
-    got = loads_stores.gather(MEMORY, 5, VectorRegister(table.view(np.uint8).copy()), 16, 8, every_lane(16))
-    assert got.lanes(16).tolist() == [int(MEMORY[5 + 127 - i]) for i in range(128)]
-    assert not loads_stores.gather(MEMORY, 0, unwritten(), 16, 8, every_lane(16)).defined.any()
 
 
 def test_gathered_blocks() -> None:

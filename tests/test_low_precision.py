@@ -126,34 +126,6 @@ def clamped_hif8(every: np.ndarray) -> np.ndarray:
     return np.select([every == 0x6F, every == 0xEF, every == 0x80], [0x6E, 0xEE, 0], every.astype(np.int64))
 
 
-def test_every_hif8_code_to_f32_and_back(tmp_path: Path) -> None:
-    there, back = tmp_path / "a.pto", tmp_path / "b.pto"
-    there.write_text(kernel(("!pto.hif8", "f32"), ((4, 64), (4, 64))))
-    back.write_text(kernel(("f32", "!pto.hif8"), ((4, 64), (4, 64)), "rmode = #pto<round_mode ROUND>"))
-    every = np.arange(256, dtype=np.uint8).reshape(4, 64)
-    _, wide = outputs(there, chip("a5"), {"x": every})
-    assert wide["y"].tolist() == [[oracle_scalar.cast(int(code), "hif8", "f32") for code in row] for row in every]
-    _, narrow = outputs(back, chip("a5", ctrl_60_at_start=0), {"x": wide["y"].view(np.float32)})
-    assert np.array_equal(narrow["y"], every)
-    _, narrow = outputs(back, chip("a5"), {"x": wide["y"].view(np.float32)})
-    assert np.array_equal(narrow["y"], clamped_hif8(every))
-
-
-def test_random_f32_to_hif8(tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(("f32", "!pto.hif8"), ((8, 64), (8, 64)), valid=((5, 50), (5, 50))))
-    generator = np.random.default_rng(8)
-    values = (generator.uniform(-1, 1, (5, 50)) * 2.0 ** generator.integers(-26, 18, (5, 50))).astype(np.float32)
-    values.flat[:6] = [np.inf, -np.inf, np.nan, 40960, 40959.9, -0.0]
-    wanted = [
-        [oracle_scalar.cast(int(code), "f32", "hif8", "round", "special") for code in row] for row in codes(values)
-    ]
-    _, found = outputs(file, chip("a5", ctrl_60_at_start=0), {"x": values})
-    assert found["y"].tolist() == wanted
-    _, found = outputs(file, chip("a5"), {"x": values})
-    assert np.array_equal(found["y"], clamped_hif8(np.array(wanted)))
-
-
 @pytest.mark.parametrize("spelling", FP4)
 @pytest.mark.parametrize("valid", [(5, 32), (16, 17), (3, 1), (0, 8)])
 def test_valid_pairs_given_at_run_time(spelling: str, valid: tuple[int, int], tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from micro_text import runnable
 from numpy.typing import NDArray
 
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.isa.pto.micro_forms import OPAQUE, ROWS, Place
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run
@@ -39,7 +39,9 @@ def program(body: str, arguments: str = "%x: !pto.ptr<f32, gm>, %y: !pto.ptr<f32
 def issued(
     text: str, inputs: Mapping[str, Array] | None = None, args: Mapping[str, int] | None = None
 ) -> ExecutionResult:
-    """Run a program of the A5."""
+    """Run a program of the A5, which is read back as it is printed."""
+    parsed = parse(text, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5", args=args or {}))
     return loaded.issue(dict(inputs or {}), RunOptions())
 
@@ -165,46 +167,6 @@ def test_bytes_that_nothing_defines_are_reported() -> None:
     assert np.array_equal(found.outputs["y"][:8], np.ones(8, np.float32))
 
 
-@pytest.mark.parametrize(("width", "lanes", "element"), [
-    (8, 64, "f32"), (16, 64, "f32"), (32, 128, "f16"), (32, 256, "ui8"), (16, 256, "ui8"), (8, 128, "ui16"),
-])  # fmt: skip
-def test_broadcasts_read_elements_of_their_own_width(width: int, lanes: int, element: str) -> None:
-    kind, pointer = f"!pto.vreg<{lanes}x{element}>", f"!pto.ptr<{element}, ub>"
-    body = f"""{LOAD}
-    %q = pto.castptr %u : {UB} -> {pointer}
-    pto.vecscope {{
-      %all = pto.pset_b{2048 // lanes} "PAT_ALL" : !pto.mask<b{2048 // lanes}>
-      %v = pto.vlds %q[%c0] {{dist = "BRC_B{width}"}} : {pointer} -> {kind}
-      pto.vsts %v, %q[%c0], %all : {kind}, {pointer}, !pto.mask<b{2048 // lanes}>
-    }}
-    {STORE}"""
-    given = np.frombuffer(np.arange(1, 257, dtype=np.uint32).tobytes(), np.float32) * np.float32(1)
-    given.view(np.uint32)[0] = 0x1A2B3C4D
-    found = issued(program(body), {"x": given}).outputs["y"].view(np.uint8)[:256]
-    assert found.tobytes() == given.tobytes()[: width // 8] * (2048 // width)
-
-
-@pytest.mark.parametrize(("name", "signed"), [("vzunpack", False), ("vsunpack", True)])
-@pytest.mark.parametrize(("lanes", "element", "bits"), [(128, "ui16", 16), (256, "i8", 8)])
-def test_unpacking_with_one_type(name: str, lanes: int, element: str, bits: int, *, signed: bool) -> None:
-    """The register's type alone is printed; its bytes are those of elements of twice the width."""
-    kind, pointer = f"!pto.vreg<{lanes}x{element}>", f"!pto.ptr<{element}, ub>"
-    body = f"""{LOAD}
-    %q = pto.castptr %u : {UB} -> {pointer}
-    pto.vecscope {{
-      %all = pto.pset_b{bits} "PAT_ALL" : !pto.mask<b{bits}>
-      %v = pto.vlds %q[%c0] : {pointer} -> {kind}
-      %w = pto.{name} %v, %c1 : {kind}, index -> {kind}
-      pto.vsts %w, %q[%c0], %all : {kind}, {pointer}, !pto.mask<b{bits}>
-    }}
-    {STORE}"""
-    given = np.arange(512, dtype=np.uint16) * 521
-    found = issued(program(body), {"x": given.view(np.float32)}).outputs["y"].view(np.uint8)[:256]
-    kinds = {(8, False): "u1", (8, True): "i1", (16, False): "u2", (16, True): "i2"}
-    upper = given.view(kinds[bits, signed])[lanes // 2 : lanes]
-    assert found.tobytes() == upper.astype(f"<i{bits // 4}").tobytes()
-
-
 def test_a_whole_program_defines_its_outputs() -> None:
     assert not issued(program(f"{LOAD}\n{STORE}"), {"x": ramp()}).loaded.executed.warnings
 
@@ -267,19 +229,6 @@ def test_other_targets_have_no_vector_instructions() -> None:
         load_tiles(Source("k.pto", Language.TILES, program(LOAD)), LoadRequest("a2a3"))
 
 
-ADDRESSES = ("vgather2", "vgather2_bc", "vgatherb", "vscatter")
-"""Their offsets would have to be chosen: random ones leave the buffer."""
-INSIDE = sorted(name for name, row in ROWS.items() if row.place is Place.SCOPE and name not in OPAQUE)
-
-
-@pytest.mark.parametrize("name", INSIDE)
-def test_every_vector_instruction_runs(name: str) -> None:
-    data = np.random.default_rng(len(name)).integers(0, 256, 65536, dtype=np.uint8)
-    for seed in range(6):
-        text = runnable(name, seed)
-        issued(text, {"x": data if name not in ADDRESSES else np.zeros_like(data)})
-
-
 def test_a_result_has_cycles_of_both_engines(tmp_path: Path) -> None:
     file = tmp_path / "k.pto"
     file.write_text(program(f"{LOAD}\n{STORE}"))
@@ -318,3 +267,111 @@ def test_a_program_may_set_the_control_register(
     {STORE}"""
     found = issued(program(body), {"x": np.full(256, 1e6, np.float32)}).outputs["y"]
     assert found.view(np.float16)[0] == np.float16(expected)
+
+
+# ------------------------------------------------------------------ what stops a running program of vector instructions
+
+
+BEFORE = len(program("X").partition("\nX")[0].splitlines()) + 1
+INDEX = "!pto.vreg<64xi32>"
+STATE = f"!pto.align, i32, {F32}, {UB} -> !pto.align"
+
+STOPS = [
+    # alignment
+    (f"%v = «pto.vlds %u[%one] : {UB} -> {F32}", "a load NORM at byte 4 is not aligned", "of 32 bytes"),
+    (f'%v = «pto.vlds %u[%one] {{dist = "UNPK_B16"}} : {UB} -> !pto.vreg<128xf16>', "at byte 4", "of 16 bytes"),
+    (f'%a, %b = «pto.vldsx2 %u[%one], "DINTLV_B32" : {UB}, index -> {F32}, {F32}', "at byte 4", "of 32 bytes"),
+    (f"«pto.vsts %f, %u[%one], %m : {F32}, {UB}, {B32}", "a store NORM_B32 at byte 4", "of 32 bytes"),
+    (f'«pto.vsts %h, %u[%one], %m {{dist = "PK_B32"}} : !pto.vreg<128xf16>, {UB}, {B32}', "at byte 4", "of 32 bytes"),
+    (f'%v = «pto.vlds %odd[%zero] {{dist = "BRC_B32"}} : {UB} -> {F32}', "at byte 2 is not", "of 4 bytes"),
+    (f'«pto.vsts %f, %odd[%zero], %m {{dist = "1PT_B32"}} : {F32}, {UB}, {B32}', "at byte 2 is not", "of 4 bytes"),
+    (f'«pto.vstsx2 %f, %f, %u[%one], "INTLV_B32", %m : {F32}, {F32}, {UB}, index, {B32}', "at byte 4", "of 32 bytes"),
+    (f"%v = «pto.vsldb %odd, %s1, %s1, %m : {UB}, i16, i16, {B32} -> {F32}", "is not aligned", "of 32 bytes"),
+    (f"«pto.vsstb %f, %odd, %s1, %s1, %m : {F32}, {UB}, i16, i16, {B32}", "is not aligned", "of 32 bytes"),
+    (f'«pto.psts %m, %u[%one], "NORM" : {B32}, {UB}, index', "a predicate store NORM", "of 32 bytes"),
+    (f'%k = «pto.plds %u[%one], "US" : {UB}, index -> {B32}', "a predicate load US", "of 16 bytes"),
+    (f"%v = «pto.vgatherb %odd, %i, %m : {UB}, {INDEX}, {B32} -> {F32}", "of blocks at byte 2", "of 32 bytes"),
+    (f"%v = «pto.vgatherb %u, %ramp, %m : {UB}, {INDEX}, {B32} -> {F32}", "of blocks at byte 1", "of 32 bytes"),
+    # the end of the buffer
+    (f"%v = «pto.vlds %end[%zero] : {UB} -> {F32}", "reaches bytes 262112", "0 to 261888"),
+    (f"«pto.vsts %f, %end[%zero], %m : {F32}, {UB}, {B32}", "reaches bytes 262112", "0 to 261888"),
+    (f"%v, %l = «pto.vldus %end, %state : {UB}, !pto.align -> {F32}, !pto.align", "an unaligned load", "addresses 0"),
+    (f"%l = «pto.vstus %state, %n64, %f, %end : {STATE}", "an unaligned store", "addresses"),
+    (f"%l = «pto.vstus %state, %n99, %f, %u : {STATE}", "store of 396 bytes", "0 to 256"),
+    (f"%v = «pto.vgather2 %end, %ramp, %m : {UB}, {INDEX}, {B32} -> {F32}", "a gather names byte 262144", None),
+    (f"«pto.vscatter %f, %end, %ramp, %m : {F32}, {UB}, {INDEX}, {B32}", "a scatter names byte 262144", None),
+    (f"%v = «pto.vlds %before[%zero] : {UB} -> {F32}", "bytes -32 .. 223 of a memory", "0 to 261888"),
+    # numbers
+    ("%v = «pto.vsunpack %w, %two : !pto.vreg<128xi16>, index -> !pto.vreg<64xi32>", "no half 2", "1"),
+    ("%r = «arith.divui %two, %zero : index", "division by zero", None),
+    ("scf.for %j = %zero to %two step «%none { }", "must be positive", None),
+]  # fmt: skip
+
+INSIDE = f"""%odd8 = arith.constant 2 : i64
+%end8 = arith.constant 262112 : i64
+%odd = pto.castptr %odd8 : i64 -> {UB}
+%end = pto.castptr %end8 : i64 -> {UB}
+%back = arith.constant -8 : index
+%before = pto.addptr %u, %back : {UB} -> {UB}
+pto.vecscope {{
+%zero = arith.constant 0 : index
+%one = arith.constant 1 : index
+%two = arith.constant 2 : index
+%none = arith.subi %two, %two : index
+%s1 = arith.constant 1 : i16
+%n0 = arith.constant 0 : i32
+%n64 = arith.constant 64 : i32
+%n99 = arith.constant 99 : i32
+%state = pto.init_align : !pto.align
+%m = pto.pset_b32 "PAT_ALL" : {B32}
+%f = pto.vlds %u[%zero] : {UB} -> {F32}
+%h = pto.vbitcast %f : {F32} -> !pto.vreg<128xf16>
+%w = pto.vbitcast %f : {F32} -> !pto.vreg<128xi16>
+%i = pto.vbr %n0 : i32 -> {INDEX}
+%ramp = pto.vci %n0 : i32 -> {INDEX}"""
+
+OUTSIDE = [
+    (f"%p = «pto.castptr %far : i64 -> {UB}", "byte 262144 is outside the buffer", "0 .. 262143"),
+    ("«" + LOAD.replace("%u,", "%odd,"), "address 2 of a transfer in the buffer", "32"),
+    ("«" + LOAD.replace("nburst(%l1, %l1024, %l1024)", "nburst(%l32, %l1024, %l1)"), "stride 1 of a transfer", "32"),
+    ("«" + LOAD.replace("nburst(%l1,", "nburst(%l1024,"), "which has 262144", None),
+    ("«" + LOAD.replace("%l1024 nburst", "%minus nburst"), "a length of -1 in a transfer", None),
+]  # fmt: skip
+
+
+def stopped(text: str, marked: str, line: int) -> CastsimError:
+    with pytest.raises(CastsimError) as caught:
+        issued(text, {"x": ramp()})
+    error = caught.value
+    assert error.exit_code in (1, 2)
+    assert error.span is not None
+    assert (error.span.file, error.span.line, error.span.column) == ("k.pto", line, marked.index("«") + 1)
+    assert "^" in error.render()
+    return error
+
+
+@pytest.mark.parametrize(("marked", "reason", "legal"), STOPS)
+def test_instructions(marked: str, reason: str, legal: str | None) -> None:
+    before = f"{LOAD}\n{INSIDE}"
+    text = program(f"{before}\n{marked.replace('«', '')}\n}}")
+    error = stopped(text, marked, BEFORE + len(before.splitlines()))
+    assert reason in error.message, error.message
+    assert legal is None or any(legal in each for each in error.legal), error.legal
+
+
+@pytest.mark.parametrize(("marked", "reason", "legal"), OUTSIDE)
+def test_transfers(marked: str, reason: str, legal: str | None) -> None:
+    before = f"""%far = arith.constant 262144 : i64
+%minus = arith.constant -1 : i64
+%two = arith.constant 2 : i64
+%odd = pto.castptr %two : i64 -> {UB}"""
+    text = program(f"{before}\n{marked.replace('«', '')}")
+    error = stopped(text, marked, BEFORE + len(before.splitlines()))
+    assert reason in error.message, error.message
+    assert legal is None or any(legal in each for each in error.legal), error.legal
+
+
+def test_the_programs_around_are_legal() -> None:
+    assert HEAD in program("")
+    parse(program(f"{LOAD}\n{INSIDE}\n}}"))
+    issued(program(f"{LOAD}\n{INSIDE}\n}}"), {"x": ramp()})

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.sources import Language, Source
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
@@ -93,6 +95,8 @@ def executed(case: Case, statements: list[str], data: Bytes) -> Bytes:
     arguments = ", ".join(f"%{name}: !pto.ptr<ui8, gm>" for name in "xyz")
     body = "\n".join(lines)
     text = f"func.func @f({arguments}) {{\n{body}\nreturn\n}}\n"
+    parsed = parse(text)
+    assert parse(print_program(parsed)) == parsed
     loaded = load_tiles(Source("k.pto", Language.TILES, text), LoadRequest("a5"))
     blank = np.zeros(SIZE, np.uint8)
     outputs = loaded.issue({"x": data, "y": blank, "z": blank}, RunOptions()).outputs

@@ -85,6 +85,7 @@ def test_wrong_arrays_are_refused(tier: Tier) -> None:
         np.zeros(3, np.uint16),
         np.zeros(3, np.int8),
         frozen,
+        [0, 0, 0],
     ):
         with pytest.raises(ReadError, match="out"):
             convert_codes(good, F32, E4M3, policy, tier=tier, out=out)

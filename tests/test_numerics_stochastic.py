@@ -16,6 +16,19 @@ from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import ChainStep, Policy, abstract_policy, cast_chain, cast_codes, e8m0_flags, value_of
 from castsim.numerics.lfsr import draw, lane_words, step
+from castsim.numerics.rounding import Draw, rule_of, shift_round
+
+
+def test_far_values_draw_with_zero_on_request() -> None:
+    # 2**-65 of the last kept bit's weight is nonzero but far below the 32 compared bits; 3/8 is not.
+    significand = np.array([1 << 63, 3 << 62], np.uint64)
+    negative = np.zeros(2, np.uint64)
+    shift = np.array([66, 66])
+    words = np.array([0x10000000, 0x10000000], np.uint64)
+    rule = rule_of(Rounding.STOCHASTIC)
+    assert shift_round(significand, shift, negative, rule, Draw(words)).tolist() == [1, 1]
+    assert shift_round(significand, shift, negative, rule, Draw(words, far_is_zero=True)).tolist() == [0, 0]
+
 
 F32 = FORMATS["f32"]
 VECTORS = Path(__file__).parent / "vectors"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pto_text import VECTORS, compact, function, key_value
 
-from castsim.isa.errors import CastsimError, ReadError, TileError
+from castsim.isa.errors import ReadError, TileError
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, Tcvt, TileType
 from castsim.isa.pto.pto_parser import parse
@@ -110,19 +110,6 @@ def test_the_one_line_form_with_scratch_and_without_attributes() -> None:
 def test_every_rounding_mode(mode: RoundMode, form: str, prefix: str) -> None:
     node = tcvt_of(fill(SPELLINGS["1 ins/outs"], f"rmode = {form.format(prefix + mode.name)}"))
     assert node.rounding is mode
-
-
-def test_round_mode_numbers_are_those_of_the_enumeration() -> None:
-    assert {mode.name: mode.value for mode in RoundMode} == {
-        "NONE": 0, "RINT": 1, "ROUND": 2, "FLOOR": 3, "CEIL": 4, "TRUNC": 5, "ODD": 6,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("mode", Saturation)
-@pytest.mark.parametrize("form", ["#pto<saturation_mode {}>", "#pto.saturation_mode<{}>"])
-def test_both_saturations(mode: Saturation, form: str) -> None:
-    node = tcvt_of(fill(SPELLINGS["1 ins/outs"], f"sat_mode = {form.format(mode.name)}"))
-    assert (node.rounding, node.saturation) == (None, mode)
 
 
 @pytest.mark.parametrize("mode", Saturation)
@@ -339,11 +326,3 @@ def test_every_public_instance_reads_as_what_it_says(tile: object) -> None:
             saturation=None if row["sat"] == "default" else Saturation[row["sat"]],
         )
         assert tcvt_of(text) == expected, row["file"]
-
-
-def test_the_vendors_two_invalid_casts() -> None:
-    first = fill(SPELLINGS["1 ins/outs"]).replace(T0, compact("f32", 16, 32))
-    second = fill(SPELLINGS["1 ins/outs"]).replace(T1, compact("f16", 16, 16, 8, 16))
-    for text in (first, second):
-        with pytest.raises(CastsimError, match=r"one shape|same valid region"):
-            parse(text)

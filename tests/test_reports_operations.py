@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from work_model import TARGETS, TYPES
+from work_model import TARGETS
 
 from castsim.__main__ import main
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
@@ -50,14 +50,6 @@ def test_validated_are_the_operations_with_published_cycles() -> None:
     published = {(op, element) for op, element in published if op in VECTOR_OPERATIONS}
     target = load_target("a2a3")
     assert {(rule.mnemonic, element) for rule in target.tile_operations for element in rule.validated} == published
-
-
-def test_element_types_are_those_of_the_tables() -> None:
-    for number, name in enumerate(TARGETS):
-        for mnemonic, types in TYPES.items():
-            rule = load_target(name).tile_operation(mnemonic)
-            assert rule is not None
-            assert set(rule.types) == set(types[number].split()), mnemonic
 
 
 def test_what_is_approximate() -> None:

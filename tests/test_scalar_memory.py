@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
 
@@ -14,17 +15,54 @@ import numpy as np
 import pytest
 from execution_programs import kernel
 from pto_text import VECTORS
-from scalar_programs import HEAD, LENGTH, LOAD, PART, ROW, STEP, ran
 
 from castsim import run
 from castsim.__main__ import main
 from castsim.execution.tree import instances
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import CastsimError, LimitError, ReadError, TileError
 from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.running import Result
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 from castsim.timing import Cause
+
+ROW = "!pto.tile_buf<vec, 1x16xi32>"
+PART = "!pto.partition_tensor_view<1x16xi32>"
+
+
+def ran(tmp_path: Path, text: str, **options: object) -> Result:
+    """Run a program by both engines, which have to agree, and return what the default one found."""
+    path = tmp_path / "k.pto"
+    path.write_text(text)
+    fast = run(path, **options)  # type: ignore[arg-type]
+    slow = run(path, **options, engine="event")  # type: ignore[arg-type]
+    assert fast.cycles == slow.cycles
+    assert {name: pipe.causes for name, pipe in fast.pipes.items()} == {
+        name: pipe.causes for name, pipe in slow.pipes.items()
+    }
+    return fast
+
+
+HEAD = f"""
+%k0 = arith.constant 0 : i32
+%k3 = arith.constant 3 : i32
+%k7 = arith.constant 7 : i32
+%k15 = arith.constant 15 : i32
+%w = pto.make_tensor_view %t, shape = [%c1, %c16], strides = [%c16, %c1] : !pto.tensor_view<?x?xi32>
+%p = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c1, %c16] : !pto.tensor_view<?x?xi32> -> {PART}
+%a = pto.alloc_tile : {ROW}
+pto.tload ins(%p : {PART}) outs(%a : {ROW})
+"""
+
+LOAD = "%r = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32\n%e = arith.index_cast %r : i32 to index"
+STEP = f"pto.tload ins(%p : {PART}) outs(%a : {ROW})"
+LENGTH = kernel(
+    HEAD + LOAD + f"\nscf.for %i = %c0 to %e step %c1 {{\n{STEP}\n}}", "%t: !pto.ptr<i32>, %n: !pto.ptr<i32>"
+)
+
+
+# ----------------------------------------------------------------------- elements that the scalar unit reads and writes
+
 
 TARGETS = ["a2a3", "a5"]
 OWN = VECTORS / "pto_scalars"
@@ -349,22 +387,201 @@ def test_a_cache_operation_costs_a_scalar_cycle(tmp_path: Path, target: str) -> 
     assert busy("pto.cmo.cacheinvalid %t single_cache_line : !pto.ptr<i32>") == busy("") + 1
 
 
+# ------------------------------------------- random programs that read and write elements of an argument and of a tile,
+
+
+class Writer:
+    """A random program on the argument %t (16 x i32) and the tile %a (1 x 16 x i32), and what it does, in Python."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.names = 0
+        self.steps: list[object] = []
+
+    def name(self) -> str:
+        self.names += 1
+        return f"%v{self.names}"
+
+    def block(self, depth: int, visible: list[str]) -> tuple[list[str], list[tuple]]:
+        lines: list[str] = []
+        steps: list[tuple] = []
+        visible = list(visible)
+        for _ in range(self.random.randint(2, 5)):
+            kind = self.random.choice(["load", "store", "get", "set", "tload", "tstore", "add", "if", "for"])
+            if kind in ("if", "for") and depth == 2:
+                continue
+            getattr(self, f"_{kind}")(lines, steps, visible, depth)
+        return lines, steps
+
+    def _index(self, lines: list[str], steps: list[tuple], visible: list[str]) -> str:
+        """An index 0 .. 15 made of a visible value."""
+        value, masked, index = self.random.choice(visible), self.name(), self.name()
+        lines += [f"{masked} = arith.andi {value}, %k15 : i32", f"{index} = arith.index_cast {masked} : i32 to index"]
+        steps.append(("mask", index, value))
+        return index
+
+    def _load(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
+        index, name = self._index(lines, steps, visible), self.name()
+        lines.append(f"{name} = pto.load_scalar %t[{index}] : !pto.ptr<i32> -> i32")
+        steps.append(("load", name, index))
+        visible.append(name)
+
+    def _get(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
+        index, name = self._index(lines, steps, visible), self.name()
+        lines.append(f"{name} = pto.tgetval ins(%a, {index} : {ROW}, index) outs : i32")
+        steps.append(("get", name, index))
+        visible.append(name)
+
+    def _store(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
+        index, value = self._index(lines, steps, visible), self.random.choice(visible)
+        lines.append(f"pto.store_scalar {value}, %t[{index}] : !pto.ptr<i32>, i32")
+        steps.append(("store", value, index))
+
+    def _set(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
+        index, value = self._index(lines, steps, visible), self.random.choice(visible)
+        lines.append(f"pto.tsetval ins({index}, {value} : index, i32) outs(%a : {ROW})")
+        steps.append(("set", value, index))
+
+    def _tload(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
+        lines.append(f"pto.tload ins(%p : {PART}) outs(%a : {ROW})")
+        steps.append(("tload",))
+
+    def _tstore(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
+        lines.append(f"pto.tstore ins(%a : {ROW}) outs(%p : {PART})")
+        steps.append(("tstore",))
+
+    def _add(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
+        lines.append(f"pto.tadds ins(%a, %k3 : {ROW}, i32) outs(%a : {ROW})")
+        steps.append(("add",))
+
+    def _if(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
+        value, truth = self.random.choice(visible), self.name()
+        (yes, yes_steps), (no, no_steps) = self.block(depth + 1, visible), self.block(depth + 1, visible)
+        lines += [f"{truth} = arith.cmpi slt, {value}, %k7 : i32", f"scf.if {truth} {{", *yes, "} else {", *no, "}"]
+        steps.append(("if", value, yes_steps, no_steps))
+
+    def _for(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
+        trips, variable, as_i32 = self.random.choice([2, 3, 4]), self.name(), self.name()
+        body, body_steps = self.block(depth + 1, [*visible, as_i32])
+        cast = f"{as_i32} = arith.index_cast {variable} : index to i32"
+        lines += [f"scf.for {variable} = %c0 to %c{trips} step %c1 {{", cast, *body, "}"]
+        steps.append(("for", trips, as_i32, body_steps))
+
+
+def obeyed(steps: list[tuple], t: np.ndarray, a: np.ndarray, values: dict[str, int]) -> None:
+    for step in steps:
+        match step:
+            case ("if", value, yes, no):
+                obeyed(yes if values[value] < 7 else no, t, a, values)
+            case ("for", trips, name, body):
+                for trip in range(trips):
+                    values[name] = trip
+                    obeyed(body, t, a, values)
+            case _:
+                done(step, t, a, values)
+
+
+def done(step: tuple, t: np.ndarray, a: np.ndarray, values: dict[str, int]) -> None:
+    match step:
+        case ("mask", name, value):
+            values[name] = values[value] % 16
+        case ("load", name, index):
+            values[name] = int(t[values[index]])
+        case ("get", name, index):
+            values[name] = int(a[values[index]])
+        case ("store", value, index):
+            t[values[index]] = values[value]
+        case ("set", value, index):
+            a[values[index]] = values[value]
+        case ("tload",):
+            a[:] = t
+        case ("tstore",):
+            t[:] = a
+        case ("add",):
+            a += np.int32(3)
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed: int, target: str, tmp_path: Path) -> None:
+    """Values are those of the program in Python, and the inserted flags leave no race (a race would be refused)."""
+    writer = Writer(seed)
+    lines, steps = writer.block(0, ["%k0", "%k3", "%k7"])
+    text = kernel(HEAD + "\n".join([*lines, f"pto.tstore ins(%a : {ROW}) outs(%p : {PART})"]), "%t: !pto.ptr<i32>")
+    t = np.random.default_rng(seed).integers(-9, 40, 16).astype(np.int32)
+    wanted, a = t.copy(), t.copy()
+    obeyed([*steps, ("tstore",)], wanted, a, {"%k0": 0, "%k3": 3, "%k7": 7})
+    got = ran(tmp_path, text, target=target, inputs={"t": t})
+    assert np.array_equal(got.outputs["t"].reshape(-1), wanted)
+
+
+# ---------------------------------------- what is refused of programs that read and write elements, each with its place
+
+
 @pytest.mark.parametrize(
-    ("fact", "body"),
+    ("body", "inputs", "message"),
     [
-        ("load_cycles", "%v = pto.load_scalar %t[%c0] : !pto.ptr<i32> -> i32"),
-        ("store_cycles", "pto.store_scalar %k3, %t[%c0] : !pto.ptr<i32>, i32"),
-        ("tile_read_cycles", f"%v = pto.tgetval ins(%a, %c0 : {ROW}, index) outs : i32"),
-        ("tile_write_cycles", f"pto.tsetval ins(%c0, %k3 : index, i32) outs(%a : {ROW})"),
+        ("%v = pto.load_scalar %n[%c3] : !pto.ptr<i32> -> i32", {"n": 3}, "element 3 of %n, which has 3"),
+        ("%v = pto.load_scalar %n[%m] : !pto.ptr<i32> -> i32", {"n": 3}, "element -1 of %n"),
+        ("%v = pto.load_scalar %t[%c16] : !pto.ptr<i32> -> i32", {}, "whose views have 16"),
+        ("pto.store_scalar %k3, %n[%m] : !pto.ptr<i32>, i32", {}, "element -1 of %n"),
+        ("%q = pto.addptr %n, %m : !pto.ptr<i32> -> !pto.ptr<i32>\n%v = pto.load_scalar %q[%c0] : !pto.ptr<i32> -> i32", {"n": 3}, "element -1"),
+        (f"%v = pto.tgetval ins(%a, %far : {ROW}, index) outs : i32", {}, "outside the buffer"),
+        ("%v = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32", {}, "no input given"),
+        ("%v = arith.divsi %k3, %k0 : i32", {}, "division by zero"),
+        ("%v = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32\n%u = arith.remsi %k3, %v : i32", {"n": 2}, "division by zero"),
     ],
-)
-def test_facts_of_accesses_are_read(fact: str, body: str, tmp_path: Path, target: str) -> None:
-    """Each access costs a scalar instruction and what the description says beyond it."""
-    chip = load_target(target)
-    costly = chip.timing.scalar_access.model_copy(update={fact: 1000})
-    slow = chip.model_copy(update={"timing": chip.timing.model_copy(update={"scalar_access": costly})})
-    text = kernel(HEAD + body, "%t: !pto.ptr<i32>")
-    (path := tmp_path / "k.pto").write_text(text)
-    before = run(path, chip, timing_only=True).pipes["S"].causes[Cause.BUSY]
-    after = run(path, slow, timing_only=True).pipes["S"].causes[Cause.BUSY]
-    assert after - before == 1000 - getattr(chip.timing.scalar_access, fact)
+)  # fmt: skip
+def test_refused_with_a_place(body: str, inputs: dict[str, int], message: str, tmp_path: Path) -> None:
+    more = "%m = arith.constant -1 : index\n%far = arith.constant 1000000 : index\n"
+    text = kernel(HEAD + more + body, "%t: !pto.ptr<i32>, %n: !pto.ptr<i32>")
+    path = tmp_path / "k.pto"
+    path.write_text(text)
+    arrays = {name: np.zeros(size, np.int32) for name, size in inputs.items()}
+    with pytest.raises((ReadError, TileError)) as caught:
+        run(path, "a5", inputs={"t": "zeros", **arrays})
+    assert message in caught.value.message
+    assert caught.value.span is not None
+    lines = text.splitlines()
+    assert lines[caught.value.span.line - 1] in body.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [({"z[0]": 1}, "no elements of 'z'"), ({"n[0]": 1.5}, "is i32"), ({"n[0]": 2**40}, "is i32"), ({"n[x]": 1}, "no scalar")],
+)  # fmt: skip
+def test_bad_elements(args: dict[str, float], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text(LENGTH)
+    with pytest.raises(ReadError, match=message):
+        run(path, "a5", args=args, timing_only=True)
+
+
+def test_interlock_has_no_flags_for_the_scalar_unit() -> None:
+    with pytest.raises(ReadError, match="interlock"):
+        run(OWN / "scalar_offset.pto", sync="interlock", timing_only=True, args={"n": 1})
+
+
+def test_a_long_loop_around_a_read_meets_the_limit(tmp_path: Path) -> None:
+    text = kernel(
+        f"%much = arith.constant 100000000 : index\nscf.for %i = %c0 to %much step %c1 {{\n{LOAD}\n}}",
+        "%n: !pto.ptr<i32>",
+    )
+    path = tmp_path / "k.pto"
+    path.write_text(text)
+    with pytest.raises(LimitError):
+        run(path, "a5", timing_only=True)
+
+
+def test_own_flags_are_taken_at_their_word(tmp_path: Path) -> None:
+    """A tgetval behind a load with no flag MTE2 -> S is a race."""
+    flags = "pto.set_flag[<PIPE_MTE2>, <PIPE_S>, <EVENT_ID0>]\npto.wait_flag[<PIPE_MTE2>, <PIPE_S>, <EVENT_ID0>]\n"
+    read = f"%v = pto.tgetval ins(%a, %c0 : {ROW}, index) outs : i32\n"
+    path = tmp_path / "k.pto"
+    path.write_text(kernel(f"{HEAD}{flags}{read}", "%t: !pto.ptr<i32>"))
+    run(path, "a5", inputs={"t": "zeros"})
+    other = flags.replace("PIPE_S", "PIPE_V")
+    path.write_text(kernel(f"{HEAD}{other}{read}pto.barrier <PIPE_ALL>", "%t: !pto.ptr<i32>"))
+    with pytest.raises(CastsimError, match="MTE2"):
+        run(path, "a5", inputs={"t": "zeros"})

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from schedule_checks import NOT_STALE
-from schedule_programs import GENERATIONS, Writer, ran, random_text, sequential, target_of
+from schedule_checks import NOT_STALE, Record, check_mixture
+from schedule_mixtures import mixture
+from schedule_programs import GENERATIONS, ran, sequential, straight_text, target_of
+from schedule_spelling import named
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
@@ -26,9 +28,6 @@ from castsim.tpc_compiler.virtual_registers import read_sequential
 
 Capture = pytest.CaptureFixture[str]
 
-THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
-SEEDS = 1000 if THOROUGH else 30
-GROUP = 10
 PROGRAMS = Path(__file__).parents[1] / "programs"
 HEAD = """// castsim: target {target}
 // castsim: tensor 0 x in f32 [64, 24]
@@ -70,19 +69,6 @@ def check(text: str, generation: str, seed: int, *, longer: bool = False) -> Sch
     return found
 
 
-@pytest.mark.parametrize("group", range(SEEDS // GROUP))
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_random_programs(generation: str, group: int) -> None:
-    for seed in range(group * GROUP, group * GROUP + GROUP):
-        check(random_text(seed, generation), generation, seed)
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_random_programs_with_longer_texts(generation: str) -> None:
-    found = [check(random_text(seed, generation), generation, seed, longer=True) for seed in range(2000, 2010)]
-    assert any(each.method == "pipelined" for each in found)
-
-
 # ------------------------------------------------------------------------------------------------------------- loops
 
 
@@ -111,15 +97,6 @@ def test_an_increment_stands_beside_the_last_reader_of_its_register() -> None:
     found = check(PLAIN + "\nadd.i32 b00010 %i.out, 1, %i.out\n".join(lines) + "\nhalt\n", "gaudi2", 3)
     rows = [k for k, each in enumerate(found.program.bundles) if each.load is not None and each.spu is not None]
     assert len(rows) >= 3
-
-
-def straight(seed: int, generation: str, size: int) -> str:
-    """A random text without loops and jumps, of so many steps."""
-    writer = Writer(seed, generation)
-    writer.loop = writer.skip = writer.back = lambda *_: None  # type: ignore[method-assign, misc]
-    steps = iter([size])
-    writer.block = lambda _: [writer.one() for _ in range(next(steps, 0))]  # type: ignore[method-assign, assignment, return-value, misc]
-    return writer.text().replace("// castsim: reg S3", "// castsim: reg %s.zero = 0\n// castsim: reg S3", 1)
 
 
 def bound(text: str, generation: str, removed: Set[int]) -> int:
@@ -156,7 +133,7 @@ def bound(text: str, generation: str, removed: Set[int]) -> int:
 def test_straight_programs_are_within_a_tenth_of_their_bound(generation: str) -> None:
     ratios = []
     for seed in range(6):
-        text = straight(seed, generation, (12, 40)[seed % 2])
+        text = straight_text(seed, generation, (12, 40)[seed % 2])
         found = schedule(text, "t", target_of(generation))
         assert found.length.executed is not None
         ratios.append(found.length.executed / bound(text, generation, {each.span.line for each in found.removed}))
@@ -317,3 +294,33 @@ def test_tensors_that_no_memory_holds(sizes: str, tmp_path: Path, capsys: Captur
     assert main(["run", str(written), "--timing-only"]) == 1
     error = capsys.readouterr().err
     assert "memory cannot hold" in error and str(written) in error and "internal" not in error
+
+
+# ------------------------------------------------------------------------- scheduled texts of all kinds of instructions
+
+
+THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
+SEEDS, GROUP = (1000, 25) if THOROUGH else (16, 8)
+KINDS = (
+ "mac.", "mul.", "convert", "shuffle.", "sel", "cmp_", "mov_dg", "pack.", "st_tnsr", "ld_l_v", "ld_g", "st_g",
+         "gen_addr", "loop ", "jmpr ", "mmio", ", !SP", "%vp.",
+ "%a.", "%d.", "%z.", "LFSR", "set_indx", "udiv",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_mixtures(generation: str, first: int) -> None:
+    record = Record()
+    for seed in range(first, first + GROUP):
+        check_mixture(seed, generation, record, longer=seed % 5 == 4)
+    assert len(record.refused) <= GROUP // 8
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_mixtures_hold_all_kinds_of_instructions(generation: str) -> None:
+    texts = [named(mixture(seed, generation)) for seed in range(120)]
+    missing = [kind for kind in KINDS if not any(kind in text for text in texts)]
+    assert set(missing) <= ({"%a.", "%z.", "mov_dg", "udiv"} if generation == "goya" else {"%z.", "udiv"})
+    crowded = [text for text in texts if "%v.r39" in text]
+    assert crowded

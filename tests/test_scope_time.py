@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from decimal import Decimal
+from random import Random
 
 import pytest
-from a5_cases import A5
-from scope_works import LOAD, STORE, barrier, compute
+from a5_cases import A5, SPAN, Shape
+from function_times import flat, function_of, padded, timed
+from function_works import function_of as function_of_work
+from function_works import lanewise
+from scope_works import LOAD, STORE, barrier, compute, random_scope
 
-from castsim.machines.vector_function.function_launches import time_scope
-from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind
+from castsim.engines import simulate
+from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier, Transfer
+from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Tree
+from castsim.isa.errors import IllegalError
+from castsim.machines.vector_function.function_launches import FunctionLaunch, MicroFunction, time_scope
+from castsim.machines.vector_function.function_operations import VectorFunction
+from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind, issues
+from castsim.targets.options import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.timing import Cause
+from castsim.timing import Cause, Timing
 
 FILL, SETUP, LOAD_USE, STORED, DRAIN = 22, 2, 6, 9, 12
 """Start of the first load, setting up a loop, load to use, store to its end, end to end."""
@@ -189,3 +201,193 @@ def test_trips_written_out_overlap_as_those_of_a_loop() -> None:
         looped.end_trip()
         chain(*body, scope=written)
     assert trips * body.count("vcvt") < cycles(written) < 1.1 * cycles(looped) < 1.21 * cycles(written)
+
+
+# ------------------------------------------------ every timing fact of micro programs changes the cycles of some launch
+
+
+def test_a_launch_names_the_facts_it_rests_on() -> None:
+    used = set()
+    for seed in range(60):
+        used |= time_scope(random_scope(Random(seed)), A5).facts
+    assert {"timing.micro.dispatch", "timing.branch", "timing.unpack_head", "timing.store_barrier"} <= used
+
+
+def trips(instruction: ScopeInstruction, count: int, results: int = 1) -> int:
+    """Cycles of a loop of so many trips, each of that instruction between a load and a store if it is neither."""
+    scope = Scope()
+    scope.begin_loop(count)
+    for trip in range(count):
+        if instruction.kind is TimingKind.COMPUTE:
+            (name,) = scope.issue(LOAD, (), 1, 0)
+            names = [scope.issue(instruction, (name,), 1)[0] for _ in range(8)]
+            scope.issue(STORE, names[-1:], 0, 65536 + trip * 256)
+        elif instruction.kind is TimingKind.STORE:
+            (name,) = scope.issue(LOAD, (), 1, trip * 256)
+            scope.issue(instruction, (name,), 0, 65536 + trip * 256)
+        else:
+            name, *_ = [scope.issue(instruction, (), results, trip * 2048 + at)[0] for at in (0, 512, 1024)]
+            scope.issue(STORE, (name,), 0, 65536 + trip * 256)
+        scope.end_trip()
+    return time_scope(scope, A5).cycles
+
+
+@pytest.mark.parametrize(
+    ("instruction", "paces"),
+    [
+        (ScopeInstruction("vlds", TimingKind.LOAD, size=256), 2.06),  # and by the memory path of two
+        (ScopeInstruction("vldsx2", TimingKind.LOAD, size=256), 3.5),
+        (ScopeInstruction("vlds", TimingKind.LOAD, word="DS_B8", size=256), 3.5),
+        (ScopeInstruction("vsldb", TimingKind.LOAD, size=256), 6.5),
+        (STORE, 1),
+        (ScopeInstruction("vsstb", TimingKind.STORE, size=256), 2),
+        (ScopeInstruction("vadd", TimingKind.COMPUTE), 4),  # eight on two ports
+        (ScopeInstruction("vadd", TimingKind.COMPUTE, integers=True), 8),
+        (ScopeInstruction("vmax", TimingKind.COMPUTE, integers=True), 4),
+        (ScopeInstruction("vmul", TimingKind.COMPUTE, 16, integers=True), 8),
+        (ScopeInstruction("vci", TimingKind.COMPUTE), 4),
+        (ScopeInstruction("vci", TimingKind.COMPUTE, integers=True), 8),
+    ],
+)
+def test_trips_take_what_the_throughput_table_says(instruction: ScopeInstruction, paces: float) -> None:
+    """Three loads and a store, one of each, or eight computations a trip; 950 throughput table of asc-devkit."""
+    results = 2 if instruction.mnemonic == "vldsx2" else 1
+    assert trips(instruction, 400, results) - trips(instruction, 200, results) == pytest.approx(200 * paces, rel=0.02)
+
+
+# --------------------------------------------------------------------------- both engines on launches of micro programs
+
+
+PROGRAMS = 1000 if "CASTSIM_THOROUGH" in os.environ else 60
+"""Seeded programs of a run."""
+
+
+def program(rng: Random) -> Tree:
+    """Launches between transfers, with flags or, without, waiting for each other's bytes."""
+    flags = rng.random() < 0.5
+    items: list[tuple[Operation, tuple[Access, ...]]] = []
+    for _ in range(rng.randint(1, 4)):
+        start = rng.randrange(0, 4096, 32)
+        load = Transfer("MTE2", True, "x", 0, 256, start, 256, rng.randint(1, 4), 256)
+        items.append((load, (Access("ub", start, start + 1024, write=True),)))
+        if flags:
+            items += [(FlagSignal("MTE2", "V", 0), ()), (FlagWait("V", "MTE2", 0), ())]
+        touched = (Access("ub", 0, 8192, write=False), Access("ub", 0, 8192, write=True))
+        items.append((MicroFunction("m", random_scope(rng), "V"), touched))
+        if rng.random() < 0.3:
+            items.append((PipeBarrier("V"), ()))
+    instructions = tuple(Instruction(type(each).__name__, each.pipe, SPAN) for each, _ in items)
+    nodes = tuple(Lowered(number, Block((each,)), bytes_) for number, (each, bytes_) in enumerate(items))
+    return Tree(Block(nodes), instructions, interlocked=not flags)
+
+
+def same(one: Timing, other: Timing) -> bool:
+    """Whether two reports agree in everything."""
+    return (
+        (one.total, one.pipes, one.facts) == (other.total, other.pipes, other.facts)
+        and list(one.executions) == list(other.executions)
+        and list(one.operations) == list(other.operations)
+    )
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_the_engines_agree(seed: int) -> None:
+    tree = program(Random(seed))
+    event, fast = (simulate(tree, A5, engine=name) for name in ("event", "fast"))
+    assert same(event, fast)
+    for pipe in event.pipes.values():
+        assert sum(pipe.causes.values()) == event.total
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_the_causes_of_a_launch_add_up_and_so_do_its_lines(seed: int) -> None:
+    timing = time_scope(random_scope(Random(seed)), A5)
+    assert sum(timing.causes.values()) == timing.cycles
+    lines: Counter[Cause] = Counter()
+    for (_, cause), cycles in timing.by_line.items():
+        lines[cause] += cycles
+    assert lines == timing.causes
+
+
+def test_an_instruction_without_a_latency_is_refused() -> None:
+    scope = Scope()
+    scope.issue(compute("vnothing"), (), 1)
+    tree = Tree(
+        Block((Lowered(0, Block((MicroFunction("m", scope, "V"),))),)),
+        (Instruction("m", "V", SPAN),),
+        interlocked=False,
+    )
+    for engine in ("event", "fast"):
+        with pytest.raises(IllegalError, match="no latency for 'vnothing'") as error:
+            simulate(tree, A5, engine=engine)
+        assert "vadd" in error.value.legal
+
+
+# ----------------------------------------------------------------- kernels of tile operations written as micro programs
+
+
+PAIRS = [(rule.src, rule.dst) for rule in A5.casts]
+FLAT, PADDED = (1, 5, 10), ((1, 3), (3, 1), (3, 3), (3, 10), (10, 10))
+PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences if each.elements is not None}
+"""Casts whose published cycles are those of other trips than the kernel text's."""
+
+
+def both(function: VectorFunction, target: VectorFunctionTarget = A5) -> tuple[int, int]:
+    """Cycles of the tile operation and of its instructions one by one."""
+    execution = timed(function, target=target).executions[0]
+    return execution.end - execution.start, time_scope(FunctionLaunch(function, target).scope, target).cycles
+
+
+def head(source_bytes: int) -> Decimal:
+    """What an unpacking load waits before it starts: 12.5 cycles twice, once from 512 bytes on, unless it need not."""
+    waits = 2 - source_bytes // 512
+    return Decimal("12.5") * max(0, waits) if source_bytes % 256 and not source_bytes & 256 else Decimal(0)
+
+
+def of_pair(src: str, dst: str, trips: int, rows: int = 0) -> VectorFunction:
+    elements = A5.elements_per_trip(src, dst, contiguous=not rows)
+    assert elements is not None
+    shape: Shape = padded(rows, trips * elements) if rows else flat(trips * elements)
+    return function_of(src, dst, shape)
+
+
+@pytest.mark.parametrize(("src", "dst"), PAIRS)
+@pytest.mark.parametrize("trips", FLAT)
+def test_casts_of_whole_tiles(src: str, dst: str, trips: int) -> None:
+    tile, micro = both(of_pair(src, dst, trips))
+    if (src, dst) in PROFILED:  # the head goes by the bytes of the trips that were profiled, in the kernel by its loads
+        function = of_pair(src, dst, trips)
+        nest, scope = function.timed[-1], FunctionLaunch(function, A5).scope
+        loaded = sum(each.instruction.size for each in issues(scope.body) if each.instruction.unpacks)
+        assert abs(micro - tile - (head(loaded) - head(nest.count * nest.source_trip // nest.elements))) < 1
+    else:
+        assert tile == micro
+
+
+@pytest.mark.parametrize(("src", "dst"), PAIRS)
+@pytest.mark.parametrize(("rows", "trips"), PADDED)
+def test_casts_of_padded_tiles(src: str, dst: str, rows: int, trips: int) -> None:
+    tile, micro = both(of_pair(src, dst, trips, rows))
+    if dst in ("e1m2", "e2m1") and trips > 1:  # up to half a cycle a row, from its select on
+        assert 0 <= micro - tile <= rows / 2
+    else:
+        assert tile == micro
+
+
+@pytest.mark.parametrize(
+    "mnemonic", ["tadd", "tmul", "tmax", "tdiv", "tneg", "tmins", "trelu", "tabs", "texp", "tsqrt"]
+)
+@pytest.mark.parametrize("fmt", ["f32", "f16"])
+@pytest.mark.parametrize(("rows", "trips"), [(1, 1), (1, 5), (1, 20), (3, 1), (3, 3), (3, 10), (10, 3), (2, 20)])
+def test_elementwise_operations(mnemonic: str, fmt: str, rows: int, trips: int) -> None:
+    elements = 64 if fmt == "f32" else 128
+    tile, micro = both(function_of_work(lanewise(mnemonic, fmt, rows, trips * elements, (rows > 1) * elements // 2)))
+    # Where two loads and a store share bank groups for long, one cycle hangs on which of them asks first.
+    assert abs(tile - micro) <= (mnemonic in ("tmul", "tmax") and trips >= 10)
+
+
+@pytest.mark.parametrize("fmt", ["i16", "i32", "f16", "f32"])
+def test_divisions_that_are_timed_as_a_whole(fmt: str) -> None:
+    target = with_options(A5, {"division_algorithm": "high_precision"})
+    tile, micro = both(function_of_work(lanewise("tdiv", fmt, 4, 320), target), target)
+    assert tile == micro

@@ -222,7 +222,6 @@ def inferred(name: str) -> VliwTarget:
     return chip(name, lut_entry_variants="inferred")
 
 
-ROOTS = taylor(np.sqrt, np.concatenate([2 + np.arange(64) / 32, 1 + np.arange(64) / 64]), 1 / 64)
 SINES = np.concatenate(
     [
         taylor(lambda s: np.sinc(s / np.pi), np.arange(64) / 64, 1 / 64),

@@ -14,6 +14,7 @@ import oracle_a2a3
 import pytest
 from strided_cases import LOWERER, UB, computed, filled_buffer, granule, hard_codes, round_up, tile_cast
 from strided_model import SIZE, Cast, repeat_shape
+from test_scratch_audit import published
 
 from castsim.isa.errors import TileError
 
@@ -29,17 +30,8 @@ LARGE = (*product(EXTENTS, EXTENTS), (300, 3), (300, 63), (511, 5), (256, 66), (
 
 
 def scratch_bytes(pair: tuple[str, str], rows: int, cols: int, declared: int) -> int:
-    """The sizing formulas of the instruction page, for any shape; one block where they give nothing."""
-    if pair == ("f32", "i16"):
-        head = 4 * 64 * min(cols // 64, 255)
-        tail = 32 * ((min(rows, 255) - 1) * (declared // 8) + -(-(cols % 64) // 8)) if cols % 64 and rows else 0
-        return max(head, tail, 32)
-    half = min(cols, 64)
-    if pair == ("f16", "i16"):
-        return max(32 * -(-half // 8), 32)
-    if pair == ("f16", "i8"):
-        return max(32 * -(-half // 8), 128 + 32 * -(-half // 16))
-    return 32
+    """What the formulas of the instruction page give; one block where they give nothing."""
+    return max(published(pair, rows, cols, declared) if pair in oracle_a2a3.TMP_BACKED and rows else 0, 32)
 
 
 def place(pair: tuple[str, str], shape: tuple[int, int], request: tuple, spare: int = 0) -> tuple[Cast, int] | None:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import oracle_a2a3
 import pytest
 from strided_cases import LOWERER, SPAN, tile_cast
 from strided_listing import A2A3, CTRL_OFF, CTRL_ON, TMP, calls, lower, texts
-from strided_model import SIZE, Cast
+from strided_model import Cast
 
-from castsim.execution.tree import Operation
 from castsim.isa.errors import ScratchError
 from castsim.isa.formats import format_named
-from castsim.isa.modes import Overflow, Saturation
+from castsim.isa.modes import Saturation
 from castsim.machines.strided.operations import (
     BitwiseAnd,
-    ControlWrite,
     DuplicateCode,
-    ElementwiseCast,
-    StridedInstruction,
 )
 from castsim.machines.strided.plan import plan_cast, scratch_need
-from castsim.machines.strided.repeat_timing import repeat_blocks
 
 # ------------------------------------------------------------------------------------------------ scratch sequences
 
@@ -103,85 +96,7 @@ def test_sequence_c() -> None:
     assert sum(isinstance(operation.action, BitwiseAnd) for operation in operations) == 4
 
 
-@pytest.mark.parametrize("mode", ["none", "odd"])
-def test_sequences_round_unlisted_modes_toward_zero(mode: str) -> None:
-    for src, dst in sorted(oracle_a2a3.TMP_BACKED):
-        first = calls(lower(Cast(src, dst, 1, 2, 32, 0, 65536, TMP, mode, "off"), 256))[0]
-        assert first.mnemonic.endswith("s32z")
-
-
-@pytest.mark.parametrize("pair", sorted(oracle_a2a3.TMP_BACKED), ids="-".join)
-def test_saturation_on_leaves_scratch_alone(pair: tuple[str, str]) -> None:
-    operations = calls(lower(Cast(*pair, 2, 70, 96, 0, 65536, TMP, None, "on"), 32))
-    assert all(operation.destination.address < TMP for operation in operations)
-
-
-# Each instruction of a sequence clamps or wraps by the CTRL value written last before it.
-@pytest.mark.parametrize("pair", sorted(oracle_a2a3.TMP_BACKED), ids="-".join)
-def test_operations_capture_the_control_state_of_their_issue(pair: tuple[str, str]) -> None:
-    ctrl, seen = None, set()
-    for operation in lower(Cast(*pair, 2, 130, 160, 0, 65536, TMP, None, "off"), 2048):
-        if isinstance(operation, ControlWrite) and operation.register == "ctrl":
-            ctrl = operation.value >> 59 & 1
-        elif isinstance(operation, StridedInstruction) and isinstance(operation.action, ElementwiseCast):
-            policy = operation.action.policy
-            if operation.destination.format.name != "f16":
-                assert policy.overflow is (Overflow.WRAP if ctrl else Overflow.SATURATE)
-                seen.add(ctrl)
-    assert seen == {0, 1}
-
-
 # ----------------------------------------------------------------------------------------------------- scratch sizes
-
-
-def formula(pair: tuple[str, str], rows: int, cols: int, stride: int) -> int:
-    """The sizing formulas of the instruction page, transcribed term by term; 0 where nothing is issued."""
-    if not rows or not cols:
-        return 0
-    if pair == ("f32", "i16"):
-        head = 4 * 64 * min(cols // 64, 255)
-        tail = 32 * ((min(rows, 255) - 1) * stride // 8 + -(-(cols % 64) // 8)) if cols % 64 > 0 else 0
-        return max(head, tail)
-    half = min(cols, 64)
-    if pair == ("f16", "i16"):
-        return 32 * -(-half // 8)
-    return max(32 * -(-half // 8), 128 + 32 * -(-half // 16))
-
-
-def touched(operations: list[Operation]) -> int:
-    """Bytes from TMP to the end of the last block that an active lane touches."""
-    end = TMP
-    for operation in calls(operations):
-        for stream in (operation.destination, *operation.sources):
-            if stream.address < TMP:
-                continue
-            blocks = repeat_blocks(stream, operation.lanes, operation.mask)
-            last = stream.address + (operation.repeats - 1) * stream.repeat_stride * 32 + max(blocks) + 32
-            end = max(end, last)
-    return end - TMP
-
-
-SHAPES = [
-    *product((0, 1, 2, 3), (0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200)),
-    *product((254, 255, 256, 300), (0, 1, 8, 9, 17)),
-    *((1, 255 * 64), (1, 255 * 64 + 63), (2, 640), (20, 65), (1, 256 * 64 + 1)),
-]
-
-
-@pytest.mark.parametrize("pair", sorted(oracle_a2a3.TMP_BACKED), ids="-".join)
-def test_scratch_size(pair: tuple[str, str]) -> None:
-    plan = plan_cast(A2A3, *map(format_named, pair), None, Saturation.OFF, scratch=True)
-    for rows, cols in SHAPES:
-        for spare in (0, 1, 3):
-            declared = -(-max(cols, 1) // 32) * 32 + 32 * spare
-            need = scratch_need(plan, A2A3.repeat, rows, cols, declared)
-            assert need.total == formula(pair, rows, cols, declared), (rows, cols, declared)
-            assert not need.total or need.total == max(size for _, size in need.terms)
-            total = max(rows, 1) * declared * (SIZE[pair[0]] + SIZE[pair[1]])
-            if total > TMP or need.total > 196_608 - TMP:
-                continue
-            model = Cast(*pair, rows, cols, declared, 0, max(rows, 1) * declared * SIZE[pair[0]], TMP, None, "off")
-            assert touched(lower(model, max(need.total, 32))) == need.total, (rows, cols, declared)
 
 
 def test_scratch_is_needed_by_three_pairs_and_off_only() -> None:

@@ -42,30 +42,6 @@ def test_natural_map_of_the_right_operations() -> None:
     assert (found.destination.address, found.destination.repeat_stride) == (65536, 9)
 
 
-@pytest.mark.parametrize("index", range(4))  # three heads and the tail
-@pytest.mark.parametrize("end", ["src", "dst"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({"address": delta} for delta in (-32, -4, -2, -1, 1, 2, 4, 32, 64, 256, 288, 576)),
-        *({"repeat_stride": delta} for delta in (-1, 1, 4)),
-        {"block_stride": 1},
-    ],
-    ids=str,
-)
-def test_natural_map_fails_for_a_moved_stream(index: int, end: str, change: dict[str, int]) -> None:
-    operations = lower(PROVABLE)
-    places = [place for place, operation in enumerate(operations) if isinstance(operation, StridedInstruction)]
-    operation = operations[places[index]]
-    stream = operation.destination if end == "dst" else operation.sources[0]
-    changed = {name: getattr(stream, name) + delta for name, delta in change.items()}
-    operations[places[index]] = with_stream(operation, end, **changed)
-    if "block_stride" in change and index == 3:
-        assert proof(operations) is not None  # two lanes lie in one block: its stride does not matter
-    else:
-        assert proof(operations) is None
-
-
 @pytest.mark.parametrize("index", range(4))
 def test_natural_map_fails_for_a_missing_or_doubled_operation(index: int) -> None:
     operations = calls(lower(PROVABLE))

@@ -30,52 +30,6 @@ def two(mnemonic: str, element: str, rows: int, cols: int, valid: tuple[int, int
 # ----------------------------------------------------------------------------------------------------- elementwise
 
 
-def test_two_tiles_of_whole_repeats_are_one_instruction():
-    # 16 x 256 of f16: 8192 bytes are 32 repeats of 256 bytes.
-    assert listing(three("tsub", "f16", 16, 256)) == [f"vsub x32 [128] @{D}+256 <- @{A}+256 @{B}+256"]
-
-
-def test_at_most_255_repeats_per_instruction():
-    # 256 rows of a repeat each.
-    assert listing(three("tmul", "f32", 256, 64)) == [
-        f"vmul x255 [128] @{D}+256 <- @{A}+256 @{B}+256",
-        f"vmul x1 [128] @{D + 65280}+256 <- @{A + 65280}+256 @{B + 65280}+256",
-    ]
-
-
-def test_two_tiles_of_short_rows_take_a_masked_repeat_per_row():
-    # 64 columns of i16 are half a repeat: rows are 128 bytes apart.
-    assert listing(three("tadd", "i16", 64, 64)) == [
-        "mask [64]",
-        f"vadd x64 [64] @{D}+128 <- @{A}+128 @{B}+128",
-        "mask [128]",
-    ]
-
-
-def test_two_tiles_with_a_tail():
-    # 200 of 512 columns of i16: one column of whole repeats, 72 lanes left over; rows are 1024 bytes apart.
-    assert listing(three("tmax", "i16", 20, 512, (16, 200))) == [
-        f"vmax x16 [128] @{D}+1024 <- @{A}+1024 @{B}+1024",
-        "mask [72]",
-        f"vmax x16 [72] @{D + 256}+1024 <- @{A + 256}+1024 @{B + 256}+1024",
-        "mask [128]",
-    ]
-
-
-def test_rows_too_far_apart_run_in_count_mode():
-    # 8192 bytes from row to row are 256 blocks, one more than a repeat stride holds; 3600 = 28 x 128 + 16.
-    assert listing(three("tmin", "f16", 2, 4096, (2, 3600))) == [
-        "set ctrl",
-        "mask 0xe10",
-        f"vmin x28 [128] @{D}+256 <- @{A}+256 @{B}+256",
-        f"vmin x1 [16] @{D + 7168}+256 <- @{A + 7168}+256 @{B + 7168}+256",
-        f"vmin x28 [128] @{D + 8192}+256 <- @{A + 8192}+256 @{B + 8192}+256",
-        f"vmin x1 [16] @{D + 15360}+256 <- @{A + 15360}+256 @{B + 15360}+256",
-        "set ctrl",
-        "mask [128]",
-    ]
-
-
 def test_count_mode_is_the_documented_bit_of_ctrl():
     values = [op.value for op in issued(three("tmin", "f16", 2, 4096, (2, 3600))) if isinstance(op, ControlWrite)]
     assert values == [1 << 48 | 1 << 56, 3600, 1 << 48, (1 << 128) - 1]
@@ -102,36 +56,6 @@ def test_an_older_library_takes_rows_of_a_scalar_one_by_one():
     assert [(op.repeats, op.destination.step) for op in calls] == [(7, 1792)] * 7
 
 
-def test_a_tile_and_a_scalar_with_more_rows_than_repeats():
-    # 256 x 16 of f32 are 64 repeats.
-    assert listing(two("tmuls", "f32", 256, 16)) == [f"vmuls x64 [128] @{D}+256 <- @{A}+256"]
-
-
-def test_one_tile_merges_all_adjacent_rows():
-    # 32 x 16 of f32 are eight repeats, 33 rows a quarter more.
-    assert listing(two("texp", "f32", 32, 16)) == [f"vexp x8 [128] @{D}+256 <- @{A}+256"]
-    assert listing(two("texp", "f32", 33, 16)) == [
-        f"vexp x8 [128] @{D}+256 <- @{A}+256",
-        "mask [16]",
-        f"vexp x1 [16] @{D + 2048}+256 <- @{A + 2048}+256",
-        "mask [128]",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("mnemonic", "instruction"),
-    [("tsubs", "vadds"), ("tneg", "vmuls"), ("tmaxs", "vmaxs"), ("tmins", "vmins"), ("tlog", "vln"), ("tabs", "vabs"),
-     ("trelu", "vrelu"), ("tsqrt", "vsqrt"), ("trsqrt", "vrsqrt")],
-)  # fmt: skip
-def test_instructions_of_one_tile(mnemonic: str, instruction: str):
-    assert listing(two(mnemonic, "f32", 4, 64)) == [f"{instruction} x4 [128] @{D}+256 <- @{A}+256"]
-
-
-def test_a_single_row_is_one_call():
-    scalar = work("tmuls", tile("f32", 1, 512, D), tile("f32", 1, 512, A))
-    assert listing(scalar) == [f"vmuls x8 [128] @{D}+256 <- @{A}+256"]
-
-
 def test_division_by_and_of_a_scalar():
     # The destination is filled first; trecip is 1 / a (docs/reference/pto.md section 7.3).
     fill, barrier = f"vector_dup x32 [128] @{D}+256", "barrier"
@@ -139,14 +63,6 @@ def test_division_by_and_of_a_scalar():
     assert listing(two("trecip", "f32", 32, 64)) == [fill, barrier, f"vdiv x32 [128] @{D}+256 <- @{D}+256 @{A}+256"]
     dividend = work("tdivs", tile("f32", 32, 64, D), tile("f32", 32, 64, A), scalar_first=True)
     assert listing(dividend) == listing(two("trecip", "f32", 32, 64))
-
-
-def test_division_takes_short_rows_together():
-    assert listing(two("trecip", "f16", 64, 64)) == [
-        f"vector_dup x32 [128] @{D}+256",
-        "barrier",
-        f"vdiv x32 [128] @{D}+256 <- @{D}+256 @{A}+256",
-    ]
 
 
 def test_division_in_place_multiplies_by_the_reciprocal():

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,9 @@ import oracle_a2a3
 import pytest
 from strided_model import SIZE, repeat_shape
 
-from castsim.isa import format_named
 from castsim.isa.errors import ReadError, TargetDataError
 from castsim.isa.modes import Rounding
 from castsim.targets import load_target, target_for_architecture, target_names
-from castsim.targets.description import Status
 from castsim.targets.loader import SHIPPED
 
 A2A3 = load_target("a2a3")
@@ -81,31 +78,6 @@ def test_repeat_configuration(pair: tuple[str, str]) -> None:
         assert int(row[f"block_elems_{end}_for_tail_stride"]) == 32 // SIZE[name]
 
 
-def test_formats_of_the_pairs_exist() -> None:
-    for pair in rules():
-        for name in pair:
-            assert format_named(name).bits == BITS[name]
-
-
-def test_facts_of_the_instruction_page_and_the_sheet() -> None:
-    repeat, memory = A2A3.repeat, A2A3.memories["ub"]
-    assert (repeat.block_bytes, repeat.repeat_bytes, repeat.max_repeats, repeat.mask_lanes) == (32, 256, 255, 128)
-    assert repeat.repeat_stride_field_bits == 12
-    assert (memory.capacity_bytes, memory.allocatable_bytes, memory.alignment_bytes) == (196_608, 196_608, 32)
-    narrow = {name: row.repeat_stride_field_bits for row in A2A3.narrow_strides for name in row.mnemonics}
-    assert narrow == {"vconv_deq": 8, "vconv_s42f16": 8}
-    assert {rule.stem for rule in A2A3.casts} >= set(narrow)
-    assert (A2A3.control.integer_saturation_off, A2A3.control.float_saturation_off) == (59, 48)
-    assert {(s.src, s.dst): s.steps for s in A2A3.scratch_sequences} == {
-        ("f32", "i16"): "via_i32",
-        ("f16", "i16"): "chunked",
-        ("f16", "i8"): "chunked_masked",
-    }
-    assert (A2A3.banks.groups, A2A3.banks.banks_per_group, A2A3.banks.bank_bytes) == (16, 3, 4096)
-    assert A2A3.pipes.event_ids == 8
-    assert A2A3.frequency.megahertz == 1850
-
-
 def test_timing_of_casts_is_that_of_the_table_of_cast_points() -> None:
     """Whole casts of r repeats less 24: the profile's line or curve, docs/reference/a2a3.md section 6.1."""
     expected = {"vconv_f322f16": (4.81, 118.2), "vconv_f322s32": (7, 134), "vconv_s322f32": (10, 137)}
@@ -128,36 +100,6 @@ def test_programs_find_it_by_architecture() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- every target
-
-DESCRIPTIONS = sorted(SHIPPED.glob("a2a3.toml"))
-
-
-def fact_tables(data: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:
-    """Tables of a TOML file that hold values themselves, not only further tables."""
-    if isinstance(data, list):
-        return [found for number, item in enumerate(data) for found in fact_tables(item, f"{path}[{number}]")]
-    if not isinstance(data, dict):
-        return []
-    found = [(path, data)] if path and any(not isinstance(value, dict) for value in data.values()) else []
-    for key, value in data.items():
-        found += fact_tables(value, f"{path}.{key}" if path else key)
-    return found
-
-
-@pytest.mark.parametrize("path", DESCRIPTIONS, ids=lambda path: path.stem)
-def test_every_fact_table_has_source_and_status(path: Path) -> None:
-    data = tomllib.loads(path.read_text())
-    assert all(note["reason"] for note in data.pop("accuracy_notes"))  # about simulations, not about the chip
-    assert all(limit["title"] for limit in data.pop("what_if").values())  # likewise
-    tables = fact_tables(data)
-    assert len(tables) > 20
-    for name, table in tables:
-        if name == "timing.vector":  # its rows are a CSV table
-            continue
-        if name.endswith((".added_cycles_of", ".options")):  # numbers and options of a convention, which has the source
-            continue
-        assert len(table.get("source", "")) > 10, name
-        assert table.get("status") in set(Status), name
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("a2a3*.csv")), ids=lambda path: path.name)

@@ -1,19 +1,25 @@
 """The proofs that are shipped: about today's sources, of everything that was promised, without a mismatch.
 
-A part that has not been run yet is `pending` in its record; it is skipped here, which is not a success.
-"""
+A part that has not been run yet is `pending` in its record; it is skipped here, which is not a success."""
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import json
+import sys
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import oracle
+import oracle_lowering
 import pytest
 
 import castsim.evidence.verification
-from castsim.evidence.verification import VerificationRecord, required_parts
+from castsim.__main__ import main
+from castsim.evidence.verification import VerificationRecord, required_parts, source_digests, sources
+from castsim.evidence.verification.sources import digest_of, stripped
 
 SHIPPED = Path(castsim.evidence.verification.__file__).parent / "records"
 RECORDS = sorted(SHIPPED.glob("*.json"))
@@ -95,3 +101,216 @@ def test_every_promised_part_has_been_run(dst: str) -> None:
     waiting = sorted(key for key in promised() if key[1] == dst and status.get(key) != "done")
     if waiting:
         pytest.skip(f"pending: {len(waiting)} parts of f32 -> {dst}, such as {' '.join(waiting[0])}")
+
+
+# --------------------------------------------------------------------------------------- which sources a proof is about
+
+
+SAMPLE = '''"""Docstring."""
+
+import one  # a comment
+from two import three
+
+
+def increment(value: int) -> int:
+    """Return more.
+
+    Much more.
+    """
+
+    # This is why.
+    text = "# no comment"  # but this is
+    return value + 1, text
+
+
+LIMIT = 3
+"""What it means."""
+'''
+
+
+def test_what_cannot_change_a_bit_does_not_count() -> None:
+    bare = [
+        "import one", "from two import three", "def increment(value: int) -> int:", '    text = "# no comment"',
+        "    return value + 1, text", "LIMIT = 3",
+    ]  # fmt: skip
+    assert stripped(SAMPLE) == "\n".join(bare)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("value + 1", "value - 1"), ("LIMIT = 3", "LIMIT = 4"), ("# no comment", "# a comment")]
+)
+def test_everything_else_counts(old: str, new: str) -> None:
+    assert stripped(SAMPLE.replace(old, new)) != stripped(SAMPLE)
+
+
+@pytest.mark.parametrize("path", sorted(sources.PACKAGES["castsim"].joinpath("numerics").rglob("*.py")), ids=str)
+def test_what_remains_is_the_same_program(path: Path) -> None:
+    """Apart from docstrings, stripping changes no syntax tree."""
+
+    class Docless(ast.NodeTransformer):
+        def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+            is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            return None if is_text else node
+
+    source = path.read_text()
+    wanted = Docless().visit(ast.parse(source))
+    for node in ast.walk(wanted):  # a body that was a docstring only would be empty and is not valid on its own
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.body:
+            pytest.skip("has a class or function that is a docstring only")
+    assert ast.dump(ast.parse(stripped(source))) == ast.dump(wanted)
+
+
+def test_the_files_are_those_that_computing_a_cast_imports() -> None:
+    """Every module of the numerics that is loaded by its tiers is in the list, the boundary to users is not."""
+    names = set(source_digests(oracle=False))
+    for module in ("rounding", "pack", "unpack", "specials", "cast", "blocks", "policy", "tables", "tiers", "e8m0"):
+        assert f"castsim/numerics/{module}.py" in names
+    assert {"castsim/isa/formats.py", "castsim/isa/modes.py"} <= names
+    assert {f"castsim/evidence/verification/{module}.py" for module in ("structured", "comparison")} <= names
+    for stranger in (
+        "castsim/numerics/strings.py",
+        "castsim/numerics/arrays.py",
+        "castsim/isa/errors.py",
+        "castsim/isa/pto/lexer.py",
+    ):
+        assert stranger not in names
+    compiled = sources.PACKAGES["castsim"] / "numerics" / "compiled"
+    loaded = {path for path in compiled.glob("*.py") if f"castsim.numerics.compiled.{path.stem}" in sys.modules}
+    assert {f"castsim/numerics/compiled/{path.name}" for path in loaded} <= names
+
+
+def test_the_oracle_counts_where_it_takes_part() -> None:
+    more = set(source_digests(oracle=True)) - set(source_digests(oracle=False))
+    assert more >= {"tests/oracle.py", "tests/oracle_array.py", "tests/oracle_formats.py", "tests/oracle_scalar.py"}
+    assert all(name.startswith("tests/oracle") for name in more)
+
+
+def test_one_digest_for_all() -> None:
+    files = {"b": "2" * 64, "a": "1" * 64}
+    text = f"{'1' * 64}  a\n{'2' * 64}  b\n"  # the lines that sha256sum prints
+    assert digest_of(files) == hashlib.sha256(text.encode()).hexdigest()
+
+
+# ------------------------------------------------------------------------------------------ `castsim verify --lowering`
+
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def verify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["verify", "--lowering", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_all_codes_of_narrow_sources(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = verify(capsys, "f16", "i8", "--spec", "tosa", "--target", "a5", "gaudib")
+    assert code == 0
+    assert "2 programs and 0 counterexamples run, 131072 codes, 0 claims that do not hold" in " ".join(out.split())
+
+
+def test_samples_of_wide_sources_and_counterexamples(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = verify(
+        capsys, "i32", "f16", "--spec", "tosa", "--target", "a5,gaudi2,goya", "--samples", "3000", "--json", "-"
+    )
+    found = json.loads(out)
+    assert code == 0
+    # Once signless and once as unsigned; Goya has no f16, and A5 cannot read i32 as unsigned.
+    assert (found["programs_run"], found["counterexamples_run"], found["cells_without_a_way"]) == (3, 1, 2)
+    assert found["codes"] == 3 * 3000 + 1
+    inputs = {(row["target"], row["result"]["inputs"]) for row in found["results"] if row["result"]}
+    assert inputs == {("a5", "samples"), ("a5", "counterexample"), ("gaudi2", "samples")}
+
+
+def test_options_that_a_claim_rests_on_are_set_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "record.json"
+    cast = ("f32", "f16", "--spec", "tosa", "--target", "a5", "--samples", "3000")
+    code, out, _ = verify(capsys, *cast, "--record", str(path))
+    assert code == 0
+    assert "native with options (ctrl_48_at_start=1)" in out
+    assert "1 programs and 0 counterexamples run" in " ".join(out.split())
+    held = json.loads(path.read_text())
+    assert held["programs_with_options"] == 1
+    assert held["results"][0]["result"]["options"] == [["ctrl_48_at_start", 1]]
+    # A record that is read and written again keeps them.
+    assert verify(capsys, "--record", str(path), "--resume")[0] == 0
+    assert json.loads(path.read_text())["results"] == held["results"]
+
+
+def test_records_are_kept_and_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "record.json"
+    assert verify(capsys, "f16", "i8", "--target", "a5", "a2a3", "--record", str(path))[0] == 0
+    held = json.loads(path.read_text())
+    assert held["complete"]
+    held["missing"] = [{key: row[key] for key in ("src", "dst", "attributes", "target")} for row in held["results"][1:]]
+    held["results"], held["complete"] = held["results"][:1], False
+    path.write_text(json.dumps(held))
+    assert verify(capsys, "--record", str(path), "--resume")[0] == 0
+    again = json.loads(path.read_text())
+    assert again["complete"]
+    assert len(again["runs"]) == 2
+    assert [row["target"] for row in again["results"]] == ["a5", "a2a3"]
+
+
+def test_stale_and_foreign_records_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "record.json"
+    verify(capsys, "f16", "i8", "--target", "a5", "--record", str(path))
+    held = json.loads(path.read_text())
+    held["planner_sha256"] = "0" * 64
+    path.write_text(json.dumps(held))
+    code, _, err = verify(capsys, "--record", str(path), "--resume")
+    assert code == 2
+    assert "stale" in err
+    path.write_text('{"kind": "shopping list"}')
+    code, _, err = verify(capsys, "--record", str(path), "--resume")
+    assert code == 2
+    assert "castsim lowering record" in err
+
+
+def test_a_claim_that_does_not_stand_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = oracle_lowering.accepted
+
+    def stricter(*arguments: object) -> np.ndarray:
+        good = judge(*arguments)
+        good[:5] = False
+        return good
+
+    monkeypatch.setattr(oracle_lowering, "accepted", stricter)
+    code, out, _ = verify(capsys, "f16", "i8", "--target", "a5", "--json", "-")
+    assert code == 1
+    assert json.loads(out)["results"][0]["result"]["wrong"] == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("f16",), "SRC and DST"),
+        (("f16", "i8", "--rounding", "rint"), "--rounding"),
+        (("f16", "i8", "--spec", "nope"), "nope"),
+        (("f16", "i8", "--target", "a9"), "unknown target"),
+        (("f16", "i8", "--samples", "0"), "--samples 0"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = verify(capsys, *arguments)
+    assert code == 2
+    assert message in err
+
+
+def test_options_of_lowering_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "f16", "i8", "--spec", "tosa"]) == 2
+    assert "--lowering" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("lowering-*.json")), ids=lambda path: path.stem)
+def test_shipped_records_hold_no_false_claim(path: Path) -> None:
+    held = json.loads(path.read_text())
+    assert held["kind"] == "castsim lowering record"
+    assert held["complete"]
+    assert held["wrong"] == 0
+    assert held["programs_run"] > 100
+    for row in held["results"]:
+        result = row["result"]
+        if result is not None:
+            assert result["wrong"] == 0
+            assert result["codes"] == 1 or result["inputs"] != "counterexample"

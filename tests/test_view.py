@@ -160,10 +160,6 @@ def test_no_request_gives_more_than_it_should_or_a_traceback(
     assert capfd.readouterr().err == ""
 
 
-def test_silent_connections_end() -> None:
-    assert view_server._Handler.timeout
-
-
 @pytest.mark.parametrize("program", ["--help", "--execute=tcvt f32 -> f16 1x64", "-V", "\ud800", "a\0b"])
 def test_the_program_of_a_result_is_the_name_of_a_file(program: str, tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "result.json"

@@ -2,12 +2,12 @@
 
 Rules used, from the format's description: an event has `ph`, `pid` and, for slices, `tid`, `ts`, `dur` and `name`;
 slices of one thread are disjoint or nested; `M` events name processes and threads; a counter has numeric series; the
-two ends of a flow share category, name and id. Asynchronous events with a bare `id` are of the format's legacy part.
-"""
+two ends of a flow share category, name and id. Asynchronous events with a bare `id` are of the format's legacy part."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from functools import cache
@@ -21,6 +21,7 @@ from sample_arguments import argument_words, scalars
 
 from castsim import run
 from castsim.__main__ import main
+from castsim.files import whole_file
 from castsim.running import Result
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
@@ -60,9 +61,10 @@ def threads_of(events: list[Event]) -> dict[int, str]:
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_the_format_is_kept(path: Path, folder: Path) -> None:
-    document, _ = written(folder, path)
+    document, report = written(folder, path)
     events = document["traceEvents"]
     threads = threads_of(events)
+    assert document["otherData"]["total_cycles"] == report["total_cycles"]
     assert len(set(threads.values())) == len(threads)
     by_thread: dict[int, list[Event]] = {}
     for event in events:
@@ -84,6 +86,13 @@ def test_the_format_is_kept(path: Path, folder: Path) -> None:
     for mine in by_thread.values():
         spans = sorted((e["ts"], e["ts"] + e["dur"]) for e in mine if e["dur"])
         assert all(one[1] <= two[0] for one, two in pairwise(spans))
+    for number, mine in by_thread.items():
+        if threads[number] in report["pipes"]:  # every cycle of a pipe but the idle ones, by its cause
+            spent: Counter[str] = Counter()
+            for event in mine:
+                spent.update({event["args"]["cause"].replace(" ", "_"): event["dur"]} if event["dur"] else {})
+            causes = report["pipes"][threads[number]]["causes"]
+            assert spent == {cause: cycles for cause, cycles in causes.items() if cycles and cause != "empty"}
     flows = Counter((e["cat"], e["name"], e["id"], e["ph"]) for e in events if e["ph"] in "sf")
     assert all(count == 1 and flows[(*key[:3], "f" if key[3] == "s" else "s")] == 1 for key, count in flows.items())
 
@@ -148,7 +157,7 @@ def test_a_cast_behind_a_load_waits_for_its_flag(folder: Path) -> None:
 def test_a_log_executes_when_the_operations_do(path: Path, tmp_path: Path) -> None:
     log = tmp_path / "run.kanata"
     assert main(["run", str(path), *argument_words(path), "--timing-only", "--quiet", "--kanata", str(log)]) in (0, 1)
-    cycle, indices, opened = 0, {}, {}
+    cycle, indices, opened, retired = 0, {}, {}, {}
     spent: dict[int, list[tuple[int, int]]] = {}
     for line in log.read_text().splitlines()[1:]:
         command, *words = line.split("\t")
@@ -160,9 +169,14 @@ def test_a_log_executes_when_the_operations_do(path: Path, tmp_path: Path) -> No
             opened[words[0]] = cycle
         elif command == "E" and words[1:] == ["0", "Ex"]:
             spent.setdefault(indices[words[0]], []).append((opened.pop(words[0]), cycle))
+        elif command == "R":
+            retired[indices[words[0]]] = cycle
     timing = result(path).timing
     assert {*spent} <= {operation.index for operation in timing.operations}
+    latest = 0
     for operation in timing.operations:
+        latest = max(latest, operation.end)  # operations retire in order
+        assert retired[operation.index] == latest
         waits = operation.name.startswith(SYNCHRONISES[1:]) or not operation.causes  # the scalar pipe executes its sets
         expected = [] if waits or operation.start == operation.end else [(operation.start, operation.end)]
         assert spent.get(operation.index, []) == expected, operation
@@ -180,7 +194,12 @@ def test_a_timeline_executes_when_the_operations_do(
     rows = re.findall(r"^\[(\d+)\] (?:\S+(?: LOAD| STORE)?) +(.*)$", capsys.readouterr().out, re.MULTILINE)
     lines = {int(number): cells for number, cells in rows}
     assert lines
+    retired = 0
     for operation in timing.operations:
+        retired = max(retired, operation.end)
+        if operation.index in lines:
+            assert re.fullmatch(r"[ .]*D?=*e*E?-*R?[ .]*", lines[operation.index][:end])
+            assert retired >= end or lines[operation.index][retired] == "R"
         if operation.index not in lines or operation.name.startswith(SYNCHRONISES) or not operation.causes:
             continue
         cells = lines[operation.index][:end]
@@ -189,3 +208,149 @@ def test_a_timeline_executes_when_the_operations_do(
         # R goes before E and E before D where cycles coincide; a bundle is dispatched in its first cycle.
         assert {*executes} <= {*inside}
         assert {*inside} - {*executes} <= {operation.start, operation.end - 1}
+
+
+# ------------------------------------- views of runs, read back by rules written from the descriptions of their formats
+
+
+def shown(tmp_path: Path, *options: str) -> None:
+    assert main(["run", *options, "--timing-only", "--quiet"]) == 0
+
+
+# --------------------------------------------------------------------------------------------------------- perfetto
+
+
+def test_flows_follow_flags_and_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    shown(tmp_path, str(PROGRAMS / "f32_to_f16.pto"), "--trace", str(path))
+    names = {event["name"] for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "s"}
+    # The load fills 4 x 64 x 4 bytes, the cast reads them and leaves 4 x 64 x 2 for the store.
+    assert any(name.startswith("flag MTE2 -> V") for name in names)
+    assert any(name.startswith("flag V -> MTE3") for name in names)
+    assert sum(name.startswith("ub bytes") for name in names) == 2
+
+
+def test_buffer_counter_adds_up(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    shown(tmp_path, str(PROGRAMS / "f32_to_f16.pto"), "--trace", str(path))
+    values = [
+        e["args"]["value"] for e in json.loads(path.read_text())["traceEvents"] if e["name"] == "ub in use (bytes)"
+    ]
+    # 1024 bytes of f32 come with the load, 512 of f16 while the cast runs, then only those, then nothing.
+    assert values == [1024, 1536, 512, 0]
+
+
+# -------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--timeline", "--window", "5"], "not of the form A:B"),
+        (["--timeline", "--window", "9:9"], "nothing happens between"),
+        (["--timeline", "--window", "0:99999"], "the run ends in cycle"),
+        (["--timeline", "--window", "9999:"], "the run ends in cycle"),
+        (["--window", "0:9"], "nothing to show"),
+        (["--trace", "/nowhere/at/all.json"], "cannot be written"),
+        (["--kanata", "/"], "cannot be written"),
+        (["--trace", ""], "--trace '': an empty string is not a file name"),
+        (["--kanata", ""], "--kanata '': an empty string is not a file name"),
+    ],
+)
+def test_bad_views_are_refused(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_refused_window_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text("before")
+    program = str(PROGRAMS / "f32_to_f16.pto")
+    assert main(["run", program, "--timing-only", "--trace", str(path), "--window", "0:99999"]) == 2
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_links_are_written_through(tmp_path: Path) -> None:
+    """A link stays one; what it points to, there already or not, gets the trace."""
+    program = str(PROGRAMS / "f32_to_f16.pto")
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("old.json", "new.json"):
+        goal, link = tmp_path / "elsewhere" / name, tmp_path / name
+        if name == "old.json":
+            goal.write_text("before")
+        link.symlink_to(Path("elsewhere") / name)
+        shown(tmp_path, program, "--trace", str(link))
+        assert link.is_symlink()
+        assert not goal.is_symlink()
+        assert json.loads(goal.read_text())["traceEvents"]
+    assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["new.json", "old.json"]
+
+
+def test_a_pipe_takes_a_trace(tmp_path: Path) -> None:
+    """As the shell's >(...) hands it over: a link to a pipe that has no name in the file system."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe:
+        with os.fdopen(writing, "wb"):
+            shown(tmp_path, str(PROGRAMS / "f32_to_f16.pto"), "--trace", f"/dev/fd/{writing}", "--window", "0:30")
+        assert json.loads(pipe.read())["otherData"]["end_cycle"] == 30
+
+
+def test_a_link_into_nowhere_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    round_about = tmp_path / "round.json"
+    round_about.symlink_to(round_about)
+    (tmp_path / "gone.json").symlink_to(tmp_path / "missing" / "file.json")
+    for link in (round_about, tmp_path / "gone.json"):
+        assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", "--trace", str(link)]) == 2
+        assert "cannot be written" in capsys.readouterr().err
+        assert link.is_symlink()
+
+
+def test_nothing_is_half_written_through_a_link(tmp_path: Path) -> None:
+    goal, link = tmp_path / "goal", tmp_path / "link"
+    goal.write_text("before")
+    link.symlink_to(goal)
+    with pytest.raises(ZeroDivisionError), whole_file(link) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert goal.read_text() == "before"
+    assert sorted(tmp_path.iterdir()) == [goal, link]
+
+
+@pytest.mark.parametrize("columns", ["50", "100", "180"])
+def test_no_line_is_cut(columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["run", str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", "--timeline", "--window", "0:30"]) == 0
+    out = capsys.readouterr().out
+    _, _, view = out.partition("timeline: ")
+    said = " ".join(view.split())
+    assert "D dispatched, = waiting, e executing, E executed, - waiting to retire, R retired" in said
+    # What no terminal of the width has room for is marked.
+    cut = [line for line in view.splitlines() if line.endswith("...")]
+    assert bool(cut) == (columns == "50")
+    assert all(len(line) <= int(columns) for line in view.splitlines())
+    assert ("set ctrl (tcvt f32 -> f16 RINT)" in said) == (not cut)
+
+
+def test_views_leave_the_engine_of_the_report_alone(tmp_path: Path) -> None:
+    """The figures are those of the engine asked for, fast by default; the view of either is the same."""
+    program = str(PROGRAMS / "f32_to_f16_pipelined.pto")
+    reports, traces = [], []
+    for engine in ((), ("--engine", "fast"), ("--engine", "event")):
+        report, trace = tmp_path / "report.json", tmp_path / "trace.json"
+        shown(tmp_path, program, *engine, "--trace", str(trace), "--window", "900:1500", "--json", str(report))
+        reports.append(json.loads(report.read_text()))
+        traces.append(trace.read_bytes())
+    assert [report["engine"] for report in reports] == ["fast", "fast", "event"]
+    assert traces[0] == traces[1] == traces[2]
+
+
+def test_a_program_without_cycles_has_empty_views(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.pto"
+    path.write_text("func.func @k() attributes {pto.entry} {\nreturn\n}\n")
+    files = ["--trace", str(tmp_path / "t.json"), "--kanata", str(tmp_path / "t.kanata")]
+    assert main(["run", str(path), "--target", "a2a3", "--timing-only", "--timeline", *files]) == 0
+    out = capsys.readouterr().out
+    assert "trace: no cycles written" in out
+    assert "kanata: no cycles written" in out
+    assert "timeline: no cycles" in out

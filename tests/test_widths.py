@@ -55,10 +55,6 @@ def test_no_number_is_lost_on_a_narrow_terminal(words: tuple[str, ...], capsys: 
         assert not lost, (width, lost)
 
 
-UNBROKEN = 100
-"""Columns that a line may have on any terminal: paths, digests, quoted lines of a program are not cut."""
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
     "words", [words for words in REPORTS if words[0] in ("run", "targets", "cast", "accuracy")], ids=" ".join

@@ -1,8 +1,8 @@
 """What vector operations give, from the formulas of docs/reference/pto.md section 7, in NumPy and ml_dtypes arithmetic.
 
-Shares nothing with the simulator. Types and functions are transcribed from the tables of the section. Arithmetic runs
-in native element types (each operation of NumPy's float16 and of ml_dtypes' bfloat16 rounds once to the type);
-maxima compare sign-magnitude codes; sums go through plain lists.
+Functions are transcribed from the tables of the section and share nothing with the simulator. Arithmetic runs in
+native element types (each operation of NumPy's float16 and of ml_dtypes' bfloat16 rounds once to the type); maxima
+compare sign-magnitude codes; sums go through plain lists.
 """
 
 from __future__ import annotations
@@ -14,83 +14,23 @@ from functools import reduce
 import numpy as np
 from work_programs import NATIVE
 
-FLOATS = ("f16", "bf16", "f32")
-_FOUR = "i16 i32 f16 f32"
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.targets import load_target
 
-# Operation -> element types on A2/A3 and on A5 (tables 10.2 to 10.5).
-TYPES: dict[str, tuple[str, str]] = {
-    "tadd": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tsub": (_FOUR, f"{_FOUR} i8"),
-    "tmul": (_FOUR, _FOUR),
-    "tdiv": ("f16 f32", "f16 f32 i16 i32"),
-    "tmax": (_FOUR, f"{_FOUR} i8"),
-    "tmin": (_FOUR, f"{_FOUR} i8"),
-    "tadds": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tsubs": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tmuls": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tdivs": (_FOUR, f"{_FOUR} i8"),
-    "tmaxs": (_FOUR, f"{_FOUR} i8"),
-    "tmins": (_FOUR, f"{_FOUR} i8 bf16"),
-    "texpands": (f"{_FOUR} bf16", f"{_FOUR} i8 bf16"),
-    "texp": ("f16 f32", "f16 f32"),
-    "tlog": ("f16 f32", "f16 f32"),
-    "tsqrt": ("f16 f32", "f16 f32"),
-    "trsqrt": ("f16 f32", "f16 f32"),
-    "trecip": ("f16 f32", "f16 f32"),
-    "tabs": ("f16 f32", "f16 f32"),
-    "tneg": (_FOUR, f"{_FOUR} i8 bf16"),
-    "trelu": ("i32 f16 f32", "i32 f16 f32"),
-    "tand": ("i8 i16 i32", "i8 i16 i32"),
-    "tor": ("i8 i16 i32", "i8 i16 i32"),
-    "txor": ("i8 i16 i32", "i8 i16 i32"),
-    "tnot": ("i16", "i8 i16 i32"),
-    "tands": ("i8 i16", "i8 i16 i32"),
-    "tors": ("i8 i16", "i8 i16 i32"),
-    "txors": ("i8 i16", "i8 i16 i32"),
-    "tshl": ("i8 i16 i32", "i8 i16 i32"),
-    "tshr": ("i8 i16 i32", "i8 i16 i32"),
-    "tshls": ("i16 i32", "i8 i16 i32"),
-    "tshrs": ("i16 i32", "i8 i16 i32"),
-    "trem": ("i32 f32", "i16 i32 f16 f32"),
-    "trems": ("i32 f32", "i16 i32 f16 f32"),
-    "tfmod": (_FOUR, _FOUR),
-    "tfmods": (_FOUR, _FOUR),
-    "tprelu": ("f16 f32", "f16 f32"),
-    "tlrelu": ("f16 f32", "f16 f32"),
-    "tpartadd": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tpartmul": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tpartmax": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tpartmin": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tcmp": ("i32 f16 f32", "i32 f16 f32 i8 i16 bf16"),
-    "tcmps": (_FOUR, f"{_FOUR} i8"),
-    "tsel": (f"{_FOUR} bf16", f"{_FOUR} i8 bf16"),
-    "tsels": (_FOUR, f"{_FOUR} i8"),
-    "trowsum": (_FOUR, _FOUR),
-    "trowmax": (_FOUR, _FOUR),
-    "trowmin": (_FOUR, _FOUR),
-    "trowprod": (_FOUR, _FOUR),
-    "trowexpand": ("i8 i16 i32 f16 bf16 f32", "i8 i16 i32 f16 bf16 f32"),
-    "trowexpandmul": (_FOUR, f"{_FOUR} i8"),
-    "trowexpandsub": (_FOUR, f"{_FOUR} i8"),
-    "trowexpanddiv": ("f16 f32", "f16 f32 i8 i16 i32"),
-    "trowexpandadd": (_FOUR, f"{_FOUR} i8"),
-    "trowexpandmax": (_FOUR, f"{_FOUR} i8"),
-    "trowexpandmin": (_FOUR, f"{_FOUR} i8"),
-    "trowexpandexpdif": ("f16 f32", "f16 f32"),
-    "tcolsum": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tcolmax": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tcolmin": (_FOUR, f"{_FOUR} i8 bf16"),
-    "tcolprod": (_FOUR, f"{_FOUR} bf16"),
-    "tcolexpand": ("i8 i16 i32 f16 bf16 f32", "i8 i16 i32 f16 bf16 f32"),
-    "tcolexpandmul": (_FOUR, f"{_FOUR} i8"),
-    "tcolexpandadd": (_FOUR, f"{_FOUR} i8"),
-    "tcolexpandsub": (_FOUR, f"{_FOUR} i8"),
-    "tcolexpandmax": (_FOUR, f"{_FOUR} i8"),
-    "tcolexpandmin": (_FOUR, f"{_FOUR} i8"),
-    "tcolexpanddiv": ("f16 f32", "f16 f32 i8 i16 i32"),
-    "tcolexpandexpdif": ("f16 f32", "f16 f32"),
-}
+FLOATS = ("f16", "bf16", "f32")
 TARGETS = ("a2a3", "a5")
+APART = {
+    "tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "tci", "tgather", "tgather.mask", "tgather.compare",
+    "tsort32", "tmrgsort", "ttrans", "tconcat", "tconcatidx", "taxpy", "taddc", "trowargmax", "trowargmin",
+    "tcolargmax", "tcolargmin", "tquant", "tquant.mx", "tdequant", "tpack", "tmov.zz", "tmov.nz",
+}  # fmt: skip
+"""Operations whose tests have arithmetic of their own."""
+TYPES = {
+    mnemonic: tuple(" ".join(load_target(name).tile_operation(mnemonic).types) for name in TARGETS)
+    for mnemonic in VECTOR_OPERATIONS
+    if mnemonic not in APART
+}
+"""Operation -> element types on A2/A3 and on A5, as the descriptions have them."""
 
 # The canonical quiet NaN of each float.
 NAN = {"f32": 0x7FC00000, "f16": 0x7E00, "bf16": 0x7FC0}

@@ -34,7 +34,6 @@ NATIVE = {
     "f8E4M3FN": np.dtype("<u1"),
     "!pto.f4E2M1x2": np.dtype("<u1"),
 }
-PADS = {"null": 0, "zero": 1, "max": 2, "min": 3}
 
 
 @dataclass(frozen=True)

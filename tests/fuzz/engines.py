@@ -14,8 +14,8 @@ import fast_programs
 import sync_random
 from bundle_trees import Mix, by_events, fast, random_target, random_tree
 from engine_outcome import outcome, plain
-from test_scope_engines import program as scope_program
-from test_scope_engines import same as same_timing
+from test_scope_time import program as scope_program
+from test_scope_time import same as same_timing
 
 from castsim.engines import simulate
 from castsim.isa.errors import CastsimError

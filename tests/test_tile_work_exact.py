@@ -1,17 +1,33 @@
-"""Remainders, shifts and taxpy against exact arithmetic, and what the options of unstated points change."""
+"""Remainders, shifts, taxpy, exponentials, logarithms and roots against exact arithmetic; unstated points."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
+import oracle
 import pytest
 from work_model import NAN, special
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target
 
 TARGETS = ("a2a3", "a5")
 VALID = (3, 70)
+
+
+def codes(values: np.ndarray | np.generic) -> np.ndarray:
+    return np.asarray(values).view(f"<u{values.dtype.itemsize}")
+
+
+def rounded(exact: Fraction, element: str) -> np.generic:
+    """The nearest number, ties to the even code; found between the neighbours of NumPy's guess."""
+    dtype = NATIVE[element]
+    guess = np.array(float(exact)).astype(dtype)[()]
+    near = [np.nextafter(guess, dtype.type(-np.inf)), guess, np.nextafter(guess, dtype.type(np.inf))]
+    finite = [number for number in near if np.isfinite(number)]
+    return min(finite, key=lambda number: (abs(Fraction(float(number)) - exact), codes(number) & 1))
 
 
 def found(mnemonic: str, name: str, values: dict[Spot, np.ndarray], d: Spot, *options: tuple[str, str]) -> np.ndarray:
@@ -52,14 +68,6 @@ def test_options_of_what_no_source_states(name: str) -> None:
     assert (found("tshr", name, {a: -x, b: y}, d) == -1).all()
 
 
-def nearest(value: Fraction, kind: np.dtype, candidate: np.generic) -> np.generic:
-    """The number of a type that is nearest to a value, ties to the even code; by its neighbours."""
-    near = [np.nextafter(candidate, kind.type(-np.inf)), candidate, np.nextafter(candidate, kind.type(np.inf))]
-    finite = [n for n in near if np.isfinite(n)]
-    code = f"<u{kind.itemsize}"
-    return min(finite, key=lambda n: (abs(Fraction(float(n)) - value), int(np.array(n, kind).view(code)) & 1))
-
-
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("element", ["f16", "f32"])
 @pytest.mark.parametrize("rounding", ["once", "twice"])
@@ -70,11 +78,10 @@ def test_axpy_adds_to_what_is_there(name: str, element: str, rounding: str) -> N
     x, before = special(element, VALID, 1), special(element, VALID, 2)
     x[0, :8], before[0, :8] = kind.type(1 + 2.0**-10), -kind.type(1.25)
     s = kind.type(1.25 + 2.0**-9)
-    code = int(np.array(s, kind).view(f"<u{kind.itemsize}"))
     buffer = noise(chip)
     a.put(buffer, x)
     d.put(buffer, before)
-    text = program(statement("taxpy", [a, ("s", element)], d), [a, d], {"s": (hex(code), element)})
+    text = program(statement("taxpy", [a, ("s", element)], d), [a, d], {"s": (hex(codes(s)), element)})
     result = d.get(computed(text, chip, buffer))
     with np.errstate(all="ignore"):
         rough = before + x * s
@@ -85,9 +92,47 @@ def test_axpy_adds_to_what_is_there(name: str, element: str, rounding: str) -> N
             expected = (0 if np.isnan(twice) else math.copysign(limit, twice)) if clamps else twice
             assert float(got) == expected or (np.isnan(got) and np.isnan(expected))
             if np.isnan(got):
-                assert int(np.array(got, kind).view(f"<u{kind.itemsize}")) == NAN[element]
+                assert codes(got) == NAN[element]
         elif rounding == "twice":
             assert got == twice
         else:
             exact = Fraction(float(u)) * Fraction(float(s)) + Fraction(float(v))
-            assert got == nearest(exact, kind, kind.type(float(exact))), (u, v)
+            assert got == rounded(exact, element), (u, v)
+
+
+# --------------------------------------------------------------------- against 50-digit decimals, rounded by fractions
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Decimal], Decimal], float, float]] = {
+    "texp": (lambda x: x.exp(), -20.0, 11.0),
+    "tlog": (lambda x: x.ln(), 1e-3, 6e4),
+    "tsqrt": (lambda x: x.sqrt(), 1e-3, 6e4),
+    "trsqrt": (lambda x: 1 / x.sqrt(), 1e-3, 6e4),
+}
+
+
+# A5 rounds the root and the quotient of trsqrt: that is among the formulas.
+CASES = [(m, name) for m in FUNCTIONS for name in ("a2a3", "a5") if (m, name) != ("trsqrt", "a5")]
+
+
+@pytest.mark.parametrize(("mnemonic", "name"), CASES)
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_values_are_rounded_once(mnemonic: str, element: str, name: str) -> None:
+    function, low, high = FUNCTIONS[mnemonic]
+    rng = np.random.default_rng(3)
+    x = np.exp(rng.uniform(np.log(low), np.log(high), 256)) if low > 0 else rng.uniform(low, high, 256)
+    x = x.astype(NATIVE[element]).reshape(2, 128)
+    a, d = Spot("a", element, 2, 128, 0), Spot("d", element, 2, 128, 4096)
+    before = noise(target(name))
+    a.put(before, x)
+    found = d.get(computed(program(statement(mnemonic, [a], d), [a, d]), target(name), before))
+    with localcontext() as context:
+        context.prec = 50
+        exact = [Fraction(function(Decimal(float(value)))) for value in x.ravel()]
+    assert codes(found).ravel().tolist() == [codes(rounded(value, element)) for value in exact]
+
+
+def test_the_rounding_of_this_test_is_the_oracles() -> None:
+    values = np.random.default_rng(4).uniform(-9, 9, 200)
+    right = oracle.cast_array(values.view(np.uint64), "f64", "f16", "rint", "special")
+    assert [codes(rounded(Fraction(value), "f16")) for value in values.tolist()] == right.tolist()
