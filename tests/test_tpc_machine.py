@@ -151,6 +151,8 @@ def test_reads_beside_a_write_are_told_apart_from_early_ones() -> None:
     found = ran(text, inputs={"x": "random:0"}).stale_reads
     assert kinds(found) == [StaleReadKind.SAME_BUNDLE]
     assert (found[0].place, found[0].distance, found[0].needed) == ("I0", 0, 1)
+    later = ran(f"// castsim: reg S1 = 7\nnop; mov.i32 S1, 0x1; nop; st_l 0x0, S1\n{END}").stale_reads
+    assert [(f.kind, f.place, f.distance) for f in later] == [(StaleReadKind.SAME_BUNDLE, "S1", 0)]
 
 
 def test_values_do_not_depend_on_the_mode() -> None:
