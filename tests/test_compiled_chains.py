@@ -1,4 +1,4 @@
-"""The table of chains as a table: nothing twice, everything used, and the chains that the vendor's tests print."""
+"""The table of chains as a table: nothing twice, everything used, and the documented ways."""
 
 from __future__ import annotations
 
@@ -10,20 +10,8 @@ from castsim.targets import load_target
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.c_table import ElementVector, HopMethod, Path, bits_of, path_of
-from castsim.tpc_compiler.compiled_casts import ir_path
+from castsim.tpc_compiler.c_table import HopMethod, Path, bits_of, path_of
 
-SCALAR_TESTS = {
-    # LL tests of llvm/test/CodeGen/TPC/fpcvt and type_convert: instructions that they expect, by generation.
-    ("greco", "f32", "u16"): ("f32", "i32", "i16", "u16"),
-    ("goya", "f32", "u32"): ("f32", "i32", "u32"),
-    ("greco", "f16", "i32"): ("f16", "f32", "i32"),
-    ("goya", "u16", "f32"): ("u16", "i32", "f32"),
-    ("goya", "u8", "f32"): ("u8", "i32", "f32"),
-    ("gaudi2", "f32", "u16"): ("f32", "u16"),
-    ("gaudi2", "u32", "f32"): ("u32", "f32"),
-    ("greco", "u8", "f32"): ("u8", "f32"),
-}
 VECTOR_CHAINS = {
     # docs/reference/tpc.md section 4, chains before Gaudi2.
     ("gaudi", "f32", "u16"): ("f32", "i32", "u32", "u16"),
@@ -48,14 +36,6 @@ def path(generation: str, src: str, dst: str, reading: ChainReading = ChainReadi
 @pytest.mark.parametrize(("case", "types"), VECTOR_CHAINS.items())
 def test_vectors_go_the_documented_way(case: tuple[str, str, str], types: tuple[str, ...]) -> None:
     assert path(*case).types == types
-
-
-@pytest.mark.parametrize(("case", "types"), SCALAR_TESTS.items())
-def test_scalars_go_the_way_of_the_vendors_tests(case: tuple[str, str, str], types: tuple[str, ...]) -> None:
-    generation, src, dst = case
-    target = load_target(generation)
-    assert isinstance(target, VliwTarget)
-    assert ir_path(ElementVector(src, 1), ElementVector(dst, 1), target).types == types
 
 
 def test_no_pair_is_listed_twice() -> None:
