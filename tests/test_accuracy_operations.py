@@ -14,8 +14,7 @@ import pytest
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.evidence.accuracy_assessment import IN_PLACE, SHAPE, Accuracy, AssessedRow, assess
 from castsim.evidence.measured_rows import read_table
-from castsim.isa.errors import IllegalError, ReadError, TileError
-from castsim.isa.formats import format_named
+from castsim.isa.errors import IllegalError, ReadError
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.vector_function import VectorFunctionTarget
@@ -225,68 +224,6 @@ def test_no_operation_drives_a_parameter(table: str, key: str, step: Decimal) ->
 
 
 # ------------------------------------------------------------------------------ tiles with run-time valid regions
-
-BENCHMARK = Path(__file__).parent / "vectors" / "a5_benchmark.csv"
-
-ROW_LOOP = [
-    "tadd",
-    "tsub",
-    "tmul",
-    "tmax",
-    "tmin",
-    "tand",
-    "tabs",
-    "tnot",
-    "trelu",
-    "tneg",
-    "tshls",
-    "tshrs",
-    "tlog",
-    "tdiv",
-    "tadds",
-    "tcolexpandadd",
-    "tcolexpandsub",
-    "tcolexpandmul",
-    "tcolexpandmax",
-    "tcolexpandmin",
-    "tcolexpanddiv",
-    "tcolexpandexpdif",
-]
-"""Operations whose test kernels declare run-time valid regions and follow one rule (docs/reference/a5.md section 9)."""
-
-
-def row_loops() -> list[tuple[dict[str, str], int]]:
-    """Return the rows of the benchmark under that rule, and the simulated cycles.
-
-    Left out are integer divisions, which are no vector instruction, the logarithm of high precision, and scalar
-    operations on rows of several vectors, which ran an older library text with a scalar select in each trip.
-    """
-    found = []
-    with BENCHMARK.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            rows, cols = int(row["valid_rows"]), int(row["valid_cols"])
-            several = cols * format_named(row["src"]).storage_bits > 2048
-            if row["operation"] not in ROW_LOOP or (row["operation"] == "tadds" and several):
-                continue
-            if (row["src"][0] in "iu" and row["operation"] == "tdiv") or row["simd_cycles"] == "521":
-                continue
-            try:
-                estimate = estimate_tile_operation(
-                    row["operation"], row["src"], int(row["tile_rows"]), int(row["tile_cols"]), target=A5,
-                    valid_rows=rows, valid_cols=cols, runtime_valid=True,
-                )  # fmt: skip
-            except (IllegalError, TileError):
-                continue  # a type or a pitch that the text form refuses
-            found.append((row, estimate.cycles))
-    return found
-
-
-def test_row_loops_of_run_time_regions_meet_the_vendors_simulator() -> None:
-    """None of these rows was fitted: the turn of the loop is that of rows of several vectors."""
-    errors = sorted(abs(cycles / int(row["simd_cycles"]) - 1) for row, cycles in row_loops())
-    assert len(errors) >= 60
-    assert fmean(errors) <= 0.02
-    assert errors[int(0.95 * len(errors))] <= 0.05
 
 
 def test_a_row_of_one_vector_turns_only_where_the_region_is_known_at_run_time() -> None:
