@@ -373,6 +373,7 @@ def test_bad_declarations(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "generation", "message", "legal"),
     [
+        ("ld_tnsr V0, 0x20, I0", "gaudi2", "operand 2 of ld_tnsr cannot be 0x20", "0 .. 15"),
         ("frobnicate V1", "goya", "unknown instruction 'frobnicate'", None),
         ("convrt.f32 V1, V2", "goya", "unknown instruction 'convrt.f32'", "convert"),
         ("dbg S1", "goya", "dbg is known but not modelled", None),

@@ -266,52 +266,6 @@ def test_progress_is_told() -> None:
     assert len(recorder.progressed) > 1
 
 
-# ------------------------------------------------------------------------------------------------- facts are read
-
-SAMPLES = ("tpc_u8_f32_dequantise_greco", "tpc_f32_i32_pipelined_goya", "tpc_f32_f8_143_gaudi2")
-
-
-def outcome(name: str, target: VliwTarget) -> tuple[int, int]:
-    """Return cycles and stale reads of a sample program."""
-    found = run(expected_reports.PROGRAMS / f"{name}.tpc", target, timing_only=True)
-    return found.cycles, len(found.stale_reads or ())
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("global_latency_cycles", 50),
-        ("global_queue_entries", 1),
-        ("global_ports", "separate"),
-    ],
-)
-def test_every_timing_option_is_read(option: str, value: int | str) -> None:
-    assert any(
-        outcome(name, chip(expected_reports.target_of(name), **{option: value}))
-        != outcome(name, chip(expected_reports.target_of(name)))
-        for name in SAMPLES
-    )
-
-
-@pytest.mark.parametrize("update", [{"cycles_per_access": 5}, {"access_bytes": 128}])
-def test_the_rate_of_global_memory_is_read(update: dict[str, int]) -> None:
-    name = SAMPLES[0]
-    target = chip("greco")
-    slower = target.model_copy(update={"global_memory": target.global_memory.model_copy(update=update)})
-    assert outcome(name, slower)[0] > outcome(name, target)[0]
-
-
-def test_stages_are_read() -> None:
-    name = SAMPLES[0]
-    target = chip("greco")
-    later = tuple(
-        row.model_copy(update={"stage": row.stage + 1}) if (row.slot, row.operand) == ("vpu", "dst") else row
-        for row in target.stages
-    )
-    assert outcome(name, target.model_copy(update={"stages": later}))[1] > 0
-    assert outcome(name, target)[1] == 0
-
-
 def test_facts_of_a_run_are_named() -> None:
     target = chip("greco")
     assert timed(NOP, target).facts == frozenset()
