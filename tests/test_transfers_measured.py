@@ -15,7 +15,7 @@ from statistics import fmean
 
 import pytest
 from engine_trees import load, singly, store
-from test_a5_benchmark import RULE, timed
+from test_accuracy_operations import RULE, timed
 
 from castsim import run
 from castsim.engines import simulate

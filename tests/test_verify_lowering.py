@@ -106,7 +106,7 @@ def test_a_claim_that_does_not_stand_fails(capsys: pytest.CaptureFixture[str], m
         (("f16", "i8", "--samples", "0"), "--samples 0"),
     ],
 )
-def test_bad_input(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inputs(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = verify(capsys, *arguments)
     assert code == 2
     assert message in err
