@@ -110,6 +110,18 @@ def test_loads_in_a_row_run_at_the_sustained_rate(count: int) -> None:
     assert causes(timing, "VPU")["memory bandwidth"] == timing.total - (count + RULE)
 
 
+@pytest.mark.parametrize("update", [{"cycles_per_access": 5}, {"access_bytes": 128}], ids=str)
+def test_the_rate_of_global_memory_is_read(update: dict[str, int]) -> None:
+    target = chip("greco")
+    slower = target.model_copy(update={"global_memory": target.global_memory.model_copy(update=update)})
+    for engine in ("fast", "event"):
+        usual, other = (
+            simulate(ran(TENSORS + LOAD.format(0), each, values=False).tree, each, engine=engine).pipes["GLOBAL"].busy
+            for each in (target, slower)
+        )
+        assert other > usual
+
+
 def test_a_full_queue_holds_the_core() -> None:
     stores = "".join(STORE.format(0) for _ in range(6))
     for entries, issued in ((1, [0, 4, 8, 12, 16, 20]), (4, [0, 1, 2, 3, 4, 8]), (8, [0, 1, 2, 3, 4, 5])):
