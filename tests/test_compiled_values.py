@@ -164,6 +164,14 @@ def test_the_shortcut_of_u32_to_f32_loses_the_top_bit(generation: str) -> None:
     assert vector.view(np.float32).tolist() == codes.astype(np.float32).tolist()
 
 
+def test_scalars_go_to_u16_and_u32_through_signed_types() -> None:
+    # LL tests fp32_to_u16 (f32, i32, i16, u16) and fptoui_f32_i32_s (f32, i32, u32).
+    codes = np.array([40000, 3e9, 1.5], np.float32).view(np.uint32)
+    assert compiled_cast(codes, "f32", "u16", target="greco", order="scalar").tolist() == [32767, 32767, 2]
+    assert compiled_cast(codes, "f32", "u32", target="goya", order="scalar").tolist() == [40000, 2**31 - 1, 2]
+    assert compiled_cast(codes, "f32", "u16", target="gaudi2", order="scalar").tolist() == [40000, 65535, 2]
+
+
 def test_one_element_counts_bundles_of_the_scalar_unit(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["compiled", "u32", "f32", "3000000000", "--target", "gaudi", "--order", "scalar", "--form", "ir"]
     assert main(arguments) == 0
