@@ -463,7 +463,7 @@ def observations(name: str) -> tuple[tuple[str, Observation], ...]:
 
 
 GROUPS = {
-    "timing": ("timing", "cycles", "launches", "work cycles", "estimates"),
+    "timing": ("timing", "cycles", "launches", "work cycles", "estimates", "cores"),
     "options": ("options", "casts", "values", "cycles", "work values"),
     "kernels": ("estimates", "casts", "cycles", "values"),
     "profiled_sequences": ("cycles", "estimates"),

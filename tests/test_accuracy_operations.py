@@ -1,4 +1,4 @@
-"""The time of A5's other vector operations against the published cycles, with the parameters of one public model."""
+"""A5's vector operations against published cycles, with parameters of one public model, and its public test kernels."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 from statistics import fmean, median
 
 import pytest
+from a5_benchmark import BenchmarkRow, benchmark, simulated
 
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.evidence.accuracy_assessment import IN_PLACE, SHAPE, Accuracy, AssessedRow, assess
 from castsim.evidence.measured_rows import read_table
-from castsim.isa.errors import IllegalError, ReadError, TileError
-from castsim.isa.formats import format_named
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
+from castsim.targets.options import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 A5 = load_target("a5")
@@ -226,71 +227,83 @@ def test_no_operation_drives_a_parameter(table: str, key: str, step: Decimal) ->
 
 # ------------------------------------------------------------------------------ tiles with run-time valid regions
 
-BENCHMARK = Path(__file__).parent / "vectors" / "a5_benchmark.csv"
-
-ROW_LOOP = [
-    "tadd",
-    "tsub",
-    "tmul",
-    "tmax",
-    "tmin",
-    "tand",
-    "tabs",
-    "tnot",
-    "trelu",
-    "tneg",
-    "tshls",
-    "tshrs",
-    "tlog",
-    "tdiv",
-    "tadds",
-    "tcolexpandadd",
-    "tcolexpandsub",
-    "tcolexpandmul",
-    "tcolexpandmax",
-    "tcolexpandmin",
-    "tcolexpanddiv",
-    "tcolexpandexpdif",
-]
-"""Operations whose test kernels declare run-time valid regions and follow one rule (docs/reference/a5.md section 9)."""
-
-
-def row_loops() -> list[tuple[dict[str, str], int]]:
-    """Return the rows of the benchmark under that rule, and the simulated cycles.
-
-    Left out are integer divisions, which are no vector instruction, the logarithm of high precision, and scalar
-    operations on rows of several vectors, which ran an older library text with a scalar select in each trip.
-    """
-    found = []
-    with BENCHMARK.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            rows, cols = int(row["valid_rows"]), int(row["valid_cols"])
-            several = cols * format_named(row["src"]).storage_bits > 2048
-            if row["operation"] not in ROW_LOOP or (row["operation"] == "tadds" and several):
-                continue
-            if (row["src"][0] in "iu" and row["operation"] == "tdiv") or row["simd_cycles"] == "521":
-                continue
-            try:
-                estimate = estimate_tile_operation(
-                    row["operation"], row["src"], int(row["tile_rows"]), int(row["tile_cols"]), target=A5,
-                    valid_rows=rows, valid_cols=cols, runtime_valid=True,
-                )  # fmt: skip
-            except (IllegalError, TileError):
-                continue  # a type or a pitch that the text form refuses
-            found.append((row, estimate.cycles))
-    return found
-
-
-def test_row_loops_of_run_time_regions_meet_the_vendors_simulator() -> None:
-    """None of these rows was fitted: the turn of the loop is that of rows of several vectors."""
-    errors = sorted(abs(cycles / int(row["simd_cycles"]) - 1) for row, cycles in row_loops())
-    assert len(errors) >= 60
-    assert fmean(errors) <= 0.02
-    assert errors[int(0.95 * len(errors))] <= 0.05
-
 
 def test_a_row_of_one_vector_turns_only_where_the_region_is_known_at_run_time() -> None:
     """435 is published for 64 rows; the profiled rows of static regions show 1 to 4 a row."""
     shape = {"rows": 64, "cols": 128, "valid_cols": 64, "target": A5}
     assert estimate_tile_operation("tadd", "f32", **shape, runtime_valid=True).cycles == 435
     assert estimate_tile_operation("tadd", "f32", **shape).cycles < 200
+
+
+RULE = (
+    "tadd", "tsub", "tmul", "tmax", "tmin", "tand", "tabs", "tnot", "trelu", "tneg", "tshls", "tshrs", "tlog", "tdiv",
+    "tadds", "tcolexpandadd", "tcolexpandsub", "tcolexpandmul", "tcolexpandmax", "tcolexpandmin", "tcolexpanddiv",
+    "tcolexpandexpdif",
+)  # fmt: skip
+"""Operations under one rule (docs/reference/a5.md section 9), none of whose rows was fitted."""
+
+FITTED = ("trowargmax", "trowargmin", "tconcatidx", "tfillpad")
+"""Operations whose given rows decided a fact of `timing.paced`."""
+
+OTHERS = (
+    "taxpy", "tcmp", "tcolexpand", "tconcat", "tpartadd", "tpartmul", "tpartmax", "tpartmin", "trecip", "tsels",
+    "tgather", "ttrans", *FITTED,
+)  # fmt: skip
+
+
+def older_text(row: BenchmarkRow) -> bool:
+    """Whether a scalar operation ran the older text of the library, with a scalar select in every trip of several."""
+    return row.operation in ("tadds", "trecip") and row.vectors > 1
+
+
+def timed(operations: tuple[str, ...]) -> list[tuple[BenchmarkRow, int]]:
+    """Return rows of operations with their simulated cycles; without those of high precision, which is an option."""
+    assert isinstance(A5, VectorFunctionTarget)
+    found = []
+    for row in benchmark():
+        if row.operation not in operations or row.cycles is None or older_text(row) or "_hp_" in row.case:
+            continue
+        try:
+            found.append((row, simulated(row, A5)))
+        except CastsimError:
+            continue  # a type or a pitch that the text form refuses
+    return found
+
+
+def errors_of(operations: tuple[str, ...]) -> list[tuple[BenchmarkRow, float]]:
+    return [(row, cycles / row.cycles - 1) for row, cycles in timed(operations) if row.cycles]
+
+
+def test_operations_under_the_row_rule() -> None:
+    found = sorted(abs(error) for _, error in errors_of(RULE))
+    assert len(found) >= 70
+    assert fmean(found) <= 0.02
+    assert found[int(0.95 * len(found))] <= 0.05
+
+
+def test_other_operations() -> None:
+    """At most a tenth of the rows are missed by more than a tenth, each for a reason that is stated."""
+    found = errors_of(OTHERS)
+    assert len(found) >= 90
+    assert fmean(abs(error) for _, error in found) <= 0.10
+    missed = {(row.operation, row.case) for row, error in found if abs(error) > 0.10}
+    assert len(missed) <= len(found) // 10
+    with (Path(__file__).parent / "vectors" / "a5_benchmark_missed.csv").open(newline="", encoding="utf-8") as file:
+        stated = {(row["operation"], row["case"]): row["reason"] for row in csv.DictReader(file)}
+    assert missed == stated.keys()
+    assert all(stated.values())
+
+
+def test_rows_of_the_older_text() -> None:
+    """Option scalar_tail: selects in each trip of rows of several; its facts were fitted to these rows."""
+    assert isinstance(A5, VectorFunctionTarget)
+    older = with_options(A5, {"scalar_tail": "selected"})
+    several = (row for row in benchmark() if row.operation == "tadds" and row.vectors > 1)
+    rows = [row for row in several if row.src in ("f32", "i32")]
+    assert len(rows) == 2
+    for row in rows:
+        assert row.cycles is not None
+        assert abs(simulated(row, older) / row.cycles - 1) < 0.04
+        assert simulated(row, A5) < row.cycles / 4
+    one = next(row for row in benchmark() if row.operation == "tadds" and row.vectors == 1)
+    assert simulated(one, older) == simulated(one, A5)

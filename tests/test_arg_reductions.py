@@ -1,7 +1,4 @@
-"""Arg-reductions, sums of three, widening products and concatenations by counts: values, refusals, cycles.
-
-Expected values are loops over Python numbers (docs/reference/pto.md sections 7.3, 7.4, 7.5 and 7.7).
-"""
+"""Arg-reductions, sums of three, widening products, concatenations by counts, gathers that compare."""
 
 from __future__ import annotations
 
@@ -17,6 +14,8 @@ from work_programs import NATIVE, Spot, computed, noise, program, statement, tar
 
 from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 
 TARGETS = ("a2a3", "a5")
 SHAPES = [(1, 8), (16, 32), (5, 63), (3, 64), (4, 65), (7, 200), (1, 1)]
@@ -221,3 +220,93 @@ def test_refusals(operation: str, name: str, message: str) -> None:
         walked(program(operation, [A, T, B, D, H, L, S]), target(name))
     assert message in str(caught.value), caught.value
     assert operation.split(maxsplit=1)[0] in getattr(caught.value.span, "text", "")
+
+
+SCALAR = {"f32": "0.5", "f16": "0.5", "i32": "3", "i16": "3"}
+
+
+def chosen(
+    a: Spot, t: Spot | None, d: Spot, n: Spot, element: str, attributes: str = "{cmpMode = #pto<cmp gt>}"
+) -> str:
+    tmp = (f", %{t.name}", f", {t.type}") if t else ("", "")
+    ins = f"ins(%{a.name}, %k{tmp[0]} : {a.type}, {element}{tmp[1]})"
+    return f"pto.tgather {ins} outs(%{d.name}, %{n.name} : {d.type}, {n.type}) {attributes}"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("element", ["f32", "f16", "i32", "i16"])
+@pytest.mark.parametrize("mode", ["gt", "eq"])
+@pytest.mark.parametrize("shape", [(1, 8), (7, 64), (3, 200)])
+@pytest.mark.parametrize("across", [False, True])
+def test_numbers_and_counts(name: str, element: str, mode: str, shape: tuple[int, int], across: bool) -> None:
+    rows = shape[0]
+    a, t = Spot("a", element, rows, 256, 0, shape), Spot("t", element, rows, 256, 16384, shape)
+    d = Spot("d", "i32", rows, 256, 32768, shape)
+    n = Spot("n", "ui32", 1, 8, 65536, (1, rows)) if across else Spot("n", "i32", rows, 8, 65536, (rows, 1))
+    x = special(element, shape, rows)
+    x[:, ::3] = NATIVE[element].type(float(SCALAR[element]))
+    before = noise(target(name))
+    a.put(before, x)
+    operation = chosen(a, t, d, n, element, f"{{cmpMode = #pto<cmp {mode}>, offset = 5 : i32}}")
+    text = program(operation, [a, t, d, n], {"k": (SCALAR[element], element)})
+    if name == "a2a3" and (element == "i16" or (element == "i32" and mode == "gt")):
+        with pytest.raises(CastsimError, match=r"does not take i16|for equality only"):
+            walked(text, target(name))
+        return
+    limit, wanted, counts = float(SCALAR[element]), before.copy(), []
+    for row, line in enumerate(x):
+        found = [5 + j for j, v in enumerate(line) if (float(v) > limit if mode == "gt" else float(v) == limit)]
+        counts.append(len(found))
+        start = d.place(row, 0)
+        wanted[start : start + 4 * len(found)] = np.array(found, "<i4").view(np.uint8)
+    n.put(wanted, np.array([counts]).astype("<u4") if across else np.array(counts)[:, None].astype("<i4"))
+    assert np.array_equal(ran(text, name, before), wanted)
+    parsed = parse(text, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
+
+
+SOURCE_TILE, SCRATCH_TILE = Spot("a", "f32", 4, 64, 0), Spot("t", "f32", 4, 64, 4096)
+RESULT_TILE, N = Spot("d", "i32", 4, 64, 8192), Spot("n", "i32", 4, 64, 16384)
+SMALL, HALF_TILE = Spot("s", "i32", 4, 8, 20480), Spot("h", "i16", 4, 64, 24576)
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "message"),
+    [
+        (chosen(SOURCE_TILE, None, RESULT_TILE, N, "f32"), "a2a3", "needs a tmp tile"),
+        (chosen(SOURCE_TILE, SCRATCH_TILE, HALF_TILE, N, "f32"), "a5", "32-bit integers, %h holds i16"),
+        (chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, HALF_TILE, "f32"), "a5", "32-bit integers, %h holds i16"),
+        (chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, RESULT_TILE, "f32"), "a5", "counts %d and %d share"),
+        (
+            chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, N, "f32", "{cmpMode = #pto<cmp lt>}"),
+            "a5",
+            "unknown cmp 'lt'",
+        ),
+        (
+            chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, N, "f32", "{offset = 1.5 : f32}"),
+            "a5",
+            "offset is a number of type i32",
+        ),
+        (chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, N, "f32", "{ofset = 1 : i32}"), "a5", "no attribute"),
+        (f"pto.tgather ins(%a, %k : {SOURCE_TILE.type}, f32) outs(%d : {RESULT_TILE.type})", "a5", "writes two tiles"),
+    ],
+)
+def test_gathers_that_are_refused(operation: str, name: str, message: str) -> None:
+    text = program(operation, [SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, N, SMALL, HALF_TILE], {"k": ("0.5", "f32")})
+    if "ofset" in operation:
+        assert any(message in str(warning) for warning in parse(text, "k.pto").warnings)
+        return
+    with pytest.raises(CastsimError) as caught:
+        walked(text, target(name))
+    assert message in str(caught.value), caught.value
+    assert caught.value.span is not None
+
+
+def test_more_than_the_result_holds_are_refused() -> None:
+    before = noise(target("a5"))
+    SOURCE_TILE.put(before, np.ones((4, 64), "<f4"))
+    text = program(
+        chosen(SOURCE_TILE, SCRATCH_TILE, SMALL, N, "f32"), [SOURCE_TILE, SCRATCH_TILE, SMALL, N], {"k": ("0.5", "f32")}
+    )
+    with pytest.raises(CastsimError, match="64 elements of row 0 of %a compare so, a row of %s has 8"):
+        computed(text, target("a5"), before)

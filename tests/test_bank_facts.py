@@ -107,7 +107,7 @@ def test_accesses_of_one_group_by_a_transfer(engine, make, pipe):
 @each_engine
 @pytest.mark.parametrize(("source", "waits"), [(0, 1), (128, 0), (64 * KIBI, 0)])
 def test_a_read_and_a_write_of_one_bank(engine, source, waits):
-    # Operation 3 reads in cycle 4, in which operation 0 writes bytes 0 to 127 (see test_engine_banks).
+    # Operation 3 reads in cycle 4, in which operation 0 writes bytes 0 to 127 (see test_engine_pipes).
     others = [cast(1, 64 * KIBI + 256 * k, 160 * KIBI + 128 * k) for k in range(2)]
     tree = singly(cast(1, 65 * KIBI, 0), *others, cast(1, source, 170 * KIBI))
     for ports, banks in EXCLUSIONS:

@@ -1,7 +1,4 @@
-"""Calls, several tiles of one allocation, tiles and views as operands: against what the same text does without them."""
-
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
+"""Calls, several tiles of one allocation, views as operands, flags by number, valid regions without elements."""
 
 from __future__ import annotations
 
@@ -9,12 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from execution_programs import touched
+from execution_programs import kernel, touched
 
 from castsim import run
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
+from castsim.isa.warning_text import WarningKind, of_kind
+from castsim.running.program_loading import load_program
+from castsim.targets import load_target
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
 
 TARGETS = ("a2a3", "a5")
 A, B = "!pto.tile_buf<vec, 8x64xf32>", "!pto.tile_buf<vec, 8x64xf16>"
@@ -190,3 +195,212 @@ def test_only_the_function_asked_for_and_what_it_calls_is_read():
         parse(whole, only="f1")
     with pytest.raises(CastsimError, match="redefinition of function @half"):
         parse(whole.replace("@row", "@half"), only="k")
+
+
+# A `.pto` statement stays on one line.
+
+
+ROW_VIEW, ROW_PART, TILE = (
+    "!pto.tensor_view<?x?xf32>",
+    "!pto.partition_tensor_view<1x64xf32>",
+    "!pto.tile_buf<vec, 1x64xf32>",
+)
+LOOP = f"""func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) attributes {{pto.entry}} {{
+%c0 = arith.constant 0 : index
+%c1 = arith.constant 1 : index
+%c2 = arith.constant 2 : index
+%c64 = arith.constant 64 : index
+%two = arith.constant 2.0 : f32
+%vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {ROW_VIEW}
+%vy = pto.make_tensor_view %y, shape = [%n, %c64], strides = [%c64, %c1] : {ROW_VIEW}
+%m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 1x64xf32, count=2>
+scf.for %s = %c0 to %c2 step %c1 {{
+  pto.set_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]
+}}
+scf.for %i = %c0 to %n step %c1 {{
+  %s = arith.remsi %i, %c2 : index
+  %t = pto.multi_tile_get %m[%s] : !pto.multi_tile_buf<vec, 1x64xf32, count=2> -> {TILE}
+  %px = pto.partition_view %vx, offsets = [%i, %c0], sizes = [%c1, %c64] : {ROW_VIEW} -> {ROW_PART}
+  %py = pto.partition_view %vy, offsets = [%i, %c0], sizes = [%c1, %c64] : {ROW_VIEW} -> {ROW_PART}
+  pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]
+  pto.tload ins(%px : {ROW_PART}) outs(%t : {TILE})
+  pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+  pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+  pto.tmuls ins(%t, %two : {TILE}, f32) outs(%t : {TILE})
+  pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+  pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]
+  pto.tstore ins(%t : {TILE}) outs(%py : {ROW_PART})
+  pto.set_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]
+}}
+scf.for %s = %c0 to %c2 step %c1 {{
+  pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]
+}}
+pto.barrier <PIPE_ALL>
+return
+}}
+"""
+
+
+@pytest.mark.parametrize("name", ["a2a3", "a5"])
+@pytest.mark.parametrize("trips", [1, 2, 7])
+def test_two_slots_take_turns(name: str, trips: int, tmp_path: Path) -> None:
+    """In order on both engines, and faster than with one id, which lets a load wait for the store before it."""
+    path = tmp_path / "k.pto"
+    path.write_text(LOOP)
+    x = np.random.default_rng(trips).standard_normal((trips, 64)).astype("<f4")
+    made = run(path, name, inputs={"x": x}, args={"n": trips})
+    assert np.array_equal(made.outputs["y"].view("<f4").reshape(trips, 64), 2 * x)
+    assert not made.races
+    assert made.cycles == run(path, name, inputs={"x": x}, args={"n": trips}, engine="event").cycles
+    path.write_text(LOOP.replace("%i, %c2 : index", "%i, %c1 : index").replace("%c0 to %c2", "%c0 to %c1"))
+    one = run(path, name, inputs={"x": x}, args={"n": trips})
+    assert (one.cycles > made.cycles) is (trips > 1)
+
+
+def test_a_missing_flag_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text("\n".join(line for line in LOOP.splitlines() if "_dyn" not in line))
+    assert run(path, "a5", timing_only=True, args={"n": 5}, races="report").races
+
+
+def test_they_are_printed_as_they_are_read() -> None:
+    parsed = parse(LOOP, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("%s = arith.remsi %i, %c2 : index", "%s = arith.addi %c64, %i : index", "event"),
+        (
+            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]",
+            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID0>]",
+            "expected a value",
+        ),
+        (
+            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]",
+            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %two]",
+            "used as index",
+        ),
+    ],
+)
+def test_refusals(before: str, after: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text(
+        LOOP.replace(before, after).replace("%t = pto.multi_tile_get %m[%s]", "%t = pto.multi_tile_get %m[%c0]")
+    )
+    with pytest.raises(CastsimError, match=message) as caught:
+        run(path, "a5", timing_only=True, args={"n": 3})
+    assert caught.value.span is not None
+
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
+
+EMPTY = ((0, 32), (8, 0), (0, 0))
+
+
+def tile(element: str = "f32", pad: int = 0) -> str:
+    return f"!pto.tile_buf<vec, 8x32x{element}, valid=?x?{f', pad={pad}' if pad else ''}>"
+
+
+COLUMN = "!pto.tile_buf<vec, 8x1xf32, valid=?x?, blayout=col_major>"
+
+
+def written(name: str, form: tuple[Role, ...], rows: int, cols: int) -> str:
+    """One operation on tiles of so many valid rows and columns."""
+    operation = VECTOR_OPERATIONS[name]
+    kind = operation.kind
+    lines = [
+        "%f = arith.constant 2.0 : f32",
+        f"%r = arith.constant {rows} : index",
+        f"%q = arith.constant {cols} : index",
+    ]
+    operands: list[tuple[str, str]] = []
+
+    def add(kind: str, valid_row: str = "%r", valid_col: str = "%q") -> tuple[str, str]:
+        lines.append(f"%t{len(lines)} = pto.alloc_tile valid_row = {valid_row} valid_col = {valid_col} : {kind}")
+        return f"%t{len(lines) - 1}", kind
+
+    for role in form:
+        if role is Role.SCALAR:
+            operands.append(("%f", "f32"))
+        elif role is Role.MASK:
+            operands.append(add(tile("i8")))
+        elif kind is Kind.ROW_BROADCAST and len(operands) == 1:
+            operands.append(add(COLUMN, "%r", "%c1"))
+        else:
+            operands.append(add(tile()))
+    match kind:
+        case Kind.ROW_REDUCE | Kind.ROW_ARGUMENT:
+            dst = add(COLUMN.replace("f32", "i32") if kind.gives_places else COLUMN, "%r", "%c1")
+        case Kind.COLUMN_REDUCE | Kind.COLUMN_ARGUMENT:
+            dst = add(tile("i32" if kind.gives_places else "f32"), "%c1", "%q")
+        case Kind.COMPARE:
+            dst = add(tile("i8"))
+        case _:
+            dst = add(tile())
+    flag = " {isBinary = true}" if operation.attribute == "isBinary" and len(operands) > 1 else ""
+    names, types = (", ".join(each) for each in zip(*operands, strict=True)) if operands else ("", "")
+    return "\n".join([*lines, f"pto.{name} ins({names}{flag} : {types}) outs({dst[0]} : {dst[1]})"])
+
+
+REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE)
+REARRANGING += (Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE)
+REARRANGING += (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)  # in test_tile_quantisation
+"""Operations whose operands have shapes of their own; `test_rearranging_work` has them without elements too."""
+
+# A fill has work to do where its source is empty; its rows are those of the destination.
+FORMS = [
+    (name, form)
+    for name, operation in VECTOR_OPERATIONS.items()
+    for form in operation.forms
+    if operation.kind not in (Kind.FILL, *REARRANGING) and form
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "form"), FORMS, ids=lambda part: part if isinstance(part, str) else "".join(part))
+def test_no_element_no_work(name: str, form: tuple[Role, ...], target: str, tmp_path: Path):
+    rule = load_target(target).tile_operation(name)
+    if rule is None or (rule.tmp == "refused" and Role.TMP in form) or "f32" not in rule.types:
+        pytest.skip(f"{target} does not take it")
+    for rows, cols in EMPTY:
+        file = tmp_path / "k.pto"
+        file.write_text(kernel(written(name, form, rows, cols), "%x: !pto.ptr<f32>"))
+        found = load_program(file, target, None, {})
+        assert not touched(found.executed), (rows, cols)
+        nothing = of_kind(found.executed.warnings, WarningKind.OPERATION)
+        by_rows = VECTOR_OPERATIONS[name].kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
+        reduces = by_rows or VECTOR_OPERATIONS[name].kind in (Kind.COLUMN_REDUCE, Kind.COLUMN_ARGUMENT)
+        kept = reduces and (rows if by_rows else cols)
+        assert ("stays as it is" in "".join(nothing)) is bool(kept)
+
+
+MOVES = """
+%a = pto.alloc_tile valid_row = %r valid_col = %q : !pto.tile_buf<vec, 8x32xf32, valid=?x?>
+%b = pto.alloc_tile valid_row = %r valid_col = %q : !pto.tile_buf<vec, 8x32xf16, valid=?x?>
+%vx = pto.make_tensor_view %x, shape = [%c8, %c32], strides = [%c32, %c1] : !pto.tensor_view<?x?xf32>
+%vy = pto.make_tensor_view %y, shape = [%c8, %c32], strides = [%c32, %c1] : !pto.tensor_view<?x?xf16>
+%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%r, %q] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<?x?xf32>
+%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%r, %q] : !pto.tensor_view<?x?xf16> -> !pto.partition_tensor_view<?x?xf16>
+pto.tload ins(%px : !pto.partition_tensor_view<?x?xf32>) outs(%a : !pto.tile_buf<vec, 8x32xf32, valid=?x?>)
+pto.tcvt ins(%a : !pto.tile_buf<vec, 8x32xf32, valid=?x?>) outs(%b : !pto.tile_buf<vec, 8x32xf16, valid=?x?>)
+pto.tstore ins(%b : !pto.tile_buf<vec, 8x32xf16, valid=?x?>) outs(%py : !pto.partition_tensor_view<?x?xf16>)
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("rows", "cols"), [*EMPTY, (3, 5)])
+def test_loads_casts_and_stores_of_nothing(target: str, rows: int, cols: int, tmp_path: Path):
+    file = tmp_path / "k.pto"
+    file.write_text(kernel(MOVES, "%x: !pto.ptr<f32>, %y: !pto.ptr<f16>, %r: index, %q: index"))
+    x = np.arange(256, dtype=np.float32).reshape(8, 32)
+    found = run(file, target, inputs={"x": x}, args={"r": rows, "q": cols})
+    expected = np.zeros_like(x, np.float16)
+    expected[:rows, :cols] = x[:rows, :cols]
+    np.testing.assert_array_equal(found.outputs["y"], expected)
+    slow = run(file, target, inputs={"x": x}, args={"r": rows, "q": cols}, engine="event")
+    assert slow.cycles == found.cycles
+    assert (found.cycles < 100) == (rows * cols == 0)

@@ -1,7 +1,8 @@
-"""Values of compiled casts: what the emitted assembly computes in the machine, against the oracle."""
+"""Compiled casts: values against the oracle, vector and scalar chains, the tables of chains and of C-level casts."""
 
 from __future__ import annotations
 
+import csv
 import os
 
 import compiled_cases as cases
@@ -9,6 +10,13 @@ import numpy as np
 import oracle_compiled as oracle
 import pytest
 
+from castsim.__main__ import main
+from castsim.isa.errors import IllegalError
+from castsim.targets import load_target
+from castsim.targets.description import Status
+from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
+from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.c_table import NONE, HopMethod, Path, bits_of, cast_table, path_of, spelled
 from castsim.tpc_compiler.compiled_casts import CompiledCast, compile_cast, compiled_cast
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
@@ -124,3 +132,226 @@ def test_swizzled_results_are_the_linear_ones_in_the_order_of_all_lanes(generati
         assert cast.run(codes).outputs["y"].reshape(-1).tolist() == linear[order].tolist(), (src, dst, kernel.text())
         assert cast.run(codes).stale_reads == ()
     assert refused == set()
+
+
+def scalar_pairs(generation: str) -> set[tuple[str, str]]:
+    """Return the pairs that one instruction of the scalar unit converts."""
+    found = set()
+    for name in ("tpc_convert_pairs.csv", "tpc_convert_int_pairs.csv"):
+        with (oracle.VECTORS / name).open(newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if (row["gen"], row["unit"]) == (generation, "spu")]
+        found |= {(row["src"], row["dst"]) for row in rows if "i4" not in row.values() and "u4" not in row.values()}
+    return {pair for pair in found if "i64" not in pair}
+
+
+@pytest.mark.parametrize("generation", oracle.GENERATIONS)
+def test_every_pair_of_the_scalar_unit(generation: str) -> None:
+    for src, dst in sorted(scalar_pairs(generation)):
+        codes = cases.sample(src, dst, points=6, random=2)[::7]
+        cast = compile_cast(src, dst, generation, order="scalar")
+        longer = generation in ("gaudi", "gaudib") and (src, dst) == ("i8", "bf16")  # LL test i8_to_bf16
+        assert len(cast.path.hops) == 1 + longer
+        assert cast.values(codes).tolist() == oracle.step(codes, src, dst, "RHNE").tolist(), (src, dst)
+        assert cast.run(codes[:1]).stale_reads == ()
+
+
+@pytest.mark.parametrize("generation", ["goya", "gaudi", "gaudib", "greco"])
+def test_the_shortcut_of_u32_to_f32_loses_the_top_bit(generation: str) -> None:
+    codes = np.array([5, 2**31 - 1, 2**31, 3000000000], np.uint32)
+    found = compiled_cast(codes, "u32", "f32", target=generation, order="scalar")
+    assert found.view(np.float32).tolist() == [np.float32(int(code) & 0x7FFFFFFF) for code in codes]
+    vector = compiled_cast(codes, "u32", "f32", target=generation)
+    assert vector.view(np.float32).tolist() == codes.astype(np.float32).tolist()
+
+
+def test_scalars_go_to_u16_and_u32_through_signed_types() -> None:
+    # LL tests fp32_to_u16 (f32, i32, i16, u16) and fptoui_f32_i32_s (f32, i32, u32).
+    codes = np.array([40000, 3e9, 1.5], np.float32).view(np.uint32)
+    assert compiled_cast(codes, "f32", "u16", target="greco", order="scalar").tolist() == [32767, 32767, 2]
+    assert compiled_cast(codes, "f32", "u32", target="goya", order="scalar").tolist() == [40000, 2**31 - 1, 2]
+    assert compiled_cast(codes, "f32", "u16", target="gaudi2", order="scalar").tolist() == [40000, 65535, 2]
+
+
+def test_one_element_counts_bundles_of_the_scalar_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compiled", "u32", "f32", "3000000000", "--target", "gaudi", "--order", "scalar", "--form", "ir"]
+    assert main(arguments) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("uint -> float on gaudi, LLVM IR uitofp")
+    lost = np.array([3000000000 - 2**31], np.float32).view(np.uint32)[0]
+    assert f"852516352 (0x{lost:08x}) 3000000000 (0x4f32d05e) differs" in out
+    assert "one element in scalar registers" in out
+
+
+def test_what_scalars_lack_is_refused() -> None:
+    with pytest.raises(IllegalError, match="selects no"):
+        compile_cast("i1", "u16", "gaudi", order="scalar")
+    for reading, order in (("scalar", "linear"), ("document", "scalar")):
+        with pytest.raises(IllegalError, match="do not go together"):
+            compile_cast("f32", "u16", "gaudi", reading=reading, order=order)
+
+
+VECTOR_CHAINS = {
+    # docs/reference/tpc.md section 4, chains before Gaudi2.
+    ("gaudi", "f32", "u16"): ("f32", "i32", "u32", "u16"),
+    ("gaudi", "f32", "u8"): ("f32", "i16", "u8"),
+    ("gaudi", "bf16", "i32"): ("bf16", "f32", "i32"),
+    ("gaudib", "f16", "i8"): ("f16", "f32", "bf16", "i16", "i8"),
+    ("greco", "f16", "u8"): ("f16", "bf16", "i16", "u8"),
+    ("gaudib", "i32", "f16"): ("i32", "f32", "f16"),
+    ("gaudi", "u32", "bf16"): ("u32", "f32", "bf16"),
+    ("gaudib", "f16", "bf16"): ("f16", "f32", "bf16"),
+    ("greco", "f16", "bf16"): ("f16", "bf16"),
+    ("gaudi", "i8", "bf16"): ("i8", "i16", "bf16"),
+}
+
+
+def path(generation: str, src: str, dst: str, reading: ChainReading = ChainReading.COMPILER) -> Path:
+    target = load_target(generation)
+    assert isinstance(target, VliwTarget)
+    return path_of(src, dst, target, reading)
+
+
+@pytest.mark.parametrize(("case", "types"), VECTOR_CHAINS.items())
+def test_vectors_go_the_documented_way(case: tuple[str, str, str], types: tuple[str, ...]) -> None:
+    assert path(*case).types == types
+
+
+def test_no_pair_is_listed_twice() -> None:
+    keys = [(row.src, row.dst, row.reading) for row in chains()]
+    assert len(keys) == len(set(keys))
+    assert len({row.element for row in c_types()}) == len(c_types())
+
+
+def test_every_chain_is_taken_by_some_generation() -> None:
+    taken = set()
+    for generation in oracle.GENERATIONS:
+        for row in chains():
+            reading = row.reading or ChainReading.COMPILER
+            try:
+                found = path(generation, row.src, row.dst, reading)
+            except IllegalError:
+                continue
+            if row.source in found.sources:
+                taken.add((row.src, row.dst, row.reading))
+    assert taken == {(row.src, row.dst, row.reading) for row in chains()}
+
+
+def test_chains_begin_and_end_with_their_pair_and_know_their_widths() -> None:
+    for row in chains():
+        assert (row.steps[0][0], row.steps[-1][0]) == (row.src, row.dst)
+        if row.how is Decomposition.EXTEND:
+            assert row.src.startswith("u")
+            assert bits_of(row.src) < bits_of(row.dst)
+        if row.how is Decomposition.CLAMP:
+            assert bits_of(row.src) == bits_of(row.dst)
+        for (before, _), (after, converted) in zip(row.steps, row.steps[1:], strict=False):
+            assert converted or bits_of(before) == bits_of(after)
+
+
+def test_one_assumed_link_makes_a_path_assumed() -> None:
+    assert path("gaudi", "f32", "u16").status is Status.DOCUMENTED
+    assert path("gaudib", "u8", "f16").status is Status.ASSUMED
+    assert [hop.means for hop in path("gaudi", "u16", "i8").hops] == [HopMethod.NARROW, HopMethod.CLAMP]
+
+
+def test_what_nothing_leads_to_is_refused_with_what_is_possible() -> None:
+    with pytest.raises(IllegalError, match="no way from f32 to i4") as caught:
+        path("greco", "f32", "i4")
+    assert "f32 -> u16" in caught.value.legal
+
+
+TABLE = oracle.VECTORS / "tpc_builtin_support_gaudi.txt"
+
+UNSIGNED_SLIP = "a signed conversion called unsigned (docs/reference/tpc.md section 4, seed against LL)"
+INTEGER_EXTENSION = "fpext of an integer: the step before sitofp is sext"
+WRONG_NAME = "an integer becomes a float of its width: sitofp, not fptrunc, and misspelled"
+NO_SUFFIX = (
+    "the instruction is missing from the cell; CONVERT has the pair (docs/reference/tpc.md section 4: the same pairs)"
+)
+LOWER_CASE = "the instruction in lower case"
+
+SLIPS = {
+    ("BF16", "INT16"): ("fptoui-C", "fptoi-C", UNSIGNED_SLIP),
+    ("INT16", "FP32"): ("sitofp(fpext)-C", "sitofp(sext)-C", INTEGER_EXTENSION),
+    ("INT8", "FP32"): ("sitofp(fpext)-C", "sitofp(sext)-C", INTEGER_EXTENSION),
+    ("INT16", "BF16"): ("fptrun-C", "sitofp-C", WRONG_NAME),
+    ("INT16", "INT32"): ("sext", "sext-C", NO_SUFFIX),
+    ("INT8", "INT32"): ("sext", "sext-C", NO_SUFFIX),
+    ("INT8", "INT16"): ("sext-c", "sext-C", LOWER_CASE),
+    ("INT32", "UINT32"): ("zext-c", "zext-C", LOWER_CASE),
+}
+"""Cells of the document that are not as the instruction set has it: what stands there, what would be right, why."""
+
+
+def gaudi() -> VliwTarget:
+    target = load_target("gaudi")
+    assert isinstance(target, VliwTarget)
+    return target
+
+
+def documented() -> dict[tuple[str, str], str]:
+    """Read the vendor's table, which is drawn with bars and dashes."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in TABLE.read_text(encoding="utf-8").splitlines()
+        if line.startswith("|")
+    ]
+    heads = rows[0][1:]
+    return {(row[0], head): cell for row in rows[1:] if row[0] for head, cell in zip(heads, row[1:], strict=True)}
+
+
+def generated() -> dict[tuple[str, str], str]:
+    return {(spelled(src), spelled(dst)): cell for (src, dst), cell in cast_table(gaudi()).cells.items()}
+
+
+def test_both_tables_have_the_same_64_cells() -> None:
+    assert len(documented()) == 64
+    assert generated().keys() == documented().keys()
+
+
+@pytest.mark.parametrize("pair", sorted(documented()))
+def test_every_cell_is_the_documents_or_one_of_its_slips(pair: tuple[str, str]) -> None:
+    cell, ours = documented()[pair], generated()[pair]
+    if pair in SLIPS:
+        assert (cell, ours) == SLIPS[pair][:2]
+    else:
+        assert ours == cell
+
+
+def test_what_the_compiler_has_beyond_the_document() -> None:
+    # docs/reference/tpc.md section 4: CONVERT i16 -> i8 in the vector unit, i8 -> bf16 in the scalar unit.
+    assert documented()["INT16", "INT8"] == "trunc-C-INT"
+    assert gaudi().convert("i16", "i8") is not None
+    assert documented()["INT8", "BF16"] == NONE
+    assert gaudi().convert("i8", "bf16") is None
+    assert gaudi().convert("i8", "bf16", "spu") is not None
+
+
+def test_cells_name_the_instruction_that_is_emitted() -> None:
+    prefixes = {"C": "convert.", "C-INT": "convert_"}
+    table = cast_table(gaudi())
+    for (src, dst), cell in table.cells.items():
+        if cell == NONE:
+            continue
+        instructions = compile_cast(src, dst, "gaudi").kernel.vector_instructions
+        converting = [text for text in instructions if text.startswith("convert")]
+        assert converting
+        assert all(text.startswith(prefixes[cell.split("-", 1)[1]]) for text in converting), (cell, converting)
+
+
+def test_pairs_without_an_instruction_are_listed_with_their_path(capsys: pytest.CaptureFixture[str]) -> None:
+    table = cast_table(gaudi())
+    assert set(table.mediated) == {pair for pair, cell in table.cells.items() if cell == NONE and pair[0] != pair[1]}
+    assert main(["compiled", "--table", "--target", "gaudi"]) == 0
+    out = capsys.readouterr().out
+    assert table.markdown() in out
+    assert "\n  f32 -> i32 -> u32 -> u16\n" in out
+
+
+@pytest.mark.parametrize("generation", oracle.GENERATIONS)
+def test_every_generation_has_a_table(generation: str) -> None:
+    target = load_target(generation)
+    assert isinstance(target, VliwTarget)
+    table = cast_table(target)
+    with_instruction = {pair for pair, cell in table.cells.items() if cell != NONE}
+    assert with_instruction == {pair for pair in oracle.direct(generation) if not set(pair) & {"i4", "u4"}}

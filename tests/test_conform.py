@@ -190,6 +190,6 @@ def test_workers_give_the_same(capsys: pytest.CaptureFixture[str]) -> None:
         (("--spec", "onnx:saturate=0"), 2, "all attributes"),
     ],
 )
-def test_bad_input(arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inputs(arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conform", *arguments]) == code
     assert message in capsys.readouterr().err

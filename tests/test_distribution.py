@@ -23,8 +23,9 @@ import castsim
 from castsim.__main__ import main
 from castsim.evidence.verification import VerificationRecord, substitutions, verify
 from castsim.evidence.verification.planning import plan
+from castsim.execution.distribution import cluster as client_side
 from castsim.execution.distribution import distributing
-from castsim.execution.distribution.distributing import HandedTargets, Workers, distributed
+from castsim.execution.distribution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
 from castsim.execution.distribution.origins import Installation, Task, installation, origin, sources_digest
 from castsim.isa.errors import EngineError, ReadError
 from castsim.planning import CastRequest
@@ -391,3 +392,44 @@ def test_casts_lowered_to_a_target_of_a_file_share_it(
 def test_words_that_lower_cannot_mean(words: list[str], said: str, capsys: Capture) -> None:
     assert main(["lower", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+BOOK = LedgerLabels("trial", "--ledger")
+
+
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+def test_a_scheduler_that_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_side, "TIMEOUT_SECONDS", 1)
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=":0"
+    )
+    try:
+        address = cluster.scheduler_address
+        work = distributed(Task("trial", doubled, installation()), range(1000), Workers(1, address))
+        one = next(work)
+        assert one.result == 2 * one.piece
+        cluster.close()
+        with pytest.raises(EngineError, match=f"--scheduler {address}: the scheduler has ended"):
+            list(work)
+    finally:
+        cluster.close()
+
+
+def test_a_disk_that_fails_while_a_ledger_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ledger"
+    with Ledger(path, {}, BOOK) as ledger:
+        ledger.add(0, b"result")
+
+    def failing(*_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    for name in ("ftruncate", "read"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, failing)
+            with pytest.raises(ReadError, match="Input/output error"):
+                Ledger(path, {}, BOOK)
+    with Ledger(path, {}, BOOK) as ledger:
+        assert ledger.results(0) == b"result"

@@ -112,7 +112,7 @@ def test_what_arguments_decide_stays_in_the_text(name: str, tmp_path: Path) -> N
     micro.write_text(text)
     for rows, cols, k, s in ((16, 256, 9, 1.5), (7, 100, 3, -2.0), (2, 1, 0, 0.5), (15, 65, 20, 1.1)):
         whole, again = same_bytes(tiles, micro, {"x": "random:4"}, {"rows": rows, "cols": cols, "k": k, "s": s})
-        if name != "rows":  # reductions: see test_expand_operations
+        if name != "rows":  # reductions: see test_expand
             # The text spreads the divisor once, not in every row; casts of one vector a row have published cycles
             # without a turn of the loop, whose trips only the run knows here.
             spreads = rows * max(0, -(-k // 3)) if name == "while" else 0

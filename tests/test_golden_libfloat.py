@@ -1,4 +1,4 @@
-"""gfloat's and en_dtypes' published conversions from f32, every deterministic mode."""
+"""Published conversions from f32 and f16: gfloat's, en_dtypes', and the vendor's software model of HiFloat8."""
 
 from __future__ import annotations
 
@@ -62,3 +62,45 @@ def test_stochastic(key: str, subject: str) -> None:
     words = (2**32 - (bits[keep] << (32 - width))).astype(np.uint32)
     got = SUBJECTS[subject](source, "f32", dst, "stochastic", "saturate", random=words)
     assert_same(expected, got, source, "f32", dst)
+
+
+HIF8 = load("golden_hif8_vendor.npz")
+
+
+def usable(codes: np.ndarray, mode: str, overflow: str) -> np.ndarray:
+    """Return which f32 elements the vendor's arrays are right about."""
+    size = np.abs(codes.view(np.float32))
+    keep = ~((size >= 2.0**-23) & (size < 2.0**-22))
+    if mode == "hybrid":
+        keep &= ~((size >= 40960) & (size < 65536))
+    if overflow == "sat":
+        keep &= ~np.isnan(size)
+    return keep
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize(("mode", "overflow"), [("round", "inf"), ("round", "sat"), ("hybrid", "inf")])
+def test_vendor_model_from_f32(mode: str, overflow: str, subject: str) -> None:
+    keep = usable(HIF8["fp32__in"], mode, overflow)
+    assert keep.sum() > 1800
+    source = HIF8["fp32__in"][keep]
+    got = SUBJECTS[subject](source, "f32", "hif8", mode, {"inf": "special", "sat": "saturate"}[overflow])
+    assert_same(HIF8[f"fp32__{mode}__{overflow}"][keep], got, source, "f32", "hif8")
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("mode", ["round", "hybrid"])
+def test_vendor_model_from_f16(mode: str, subject: str) -> None:
+    keep = HIF8[f"fp16__{mode}__valid"] == 1
+    assert keep.sum() > 2000
+    source = HIF8["fp16__in"][keep]
+    got = SUBJECTS[subject](source, "f16", "hif8", mode, "special")
+    assert_same(HIF8[f"fp16__{mode}__inf"][keep], got, source, "f16", "hif8")
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize(("identifier", "src"), [("fp32", "f32"), ("fp16", "f16")])
+def test_en_dtypes(identifier: str, src: str, subject: str) -> None:
+    source = HIF8[f"{identifier}__in"]
+    got = SUBJECTS[subject](source, src, "hif8", "round", "special")
+    assert_same(HIF8[f"en__{identifier}"], got, source, src, "hif8")

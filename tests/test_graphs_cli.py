@@ -1,4 +1,4 @@
-"""`castsim graph`, and `castsim run` of graphs: reports, files, programs that run again, exit codes."""
+"""'castsim graph', 'castsim run' of graphs: reports, files, exit codes."""
 
 from __future__ import annotations
 

@@ -1,25 +1,34 @@
-"""Files that are read or written: bounded, refused by name and option; headers of arrays; names of outputs."""
+"""Files that are read or written, and what they hold: bounded, refused by name and option, never raw on a terminal."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
 import signal
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from forked_commands import Commands, forked_commands
+from hostile_large import LARGE
+from rich.text import Text
 
 from castsim import run
 from castsim.__main__ import kept_interrupts, main
 from castsim.execution.input_data import MAX_HEADER_BYTES, random_codes, read_array
 from castsim.files import file_names, whole_file
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, Span, escaped
 from castsim.isa.formats import FORMATS
 from castsim.isa.reading import file_limit, read_bytes, read_text
+from castsim.isa.terminal_colours import is_coloured
+from castsim.reports.bars import bars
+from castsim.reports.terminal import rendered, table
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parent.parent
@@ -240,3 +249,207 @@ def test_refusals_are_of_the_kinds_that_callers_catch() -> None:
     assert issubclass(IllegalError, ValueError)
     with pytest.raises(ReadError), file_limit(0):
         pass
+
+
+STEERING = [
+    *(chr(n) for n in (*range(9), *range(0xB, 0x20), *range(0x7F, 0xA0))),
+    *"\u061c\u200e\u200f\u202e\u2066\u2069",
+]
+
+
+class Stream(io.StringIO):
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+@pytest.mark.parametrize("character", STEERING)
+def test_every_character_that_steers_is_escaped_and_no_other(character: str) -> None:
+    shown = escaped(f"é{character}日\t\n")
+    assert character not in shown
+    assert shown == f"é{character.encode('unicode_escape').decode()}日\t\n".replace("\\r", "\\x0d")
+    assert escaped(shown) == shown
+
+
+def test_errors_are_escaped_everywhere() -> None:
+    span = Span("a\x1b[2J.pto", 3, 5, "ab\x9bc\u202edef", 2)
+    error = ReadError("no '\x1b]0;title\x07'", span=span, legal=("x\x7f", "y"))
+    shown = error.render()
+    assert not any(character in shown for character in STEERING)
+    _, source, caret, legal = shown.split("\n")
+    assert source == "  ab\\x9bc\\u202edef"
+    assert caret.index("^") == source.index("\\u202e")  # column 5 is that character
+    assert caret.count("^") == len("\\u202ed")
+    assert legal == "  legal: x\\x7f, y"
+
+
+@pytest.mark.parametrize("column", [1, 99, 5_000, 9_999, 10_000, 10_001])
+def test_long_lines_are_cut_around_the_caret(column: int) -> None:
+    text = "".join(chr(ord("a") + n % 26) for n in range(10_000))
+    _, source, caret = ReadError("bad", span=Span("f", 1, column, text, 50_000)).render().split("\n")
+    assert len(source) <= 2 + 200 + 6
+    assert len(caret) <= len(source) + 1
+    place = caret.index("^")
+    assert column > len(text) or source[place:].startswith(text[column - 1 : column + 3])
+    assert source.startswith("  ...") == (column > 101)
+    assert source.endswith("...") == (column < 9_900)
+
+
+def test_reports_are_escaped_but_keep_their_colours() -> None:
+    made = table("name")
+    made.add_row("[bold red]x[/nope] \x1b[31m\x9b\u202e")
+    for terminal in (False, True):
+        shown = rendered(made, Stream(terminal))
+        assert "[bold red]x[/nope] \\x1b[31m\\x9b\\u202e" in shown
+    assert "\x1b" in rendered(Text("warning", style="bold red"), Stream(True)) or not is_coloured(Stream(True))
+
+
+def test_titles_of_progress_are_plain_text() -> None:
+    shown = bars()
+    task = shown.add_task("[bold]x[/nope]\x1b[2J\n\x07", total=1)
+    text = shown.columns[0](shown.tasks[task])
+    assert isinstance(text, Text)
+    assert text.plain == "[bold]x[/nope]\\x1b[2J \\x07"
+    assert not text.spans
+
+
+def test_json_on_standard_output_is_json_without_controls(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('base = "a2a3"\ntitle = "x\\u001b[31m\\u007f\\u009b\\u202e"\n', encoding="utf-8")
+    main(["targets", str(path), "--json", "-"])
+    out = capsys.readouterr().out
+    assert not any(character in out for character in STEERING)
+    held = json.loads(out)
+    assert "x\x1b[31m\x7f\x9b\u202e" in (str(value) if isinstance(value, str) else "" for value in held.values())
+
+
+def test_a_name_of_a_file_is_escaped_in_errors(capsys: Capture) -> None:
+    assert main(["run", "no\x1b[31m.pto"]) == 2
+    assert "no\\x1b[31m.pto" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variables", "terminal", "coloured"),
+    [
+        ({}, False, False),
+        ({}, True, True),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "0"}, False, False),
+        ({"FORCE_COLOR": ""}, False, False),
+        ({"CLICOLOR_FORCE": "1"}, False, True),
+        ({"CLICOLOR_FORCE": "0"}, False, False),
+        ({"CLICOLOR": "0"}, True, False),
+        ({"CLICOLOR": "1"}, False, False),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"NO_COLOR": ""}, True, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
+    ],
+)
+def test_colour(variables: dict[str, str], terminal: bool, coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in rendered(Text("x", style="bold"), Stream(terminal))) == coloured
+
+
+HOSTILE = Path(__file__).parent / "vectors" / "hostile"
+PROGRAM = ROOT / "programs" / "f32_to_f16.pto"
+THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
+QUICK_BYTES = 4096
+SLOW = ("empty10.pto", "empty12.pto", "empty20.pto", "empty40.pto", "if1e+18.pto")
+"""Programs that differ from others by their length alone."""
+
+CPU_SECONDS = 10
+MEMORY_BYTES = 1 << 30
+
+STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    ".pto": (("run", "FILE", "--timing-only"), ("run", "FILE", "--in", "src=random:0")),
+    ".tpc": (("run", "FILE", "--in", "x=random:0"), ("lint", "FILE")),
+    ".toml": (("targets", "FILE"), ("run", str(PROGRAM), "--timing-only", "--target", "FILE")),
+    ".csv": (("accuracy", "--target", "a5", "--data", "FILE"),),
+    ".npy": (("run", str(PROGRAM), "--in", "src=FILE"),),
+    ".mlir": (("graph", "FILE", "--target", "a5", "--in", "a=random:0"), ("run", "FILE", "--target", "gaudi2")),
+    ".onnx": (("graph", "FILE", "--target", "a5", "--in", "INPUT=random:0", "--out", "OUT"),),
+}
+"""Commands by the suffix of the file that they are given."""
+
+FILES = sorted(path for path in HOSTILE.iterdir() if path.suffix in COMMANDS)
+CASES = [(path, command) for path in FILES for command in COMMANDS[path.suffix]]
+
+
+def input_of(path: Path) -> str:
+    """The name of the first input of a model, x where it cannot be told."""
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load_model_from_string(path.read_bytes())
+    return model.graph.input[0].name if model.graph.input else "x"
+
+
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Commands]:
+    names = ("run", "lint", "targets", "accuracy", "graph")
+    with forked_commands([f"castsim.commands.{name}" for name in names] + ["onnx"]) as found:
+        yield found
+
+
+def judge(commands: Commands, argv: list[str], tmp_path: Path) -> tuple[int, str]:
+    """Run a command as a process of its own; return its exit code and all that it printed."""
+    ended = commands.run(argv, tmp_path / "heard", 2 * CPU_SECONDS)
+    code, text = ended.code, ended.text
+    assert code in (0, 1, 2), (code, text[-500:])
+    assert ended.seconds < CPU_SECONDS
+    assert ended.bytes < MEMORY_BYTES
+    assert not STEERS.search(text), STEERS.findall(text)[:5]
+    assert "internal error" not in text
+    assert "Traceback" not in text
+    return code, text
+
+
+def check(commands: Commands, path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
+    words = {"FILE": str(path), "OUT": str(tmp_path / "out")}
+    if "INPUT=random:0" in command:
+        words["INPUT=random:0"] = f"{input_of(path)}=random:0"
+    argv = [word.replace("FILE", str(path)) if "=" in word else words.get(word, word) for word in command]
+    argv = [words.get(word, word) for word in argv]
+    code, text = judge(commands, argv, tmp_path)
+    if code:
+        reason = re.search(r"^error: (.+)", text, re.MULTILINE)
+        # What was read and found wanting says so in its report; all else is an error with a reason.
+        assert reason or code == 1, text[:500]
+        assert all(len(line) < 2000 or "legal:" in line or "error:" in line for line in text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        pytest.param(
+            path, command, id=f"{path.name}-{command[0]}{number}",
+            marks=() if path.stat().st_size <= QUICK_BYTES and path.name not in SLOW else pytest.mark.skipif(
+                not THOROUGH, reason="CASTSIM_THOROUGH=1 also runs the larger and slower files"
+            ),
+        )
+        for number, (path, command) in enumerate(CASES)
+    ],
+)  # fmt: skip
+def test_a_hostile_file_does_no_harm(commands: Commands, path: Path, command: tuple[str, ...], tmp_path: Path) -> None:
+    check(commands, path, command, tmp_path)
+
+
+@pytest.mark.skipif(not THOROUGH, reason="CASTSIM_THOROUGH=1 makes the large files")
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_hostile_program_does_no_harm(commands: Commands, name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(LARGE[name](PROGRAM.read_text(encoding="utf-8")), encoding="utf-8")
+    for command in COMMANDS[".pto"]:
+        check(commands, path, command, tmp_path)
+
+
+def test_each_kind_of_file_is_there() -> None:
+    assert {path.suffix for path in FILES} == set(COMMANDS)
+    assert len(FILES) > 80

@@ -1,13 +1,11 @@
-"""Inputs of a run: files, formats, random numbers, what is no array."""
-
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
+"""Inputs of a run and of castsim.cast: files, formats, random numbers, and what is refused."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import numpy as np
 import oracle
 import pytest
 
+from castsim import cast
 from castsim.execution.input_data import (
     empty_memory,
     from_memory,
@@ -26,8 +25,13 @@ from castsim.execution.input_data import (
     write_array,
 )
 from castsim.execution.interpreter.arguments import ArgumentUse
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import format_named
+from castsim.numerics import Tier
+
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
 
 NATIVE = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16,
@@ -237,21 +241,9 @@ def test_4_bit_codes_out_of_range() -> None:
         to_memory(np.full(4, 16, np.uint8), "x", use("e2m1", 4))
 
 
-def objects(path: Path) -> None:
-    np.save(path, np.array([{"a": 1}, None], dtype=object), allow_pickle=True)
-
-
-def pickled(path: Path) -> None:
-    path.write_bytes(pickle.dumps([1, 2, 3]))
-
-
 def archive(path: Path) -> None:
     with path.open("wb") as file:
         np.savez(file, x=np.zeros(3))
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
 
 
 def cut(path: Path) -> None:
@@ -259,42 +251,35 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
 
 
-def text(path: Path) -> None:
-    path.write_text("1 2 3\n")
-
-
-def folder(path: Path) -> None:
-    path.mkdir()
-
-
 def zipped(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("a", "b")
 
 
-def header(path: Path) -> None:
-    path.write_bytes(b"\x93NUMPY\x01\x00\x06\x00{'a':\n")
-
-
-def version(path: Path) -> None:
-    path.write_bytes(b"\x93NUMPY\x09\x00\x06\x00{'a':\n")
-
-
-@pytest.mark.parametrize("make", [objects, pickled, archive, empty, cut, text, folder, zipped, header, version])
-def test_files_that_are_no_arrays(make: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: None, "does not exist"),
+        (lambda path: np.save(path, np.array([{"a": 1}, None], dtype=object), allow_pickle=True), "pickled objects"),
+        (lambda path: path.write_bytes(pickle.dumps([1, 2, 3])), "is not a .npy file"),
+        (archive, "is an archive; give one array"),
+        (zipped, "is an archive; give one array"),
+        (lambda path: path.write_bytes(b""), "is not a .npy file"),
+        (lambda path: path.write_text("1 2 3\n"), "is not a .npy file"),
+        (lambda path: path.mkdir(), "cannot be read: Is a directory"),
+        (cut, "is not a complete .npy file"),
+        (lambda path: path.write_bytes(b"\x93NUMPY\x01\x00\x06\x00{'a':\n"), "header"),
+        (lambda path: path.write_bytes(b"\x93NUMPY\x09\x00\x06\x00{'a':\n"), "is not a .npy file"),
+    ],
+)
+def test_files_that_are_no_arrays(make: Callable[[Path], object], message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     make(path)
     with pytest.raises(ReadError, match="input 'x'") as caught:
         read_array(path, "x")
     assert "x.npy" in caught.value.message
+    assert message in caught.value.message
     assert caught.value.exit_code == 2
-    if make is objects:
-        assert "pickled" in caught.value.message
-
-
-def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(ReadError, match="does not exist"):
-        read_array(tmp_path / "none.npy", "x")
 
 
 def test_pickles_are_never_run(tmp_path: Path) -> None:
@@ -319,3 +304,187 @@ def test_files_without_elements(tmp_path: Path) -> None:
     argument = ArgumentUse(format_named("f32"))
     argument.see_view((0, 4), (4, 1))
     assert to_memory(array, "x", argument).size == 0
+
+
+F32 = np.array([1.5, -2.0, 3.25], np.float32)
+F16 = np.array([1.5, -2.0, 3.25], np.float16)
+TIERS = [None, *(str(tier) for tier in Tier)]
+
+
+def refused(
+    kind: type[CastsimError], *words: str, legal: str | None = None, tier: str | None = None, **call: Any
+) -> None:
+    """The cast raises `kind`, a ValueError; its message has all the words, its list of alternatives the legal one."""
+    arguments = {"array": F32, "src": "f32", "dst": "f16", "tier": tier, **call}
+    with pytest.raises(kind) as caught:
+        cast(**arguments)
+    assert isinstance(caught.value, ValueError)
+    for word in words:
+        assert word in caught.value.message, caught.value.message
+    if legal is not None:
+        assert any(legal in item for item in caught.value.legal), caught.value.legal
+
+
+# ------------------------------------------------------------------------------------------------------ what was typed
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    ("call", "word", "legal"),
+    [
+        ({"src": "f33"}, "f33", "f32"),
+        ({"dst": "float17"}, "float17", "f16"),
+        ({"dst": "f8_143@16"}, "f8_143@16", "f8_143@15"),
+        ({"dst": "f16@3"}, "f16@3", "f8_143@BIAS"),
+        ({"rounding": "up"}, "up", "half_up"),
+        ({"rounding": ""}, "''", "rint"),
+        ({"overflow": "clip"}, "clip", "saturate"),
+    ],
+)
+def test_unknown_words(call: dict[str, Any], word: str, legal: str, tier: str | None) -> None:
+    refused(ReadError, word, legal=legal, tier=tier, **call)
+
+
+@pytest.mark.parametrize(
+    ("call", "word", "legal"),
+    [
+        ({"tier": "fastest"}, "fastest", "reference"),
+        ({"target": "a4"}, "a4", "a2a3"),
+        ({"target": "a2a3", "saturation": "half"}, "half", "off"),
+        ({"target": "a2a3", "rounding": "up"}, "up", "rint"),
+        ({"saturation": "on"}, "saturation", None),
+        ({"target": "a2a3", "overflow": "wrap"}, "saturation", None),
+    ],
+)
+def test_unknown_words_without_a_choice_of_tier(call: dict[str, Any], word: str, legal: str | None) -> None:
+    refused(ReadError, word, legal=legal, **call)
+
+
+# ---------------------------------------------------------------------------------------------- refused combinations
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    ("call", "words", "legal"),
+    [
+        ({"overflow": "wrap"}, ("wrap", "f16"), "special"),
+        ({"dst": "i8", "overflow": "special"}, ("special", "i8"), "wrap"),
+        ({"dst": "hif8", "rounding": "rint"}, ("rint", "f32 -> hif8"), "hybrid"),
+        ({"dst": "hif8", "rounding": "odd"}, ("odd", "f32 -> hif8"), "trunc"),
+        ({"dst": "e8m0", "rounding": "rint"}, ("rint", "f32 -> e8m0"), "ceil"),
+        ({"dst": "f16", "rounding": "hybrid"}, ("hybrid", "f32 -> f16"), "stochastic"),
+        ({"array": F16, "src": "f16", "dst": "e4m3fn", "rounding": "hybrid"}, ("hybrid", "f16 -> e4m3fn"), "rint"),
+    ],
+)
+def test_refused_combinations(call: dict[str, Any], words: tuple[str, ...], legal: str, tier: str | None) -> None:
+    refused(IllegalError, *words, legal=legal, tier=tier, **call)
+
+
+def test_pairs_that_a_chip_does_not_have() -> None:
+    refused(IllegalError, "a2a3", "f32 -> e4m3fn", legal="f32 -> f16", dst="e4m3fn", target="a2a3")
+    refused(IllegalError, "a2a3", "stochastic", legal="rint", target="a2a3", rounding="stochastic")
+
+
+# ------------------------------------------------------------------------------------------------------------- arrays
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    ("array", "src", "legal"),
+    [
+        (np.zeros(3, np.float64), "f32", "float32"),
+        (np.zeros(3, np.int32), "f32", "uint32"),
+        (np.zeros(3, np.uint16), "f32", "uint32"),
+        (np.zeros(3, np.uint32), "i32", "int32"),
+        (np.zeros(3, np.int8), "e4m3fn", "uint8"),
+        (np.zeros(3, np.float32), "hif8", "uint8"),
+        (np.zeros(3, np.int16), "i4", "uint8"),
+        (np.zeros(3, object), "f32", "float32"),
+        (np.zeros(3, "U3"), "f32", "float32"),
+    ],
+)
+def test_wrong_dtypes(array: np.ndarray, src: str, legal: str, tier: str | None) -> None:
+    refused(ReadError, src, str(array.dtype), legal=legal, tier=tier, array=array, src=src)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    ("array", "src", "word", "legal"),
+    [
+        (np.array([1, 0x10], np.uint8), "e2m1", "0x10", "0 to 0xf"),
+        (np.array([0x40], np.uint8), "e3m2", "0x40", "0 to 0x3f"),
+        (np.array([4], np.uint8), "u2", "0x4", "0 to 0x3"),
+        (np.array([3, 9], np.int8), "i4", "9", "-8 to 7"),
+        (np.array([-9], np.int8), "i4", "-9", "-8 to 7"),
+        (np.array([1 << 47], np.int64), "i48", str(1 << 47), f"-{1 << 47} to {(1 << 47) - 1}"),
+        (np.array([-(1 << 47) - 1], np.int64), "i48", str(-(1 << 47) - 1), f"-{1 << 47} to"),
+    ],
+)
+def test_values_outside_the_width_of_a_code(
+    array: np.ndarray, src: str, word: str, legal: str, tier: str | None
+) -> None:
+    if tier == "table" and src == "i48":
+        tier = "reference"  # no table has 2**48 entries, which is refused first
+    refused(ReadError, word, src, legal=legal, tier=tier, array=array, src=src)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        (np.zeros(4, np.float16), ("(4,)", "(3,)")),
+        (np.zeros((3, 1), np.float16), ("(3, 1)", "(3,)")),
+        (np.zeros((), np.float16), ("()", "(3,)")),
+        (np.zeros(3, np.float32), ("float32",)),
+        (np.zeros(3, np.int16), ("int16",)),
+        ([0, 0, 0], ("list",)),
+    ],
+)
+def test_wrong_outputs(out: Any, words: tuple[str, ...], tier: str | None) -> None:
+    refused(ReadError, *words, tier=tier, out=out)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_outputs_that_cannot_be_written(tier: str | None) -> None:
+    out = np.zeros(3, np.float16)
+    out.flags.writeable = False
+    refused(ReadError, "writ", tier=tier, out=out)
+    memory = np.zeros(16, np.uint8)
+    source = memory[:12].view(np.float32)
+    refused(ReadError, "overlap", tier=tier, array=source, out=memory[2:8].view(np.float16))
+
+
+@pytest.mark.parametrize(
+    ("random", "words"),
+    [
+        (None, ("stochastic", "random words")),
+        (np.zeros(3, np.int32), ("int32",)),
+        (np.zeros(3, np.uint64), ("uint64",)),
+        (np.zeros(4, np.uint32), ("(4,)", "(3,)")),
+        ([1, 2, 3], ("list",)),
+    ],
+)
+@pytest.mark.parametrize("tier", [None, "reference", "compiled", "generic"])
+def test_random_words(random: Any, words: tuple[str, ...], tier: str | None) -> None:
+    refused(ReadError, *words, tier=tier, rounding="stochastic", random=random)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_needless_random_words(tier: str | None) -> None:
+    kind = IllegalError if tier == "table" else ReadError
+    refused(kind, "random words", tier=tier, random=np.zeros(3, np.uint32))
+
+
+def test_tables_have_no_random_words() -> None:
+    refused(
+        IllegalError, "table", legal="reference", tier="table", rounding="stochastic", random=np.zeros(3, np.uint32)
+    )
+
+
+@pytest.mark.parametrize(("array", "dtype"), [(None, "object"), ([{}], "object"), ([1j], "complex128")])
+def test_what_holds_no_numbers(array: Any, dtype: str) -> None:
+    refused(ReadError, f"f32 holds numbers, not {dtype}", array=array)
+
+
+def test_a_text_that_is_no_number() -> None:
+    refused(ReadError, "'1.5x' is not a number", legal="decimal", array=["1.5", "1.5x"])

@@ -1,24 +1,24 @@
-"""The sample kernels: casts bit for bit, everything else equal to their formulas in NumPy, on both targets."""
+"""The sample kernels: casts bit for bit, the rest equal to formulas in NumPy, and their expected reports."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import kernels_expected
 import numpy as np
 import oracle
 import pytest
+from expected_files import PROGRAMS, printed, sections
 from kernels_model import ARGUMENTS, FILES, KERNELS, bf16_ties_away
 from work_programs import NATIVE
 
 from castsim import run
-from castsim.execution.input_data import make_inputs
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.running import load_program
 from castsim.targets import load_target
 
-PROGRAMS = Path(__file__).parent.parent / "programs"
 SAMPLES = [(target, name) for target, files in FILES.items() for name in files]
 
 
@@ -38,11 +38,6 @@ def made(name: str, seed: int) -> dict[str, np.ndarray]:
     x[1], x[2, 5] = 0.0, 3e4
     source = {"src": x.view(np.uint16)}
     return source if name != "rms_norm" else source | {"gamma": rng.uniform(0.5, 2, (1, 2048)).astype(np.float32)}
-
-
-def plain(array: np.ndarray) -> np.ndarray:
-    """An array of bf16 as codes, which is what `.npy` files hold of it."""
-    return array.view(np.uint16) if array.dtype == NATIVE["bf16"] else array
 
 
 def same_bits(found: np.ndarray, expected: np.ndarray) -> bool:
@@ -82,24 +77,6 @@ def test_fp8_is_refused_where_there_is_none() -> None:
     assert caught.value.span is not None
 
 
-@pytest.mark.parametrize(("target", "name"), SAMPLES)
-def test_files_and_seeds_are_inputs_too(target: str, name: str, tmp_path: Path) -> None:
-    """Random inputs of the command line, and the same from `.npy` files."""
-    path = PROGRAMS / f"{FILES[target][name]}.pto"
-    arguments = ARGUMENTS.get(name, {})
-    uses = load_program(path, None, None, arguments).arguments
-    wanted = {argument: f"random:{seed}" for seed, argument in enumerate(uses) if uses[argument].needs_input}
-    arrays = {argument: plain(array) for argument, array in make_inputs(wanted, uses).items()}
-    for argument, array in arrays.items():
-        np.save(tmp_path / f"{argument}.npy", array)
-    files = {argument: str(tmp_path / f"{argument}.npy") for argument in arrays}
-    ours = [run(path, inputs=given, args=arguments) for given in (wanted, files)]
-    assert all(same_bits(ours[0].outputs[output], ours[1].outputs[output]) for output in ours[0].outputs)
-    shaped = {argument: np.asarray(array).reshape(uses[argument].shape) for argument, array in arrays.items()}
-    expected = KERNELS[name](shaped, target, *arguments.values())
-    assert all(same_bits(ours[0].outputs[output], values) for output, values in expected.items())
-
-
 def test_the_model_casts_as_the_oracle_does() -> None:
     sample = (np.random.default_rng(1).standard_normal(2000) * 10).astype(np.float32)
     codes = oracle.cast_array(sample.view(np.uint32), "f32", "bf16", "round", "saturate")
@@ -118,6 +95,34 @@ def test_specimen_of_a_quantised_row(target: str) -> None:
     assert not result.outputs["out"][5, len(row) :].any()
     assert not result.outputs["out"][:5].any()
     assert load_target(target).name == result.loaded.target.name
+
+
+def test_every_kernel_has_an_expected_report() -> None:
+    named = sorted(file for files in FILES.values() for file in files.values())
+    for ending in ("pto", "expected"):
+        assert sorted(f"kernels/{path.stem}" for path in (PROGRAMS / "kernels").glob(f"*.{ending}")) == named
+
+
+@pytest.mark.parametrize(("target", "name"), SAMPLES)
+def test_pipes_work_as_the_facts_say(target: str, name: str) -> None:
+    values = kernels_expected.derived(target, FILES[target][name])
+    assert {"load_pipe", "store_pipe", "total_at_least"} <= set(values)
+    line = kernels_expected.words(target, name)
+    document = json.loads("\n".join(printed([*line, "--timing-only", "--json", "-", "--quiet"])))
+    assert not kernels_expected.contradictions(values, document)
+    assert document["total_cycles"] < 4 * values["total_at_least"]
+
+
+@pytest.mark.parametrize(("target", "name"), SAMPLES)
+def test_digests_are_the_models_and_the_report_is_the_expected_one(target: str, name: str) -> None:
+    found = sections(FILES[target][name])
+    digests = {line.split()[0]: line.split()[2] for line in found["outputs"] if line.strip()}
+    assert digests == kernels_expected.digests(target, name)
+    report = printed(kernels_expected.words(target, name))
+    assert report == found["report"]
+    text = " ".join(report)  # long lines are wrapped
+    for output, digest in digests.items():
+        assert f"sha256 {digest} " in text.split(f"output {output}: ")[1].split("output ")[0]
 
 
 def test_kernels_survive_printing() -> None:

@@ -106,7 +106,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["f32", "mxfp9"], "unknown format"),
     ],
 )
-def test_bad_input(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inputs(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lower", *words, "--target", "a5"]) in (1, 2)
     assert told in " ".join(capsys.readouterr().err.split())
 

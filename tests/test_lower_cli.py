@@ -146,7 +146,7 @@ def test_cost_is_that_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (("f16", "i8", "--target", "a5", "--out", "/nowhere/x.pto"), 2, "cannot write program"),
     ],
 )
-def test_bad_input(arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inputs(arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     found, _, err = lower(capsys, *arguments)
     assert found == code, err
     assert re.search(message, err)

@@ -10,6 +10,7 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
+from castsim.machines.strided import audit as audit_module
 from castsim.machines.strided import sequences
 from castsim.machines.strided.audit import UNEXPLAINED, ScratchAuditor
 from castsim.reports import scratch

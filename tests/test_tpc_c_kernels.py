@@ -1,7 +1,8 @@
-"""Kernels in C against models in NumPy: on every generation that has them, for one engine and for several."""
+"""Kernels in C against models in NumPy and a direct interpreter of C, for every generation; the order of sums."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +10,11 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from random_kernels import kernel
 
+from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.sources import Language, Source
 from castsim.running import load, run_loaded
 from castsim.tpc_c.launching import LaunchRequest, parts_of, tensor_given
 
@@ -259,3 +263,104 @@ def test_a_table_that_is_given_is_what_the_instructions_read(tmp_path: Path) -> 
     outputs = [run_loaded(program, {"x": x, **more}, stale_reads="stop").outputs["y"] for more in ({}, {"pow2": table})]
     np.testing.assert_array_equal(outputs[0], np.exp2(x))
     np.testing.assert_array_equal(outputs[1], np.exp2(x) * f32(1.5))
+
+
+pytest.importorskip("pcpp")
+COUNT = int(os.environ.get("CASTSIM_RANDOM_KERNELS", "12"))
+TENSORS = {"numbers": "i32[64,5]", "floats": "f32[64,5]", "results": "out:i32[64,10]", "float_results": "out:f32[64,5]"}
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_a_kernel_computes_what_c_says(seed: int) -> None:
+    text, run = kernel(seed, pragmas=seed % 2 == 0)
+    target = ("gaudi2", "gaudi", "greco", "goya", "gaudib")[seed % 5]
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(-(1 << 31), 1 << 31, (5, 64)).astype(np.int32)
+    floats = (rng.integers(-64, 64, (5, 64)) * 1024).astype(np.float32)
+    a, b = (int(each) for each in rng.integers(-500, 500, 2))
+    request = LaunchRequest({name: tensor_given(name, each) for name, each in TENSORS.items()}, (1,))
+    program = load(Source("k.c", Language.KERNEL, text), target, None, {"a_in": a, "b_in": b}, launch=request)
+    result = run_loaded(program, {"numbers": numbers, "floats": floats}, stale_reads="stop")
+    assert not result.stale_reads
+    given = {"v": numbers[0], "w": numbers[1], "u": numbers[2].view(np.uint32), "f": floats[3], "g": floats[4]}
+    wanted = run({"a": a, "b": b, **given})
+    found, found_floats = (np.asarray(result.outputs[name]) for name in ("results", "float_results"))
+    for row, name in enumerate(("v", "w", "u")):
+        assert np.array_equal(found[row], np.asarray(wanted[name]).view(np.int32)), (name, text)
+    for row, name in ((3, "f"), (4, "g")):
+        assert np.array_equal(found_floats[row], np.asarray(wanted[name])), (name, text)
+    for row, name in enumerate("abcde", start=5):
+        number = int(wanted[name])  # type: ignore[call-overload]
+        assert (found[row] == np.array(number & 0xFFFFFFFF, np.uint32).view(np.int32)).all(), (name, number, text)
+
+
+pytest.importorskip("pcpp")
+KERNEL = """void main(tensor a, tensor b, tensor y)
+{
+    int5 at = {0};
+    float64 total = 0.5f;
+    #pragma loop_unroll(4)
+    for (int row = 0; row < 12; row++)
+    {
+        at[1] = row;
+        total = v_f32_mac_b(v_f32_ld_tnsr_b(at, a), v_f32_ld_tnsr_b(at, b), total);
+    }
+    at[1] = 0;
+    v_f32_st_tnsr(at, y, total);
+}
+"""
+A, B = (np.random.default_rng(seed).standard_normal((12, 64)).astype(np.float32) for seed in (1, 2))
+
+
+def added(start: np.ndarray, rows: range) -> np.ndarray:
+    """Fused products and sums, each rounded once; a product of two f32 is exact in f64, and so are these sums."""
+    for row in rows:
+        exact = A[row].astype(np.float64) * B[row].astype(np.float64) + start.astype(np.float64)
+        start = exact.astype(np.float32)
+    return start
+
+
+def model(order: str) -> np.ndarray:
+    first, zero = np.full(64, 0.5, np.float32), np.zeros(64, np.float32)
+    if order == "source":
+        return added(first, range(12))
+    sums = [added(zero if place else first, range(place, 12, 4)) for place in range(4)]
+    total = sums[3]
+    for each in (sums[2], sums[1], sums[0]):
+        total = total + each
+    return total
+
+
+def summed(folder: Path, order: str, text: str = KERNEL) -> np.ndarray:
+    (folder / "sum.c").write_text(text, encoding="utf-8")
+    for name, array in (("a", A), ("b", B)):
+        np.save(folder / f"{name}.npy", array)
+    words = ["run", str(folder / "sum.c"), "--target", "gaudi2", "--tensor", "a=f32[64,12]", "--tensor", "b=f32[64,12]",
+             "--tensor", "y=f32[64]", "--index-space", "1", "--in", f"a={folder / 'a.npy'}",
+             "--in", f"b={folder / 'b.npy'}", "--out", str(folder), "--quiet"]  # fmt: skip
+    assert main([*words, "--accumulators", order]) == 0
+    return np.asarray(np.load(folder / "y.npy"))
+
+
+@pytest.mark.parametrize("order", ["source", "split"])
+def test_sums_are_those_of_the_order(order: str, tmp_path: Path) -> None:
+    assert not np.array_equal(model("source"), model("split"))
+    np.testing.assert_array_equal(summed(tmp_path, order), model(order))
+
+
+def test_without_the_promise_nothing_is_split(tmp_path: Path) -> None:
+    text = KERNEL.replace("    #pragma loop_unroll(4)\n", "")
+    np.testing.assert_array_equal(summed(tmp_path, "split", text), model("source"))
+
+
+def test_a_sum_that_the_loop_also_reads_is_not_split(tmp_path: Path) -> None:
+    text = KERNEL.replace("        at[1] = row;\n", "        at[1] = row;\n        float64 seen = total;\n")
+    np.testing.assert_array_equal(summed(tmp_path, "split", text), model("source"))
+
+
+def test_another_order_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sum.c").write_text(KERNEL, encoding="utf-8")
+    assert main(["run", str(tmp_path / "sum.c"), "--target", "gaudi2", "--accumulators", "tree"]) == 2
+    told = capsys.readouterr().err
+    assert "--accumulators tree" in told
+    assert "split" in told

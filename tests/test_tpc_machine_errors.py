@@ -27,27 +27,6 @@ def refused(text: str, kind: type[CastsimError], message: str, target: str = "ga
     return caught.value
 
 
-# ------------------------------------------------------------------------------------------------ what cannot be read
-
-
-@pytest.mark.parametrize(
-    ("line", "message", "legal"),
-    [
-        ("nop; pack.i16 source_group=0 element_stride=2 V0, V1; nop; nop", "cannot go in the SPU slot", "VPU"),
-        ("ld_tnsr S0, 0x0, I0; nop; nop; nop", "operand 1 of ld_tnsr cannot be S0", "a register V"),
-        ("nop; nop; convert.f32 target_type=int32 V0, S1; nop", "operand 2 of convert cannot be S1", "a register V"),
-        ("ld_tnsr V0, 0x20, I0; nop; nop; nop", "operand 2 of ld_tnsr cannot be 0x20", "0 .. 15"),
-        ("nop; jmpr Nowhere; nop; nop", "label 'Nowhere' is not defined", ""),
-        ("ld_l_v V99, 0x0; nop; nop; nop", "there is no register V99", ""),
-    ],
-)
-def test_text_that_cannot_be_read(line: str, message: str, legal: str) -> None:
-    error = refused(f"{line}\n{END}", ReadError, message)
-    assert legal in " ".join(error.legal)
-    assert error.span is not None
-    assert error.span.line == 1
-
-
 def test_conversions_outside_the_tables_are_refused_before_anything_runs() -> None:
     text = f"nop; halt; halt; nop\nnop; nop; convert.f32 target_type=uint8 rhne V0, V1; nop\n{END}"
     assert refused(text, IllegalError, "goya", "goya").exit_code == 1

@@ -1,24 +1,36 @@
-"""TPC assembly text: layouts, spellings, operands, declarations. Expectations from docs/reference/tpc.md section 7."""
+"""TPC assembly text: layouts, spellings, operands, declarations; what is printed is read back, garbage is refused."""
 
 from __future__ import annotations
 
+import random
+import re
 import struct
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tpc_random_instructions import some_instruction
 from tpc_text import GENERATIONS, dialect, program, table
 
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.tpc import (
+    FORMS,
     Bundle,
     File,
     Immediate,
     LabelDefinition,
     LabelUse,
     Register,
+    Slot,
     Special,
     TpcInstruction,
+    TpcProgram,
+    available,
     canonical_text,
+    mnemonics,
+    parse,
     print_instruction,
     print_program,
 )
@@ -354,3 +366,194 @@ def test_switches_are_filled_in() -> None:
 def test_all_generations_read_the_plain_instructions() -> None:
     for generation in GENERATIONS:
         assert canonical("add.f32 V1, V2, V3", generation) == "add.f32 V1, V2, V3"
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_every_row_of_the_table_in_every_slot(generation: str) -> None:
+    language, source = dialect(generation), random.Random(20)
+    rows = [form for form in FORMS if available(form, language)]
+    for form in rows:
+        for slot in map(Slot, form.slots):
+            for _ in range(6):
+                bundle = Bundle(**{slot.name.lower(): some_instruction(form, language, source)})
+                before = TpcProgram((), (bundle, LabelDefinition("end")))
+                text = print_program(before)
+                assert parse(text, language) == before, text
+                assert canonical_text(text, language) == text
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_full_bundles(generation: str) -> None:
+    language, source = dialect(generation), random.Random(21)
+    rows = [form for form in FORMS if available(form, language)]
+    choices = {slot: [form for form in rows if slot in form.slots] for slot in Slot}
+    for _ in range(300):
+        slots = {
+            slot.name.lower(): some_instruction(source.choice(choices[slot]), language, source)
+            for slot in Slot
+            if source.random() < 0.8
+        }
+        before = TpcProgram((), (Bundle(**slots), LabelDefinition("end")))
+        assert parse(print_program(before), language) == before
+
+
+def test_every_pattern_is_used_by_some_generation() -> None:
+    languages = [dialect(generation) for generation in GENERATIONS]
+    used = {form.pattern() for form in FORMS if any(available(form, language) for language in languages)}
+    assert used == {form.pattern() for form in FORMS}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_mnemonics_of_the_published_opcode_table(generation: str) -> None:
+    """The instructions of docs/reference/tpc.md section 7.1 that not every generation has."""
+    language = dialect(generation)
+    found = {form.mnemonic for form in FORMS if available(form, language)}
+    missing = set(mnemonics()) - found
+    classes = {"fclass", "calc_fp_special"}
+    typed, parts = {"lookup_1c", "lookup_2c"}, {"lookup_c0", "lookup_c1c2"}
+    from_gaudi2 = {"event", "st_tnsr_sqz", "st_tnsr_s", "udiv"}
+    bytes_only = {"convert_int8", "convert_uint8"}
+    expected = {
+        "goya": {"mov_dg.all", "mov_dg.pack", "mov_dg.unpack", "madd", "prefetch", "udiv_4step"}
+        | bytes_only | classes | typed | from_gaudi2,
+        "gaudi": {"mov_dg.pack", "mov_dg.unpack", "madd", "msac", "udiv_step"} | bytes_only | parts | from_gaudi2,
+        "gaudib": {"mov_dg.pack", "madd", "msac", "udiv_step"} | bytes_only | parts | from_gaudi2,
+        "greco": {"mov_dg.unpack", "udiv_step"} | parts | from_gaudi2,
+        "gaudi2": {"udiv_step", "udiv_4step"} | parts,
+    }  # fmt: skip
+    assert missing == expected[generation]
+
+
+PIECES = (
+    *("convert.f32", "mov_dg", "all", "add.i32", "mov", "mov.i32", "ld_tnsr", "jmpr", "loop", "halt", "nop", "end"),
+    *("V0", "D2", "%S3", "I1", "SP0", "!VP3", "S30", "LFSR", ",", ";", "||", "|", "{", "}", ":", "=", "!", "<=", "%"),
+    *("0x7b", "-1", "1.5", "i16_5", "99999999999", "b00010", "lane_sel=3", "rhne", "target_type=int8", "partial"),
+    *("//", "/*", "*/", "castsim:", "tensor", "[64]", ".", ".text", "..", "\n", "\t", "\x00", "ünï"),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=14), st.sampled_from(GENERATIONS))
+def test_garbage_is_refused_or_read(pieces: list[str], generation: str) -> None:
+    text = " ".join(pieces)
+    try:
+        found = parse(text, dialect(generation))
+    except CastsimError as error:
+        assert error.span is not None
+        assert error.render()
+    else:
+        assert parse(print_program(found), dialect(generation)) == found
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_is_refused_or_read(text: str) -> None:
+    try:
+        parse(text, dialect("gaudi2"))
+    except CastsimError as error:
+        assert error.span is not None
+
+
+def test_long_texts_take_linear_time() -> None:
+    line = "ld_l_v V1, 0x100; nop; convert.f32 target_type=int32 V4, V5; nop  // castsim is quick /* */\n"
+    assert len(parse(line * 3000, dialect("gaudi2")).bundles) == 3000
+    assert parse("/* */ " * 20000 + " " * 20000, dialect("gaudi2")).items == ()
+
+
+_SPECIAL = r"S?_?LFSR\w*|V_LANE_ID_\d+|PC|M\d|\w+_REG|[SV]_CARRY|DIV_STEP|SQZ_CNTR\w+"
+_OPERAND = re.compile(rf"(!?(V|D|A|S|I|Z|AD|SP|VP)\d+|-?0x[0-9a-f]+|-?\d+|b[01]{{5}}|{_SPECIAL}|end)")
+TRIES = 4
+
+
+def spellings(text: str, predicated: bool) -> Iterator[str]:
+    """Other texts of an instruction that is given in canonical text."""
+    mnemonic, *words = text.replace(",", " , ").split()
+    end = next((place for place, word in enumerate(words) if _OPERAND.fullmatch(word)), len(words))
+    switches = words[:end]
+    operands = [each.strip() for each in " ".join(words[end:]).split(" , ")] if words[end:] else []
+    predicate = [operands.pop()] if predicated else []
+    flags, settings = [w for w in switches if "=" not in w], [w for w in switches if "=" in w]
+    old = f"{mnemonic} {', '.join([*operands, *switches, *predicate])}"
+    if "end" not in operands:
+        yield text.upper()
+        yield old.upper()
+    yield old
+    yield f"{mnemonic} {', '.join([*operands, *predicate, *switches])}"
+    yield f"{mnemonic} {', '.join([*switches, *operands, *predicate])}"
+    yield f"{'.'.join([mnemonic, *flags])} {' '.join(settings)} {', '.join([*operands, *predicate])}"
+    yield f"{mnemonic} {' '.join(reversed(switches))} {', '.join([*operands, *predicate])}"
+    yield re.sub(r"(?<![%\w])((?:V|D|A|S|I|Z|AD|SP|VP)\d+)\b", r"%\1", text.replace("mov_dg.", "mov_dg "))
+    yield re.sub(r"\b0x(f[0-9a-f]{7})\b", lambda found: f"-{(1 << 32) - int(found[1], 16):#x}", text)
+    yield re.sub(r"\b0x[0-9a-f]+\b", lambda found: f"{int(found[0], 16)}u", text)
+    yield text.replace(" ", "\t ").replace(",", " ,")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_every_spelling_is_the_same_instruction(generation: str) -> None:
+    language, source = dialect(generation), random.Random(44)
+    for form in FORMS:
+        if not available(form, language) or form.mnemonic == "loop":  # whose operators are words too
+            continue
+        for slot in map(Slot, form.slots):
+            for _ in range(TRIES):
+                bundle = Bundle(**{slot.name.lower(): some_instruction(form, language, source)})
+                before = TpcProgram((), (bundle, LabelDefinition("end")))
+                line = next(line for line in print_program(before).splitlines() if ";" in line)
+                slots = line.split("; ")
+                for other in spellings(slots[slot], bundle.slots[slot].predicate is not None):  # type: ignore[union-attr]
+                    text = "; ".join(other if place == slot else "nop" for place in range(len(Slot)))
+                    assert parse(f"{text}\nend:\n", language) == before, text
+
+
+MASK = "src=0 dst=1 wr_lg=0x1 wr_ug=0x0 V1, V2, 0xff"
+WRITTEN = [
+    # docs/reference/tpc.md sections 5.5, 7 and 7.2: input, what is printed.
+    ("gaudi2", 2, "MOV_DUAL_GROUP SRC_DUAL_GROUP=0, DST_DUAL_GROUP=1, WR_LOWER_GROUP=1, V1, V2, 255", f"mov_dg {MASK}"),
+    ("goya", 2, "MOV_DUAL_GROUP V1, V2, 0xff, DST_DUAL_GROUP=1, WR_LOWER_GROUP=1, WR_UPPER_GROUP=0", f"mov_dg {MASK}"),
+    ("greco", 2, "MOV_DUAL_GROUP.PACK PACK_TYPE=0 V1, V2", "mov_dg.pack pack_type=0 V1, V2"),
+    ("gaudi2", 2, "mov_dual_group V1, V2, pack, PACK_TYPE=1, !VP3", "mov_dg.pack pack_type=1 V1, V2, !VP3"),
+    ("gaudi", 2, "MOV_GROUP GROUP_EN=3, DUAL_GROUP_EN=0xf V1, V2, 32", "mov_g g_en=0b11 dg_en=0b1111 V1, V2, 0x20"),
+    ("goya", 2, "PACK.I8 V1, V2, GROUP_1, STRIDE_4", "pack.i8 source_group=1 element_stride=4 V1, V2"),
+    ("greco", 2, "PACK.I8 GROUP=GROUP_1 STRIDE=STRIDE_4 V1, V2", "pack.i8 source_group=1 element_stride=4 V1, V2"),
+    (
+        "gaudi2",
+        2,
+        "UNPACK.I8 V1, V2, GROUP_1, STRIDE_4, GROUP_HALF_1, LANE_1",
+        "unpack.i8 source_group=1 element_stride=4 group_half=1 unpack_lane=1 V1, V2",
+    ),
+    (
+        "gaudi2",
+        2,
+        "UNPACK.U16 V1, V2, SOURCE_GROUP=GROUP_0, GROUP_HALF=GROUP_HALF_1, UNPACK_LANE=LANE_1",
+        "unpack.u16 source_group=0 element_stride=2 group_half=1 unpack_lane=1 V1, V2",
+    ),
+    ("goya", 0, "LOOKUP_C1C2 V4, V6, I16_HIGH, 3", "lookup_c1c2 BV16_HIGH D4, V6, 0x3"),
+    ("goya", 0, "LOOKUP_C0 V4, V6, 3, BV8_ELEMENT_2, SP1", "lookup_c0 BV8_2 V4, V6, 0x3, SP1"),
+    ("gaudi", 0, "LOOKUP_1C V3, V4, BV16, 3", "lookup_1c BV16 V3, V4, 0x3"),
+    ("gaudi2", 0, "lookup_2c BV16 D18, V16, S27", "lookup_2c BV16 lut_ptr D18, V16, S27"),
+    ("gaudi2", 2, "MAC.BF16.NEG V1, V2, V3", "mac.bf16 neg V1, V2, V3"),
+    ("gaudi2", 2, "MAC.I16.SAT D2, V2, V3", "mac.i16 st D2, V2, V3"),
+    ("gaudi2", 2, "NEARBYINT.F32 D4, V5, CNVRT, INT32, RNE", "nearbyint.f32 cnvrt target_type=int32 rhne D4, V5"),
+    ("gaudi2", 0, "LD_TNSR.UNPACK V16, 0, I5, UNPCK_8_TO_16", "ld_tnsr UNPCK_8_TO_16 unpack V16, 0x0, I5"),
+    ("greco", 3, "ST_TNSR.PACK PCK_32_TO_16 0x1, I0, V2", "st_tnsr pack 0x1, I0, V2"),
+    ("gaudi2", 3, "EVENT SPU S2, !SP1", "event spu S2, !SP1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("generation", "slot", "given", "shown"), WRITTEN)
+def test_words_of_the_assembler(generation: str, slot: int, given: str, shown: str) -> None:
+    line, wanted = ("; ".join(text if place == slot else "nop" for place in range(4)) for text in (given, shown))
+    assert canonical_text(line, dialect(generation)).strip() == wanted
+
+
+@pytest.mark.parametrize(
+    ("generation", "line"),
+    [
+        ("goya", "LOOKUP_C1C2 V5, V6, BV32, 3"),  # no pair begins at an odd register
+        ("gaudi", "LOOKUP_2C V4, V6, BV32, 3"),  # later generations name the pair
+    ],
+)
+def test_what_the_assembler_refuses(generation: str, line: str) -> None:
+    with pytest.raises(CastsimError) as caught:
+        parse(f"{line}; nop; nop; nop\n", dialect(generation))
+    assert caught.value.span is not None

@@ -1,4 +1,4 @@
-"""Cross-validation of A5 casts: the figures aimed at, folds that hide what they predict, independent arithmetic."""
+"""A5 casts against the published cycles: margins, fits that leave rows out, scopes of vector instructions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,93 @@ from decimal import Decimal
 from pathlib import Path
 from statistics import fmean
 
+import calibration_a5
 import pytest
+from calibration_a5 import FITTED, FITTED_ELSEWHERE, PORT, Calibration
 
 from castsim.__main__ import main
 from castsim.estimating import estimate
-from castsim.evidence.accuracy_assessment import assess_row, simulated
+from castsim.evidence.accuracy_assessment import assess, assess_row, simulated
 from castsim.evidence.left_out import CrossValidation, LeftOut, cross_validate
 from castsim.evidence.measured_rows import MeasuredTable, read_table
+from castsim.isa.errors import CastsimError, ReadError
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_facts
 
+MEAN, LARGEST = 0.65, 2.5
+"""Percent; a worsening beyond fails. Reached: 0.63 and 2.47. The best published model: 0.81 and 5.1."""
+
+# Percent of the rows left out when the facts are fitted without them: mean and maximum reached, rounded up, with all
+# pairs that run the same functions left out together (their rows are twins, one would give away the other).
+LEFT_OUT = {
+    (("bf16", "f16"),): (0.3, 0.8),
+    (("bf16", "f32"), ("f16", "f32")): (1.4, 2.6),
+    (("bf16", "e1m2"), ("bf16", "e2m1")): (0.8, 1.6),
+    (("f16", "hif8"),): (0.9, 1.6),
+    (("f32", "bf16"), ("f32", "f16")): (1.1, 2.0),
+    (("f32", "e4m3fn"), ("f32", "e5m2"), ("f32", "hif8")): (0.5, 1.6),
+    (("e1m2", "bf16"), ("e2m1", "bf16")): (3.6, 8.3),
+    (("e4m3fn", "f32"), ("e5m2", "f32"), ("hif8", "f32")): (0.9, 1.6),
+}
+ONE_PAIR_MEAN, ONE_PAIR_LARGEST = 1.4, 3.1
+"""The same with a single pair left out."""
+
+
+@pytest.fixture(scope="module")
+def calibration() -> Calibration:
+    return Calibration()
+
+
+def test_shipped_facts_keep_the_margins(calibration: Calibration) -> None:
+    errors = calibration.errors(calibration_a5.shipped_facts())
+    assert len(errors) == 85
+    assert sum(errors) / len(errors) <= MEAN
+    assert max(errors) <= LARGEST
+
+
+def test_shipped_facts_are_the_fit(calibration: Calibration) -> None:
+    assert calibration.fit() == calibration_a5.shipped_facts()
+
+
+def test_few_parameters_are_fitted_and_several_kinds_of_pairs_share_each(calibration: Calibration) -> None:
+    assert len(FITTED) + len(FITTED_ELSEWHERE) <= 18
+    shipped = calibration_a5.shipped_facts()
+    for key, grid in FITTED.items():
+        changed = {**shipped, key: shipped[key] + 8 * grid}
+        affected = {
+            pair
+            for pair in calibration.pairs
+            if calibration.errors(changed, (pair,)) != calibration.errors(shipped, (pair,))
+        }
+        assert len(affected) >= 2, key
+
+
+def test_all_that_passes_the_port_shares_one_latency() -> None:
+    latencies = calibration_a5.A5.timing.chain.latency_cycles
+    assert len({latencies[name] for name in PORT}) == 1
+    # The others are the vendor model's for its logic instructions.
+    assert {latencies[name] for name in latencies if name not in (*PORT, "vintlv")} == {6}
+
+
+def test_pairs_left_out_of_the_fit_are_still_met(calibration: Calibration) -> None:
+    for pair in calibration.pairs:
+        errors = calibration.left_out((pair,))
+        assert sum(errors) / len(errors) <= ONE_PAIR_MEAN, pair
+        assert max(errors) <= ONE_PAIR_LARGEST, pair
+
+
+def test_kernels_left_out_of_the_fit_are_still_met(calibration: Calibration) -> None:
+    assert dict.fromkeys(map(calibration.twins, calibration.pairs)).keys() == LEFT_OUT.keys()
+    for pairs, (mean, largest) in LEFT_OUT.items():
+        errors = calibration.left_out(pairs)
+        assert sum(errors) / len(errors) <= mean, pairs
+        assert max(errors) <= largest, pairs
+
+
 A5 = load_target("a5")
 TABLE = read_table(SHIPPED / "a5_measured_casts.csv")
-MEAN, LARGEST = 1.3, 4.9
+PAIR_MEAN, PAIR_LARGEST = 1.3, 4.9
 """Percent asked for, of pairs and of shapes left out."""
 
 
@@ -33,8 +106,8 @@ def found(request: pytest.FixtureRequest) -> CrossValidation:
 def test_what_is_left_out_is_predicted_as_well_as_asked_for(found: CrossValidation) -> None:
     errors = simulated(found.rows)
     assert errors.rows == 85
-    assert errors.mean <= MEAN
-    assert errors.maximum <= LARGEST
+    assert errors.mean <= PAIR_MEAN
+    assert errors.maximum <= PAIR_LARGEST
 
 
 def test_every_row_is_left_out_once_and_predicted_by_the_facts_of_its_fold(found: CrossValidation) -> None:
@@ -133,3 +206,46 @@ def test_constants_of_conventions_come_back_from_rows_of_other_operations() -> N
         alone = fold.name == "tcvt"
         assert fold.undecided == ((f"{added}_of.tcvt",) if alone else ())
         assert {row.simulated_cycles - row.row.measured_cycles for row in fold.rows} == {-13 if alone else 0}
+
+
+FILE = SHIPPED / "a5_measured_scopes.csv"
+PUBLIC_MEAN = 4.64
+"""Percent by which VfSimulator is off in the mean over its 21 programs, of which these are 11."""
+
+HEADER = "case,dtype,loops,trips,unroll,measured_cycles,program\n"
+
+
+def test_the_mean_error_is_below_that_of_the_public_model() -> None:
+    found = assess(A5, read_table(FILE))
+    (curve,) = found.curves
+    assert curve.simulated.rows == 11
+    assert curve.simulated.mean < PUBLIC_MEAN
+    assert all(row.reason for row in found.rows if abs(row.error) > 4.64)
+
+
+def test_a_table_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(HEADER + "copy,fp32,1,10,1,60,a=vlds A; b=vcvt a; vsts B b\n")
+    (row,) = assess(A5, read_table(file)).rows
+    # start 22, loop 2, load 6, vcvt 4.5, store 9, drain 12, nine more trips; rounded half up
+    assert row.simulated_cycles == 65
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [("a=vlds A; ?", "is not an instruction"), ("a=vlds", "names no buffer"), ("a=vlds A; b=vnothing a", "no latency")],
+)
+def test_refusals_name_the_cell(tmp_path: Path, program: str, message: str) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(HEADER + f"bad,fp32,1,10,1,60,{program}\n")
+    with pytest.raises(CastsimError, match=message) as error:
+        assess(A5, read_table(file))
+    span = error.value.span
+    assert span and (span.line, span.column) == (2, len("bad,fp32,1,10,1,60,") + 1)
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text("case,dtype,program\nx,fp32,a=vlds A\n")
+    with pytest.raises(ReadError, match="no column trips, measured_cycles"):
+        read_table(file)
