@@ -12,8 +12,9 @@ from castsim.__main__ import main
 from castsim.commands.run import declare
 from castsim.commands.shared_options import OptionParser
 from castsim.reports import sections
+from castsim.reports.documents import Keys
 from castsim.reports.run import DOCUMENTED, PRINTED, section
-from castsim.reports.run_report import ReportSection, no_data
+from castsim.reports.run_report import ReportSection
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 NAMES = (*PRINTED, *sections.further_reports())
@@ -23,6 +24,7 @@ from collections import Counter
 
 from rich.text import Text
 
+from castsim.reports.documents import Keys, says
 from castsim.reports.run_report import ReportSection
 
 
@@ -34,8 +36,14 @@ def counted(report):
     return pairs
 
 
-def data(report):
-    return {"casts": [{"src": src, "dst": dst, "times": times} for (src, dst), times in counted(report).items()]}
+class CastsOfPair(Keys):
+    src: str = says("Format of the source.", lambda own: own[0][0])
+    dst: str = says("Format of the result.", lambda own: own[0][1])
+    times: int = says("How often the pair is cast.", lambda own: own[1])
+
+
+class CastKeys(Keys):
+    casts: list[CastsOfPair] = says("Casts of each pair.", lambda report: counted(report).items())
 
 
 def text(report, width):
@@ -43,7 +51,7 @@ def text(report, width):
         yield Text(f"{src} -> {dst}: {times} casts")
 
 
-SECTION = ReportSection(text, data)
+SECTION = ReportSection(text, CastKeys)
 """
 """A made-up report: how often each type pair is cast."""
 
@@ -104,7 +112,7 @@ def test_every_name_is_of_a_section():
 
 
 def test_sections_with_data_are_those_documented():
-    assert {name for name in PRINTED if section(name).data is not no_data} == set(DOCUMENTED)
+    assert {name for name in PRINTED if section(name).keys is not Keys} == set(DOCUMENTED)
     assert len(set(NAMES)) == len(NAMES)
     assert len(set(DOCUMENTED)) == len(DOCUMENTED)
 
