@@ -14,8 +14,7 @@ from castsim.evidence.verification.lowering import check_plan
 from castsim.isa.formats import FORMATS
 from castsim.numerics import code_dtype
 from castsim.planning import CastRequest, Plan, PlanKind, Verdict, plan
-from castsim.planning.conformance import Cell, legal_casts
-from castsim.planning.conformance.matrix import changed
+from castsim.planning.conformance import Cell, changed, legal_casts
 from castsim.targets import load_specification, target_names
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"

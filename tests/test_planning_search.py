@@ -11,10 +11,9 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy
 from castsim.planning import CastRequest, Catalogue, Method, PlanKind, Verdict, judge, plan, run_assembly, settle
-from castsim.planning.primitives import FormatCast
 from castsim.planning.samples import telling_codes
 from castsim.planning.search import search
-from castsim.planning.steps import LoweringStep, TileCastForm, TileOperationForm
+from castsim.planning.steps import FormatCast, LoweringStep, TileCastForm, TileOperationForm
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 TARGETS = 200

@@ -11,10 +11,9 @@ from rich.text import Text
 from castsim.execution.distribution.origins import Origins
 from castsim.isa.formats import format_named
 from castsim.planning import Counterexample, PlanKind, Verdict
-from castsim.planning.conformance import ConformanceEntry, Matrix
-from castsim.planning.conformance.matrix import LoweredMatrix, changed
-from castsim.planning.counterexample import TracedValue
-from castsim.planning.lowering_answers.answer import options_text, setting_text
+from castsim.planning.conformance import ConformanceEntry, LoweredMatrix, Matrix, changed
+from castsim.planning.demand import TracedValue
+from castsim.planning.lowering_answers import options_text, setting_text
 from castsim.reports.documents import VERSIONS, Document, document, numbered
 from castsim.reports.lower import code_text, counterexample_document, number_text
 from castsim.reports.specification import specification_words

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from castsim.isa.formats import Format, IntFormat
 from castsim.planning import Chain, Counterexample, Plan, Refuted
-from castsim.planning.counterexample import Number, Required
+from castsim.planning.demand import Number, Required
 from castsim.planning.lowering_answers import Answer
 from castsim.reports.documents import VERSIONS, Document, document, numbered
 from castsim.reports.numbers import bits_text, ends_document, number_document
 
 if TYPE_CHECKING:
-    from castsim.evidence.verification.lowering_record import LoweringRecord
+    from castsim.evidence.verification.lowering import LoweringRecord
     from castsim.running.block_lowering import BlockLowering
 
 

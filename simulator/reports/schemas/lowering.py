@@ -8,7 +8,7 @@ from pydantic import Field
 
 from castsim.graphs.verdict import NodeVerdict
 from castsim.planning import PlanKind, Verdict
-from castsim.planning.judgement import Method
+from castsim.planning.proof import Method
 from castsim.reports.schemas.keys import (
     Bits,
     Bytes,
