@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     )
     from castsim.isa.reading import file_limit
     from castsim.planning.conformance import Matrix, conform
-    from castsim.planning.lowering_answers.answer import Answer
-    from castsim.planning.lowering_answers.lower import lower
+    from castsim.planning.lowering_answers import Answer, lower
     from castsim.quantisation import Quantised, dequantise, quantise
     from castsim.reports.comparing import diff
     from castsim.reports.notebooks.presentation import plot_of as plot_of

@@ -29,8 +29,8 @@ from castsim.execution.distribution.distributing import HandedTargets, Ledger, L
 from castsim.execution.distribution.origins import Installation, Task, installation, origin, sources_digest
 from castsim.isa.errors import EngineError, ReadError
 from castsim.planning import CastRequest
-from castsim.planning.conformance import matrix as lowered
-from castsim.planning.conformance.matrix import entry_document, read_entry
+from castsim.planning import conformance as lowered
+from castsim.planning.conformance import entry_document, read_entry
 from castsim.planning.lowering_answers import Answer, answer
 from castsim.planning.substitution import RECORD
 from castsim.targets import Target, load_specification, load_target

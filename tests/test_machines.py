@@ -16,7 +16,7 @@ from castsim.graphs.graph_kernels import WRITING, Writing
 from castsim.isa.errors import ReadError
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
 from castsim.machines.registry import MachinePart
-from castsim.planning.mechanisms import PLANNING, Planning
+from castsim.planning.catalogue import PLANNING, Planning
 from castsim.reports.pairs import PAIRS, PairsReport
 from castsim.targets import load_target, target_names
 from castsim.targets.description import TargetHeader

@@ -17,12 +17,10 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import Policy, array_from_codes, code_dtype, codes_from_array
 from castsim.planning import CastRequest, Catalogue, Method, Plan, PlanKind, Verdict, judge, plan, run_assembly, settle
-from castsim.planning.conformance import Cell, legal_casts
-from castsim.planning.conformance.matrix import changed
-from castsim.planning.primitives import FormatCast
+from castsim.planning.conformance import Cell, changed, legal_casts
 from castsim.planning.samples import telling_codes
 from castsim.planning.search import search
-from castsim.planning.steps import LoweringStep, TileCastForm, TileOperationForm
+from castsim.planning.steps import FormatCast, LoweringStep, TileCastForm, TileOperationForm
 from castsim.running import load_text, run_loaded
 from castsim.targets import load_specification, target_names
 

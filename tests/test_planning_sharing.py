@@ -15,16 +15,15 @@ import pytest
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, Format
 from castsim.planning import CastRequest, catalogue_of, plan
-from castsim.planning import assembling as written
+from castsim.planning import catalogue as written
 from castsim.planning import planner as planning
+from castsim.planning.catalogue import arithmetic_between
 from castsim.planning.conformance import ConformanceEntry, conform
-from castsim.planning.constants import Constants
-from castsim.planning.mechanisms import arithmetic_between
-from castsim.planning.request import settle
+from castsim.planning.demand import settle
 from castsim.planning.samples import telling_codes
 from castsim.planning.search import nearest
 from castsim.planning.sharing import Equals, Kept, Numbers, Shared, forget, unshared
-from castsim.planning.steps import LoweringStep, RereadForm, run_chain
+from castsim.planning.steps import Constants, LoweringStep, RereadForm, run_chain
 from castsim.planning.tile_arithmetic import tile_arithmetic, tile_choices
 from castsim.planning.vector_steps import vector_arithmetic
 from castsim.running import LoadedProgram

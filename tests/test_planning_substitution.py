@@ -18,10 +18,9 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS
 from castsim.numerics import abstract_policy
 from castsim.planning import CastRequest, LoweringStep, Method, Plan, Verdict, catalogue_of, judge, settle
-from castsim.planning import exhaustive as exhaustive_module
-from castsim.planning.primitives import ConstantArithmetic, FormatCast
+from castsim.planning import proof as exhaustive_module
 from castsim.planning.samples import telling_codes
-from castsim.planning.steps import VectorForm
+from castsim.planning.steps import ConstantArithmetic, FormatCast, VectorForm
 from castsim.planning.substitution import RECORD, Substitute, disagreeing, recorded, substitute_of
 from castsim.planning.vector_steps import ARITHMETIC_OPTIONS
 from castsim.targets import load_target

@@ -1,4 +1,4 @@
-"""Which language a file is in, and who checks that."""
+"""What is wrong with TPC assembly: syntax, what the generation lacks, and what the linter finds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,55 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import STDIN, read_bytes
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, Language, Source, source_of
+from castsim.isa.tpc import parse
+from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
+from castsim.machines.vliw.lint_checking import breaches
+from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
+from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import LoadRequest
 from castsim.targets import Target
+from castsim.tpc_compiler.scheduling import schedule
+from castsim.tpc_compiler.virtual_registers import has_virtual_registers
+
+
+def assembly_findings(source: Source, request: LoadRequest) -> Iterator[Finding]:
+    """Yield what is wrong with a program, in no order; one of virtual registers is scheduled first."""
+    text, most = source.text, request.limits.max_statements
+    try:
+        target = chosen_target(text, source.file, request.target, request.prepare)
+        if has_virtual_registers(text):
+            schedule(text, source.file, target, most)
+            return
+        program = parse(text, target.dialect, source.file, most)
+        flow = Flow(program, target)
+        found, noticed = breaches(flow), notices(flow)
+    except CastsimError as error:
+        yield from of_errors(error, source.file)
+        return
+    yield from _undeclared_tensors(program, source.file)
+    for one in found:
+        yield _finding(one, Severity.ERROR if one.certain else Severity.WARNING, source.file)
+    for one in noticed:
+        yield _finding(one, Severity.NOTE, source.file)
+
+
+def _undeclared_tensors(program: TpcProgram, file: str) -> Iterator[Finding]:
+    """Yield tensors that a program uses without declaring them, if it declares any: a run would stop there."""
+    known = {each.number: each.name for each in program.declarations if isinstance(each, TensorDeclaration)}
+    legal = tuple(f"{number} ({name})" for number, name in known.items())
+    for bundle in program.bundles if known else ():
+        for each in filter(None, bundle.slots):
+            number = each.operand("tensor")
+            if isinstance(number, Immediate) and number.value not in known:
+                message = f"tensor {number.value} is not declared"
+                yield placed(Severity.ERROR, "tensor", message, each.span, file, legal=legal, exit_code=1)
+
+
+def _finding(found: LintFinding, severity: Severity, file: str) -> Finding:
+    return placed(severity, found.rule, found.message, found.span, file, exit_code=int(severity is Severity.ERROR))
+
+
+# Which language a file is in, and who checks that.
 
 _MODELS = "onnx"
 LANGUAGES = ("pto", "tpc", "c", "toml", "mlir", _MODELS)
@@ -132,8 +179,6 @@ def _findings(file: str, text: str, language: str | None, request: LoadRequest) 
     elif source.language is Language.KERNEL:
         yield from _kernel_findings(source, request)
     else:
-        from castsim.checking.assembly_checks import assembly_findings  # noqa: PLC0415 - as above
-
         yield from assembly_findings(source, request)
 
 

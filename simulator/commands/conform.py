@@ -29,8 +29,7 @@ from castsim.commands.workers import ledger_of, removal, resume_hint, workers_of
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
 from castsim.planning import Verdict
-from castsim.planning.conformance import conform
-from castsim.planning.conformance.matrix import Extent, LoweredMatrix, lower_all
+from castsim.planning.conformance import Extent, LoweredMatrix, conform, lower_all
 from castsim.reports.conform import conform_document, lowered_matrix_document
 from castsim.reports.progress import stage_progress
 from castsim.specifications import parse_specification

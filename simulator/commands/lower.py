@@ -47,8 +47,8 @@ from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.spellings import format_spelled
 from castsim.planning import CastRequest, Verdict, assembly_of, cost_of
+from castsim.planning.demand import MOST_STEPS
 from castsim.planning.lowering_answers import Answer, answer, answer_through
-from castsim.planning.request import MOST_STEPS
 from castsim.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 from castsim.reports.lower import answer_document
 from castsim.reports.progress import stage_progress
@@ -58,8 +58,6 @@ from castsim.targets.options import with_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from castsim.planning.lowering_answers import Answer
 
 
 def declare(parser: OptionParser) -> None:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from castsim.commands.option_parsers import integer_from
 from castsim.commands.outcome import CommandOutcome
 from castsim.evidence.verification import substitutions
-from castsim.evidence.verification.lowering_record import LoweringRecord, started, verify_lowering
+from castsim.evidence.verification.lowering import LoweringRecord, started, verify_lowering
 from castsim.evidence.verification.substitutions import Asked, SubstitutionRecord
 from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
-from castsim.planning.conformance import Cell
-from castsim.planning.conformance.matrix import chosen_cells
+from castsim.planning.conformance import Cell, chosen_cells
 from castsim.reports.documents import VERSIONS
 from castsim.reports.lower import lowering_document
 from castsim.reports.lower_text import lowering_text

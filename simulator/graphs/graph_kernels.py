@@ -21,12 +21,11 @@ from castsim.isa.modes import Rounding
 from castsim.machines.registry import MachinePart
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
 from castsim.planning import CastRequest, Catalogue, settle
+from castsim.planning.catalogue import PLANNING
 from castsim.planning.lowering_answers import Answer, Setting, answer
-from castsim.planning.mechanisms import PLANNING
-from castsim.planning.primitives import FormatCast, Integral
 from castsim.planning.samples import all_codes, telling_codes
 from castsim.planning.search import search
-from castsim.planning.steps import Chain, LoweringStep, RereadForm, run_chain
+from castsim.planning.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
 from castsim.targets import Target
 from castsim.timing import ProgressCallback
 

@@ -16,8 +16,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.planning import Chain
-from castsim.planning.lowering_answers import Answer, Setting
-from castsim.planning.lowering_answers.answer import with_options_named
+from castsim.planning.lowering_answers import Answer, Setting, with_options_named
 from castsim.running import LoadedProgram, computed, load_text, run_loaded
 
 if TYPE_CHECKING:

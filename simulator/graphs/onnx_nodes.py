@@ -37,8 +37,7 @@ from castsim.numerics import (
     value_of,
 )
 from castsim.planning import Verdict
-from castsim.planning.lowering_answers import Answer
-from castsim.planning.lowering_answers.answer import setting_text
+from castsim.planning.lowering_answers import Answer, setting_text
 
 # QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear (operator pages of onnx 1.23.2).
 #

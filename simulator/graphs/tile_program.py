@@ -17,7 +17,7 @@ from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, Tile
 from castsim.isa.pto.types import format_type
 from castsim.planning.steps import RereadForm
 from castsim.planning.tile_arithmetic import shown
-from castsim.planning.tile_steps import step_lines
+from castsim.planning.tile_casts import step_lines
 from castsim.targets import TileTarget
 
 _COLUMNS = 256

@@ -13,7 +13,7 @@ from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc import parse
 from castsim.machines.vliw.semantics import prepare
 from castsim.planning.steps import RereadForm
-from castsim.planning.vector_text import issue_step, vector_assembly
+from castsim.planning.vector_planning import issue_step, vector_assembly
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, spread
 from castsim.tpc_compiler.code_generation import Sequence, schedule

@@ -5,16 +5,18 @@ found.verdict, found.chain, found.cost.cycles_per_element, found.text, found.cou
 results = run_assembly(found.assembly, codes)   # the program on the simulated target
 """
 
-from castsim.planning.assembling import assembly_of, cost_of, run_assembly
-from castsim.planning.assembly import Assembly, ProgramCost
-from castsim.planning.catalogue import Catalogue
-from castsim.planning.counterexample import Counterexample, Required, TracedValue
-from castsim.planning.demand import Demand, Verdict
-from castsim.planning.judgement import Evidence, Judgement, Method
-from castsim.planning.mechanisms import catalogue_of
+from castsim.planning.catalogue import (
+    Assembly,
+    Catalogue,
+    ProgramCost,
+    assembly_of,
+    catalogue_of,
+    cost_of,
+    run_assembly,
+)
+from castsim.planning.demand import CastRequest, Counterexample, Demand, Required, TracedValue, Verdict, settle
 from castsim.planning.planner import Plan, PlanKind, Refuted, plan, plan_through, plan_with
-from castsim.planning.proof import judge
-from castsim.planning.request import CastRequest, settle
+from castsim.planning.proof import Evidence, Judgement, Method, judge
 from castsim.planning.steps import Chain, LoweringStep, run_chain
 
 __all__ = [

@@ -1,18 +1,85 @@
-"""The catalogue of a target: every legal instruction that takes elements from one format to another, as steps."""
+"""The catalogue of a target: every legal instruction as a step, and the programs that run a chain of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
+from typing import TYPE_CHECKING, Protocol
 
-from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
-from castsim.planning.constants import Constants
+import numpy as np
+
+from castsim.isa.codes import Codes
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
+from castsim.machines.registry import MachinePart
+from castsim.numerics import array_from_codes, code_dtype, codes_from_array
 from castsim.planning.demand import Demand
-from castsim.planning.primitives import Reread
 from castsim.planning.sharing import Kept, Shared
-from castsim.planning.steps import LoweringStep, RereadForm
+from castsim.planning.steps import Chain, Constants, LoweringStep, Reread, RereadForm
+from castsim.running import LoadedProgram, load_text, run_loaded
 from castsim.targets import Target
+
+if TYPE_CHECKING:
+    from castsim.planning.steps import Chain
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A program with input `src` and output `dst`.
+
+    `suffix` is that of its files. `elements` is the size of both arguments, `source` and `destination` the formats by
+    which the text declares them; elements keep their order. `scratch_bytes` are those of tmp tiles, `buffer_bytes`
+    those of all tiles, `registers` vector registers.
+    """
+
+    target: Target
+    text: str
+    suffix: str
+    elements: int
+    source: Format
+    destination: Format
+    scratch_bytes: int
+    buffer_bytes: int
+    registers: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCost:
+    """The cost of a program: cycles of all of it, loads and stores included, for `elements` elements."""
+
+    cycles: int
+    elements: int
+    scratch_bytes: int
+    buffer_bytes: int
+    registers: int
+
+    @property
+    def cycles_per_element(self) -> float:
+        """Cycles by elements."""
+        return self.cycles / self.elements
+
+    @property
+    def rank(self) -> tuple[float, int, int, int]:
+        """The key by which chains are ranked: cycles per element, scratch, registers, buffer."""
+        return self.cycles_per_element, self.scratch_bytes, self.registers, self.buffer_bytes
+
+
+def machine_formats(chain: Chain, src: Format, dst: Format, target: Target) -> tuple[Format, Format]:
+    """Return the formats of the first and the last instruction, by which the text declares its arguments.
+
+    Rereads at the ends are those declarations; a chain without instructions copies whatever of the width the target
+    knows.
+    """
+    working = [step for step in chain if step.is_instruction]
+    if working:
+        return working[0].src, working[-1].dst
+    known = {name for row in target.casts for name in (row.src, row.dst)}
+    # A boolean lies in a byte.
+    width = FORMATS["u8"].bits if isinstance(src, IntFormat) and src.boolean else src.bits
+    likely = (src, dst, *FORMATS.values())
+    copied = next((fmt for fmt in likely if fmt.name in known and fmt.bits == width), src)
+    return copied, copied
 
 
 @dataclass(frozen=True)
@@ -264,3 +331,121 @@ def _same_bits(src: Format, dst: Format) -> bool:
         getattr(src, part) == getattr(dst, part)
         for part in ("exponent_bits", "fraction_bits", "bias", "specials", "signed", "has_zero")
     )
+
+
+class Planning(Protocol):
+    """The steps of chains on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+
+    def casts(self, target: Target) -> Catalogue:
+        """Return all casts, and the rereads among all formats."""
+        ...
+
+    def catalogue(self, target: Target, constants: Constants) -> Catalogue:
+        """Return the casts, and the arithmetic with these constants."""
+        ...
+
+    def arithmetic(self, target: Target, constants: Constants) -> Steps:
+        """Return the arithmetic with these constants, the same object for all requests that come to the same."""
+        ...
+
+    def assembly(self, chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
+        """See `castsim.planning.catalogue.assembly_of`."""
+        ...
+
+
+PLANNING: MachinePart[Planning] = MachinePart(
+    "casts to plan with",
+    {
+        "strided-repeat": "castsim.planning.strided_casts:PLANNING",
+        "vector-function": "castsim.planning.function_casts:PLANNING",
+        "vliw": "castsim.planning.vector_planning",
+    },
+)
+
+
+def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
+    """Return the steps of a target on the way from `src` to `dst`, which decide the constants of its arithmetic."""
+    return _CATALOGUES.of(
+        (id(target), id(src), id(dst)),
+        lambda: PLANNING.of(target).catalogue(target, Constants(src, dst)),
+        (target, src, dst),
+    )
+
+
+def arithmetic_between(target: Target, src: Format, dst: Format) -> Steps:
+    """Return those steps of the catalogue that are operations with constants."""
+    return PLANNING.of(target).arithmetic(target, Constants(src, dst))
+
+
+_CATALOGUES: Shared[Catalogue] = Shared(64)
+
+
+# Writing a chain as a program of the target, what that costs, and running it on codes.
+
+_NAME = "lowered"
+
+
+def assembly_of(chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
+    """Return the program that takes `rows` x `cols` elements through a chain.
+
+    On a vector unit the tensors are filled up to whole registers.
+
+    Raises:
+        IllegalError, TileError: no program of the target can hold it, such as a tile too large for the buffer.
+    """
+    written = tuple((id(step.src), id(step.dst), step.name, step.forms[0]) for step in chain)
+    return _ASSEMBLIES.of(
+        (id(target), written, id(src), id(dst), rows, cols),
+        lambda: PLANNING.of(target).assembly(chain, src, dst, target, rows, cols),
+        (target, chain, src, dst),
+    )
+
+
+_ASSEMBLIES: Shared[Assembly] = Shared(512)
+
+
+def cost_of(assembly: Assembly) -> ProgramCost:
+    """Simulate a program's time.
+
+    Raises:
+        IllegalError, TileError: the target refuses it.
+    """
+    cycles = _CYCLES.of(
+        (id(assembly.target), assembly.suffix, _timed(assembly.text)),
+        lambda: run_loaded(_loaded(assembly), {}, timing_only=True).cycles,
+        assembly.target,
+    )
+    return ProgramCost(cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
+
+
+_CYCLES: Shared[int] = Shared(4096)
+_COMMENT = re.compile(r"^//.*\n")
+_ELEMENT = re.compile(r"(?<== arith\.constant )\S+(?= : (?!index))")
+
+
+def _timed(text: str) -> str:
+    """Return what the time of a program follows from: not its comment, nor the values of constants for elements."""
+    return _ELEMENT.sub("?", _COMMENT.sub("", text))
+
+
+def run_assembly(assembly: Assembly, codes: Codes) -> Codes:
+    """Run a program on the simulated target over codes of any shape, as often as they take.
+
+    Codes are those of the format that the text declares for its input; codes of its output come back.
+    """
+    flat = codes.reshape(-1)
+    pieces = []
+    loaded = _loaded(assembly)
+    for start in range(0, flat.size, assembly.elements):
+        piece = np.zeros(assembly.elements, code_dtype(assembly.source))
+        part = flat[start : start + assembly.elements]
+        piece[: part.size] = part
+        outputs = run_loaded(loaded, {"src": array_from_codes(piece, assembly.source)}, stale_reads="ignore").outputs
+        found = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
+        pieces.append(found[: part.size])
+    results = np.concatenate(pieces) if pieces else np.zeros(0, code_dtype(assembly.destination))
+    return results.reshape(codes.shape)
+
+
+def _loaded(assembly: Assembly) -> LoadedProgram:
+    return load_text(assembly.text, f"{_NAME}{assembly.suffix}", assembly.target)

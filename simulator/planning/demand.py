@@ -1,24 +1,38 @@
-"""What satisfies a request: the accepted results of a cast, and how well those of a chain satisfy it."""
+"""What is asked of the planner, the results that satisfy it, and the code on which a chain fails."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.codes import Codes
-from castsim.isa.formats import Format, IntFormat
-from castsim.isa.modes import Overflow, Rounding
-from castsim.numerics import Policy, abstract_policy, convert_codes, decode_to_float64
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.numerics import (
+    Policy,
+    abstract_policy,
+    code_dtype,
+    convert_codes,
+    decode_to_float64,
+    legal_roundings,
+    value_of,
+)
 from castsim.numerics.policy import default_rounding
 from castsim.planning.samples import all_codes
 from castsim.planning.sharing import Shared
-from castsim.specifications import AcceptanceSets, SpecifiedCast, acceptance
+from castsim.planning.steps import Chain, intermediates
+from castsim.specifications import AcceptanceSets, SpecifiedCast, acceptance, specified_cast
 from castsim.specifications.acceptance import exact_policies
 from castsim.specifications.rescale import is_nan
+from castsim.targets import Specification, Target, load_specification
 from castsim.targets.specification import Accept
 
 Mask = NDArray[np.bool_]
@@ -184,3 +198,143 @@ def grading_of(demand: Demand, codes: Codes) -> Grading:
 
 
 _GRADINGS: Shared[Grading] = Shared(16)
+
+
+# What is asked of the planner: a cast of a specification on a target, and the results that satisfy it.
+
+MOST_STEPS = 4
+"""Instructions of the longest chains that may be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class CastRequest:
+    """A cast to be planned.
+
+    `spec` is a specification, its name or path, `target` likewise; `version` and `attributes` as for
+    `castsim.specifications.specified_cast`. `rounding` asks for results in range rounded by that mode, `saturate` for
+    results out of range clamped: an attribute of the specification where it has one with that effect, else a further
+    demand beside it. `rows` and `cols` are the extent of the tensor that the assembly converts, `steps` the longest
+    chain.
+    """
+
+    src: str
+    dst: str
+    target: str | Path | Target
+    spec: str | Path | Specification = "exact"
+    version: str | None = None
+    attributes: Mapping[str, str | int] = field(default_factory=dict)
+    rounding: str | None = None
+    saturate: bool = False
+    rows: int = 16
+    cols: int = 256
+    steps: int = MOST_STEPS
+
+
+def settle(request: CastRequest) -> Demand:
+    """Look up the cast and return what satisfies it: one object for all targets.
+
+    Raises:
+        ReadError: unknown specification, format, version, attribute or mode.
+        IllegalError: the specification does not have the cast, or it is one of text; a mode without meaning for it.
+    """
+    rounding = request.rounding
+    if rounding is not None and rounding not in [mode.value for mode in DETERMINISTIC]:
+        raise ReadError(f"unknown rounding mode '{rounding}'", legal=[mode.value for mode in DETERMINISTIC])
+    spec = load_specification(request.spec) if isinstance(request.spec, str | Path) else request.spec
+    attributes = tuple(sorted((name, str(value)) for name, value in request.attributes.items()))
+    key = id(spec), request.src, request.dst, request.version, attributes, rounding, request.saturate
+    return _DEMANDS.of(key, lambda: _demand(request, spec), spec)
+
+
+_DEMANDS: Shared[Demand] = Shared(8)
+"""What the last casts ask for; the satisfying results of all codes, which go with them, take some megabytes each."""
+
+
+def _demand(request: CastRequest, spec: Specification) -> Demand:
+    attributes = dict(request.attributes)
+    rounding, saturate = request.rounding, request.saturate
+    cast = specified_cast(spec, request.src, request.dst, version=request.version, attributes=attributes)
+    effects = {attribute.effect: name for name, attribute in cast.spec.attributes.items()}
+    if rounding is not None and "rounding" in effects:
+        attributes[effects["rounding"]], rounding = rounding, None
+    if saturate and "overflow" in effects:
+        attributes[effects["overflow"]], saturate = Overflow.SATURATE.value, False
+    cast = specified_cast(cast.spec, request.src, request.dst, version=request.version, attributes=attributes)
+    if cast.src is None or cast.dst is None:
+        raise IllegalError(f"{cast.label}: a cast of text has no codes that a chip could convert")
+    mode = None if rounding is None else Rounding(rounding)
+    if mode is not None and mode not in legal_roundings(cast.src, cast.dst):
+        legal = [legal.value for legal in legal_roundings(cast.src, cast.dst) if legal in DETERMINISTIC]
+        raise IllegalError(f"rounding {mode} is not defined for {request.src} -> {request.dst}", legal=legal)
+    # A signless source that an attribute reads as unsigned is loaded as the unsigned type of its width.
+    return Demand(cast, format_named(cast.src.name), cast.dst, mode, saturate)
+
+
+# The code on which a chain fails, with every value on its way.
+
+Number = Fraction | float
+
+
+@dataclass(frozen=True, slots=True)
+class TracedValue:
+    """One value on the way: what made it (the input: None), its format, code and number."""
+
+    step: str | None
+    format: Format
+    code: int
+    value: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """The satisfying results: codes and numbers of the lowest and highest (None: no number), and whether any NaN is."""
+
+    lowest: tuple[int, Number] | None
+    highest: tuple[int, Number] | None
+    further: tuple[int, Number] | None
+    nan: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A code on which a chain fails. `values` begin with the input and end with the result; `required` is right."""
+
+    values: tuple[TracedValue, ...]
+    required: Required
+
+    @property
+    def input(self) -> TracedValue:
+        """The input."""
+        return self.values[0]
+
+    @property
+    def result(self) -> TracedValue:
+        """The value that the chain makes of it."""
+        return self.values[-1]
+
+
+def decimal_text(value: Number) -> str:
+    """Return a number in decimal: whole where it is, else as short as tells it from other float64 numbers."""
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return str(value.numerator)
+    return repr(float(value))
+
+
+def counterexample(demand: Demand, chain: Chain, code: int) -> Counterexample:
+    """Return the trace of a chain on one code of the demand's source on which it fails."""
+    codes = np.array([code], code_dtype(demand.src))
+    values = [TracedValue(None, demand.src, code, value_of(code, demand.src))]
+    for step, (fmt, found) in zip(chain, intermediates(chain, codes), strict=True):
+        values.append(TracedValue(step.label, fmt, int(found[0]), value_of(int(found[0]), fmt)))
+    return Counterexample(tuple(values), required(demand, code))
+
+
+def required(demand: Demand, code: int) -> Required:
+    """Return the satisfying results of one code of the source, for which not anything is."""
+    sets = demand.sets(np.array([code], code_dtype(demand.src)))
+    if not sets.numbers[0]:
+        return Required(None, None, None, bool(sets.nan[0]))
+    low, high, further = (
+        (int(codes[0]), value_of(int(codes[0]), demand.dst)) for codes in (sets.lowest, sets.highest, sets.further)
+    )
+    return Required(low, high, None if further in (low, high) else further, bool(sets.nan[0]))

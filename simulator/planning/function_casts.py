@@ -9,8 +9,7 @@ from castsim.isa.pto.program import TileType
 from castsim.machines.vector_function.lowering import lower_cast
 from castsim.machines.vector_function.plan import plan_cast
 from castsim.machines.vector_function.values import ConvertStep, IntegralStep, MaskStep, trace_nest
-from castsim.planning.primitives import And, FormatCast, Integral, Primitive
-from castsim.planning.steps import TileCastForm
+from castsim.planning.steps import And, FormatCast, Integral, Primitive, TileCastForm
 from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer
 from castsim.targets.vector_function import VectorFunctionTarget
 

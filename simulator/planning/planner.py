@@ -2,35 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import format_named
 from castsim.numerics import value_of
-from castsim.planning.assembling import assembly_of, cost_of
-from castsim.planning.assembly import Assembly, ProgramCost
-from castsim.planning.catalogue import Catalogue, nearest_format
-from castsim.planning.counterexample import Counterexample, counterexample, decimal_text
-from castsim.planning.demand import Demand, Verdict
-from castsim.planning.judgement import Evidence, Judgement, Method, smallest_first
-from castsim.planning.mechanisms import catalogue_of
-from castsim.planning.order import distinct
-from castsim.planning.primitives import ConstantArithmetic, Primitive
-from castsim.planning.proof import judge
-from castsim.planning.ranking import ranked
-from castsim.planning.request import MOST_STEPS, CastRequest, settle
-from castsim.planning.samples import all_codes, telling_codes
+from castsim.planning.catalogue import (
+    Assembly,
+    Catalogue,
+    ProgramCost,
+    assembly_of,
+    catalogue_of,
+    cost_of,
+    nearest_format,
+)
+from castsim.planning.demand import (
+    MOST_STEPS,
+    CastRequest,
+    Counterexample,
+    Demand,
+    Verdict,
+    counterexample,
+    decimal_text,
+    grading_of,
+    settle,
+)
+from castsim.planning.proof import Evidence, Judgement, Method, goes_by_breakpoints, judge, smallest_first
+from castsim.planning.samples import all_codes, distinct, telling_codes
 from castsim.planning.search import RequestedStep, nearest, search, through
 from castsim.planning.sharing import Shared
-from castsim.planning.steps import Chain, primitives_of
+from castsim.planning.steps import (
+    Chain,
+    ConstantArithmetic,
+    Form,
+    FormatCast,
+    Integral,
+    LoweringStep,
+    Primitive,
+    RereadForm,
+    TileCastForm,
+    primitives_of,
+    run_chain,
+)
 from castsim.targets import Target, load_target
 from castsim.timing import ProgressCallback
+
+_SIMULATED = 6
+"""Chains of one length whose programs are simulated to rank them."""
+_SPELLINGS = 6
+
+
+def ranked(
+    chains: list[Chain], demand: Demand, target: Target, request: CastRequest, codes: Codes
+) -> list[tuple[Chain, Assembly, ProgramCost]]:
+    """Return the most promising chains with their programs, the cheapest first.
+
+    Raises:
+        CastsimError: none of them can be written as a program; the first one's reason.
+    """
+    grading = grading_of(demand, codes)
+    exact: dict[tuple[Primitive, ...], bool] = {}  # spellings of one chain share it
+
+    def plainness(chain: Chain) -> tuple[int, ...]:
+        primitives = primitives_of(chain)
+        if primitives not in exact:
+            exact[primitives] = grading.graded(run_chain(chain, codes)) is Verdict.EXACT
+        return not exact[primitives], *_plainness(chain, demand)
+
+    plain = sorted(chains, key=plainness)
+    picked: dict[tuple[Any, ...], Chain] = {}
+    for chain in (spelt for one in plain for spelt in _spellings(one)):
+        picked.setdefault(_kind(chain), chain)
+    found, reasons = [], []
+    for chain in picked.values():
+        try:
+            assembly = assembly_of(chain, demand.src, demand.dst, target, request.rows, request.cols)
+            found.append((chain, assembly, cost_of(assembly)))
+        except CastsimError as error:
+            reasons.append(error)
+        if len(found) == _SIMULATED:
+            break
+    if not found:
+        raise reasons[0]
+    order = {id(chain): place for place, chain in enumerate(picked.values())}
+    return sorted(found, key=lambda one: (one[2].rank, plainness(one[0]), order[id(one[0])]))
+
+
+def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
+    """Return the key by which one chain is preferable to another that is as exact: narrow, proven soon, plain."""
+    wanted = {policy.rounding for policy in demand.references}
+    strange = sum(
+        primitive.policy.rounding not in wanted
+        for primitive in primitives_of(chain)
+        if isinstance(primitive, FormatCast | Integral)
+    )
+    instructions = [step for step in chain if step.is_instruction]
+    width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
+    options = sum(len(step.forms[0].options) for step in chain)
+    slow = int(demand.src.bits > 16 and not goes_by_breakpoints(demand, chain))
+    return width, slow, strange, len(chain), options
+
+
+def _kind(chain: Chain) -> tuple[Any, ...]:
+    """Return the key of a chain's cost: formats and kinds of instructions, not rounding modes or constants."""
+    return tuple(
+        (step.src.name, step.dst.name, type(step.forms[0]), _mnemonic(step.forms[0]), _switches(step.forms[0]))
+        for step in chain
+    )
+
+
+def _mnemonic(form: Form) -> str | None:
+    """Return the mnemonic of a form; None for casts of tiles, which all have the same one, and for rereading bits."""
+    return None if isinstance(form, TileCastForm | RereadForm) else form.mnemonic
+
+
+def _switches(form: Form) -> tuple[Any, ...]:
+    return (form.saturation, form.scratch) if isinstance(form, TileCastForm) else ()
+
+
+def _spellings(chain: Chain) -> Iterator[Chain]:
+    """Yield a chain with every spelling of its steps that may take another time."""
+    choices: list[list[LoweringStep]] = []
+    for step in chain:
+        by_switches: dict[tuple[Any, ...], Form] = {}
+        for form in step.forms:
+            by_switches.setdefault(_switches(form), form)
+        choices.append([replace(step, forms=(form,)) for form in by_switches.values()])
+    yield from islice(product(*choices), _SPELLINGS)
+
 
 _RANDOM = 48
 """Random codes per kind of the first sample; what it misses, proofs bring in."""
@@ -195,7 +302,7 @@ def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCa
             codes, judgement = _with_failing(codes, judgement), None
     if judgement.verdict is Verdict.DIFFERS:
         refused = _refusal(task, judgement)
-        return replace(refused, kind=_kind(judgement.chain))
+        return replace(refused, kind=_planner_kind(judgement.chain))
     assembly = assembly_of(judgement.chain, demand.src, demand.dst, target, request.rows, request.cols)
     return _standing(task, judgement, assembly, cost_of(assembly))
 
@@ -208,7 +315,7 @@ def _standing(
         request=task.request,
         demand=task.demand,
         target=task.target,
-        kind=_kind(judgement.chain),
+        kind=_planner_kind(judgement.chain),
         verdict=judgement.verdict,
         chain=judgement.chain,
         evidence=judgement.evidence,
@@ -306,7 +413,7 @@ def _length(chain: Chain) -> int:
     return sum(step.is_instruction for step in chain)
 
 
-def _kind(chain: Chain) -> PlanKind:
+def _planner_kind(chain: Chain) -> PlanKind:
     instructions = [step for step in chain if step.is_instruction]
     if not instructions:
         return PlanKind.COPY

@@ -18,9 +18,8 @@ from castsim.isa.formats import Format
 from castsim.numerics import Tier
 from castsim.planning.catalogue import Catalogue
 from castsim.planning.demand import Demand, grading_of
-from castsim.planning.primitives import FormatCast, Integral
 from castsim.planning.sharing import Numbers, Shared
-from castsim.planning.steps import Chain, LoweringStep, VectorForm
+from castsim.planning.steps import Chain, FormatCast, Integral, LoweringStep, VectorForm
 from castsim.specifications.rescale import order_keys
 from castsim.timing import ProgressCallback
 

@@ -1,16 +1,161 @@
-"""Steps of a chain: one legal instruction of a target each, its values and its spellings."""
+"""Steps of a chain: a legal instruction of a target each, with its values and spellings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from castsim.isa.codes import Codes
-from castsim.isa.formats import Format
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
-from castsim.numerics import Tier
-from castsim.planning.primitives import Primitive, apply
+from castsim.numerics import (
+    Policy,
+    Scale,
+    Tier,
+    code_dtype,
+    convert_codes,
+    round_to_integral_codes,
+    scaled_cast_codes,
+)
+from castsim.numerics.unpack import code_bits
+
+_PROSE = frozenset({"source", "status", "informational", "note"})
+"""Keys of a table that say where its facts are from; no result depends on them."""
+
+
+def digest_of_facts(document: Mapping[str, object]) -> str:
+    """Return the SHA-256 of facts that JSON can hold, but for what says where they are from."""
+    text = json.dumps(_without_prose(document), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without_prose(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _without_prose(held) for key, held in value.items() if key not in _PROSE}
+    return [_without_prose(held) for held in value] if isinstance(value, list | tuple) else value
+
+
+# What a step does to an element, as the machine models do it, and whether it keeps the order of numbers.
+
+
+@dataclass(frozen=True, slots=True)
+class FormatCast:
+    """A cast between formats."""
+
+    src: Format
+    dst: Format
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Integral:
+    """Rounding to an integral value of the same format."""
+
+    src: Format
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """An integer times an exact factor, rounded once."""
+
+    src: IntFormat
+    dst: Format
+    scale: Scale
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Bitwise AND with a constant."""
+
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """The same bits, read as another format of the same width."""
+
+    src: Format
+    dst: Format
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArithmetic:
+    """An operation with constants, executed by the machine model's own function.
+
+    `name` identifies it; `monotone` tells that larger operands never give smaller results. `constant` is the one
+    constant there is, as a code or an amount. `facts` is the digest of what its values rest on: the target's facts and
+    the options that bear on it. Without it two targets with one name would pass for one.
+    """
+
+    name: str
+    src: Format
+    run: Callable[[Codes], Codes] = field(compare=False, repr=False)
+    monotone: bool = False
+    constant: int | None = None
+    facts: str = ""
+
+
+Primitive = FormatCast | Integral | Scaled | And | Reread | ConstantArithmetic
+
+
+def apply(primitive: Primitive, codes: Codes, tier: Tier | None = None) -> Codes:
+    """Return codes of any shape after one primitive."""
+    match primitive:
+        case FormatCast(src, dst, policy):
+            return convert_codes(codes, src, dst, policy, tier=tier)
+        case Integral(src, policy):
+            return round_to_integral_codes(codes, src, policy)
+        case Scaled(src, dst, scale, policy):
+            return scaled_cast_codes(codes, src, dst, scale, policy)
+        case And(mask):
+            masked: Codes = codes & codes.dtype.type(mask)
+            return masked
+        case Reread():
+            return codes
+        case ConstantArithmetic():
+            return primitive.run(codes)
+
+
+def keeps_order(primitive: Primitive) -> bool:
+    """Whether numbers in rising order give results in rising order, by how the primitive is made.
+
+    Every deterministic rounding does, clamping does, and so does overflow to infinity; NaN from overflow counts as
+    beyond the largest number.
+    """
+    match primitive:
+        case FormatCast(src, dst, policy) | Scaled(src, dst, _, policy):
+            return _settles_in_order(src, dst, policy)
+        case Integral(src, policy):
+            return _settles_in_order(src, src, policy)
+        case ConstantArithmetic():
+            return primitive.monotone
+        case And() | Reread():
+            return False
+
+
+def _settles_in_order(src: Format, dst: Format, policy: Policy) -> bool:
+    ordered = all(isinstance(fmt, IntFormat) or (fmt.signed and fmt.has_zero) for fmt in (src, dst))
+    draws = policy.rounding in (Rounding.STOCHASTIC, Rounding.HYBRID)
+    if not ordered or draws or policy.subnormal_rounding is not None:
+        return False
+    boolean = any(isinstance(fmt, IntFormat) and fmt.boolean for fmt in (src, dst))
+    if boolean or (policy.overflow is Overflow.WRAP and not _fits(src, dst)):
+        return False
+    return not (policy.infinity_to_max or policy.keep_infinity)
+
+
+def _fits(src: Format, dst: Format) -> bool:
+    """Whether every integer of the source is one of the destination, so that wrapping changes nothing."""
+    if not isinstance(src, IntFormat) or not isinstance(dst, IntFormat):
+        return False
+    return dst.minimum <= src.minimum and src.maximum <= dst.maximum
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +324,78 @@ def path_of(chain: Sequence[LoweringStep]) -> tuple[str, ...]:
     """Return the names of the formats that a chain goes through."""
     names = [chain[0].src.name, *(step.dst.name for step in chain)] if chain else []
     return tuple(name for place, name in enumerate(names) if place == 0 or name != names[place - 1])
+
+
+# Constants that fix-up arithmetic around a cast may need: they follow from the two formats of the request.
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Constants for chains from `src` to `dst`, as codes of whatever format the arithmetic works in."""
+
+    src: Format
+    dst: Format
+
+    def once(self) -> tuple[None, ...]:
+        """Return one absent constant, for operations that take none."""
+        return (None,)
+
+    def bounds(self, fmt: Format) -> tuple[int, ...]:
+        """Return the ends of the destination's range, rounded inwards."""
+        found = []
+        for code, mode in ((_lowest(self.dst), Rounding.CEIL), (_highest(self.dst), Rounding.FLOOR)):
+            codes = np.array([code], code_dtype(self.dst))
+            overflow = Overflow.SATURATE
+            end = int(convert_codes(codes, self.dst, fmt, Policy(_fitting(fmt, mode), overflow))[0])
+            found.append(end)
+        return tuple(dict.fromkeys(found))
+
+    def offsets(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return the powers of two that move between signed and unsigned ranges."""
+        widths = {row.bits for row in (self.src, self.dst, fmt) if isinstance(row, IntFormat) and row.bits <= fmt.bits}
+        mask = (1 << fmt.bits) - 1
+        powers = sorted(1 << (bits - 1) for bits in widths if bits > 1)
+        return tuple(dict.fromkeys(code & mask for power in powers for code in (power, -power)))
+
+    def offsets_of_floats(self, fmt: FloatFormat) -> tuple[int, ...]:
+        """Return the codes of a floating format that undo or prepare a move between signed and unsigned ranges.
+
+        Half the range of the request's integers and the whole of it, of either sign; powers of two are exact in every
+        format that reaches so far.
+        """
+        widths = {row.bits for row in (self.src, self.dst) if isinstance(row, IntFormat) and row.bits > 1}
+        exponents = sorted({power for bits in widths for power in (bits - 1, bits)})
+        top_exponent = (fmt.max_finite_code >> fmt.fraction_bits) - fmt.bias
+        codes = [(power + fmt.bias) << fmt.fraction_bits for power in exponents if power <= top_exponent]
+        return tuple(code | sign for code in codes for sign in (0, fmt.sign_bit))
+
+    def masks(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return the masks of the widths of the request that are narrower."""
+        return tuple((1 << bits) - 1 for bits in self._widths() if bits < fmt.bits)
+
+    def signs(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return the sign bits of the widths of the request."""
+        return tuple(1 << (bits - 1) for bits in self._widths() if 1 < bits <= fmt.bits)
+
+    def shifts(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return by how much the widths of the request differ from that of the arithmetic."""
+        return tuple(sorted(fmt.bits - bits for bits in self._widths() if bits < fmt.bits))
+
+    def _widths(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(row.bits for row in (self.dst, self.src)))
+
+
+def _fitting(fmt: Format, mode: Rounding) -> Rounding:
+    return Rounding.TRUNC if isinstance(fmt, TaperedFormat) else mode
+
+
+def _highest(fmt: Format) -> int:
+    return fmt.maximum if isinstance(fmt, IntFormat) else fmt.max_finite_code
+
+
+def _lowest(fmt: Format) -> int:
+    if isinstance(fmt, IntFormat):
+        return fmt.minimum & ((1 << code_bits(fmt)) - 1)
+    if isinstance(fmt, FloatFormat) and not fmt.signed:
+        return 0
+    return fmt.max_finite_code | fmt.sign_bit

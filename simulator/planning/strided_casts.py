@@ -12,8 +12,7 @@ from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.sequences import ConversionCall, emit_call
 from castsim.machines.strided.values import SCALE_FORMAT
 from castsim.numerics import scale_of
-from castsim.planning.primitives import And, FormatCast, Integral, Primitive, Scaled
-from castsim.planning.steps import TileCastForm
+from castsim.planning.steps import And, FormatCast, Integral, Primitive, Scaled, TileCastForm
 from castsim.planning.tile_casts import Primitives, TilePlanning, Tracer
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

@@ -20,8 +20,8 @@ import numpy as np
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.numerics import code_dtype
-from castsim.planning.primitives import ConstantArithmetic
 from castsim.planning.samples import telling_codes
+from castsim.planning.steps import ConstantArithmetic
 
 Function = Callable[[Codes], Codes]
 

@@ -20,10 +20,14 @@ from castsim.isa.errors import Span
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.pto.program import TileType
 from castsim.numerics import code_dtype, value_of
-from castsim.planning.constants import Constants
-from castsim.planning.facts import digest_of_facts
-from castsim.planning.primitives import ConstantArithmetic
-from castsim.planning.steps import LoweringStep, TileChoiceForm, TileOperationForm
+from castsim.planning.steps import (
+    ConstantArithmetic,
+    Constants,
+    LoweringStep,
+    TileChoiceForm,
+    TileOperationForm,
+    digest_of_facts,
+)
 from castsim.targets.dataflow import DataflowTarget
 
 _HERE = Span("<plan>", 1, 1)

@@ -22,10 +22,15 @@ from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, 
 from castsim.machines.vliw.semantics.configuration import CONVERT_ROUND, ROUND
 from castsim.machines.vliw.semantics.policies import integer_policy, integral_policy, policy_of
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, value_of
-from castsim.planning.constants import Constants
-from castsim.planning.facts import digest_of_facts
-from castsim.planning.primitives import ConstantArithmetic, FormatCast, Integral
-from castsim.planning.steps import LoweringStep, VectorForm
+from castsim.planning.steps import (
+    ConstantArithmetic,
+    Constants,
+    FormatCast,
+    Integral,
+    LoweringStep,
+    VectorForm,
+    digest_of_facts,
+)
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
 
 _SPELT = TARGET_SPELLINGS

@@ -10,12 +10,11 @@ from rich.text import Text
 
 from castsim.execution.distribution.origins import Origins
 from castsim.planning import Counterexample, PlanKind, Verdict
-from castsim.planning.conformance import ConformanceEntry, Matrix
-from castsim.planning.conformance.matrix import LoweredMatrix as LoweredCells
-from castsim.planning.conformance.matrix import changed
-from castsim.planning.counterexample import TracedValue
-from castsim.planning.judgement import Method
-from castsim.planning.lowering_answers.answer import options_text, setting_text
+from castsim.planning.conformance import ConformanceEntry, Matrix, changed
+from castsim.planning.conformance import LoweredMatrix as LoweredCells
+from castsim.planning.demand import TracedValue
+from castsim.planning.lowering_answers import options_text, setting_text
+from castsim.planning.proof import Method
 from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
 from castsim.reports.lower import CounterexampleEntry, code_text, number_text
 from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar, WorkerEntry

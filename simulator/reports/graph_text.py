@@ -14,8 +14,7 @@ from castsim.graphs.graph_comparison import OutputComparison, WrongElement, numb
 from castsim.graphs.graph_execution import GraphRun, NodeRun
 from castsim.graphs.kernel_runner import KernelRun
 from castsim.graphs.verdict import NodeVerdict
-from castsim.planning.lowering_answers import Answer, Setting
-from castsim.planning.lowering_answers.answer import options_text
+from castsim.planning.lowering_answers import Answer, Setting, options_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.lower import PlanEntry
 from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from castsim.isa.formats import Format, IntFormat
 from castsim.planning import Counterexample, PlanKind, Verdict
-from castsim.planning.counterexample import Number, Required
-from castsim.planning.judgement import Method
+from castsim.planning.demand import Number, Required
 from castsim.planning.lowering_answers import Answer
+from castsim.planning.proof import Method
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Keys, numbered, says
 from castsim.reports.numbers import bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
 
 if TYPE_CHECKING:
-    from castsim.evidence.verification.lowering_record import LoweringRecord
+    from castsim.evidence.verification.lowering import LoweringRecord
     from castsim.running.block_lowering import BlockLowering
 
 

@@ -10,9 +10,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.planning import Chain, Counterexample, Evidence, Plan, PlanKind, ProgramCost, Verdict
-from castsim.planning.judgement import Method
-from castsim.planning.lowering_answers import Alternative, Answer
-from castsim.planning.lowering_answers.answer import options_text, setting_text
+from castsim.planning.lowering_answers import Alternative, Answer, options_text, setting_text
+from castsim.planning.proof import Method
 from castsim.planning.steps import path_of
 from castsim.reports.lower import code_text, number_text, required_text
 from castsim.reports.numbers import grouped
@@ -21,8 +20,7 @@ from castsim.reports.terminal import indented, table
 from castsim.targets import Target
 
 if TYPE_CHECKING:
-    from castsim.evidence.verification.lowering import Checked
-    from castsim.evidence.verification.lowering_record import LoweringRecord
+    from castsim.evidence.verification.lowering import Checked, LoweringRecord
     from castsim.running.block_lowering import BlockLowering, BlockWay
 
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from castsim.testing.casts import CastChecker
-    from castsim.testing.kernels import KernelRunner
+    from castsim.testing.kernels import CastChecker, KernelRunner
 
 
 @pytest.fixture
 def castsim_cast() -> CastChecker:
-    """Convert values as a chip does, and compare them: see `castsim.testing.casts.CastChecker`."""
-    from castsim.testing.casts import CastChecker  # noqa: PLC0415 - runs without such tests must not wait for NumPy
+    """Convert values as a chip does, and compare them: see `castsim.testing.kernels.CastChecker`."""
+    from castsim.testing.kernels import CastChecker  # noqa: PLC0415 - runs without such tests must not wait for NumPy
 
     return CastChecker()
 

@@ -139,7 +139,7 @@ def read_fragment(data: bytes) -> None:
 
 def read_record(data: bytes) -> None:
     """Read a record of proofs, of numbers as well as of lowerings; what is read can be written and read again."""
-    from castsim.evidence.verification.lowering_record import LoweringRecord  # noqa: PLC0415
+    from castsim.evidence.verification.lowering import LoweringRecord  # noqa: PLC0415
     from castsim.evidence.verification.running import VerificationRecord  # noqa: PLC0415
 
     path = file("r.json", data)
@@ -214,7 +214,7 @@ READERS: dict[str, Reader] = {
     ),
     "record": Reader(
         read_record, seeds.records, file_grammar.record, ("simulator/evidence/verification/running.py",
-                                                          "simulator/evidence/verification/lowering_record.py"),
+                                                          "simulator/evidence/verification/lowering.py"),
     ),
     "result": Reader(
         read_result, seeds.results, file_grammar.result,

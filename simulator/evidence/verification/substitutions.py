@@ -31,8 +31,7 @@ from castsim.execution.distribution.origins import FinishedPiece, Origins, Resul
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.planning import catalogue_of
-from castsim.planning.primitives import ConstantArithmetic
-from castsim.planning.steps import TileChoiceForm, TileOperationForm, VectorForm
+from castsim.planning.steps import ConstantArithmetic, TileChoiceForm, TileOperationForm, VectorForm
 from castsim.planning.substitution import Identity, Substitute, disagreeing, substitute_of
 from castsim.targets import load_target, target_names
 from castsim.timing import ProgressCallback

@@ -12,9 +12,8 @@ from castsim.estimating import Estimate, Estimates
 from castsim.evidence.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics, predicted, simulated
 from castsim.planning import PlanKind, Verdict
 from castsim.planning.conformance import ConformanceEntry, Matrix
-from castsim.planning.counterexample import Counterexample
-from castsim.planning.lowering_answers import Answer
-from castsim.planning.lowering_answers.answer import setting_text
+from castsim.planning.demand import Counterexample
+from castsim.planning.lowering_answers import Answer, setting_text
 from castsim.reports import notebooks
 from castsim.reports.conform import cast_text, cell_text
 from castsim.reports.documents import identifier

@@ -143,8 +143,8 @@ _KINDS = {
     "castsim.running.program_runs.Result": "runs:RunPresentation",
     "castsim.estimating.cast_estimates.Estimate": "answers:EstimatePresentation",
     "castsim.estimating.cast_estimates.Estimates": "answers:EstimatesPresentation",
-    "castsim.planning.lowering_answers.answer.Answer": "answers:LoweringPresentation",
-    "castsim.planning.conformance.matrix.Matrix": "answers:ConformancePresentation",
+    "castsim.planning.lowering_answers.Answer": "answers:LoweringPresentation",
+    "castsim.planning.conformance.Matrix": "answers:ConformancePresentation",
     "castsim.evidence.accuracy_assessment.AccuracyTables": "answers:AccuracyPresentation",
 }
 """What presents which class of results."""

@@ -20,8 +20,7 @@ from castsim.graphs.model import TEXT
 from castsim.graphs.verdict import NodeVerdict
 from castsim.planning import PlanKind
 from castsim.planning.conformance import ConformanceEntry, Matrix
-from castsim.planning.lowering_answers import Answer
-from castsim.planning.lowering_answers.answer import setting_text
+from castsim.planning.lowering_answers import Answer, setting_text
 from castsim.reports.accuracy import (
     accuracy_document,
     accuracy_summary,

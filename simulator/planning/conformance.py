@@ -1,4 +1,4 @@
-"""The matrix of a specification's casts and targets, computed in one or several processes."""
+"""Conformance: every legal cast of a specification lowered to every target, in one or several processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from castsim.execution.notebook_display import PlotMixin
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.planning import CastRequest, Counterexample, PlanKind, Verdict
-from castsim.planning.counterexample import Number, Required, TracedValue
+from castsim.planning.demand import Number, Required, TracedValue
 from castsim.planning.lowering_answers import Answer, Setting, answer, setting_of
 from castsim.planning.sharing import Equals
 from castsim.planning.steps import path_of
@@ -36,8 +36,6 @@ from castsim.specifications import SpecifiedCast, specified_cast
 from castsim.targets import Specification, Target, load_specification, load_target, target_names
 from castsim.targets.specification import TEXT
 from castsim.timing import ProgressCallback
-
-# One legal cast of a specification on one target, and what became of it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -547,9 +545,6 @@ def _named(fmt: Format | None, cast: SpecifiedCast) -> str:
         return ""
     is_unsigned = isinstance(fmt, IntFormat) and not fmt.signed and not fmt.boolean
     return f"i{fmt.bits}" if unsigned and fmt is cast.src and is_unsigned else fmt.name
-
-
-# Every cast of a specification lowered to a target: a matrix, and the program of every cell that has one.
 
 
 @dataclass(frozen=True, slots=True)
