@@ -18,12 +18,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from castsim.casting import cast
-    from castsim.checking import Finding, check, check_text
-    from castsim.estimating import Estimate, Estimates, estimate
     from castsim.evidence.accuracy_assessment import AccuracyTables, accuracy
     from castsim.evidence.user_conversions import Comparison, compare
     from castsim.exploration.advice_search import Advice, advise
+    from castsim.exploration.checking import Finding, check, check_text
     from castsim.exploration.differences import ComparisonError, Difference
     from castsim.exploration.sweep_studies import Sweep, sweep
     from castsim.exploration.tuning_studies import Tuning, tune
@@ -40,14 +38,16 @@ if TYPE_CHECKING:
         TileError,
     )
     from castsim.isa.reading import file_limit
-    from castsim.planning.conformance import Matrix, conform
-    from castsim.planning.lowering_answers import Answer, lower
-    from castsim.quantisation import Quantised, dequantise, quantise
+    from castsim.lowering.conformance import Matrix, conform
+    from castsim.lowering.lowering_answers import Answer, lower
+    from castsim.machines.casting import cast
+    from castsim.numerics.quantisation import Quantised, dequantise, quantise
     from castsim.reports.comparing import diff
     from castsim.reports.notebooks.presentation import plot_of as plot_of
     from castsim.reports.notebooks.presentation import presentation_of as presentation_of
     from castsim.reports.notebooks.runs import timeline_of as timeline_of
     from castsim.running import Result, run
+    from castsim.running.estimating import Estimate, Estimates, estimate
     from castsim.targets import Target, load_target, target_names
     from castsim.tpc_compiler.builtin_calls import BuiltinResult, builtin
 
@@ -102,9 +102,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "castsim.casting": ("cast",),
-    "castsim.checking": ("Finding", "check", "check_text"),
-    "castsim.estimating": ("Estimate", "Estimates", "estimate"),
+    "castsim.machines.casting": ("cast",),
+    "castsim.exploration.checking": ("Finding", "check", "check_text"),
+    "castsim.running.estimating": ("Estimate", "Estimates", "estimate"),
     "castsim.evidence.accuracy_assessment": ("AccuracyTables", "accuracy"),
     "castsim.evidence.user_conversions": ("Comparison", "compare"),
     "castsim.exploration.differences": ("ComparisonError", "Difference"),
@@ -116,9 +116,9 @@ _HOMES = {
     "castsim.isa.reading": ("file_limit",),
     "castsim.exploration.sweep_studies": ("Sweep", "sweep"),
     "castsim.exploration.tuning_studies": ("Tuning", "tune"),
-    "castsim.planning.conformance": ("Matrix", "conform"),
-    "castsim.planning.lowering_answers": ("Answer", "lower"),
-    "castsim.quantisation": ("Quantised", "dequantise", "quantise"),
+    "castsim.lowering.conformance": ("Matrix", "conform"),
+    "castsim.lowering.lowering_answers": ("Answer", "lower"),
+    "castsim.numerics.quantisation": ("Quantised", "dequantise", "quantise"),
     "castsim.reports.notebooks.presentation": ("plot_of", "presentation_of"),
     "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.reports.comparing": ("diff",),

@@ -12,12 +12,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from castsim.estimating.cast_estimates import HERE, timed_alone
-from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
+from castsim.running.estimating.cast_estimates import HERE, timed_alone
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.vector_function import VectorFunctionTarget
 
 TABLE = Path(__file__).parent / "vectors" / "a5_benchmark.csv"

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from random import Random
 
 from castsim.engines.event_vliw import VliwSimulation
-from castsim.engines.fast_vliw import simulate_bundles
+from castsim.execution.timing import Timing
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, elements
 from castsim.isa.errors import Span
+from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import SLOTS, BundleOperation
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import Timing
 
 NOWHERE = Span("random.tpc", 1, 1)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from castsim.engines import simulate
+from castsim.execution.timing import Timing
 from castsim.isa.errors import EngineError
-from castsim.timing import Timing
 
 
 def plain(timing: Timing) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from castsim.execution.timing import Cause
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Node, Tree
 from castsim.isa.errors import Span
 from castsim.isa.formats import FORMATS
 from castsim.machines.strided.operations import ControlWrite, DuplicateCode, Stream, StridedInstruction, Transfer
 from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
-from castsim.timing import Cause
 
 FULL = (1 << 128) - 1
 KIBI = 1024

@@ -7,10 +7,10 @@ from decimal import Decimal
 from a5_cases import A5, SPAN, Shape, lowerer, make_cast
 
 from castsim.engines.event_function import FunctionSimulation
+from castsim.execution.timing import Listener, Timing
 from castsim.execution.tree import Block, Instruction, Lowered, Node, Tree
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.timing import Listener, Timing
 
 LIMIT = 10**9
 

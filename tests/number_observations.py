@@ -26,11 +26,10 @@ from function_works import lanewise
 
 from castsim import cast, estimate, run
 from castsim.engines import simulate
-from castsim.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
-from castsim.estimating.operation_estimates import estimate_tile_operation
-from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.left_out import LeftOut, cross_validate
 from castsim.evidence.measured_rows import read_table
+from castsim.execution.synchronisation.flags import plan
+from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.exploration.lifted_limits import lifted
 from castsim.isa.errors import CastsimError
@@ -40,8 +39,9 @@ from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.function_launches import time_scope
 from castsim.machines.vector_function.launched_scope import Scope
 from castsim.reports.run import RunReport, section
-from castsim.synchronisation.flags import plan
-from castsim.synchronisation.removing import ElementListing, OperandBytes
+from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
+from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options

@@ -16,9 +16,9 @@ import oracle
 
 from castsim.isa.formats import FORMATS, TaperedFormat
 from castsim.isa.modes import Rounding, Saturation
+from castsim.lowering.steps import Constants
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.target_cast import CastAsked
-from castsim.planning.steps import Constants
 from castsim.targets import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

@@ -19,8 +19,6 @@ from unittest.mock import patch
 
 from strided_works import TARGET
 
-from castsim.estimating.cast_estimates import HERE
-from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.evidence.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Lowered, Operation, operations
@@ -28,6 +26,8 @@ from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
+from castsim.running.estimating.cast_estimates import HERE
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.csv_tables import SHIPPED
 
 DRAIN = 16
@@ -96,7 +96,7 @@ def of_row(row: MeasuredRow) -> int | None:
         ]
         lowered = lowerer.cast(TileCast(tiles[0], tiles[1], None, None, None, HERE))
     else:
-        with patch("castsim.estimating.operation_estimates.timed_alone", lambda _, lowered, __: lowered):
+        with patch("castsim.running.estimating.operation_estimates.timed_alone", lambda _, lowered, __: lowered):
             lowered = estimate_tile_operation(
                 row.operation, row.src.name, *shape, target=TARGET, valid_rows=valid[0], valid_cols=valid[1],
                 in_place=row.in_place, scratch=row.parameters == "isBinary",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from castsim.execution.synchronisation.flags import insert
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import lowerer_of
-from castsim.synchronisation.flags import insert
 from castsim.targets import load_target
 
 _ORDERS = ("pto.set_flag", "pto.wait_flag", "pto.barrier")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from castsim.execution.synchronisation.flags import SynchronisedFunction, insert
 from castsim.isa.pto import program as nodes
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
-from castsim.synchronisation.flags import SynchronisedFunction, insert
 from castsim.targets import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")

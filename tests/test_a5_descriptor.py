@@ -11,12 +11,12 @@ import oracle_a5
 import pytest
 from a5_cases import A5, SPAN, UB, Shape, check, lowerer, make_cast, source_codes, tile
 
-from castsim.casting import cast, cast_on_target
 from castsim.execution.tiles import Part, TileCast, TileTransfer
 from castsim.isa.errors import IllegalError, TargetDataError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
+from castsim.machines.casting import cast, cast_on_target
 from castsim.machines.target_cast import no_such_pair
 from castsim.targets import load_target
 from castsim.targets.options import with_options

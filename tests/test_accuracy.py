@@ -17,10 +17,10 @@ import published_model_a2a3
 import pytest
 
 from castsim.__main__ import main
-from castsim.estimating import estimate
 from castsim.evidence.accuracy_assessment import LABEL_SHAPE, SHAPE, assess
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import IllegalError, ReadError, TileError
+from castsim.running.estimating import estimate
 from castsim.targets import load_target
 from castsim.targets.loader import format_of
 

@@ -14,12 +14,12 @@ from engine_trees import FULL, mask_write, singly
 from strided_works import TARGET
 
 from castsim.engines import simulate
-from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow, assess, assess_row
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FORMATS
 from castsim.machines.strided.operations import PipeBarrier, Stream, StridedInstruction, TimedArithmetic
+from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 

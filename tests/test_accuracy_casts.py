@@ -13,11 +13,11 @@ import pytest
 from calibration_a5 import FITTED, FITTED_ELSEWHERE, PORT, Calibration
 
 from castsim.__main__ import main
-from castsim.estimating import estimate
 from castsim.evidence.accuracy_assessment import assess, assess_row, simulated
 from castsim.evidence.left_out import CrossValidation, LeftOut, cross_validate
 from castsim.evidence.measured_rows import MeasuredTable, read_table
 from castsim.isa.errors import CastsimError, ReadError
+from castsim.running.estimating import estimate
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_facts

@@ -12,10 +12,10 @@ from statistics import fmean, median
 import pytest
 from a5_benchmark import BenchmarkRow, benchmark, simulated
 
-from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.evidence.accuracy_assessment import IN_PLACE, SHAPE, Accuracy, AssessedRow, assess
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_options

@@ -114,7 +114,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("gfloat", ()),
         ("en_dtypes", ()),
         ("hypothesis", ()),
-        ("pytest", ("castsim.testing.plugin",)),
+        ("pytest", ("castsim.testing",)),
         ("shtab", ("castsim.commands.completion",)),
         ("platformdirs", ("castsim.files.kept_code",)),
     ],

@@ -12,10 +12,10 @@ from tile_work_checks import expect, ran
 from work_model import special
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
-from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
 
 TARGETS = ("a2a3", "a5")
 SHAPES = [(1, 8), (16, 32), (5, 63), (3, 64), (4, 65), (7, 200), (1, 1)]

@@ -18,16 +18,16 @@ from engine_trees import KIBI, Recorder, a2a3, cast, causes, load, singly, store
 from castsim import estimate, run
 from castsim.__main__ import main
 from castsim.engines import simulate
-from castsim.estimating import timed_alone
-from castsim.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest
-from castsim.estimating.tile_estimates import TileEstimator, estimator_of
+from castsim.execution.timing import Cause
 from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import EngineError
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
+from castsim.running.estimating import timed_alone
+from castsim.running.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest
+from castsim.running.estimating.tile_estimates import TileEstimator, estimator_of
 from castsim.targets import load_target
 from castsim.targets.options import lifted, with_facts
-from castsim.timing import Cause
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SEEDS, LOOPED = (4000, 800) if "CASTSIM_THOROUGH" in os.environ else (240, 10)

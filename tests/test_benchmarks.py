@@ -18,11 +18,11 @@ from benchmarks.timing import quartiles, round_robin
 from measured_record import read
 
 from castsim import check_text
+from castsim.execution.synchronisation import race_detector
 from castsim.isa.tpc import parser
 from castsim.machines.strided import strided_lowering as strided
 from castsim.machines.vector_function import function_lowering as vector_function
 from castsim.machines.vliw import plans
-from castsim.synchronisation import race_detector
 
 
 def test_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,12 +20,12 @@ from oracle_formats import codebook
 from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
-from castsim.estimating.cast_estimates import HERE, timed_alone
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
+from castsim.running.estimating.cast_estimates import HERE, timed_alone
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 LARGEST = {"MXFP8": (8, 448), "MXFP4_E2M1": (2, 6)}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import castsim
 from castsim.__main__ import main
-from castsim.checking import Severity, check, check_text
+from castsim.exploration.checking import Severity, check, check_text
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = [

@@ -21,9 +21,9 @@ from dap_client import Client
 from debug_programs import PROGRAMS
 
 from castsim.commands.debug import kernel_of
+from castsim.commands.editor.debugging.messages import Channel
+from castsim.commands.editor.debugging.server import Session
 from castsim.commands.option_parsers import scalar
-from castsim.editor.debugging.messages import Channel
-from castsim.editor.debugging.server import Session
 from castsim.isa.errors import ReadError
 
 VALUES = (np.arange(256, dtype=np.float32).reshape(4, 64) - 100) / 4

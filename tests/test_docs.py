@@ -25,16 +25,16 @@ from page_parts import FILES, MADE
 import castsim
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS
-from castsim.graphs import graph_execution
+from castsim.execution.timing import Cause
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.pto.vmi_forms import LEGACY, PREFIX
 from castsim.isa.pto.vmi_forms import ROWS as LOGICAL
 from castsim.isa.tpc.instructions import mnemonics
-from castsim.planning.samples import all_codes
+from castsim.lowering.graphs import graph_execution
+from castsim.lowering.samples import all_codes
 from castsim.reports.pairs import pair_rows
 from castsim.targets import load_target, target_names
-from castsim.timing import Cause
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

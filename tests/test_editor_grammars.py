@@ -10,7 +10,7 @@ import pytest
 from measured_record import MEASURED, read, rows
 
 from castsim import __version__
-from castsim.editor.grammars import FILES, written
+from castsim.commands.editor.grammars import FILES, written
 
 ROOT = Path(__file__).parent.parent
 VSCODE = ROOT / "docs" / "editors" / "vscode"

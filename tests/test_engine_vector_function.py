@@ -13,9 +13,9 @@ from function_times import cycles, flat, function_of, padded, timed, with_fact
 
 from castsim.engines import simulate
 from castsim.execution.dataflow.pipe_operations import Transfer
+from castsim.execution.timing import Cause
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.trip_timing import head_of
-from castsim.timing import Cause
 
 USE, CONVERT, LOGIC, INTERLEAVE, STORE, DRAIN = 6, 4.5, 3, 11, 9, 12
 ONE_TRIP, LOOP, ROWS = 22, 24, 24.5

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 from castsim import estimate, run
 from castsim.engines import simulate
-from castsim.estimating import Estimate, Estimates, of_timing, timed_alone
-from castsim.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest
-from castsim.estimating.operation_estimates import estimate_tile_operation
-from castsim.estimating.tile_estimates import TileEstimator, estimate_load, estimator_of
-from castsim.estimating.vliw_estimate import KernelEstimator
+from castsim.execution.timing import Cause
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.tpc import Slot
 from castsim.machines.mechanisms import lowerer_of
+from castsim.running.estimating import Estimate, Estimates, of_timing, timed_alone
+from castsim.running.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
+from castsim.running.estimating.tile_estimates import TileEstimator, estimate_load, estimator_of
+from castsim.running.estimating.vliw_estimate import KernelEstimator
 from castsim.targets import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import Cause
 from castsim.tpc_compiler.c_table import path_of
 
 EXAMPLES = 5000 if "CASTSIM_THOROUGH" in os.environ else 250

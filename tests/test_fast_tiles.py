@@ -43,12 +43,12 @@ from castsim.engines.fast_dataflow.state import AccessRow, AccountRow, EntryRow,
 from castsim.engines.fast_dataflow.state_codes import NEVER, NO_TIME, NONE
 from castsim.engines.fast_dataflow.tile_simulation import Attempt
 from castsim.execution.dataflow.transfer_timing import NO_TICK
+from castsim.execution.timing import repeated
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Tree, elements
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.running import load_program
 from castsim.targets import load_target
-from castsim.timing import repeated
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SEEDS = 3000 if os.environ.get("CASTSIM_THOROUGH") else 80

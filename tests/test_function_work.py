@@ -11,17 +11,17 @@ from function_times import timed
 from function_works import function_of, lanewise, tile, with_kind, work_cycles, work_of
 from published_model_a5 import KERNELS, Inputs, cycles, precise_division
 
-from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.execution.dataflow.pipe_operations import ControlWrite
 from castsim.execution.tiles import ResolvedTileOp
+from castsim.execution.timing import Cause
 from castsim.execution.tree import Block
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.function_lowering import kernel_variant, lower_work
 from castsim.machines.vector_function.function_operations import Compute, CountDown, Load, Nest, StoreLanes
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.options import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.timing import Cause
 
 HEIGHT, COLS = 4, 320
 NO_FUNCTION = ("TLOAD", "TSTORE", "TRESHAPE")

@@ -13,8 +13,8 @@ from onnx import TensorProto, helper
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.checking import check
-from castsim.graphs.graph_execution import make_tensors, read_graph, run_graph
+from castsim.exploration.checking import check
+from castsim.lowering.graphs.graph_execution import make_tensors, read_graph, run_graph
 from castsim.targets import load_target
 
 BLOCK = str(PROGRAMS / "quantise_block.onnx")

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, save
 
 from castsim.__main__ import main
-from castsim.graphs import onnx_nodes
-from castsim.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.lowering.graphs import onnx_nodes
+from castsim.lowering.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
 from castsim.targets import Target, load_target
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.options import with_options

@@ -12,9 +12,9 @@ from graph_models import quantise_block
 from onnx import TensorProto, helper
 
 from castsim.__main__ import main
-from castsim.graphs.graph_execution import make_tensors, read_graph, run_graph
-from castsim.graphs.model import Graph
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.lowering.graphs.graph_execution import make_tensors, read_graph, run_graph
+from castsim.lowering.graphs.model import Graph
 from castsim.targets import load_target
 
 SAMPLE = Path(__file__).parent.parent / "programs" / "casts_and_rescales.mlir"
@@ -50,7 +50,7 @@ def test_operands_of_rescale_as_attributes(tmp_path: Path) -> None:
   return %y : tensor<4xi8>
 }
 """
-    from castsim.graphs.tosa_nodes import rescale_of  # noqa: PLC0415
+    from castsim.lowering.graphs.tosa_nodes import rescale_of  # noqa: PLC0415
 
     graph = read(tmp_path, text)
     found = rescale_of(graph, graph.nodes[0])

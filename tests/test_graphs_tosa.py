@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from castsim.__main__ import main
-from castsim.graphs import graph_execution
-from castsim.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
-from castsim.graphs.model import GraphTensor
-from castsim.graphs.verdict import NodeVerdict
 from castsim.isa.formats import format_named
+from castsim.lowering.graphs import graph_execution
+from castsim.lowering.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
+from castsim.lowering.graphs.model import GraphTensor
+from castsim.lowering.graphs.verdict import NodeVerdict
 from castsim.targets import load_target
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ

@@ -34,7 +34,8 @@ from sample_arguments import scalars
 
 from castsim.__main__ import main
 from castsim.engines import observe
-from castsim.planning.conformance import conform
+from castsim.execution.timing import Cause
+from castsim.lowering.conformance import conform
 from castsim.reports.documents import document
 from castsim.reports.pages.blocks import json_for_html, page_html
 from castsim.reports.pages.page_of_result import conform_page
@@ -42,7 +43,6 @@ from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.views.recording import SegmentRecorder, Window, operation_segments
 from castsim.running import Result, load, run_loaded
-from castsim.timing import Cause
 
 KINDS = [
     "f32_to_f16_pipelined.pto",

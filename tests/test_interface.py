@@ -22,8 +22,8 @@ from castsim.evidence.verification.planning import plan
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.spellings import format_spelled, hexadecimal_float
-from castsim.planning import CastRequest
-from castsim.planning.lowering_answers import answer
+from castsim.lowering import CastRequest
+from castsim.lowering.lowering_answers import answer
 from castsim.targets import load_target
 
 pytestmark = pytest.mark.smoke

@@ -11,11 +11,11 @@ from race_trees import Builder, access, steps_of
 
 from castsim import run
 from castsim.__main__ import main
+from castsim.execution.timing import Cause, Execution, OperationTiming, PipeTiming, Timing
 from castsim.execution.tree import Block, Loop, Tree
 from castsim.reports.sections.kernel import _picture, buffer_maps, joined, kernel_report
 from castsim.running import Loaded, Result
 from castsim.targets import load_target
-from castsim.timing import Cause, Execution, OperationTiming, PipeTiming, Timing
 
 A3 = load_target("a2a3")
 

@@ -14,15 +14,15 @@ from sample_arguments import scalars
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.engines.fast_vliw import simulate_bundles
+from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, PipeTiming, Timing, repeated
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.isa.errors import Span
+from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.reports.run_report import Loss, lost_most
 from castsim.running.source_lines import source_lines
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import WAITING, Cause, Execution, OperationTiming, PipeTiming, Timing, repeated
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 SAMPLES = sorted(PROGRAMS.rglob("*.pto"))

@@ -13,7 +13,7 @@ from quantisation_oracle import element_codes, scale_values
 import castsim
 from castsim.__main__ import main
 from castsim.isa.formats import format_named
-from castsim.quantisation import BLOCK_FORMATS
+from castsim.numerics.quantisation import BLOCK_FORMATS
 from castsim.running.block_lowering import BlockWay, lower_blocks
 from castsim.targets import load_target
 

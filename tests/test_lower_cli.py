@@ -10,8 +10,8 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.planning import CastRequest, plan
-from castsim.planning.sharing import forget
+from castsim.lowering import CastRequest, plan
+from castsim.lowering.sharing import forget
 
 
 def lower(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

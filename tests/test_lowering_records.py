@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from castsim.planning import CastRequest
-from castsim.planning.lowering_answers import answer
+from castsim.lowering import CastRequest
+from castsim.lowering.lowering_answers import answer
 from castsim.targets import load_specification
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -16,10 +16,10 @@ from lsprotocol import types as lsp
 
 from castsim import check_text
 from castsim.__main__ import main
-from castsim.checking import Finding
-from castsim.editor.actions import repairs
-from castsim.editor.checker import line_cycles
-from castsim.editor.document import EditedText, Settings
+from castsim.commands.editor.actions import repairs
+from castsim.commands.editor.checker import line_cycles
+from castsim.commands.editor.document import EditedText, Settings
+from castsim.exploration.checking import Finding
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SAMPLES = sorted(path for suffix in ("pto", "tpc") for path in PROGRAMS.rglob(f"*.{suffix}"))

@@ -14,21 +14,21 @@ from lsprotocol import types as lsp
 from pycparser import CParser, c_ast
 from pygls.exceptions import JsonRpcException
 
-from castsim.editor.document import EditedText, Settings
-from castsim.editor.formatting import formatted
-from castsim.editor.navigation import LEGEND, _edit, _packed
-from castsim.editor.signatures import shown, signatures
-from castsim.editor.symbols import SymbolKind
-from castsim.editor.symbols_assembly import AssemblyIndex
-from castsim.editor.symbols_c import CIndex
-from castsim.editor.symbols_tiles import TileIndex
+from castsim.commands.editor.document import EditedText, Settings
+from castsim.commands.editor.formatting import formatted
+from castsim.commands.editor.navigation import LEGEND, _edit, _packed
+from castsim.commands.editor.signatures import shown, signatures
+from castsim.commands.editor.symbols import SymbolKind
+from castsim.commands.editor.symbols_assembly import AssemblyIndex
+from castsim.commands.editor.symbols_c import CIndex
+from castsim.commands.editor.symbols_tiles import TileIndex
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import pto_parser
 from castsim.isa.pto import statement_reader as reader
 from castsim.isa.tpc import Immediate, LabelUse, Register, parse
 from castsim.isa.tpc.program import GROUPED
 from castsim.machines.vliw.program_sources import chosen_target
-from castsim.tpc_c.types import names_in
+from castsim.tpc_compiler.tpc_c.types import names_in
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 PROGRAMS = Path(__file__).parent.parent / "programs"

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 
-from castsim.graphs.graph_kernels import WRITING, Writing
 from castsim.isa.errors import ReadError
+from castsim.lowering.catalogue import PLANNING, Planning
+from castsim.lowering.graphs.graph_kernels import WRITING, Writing
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
 from castsim.machines.registry import MachinePart
-from castsim.planning.catalogue import PLANNING, Planning
 from castsim.reports.pairs import PAIRS, PairsReport
 from castsim.targets import load_target, target_names
 from castsim.targets.description import TargetHeader
@@ -152,7 +152,7 @@ def tables() -> dict[str, MachinePart[Any]]:
 def test_a_room_has_one_table() -> None:
     """But for the two engines, and the units and the segments of one of them."""
     rooms = [place.split(".")[1].partition(":")[0] for place in tables()]
-    others = ["estimating", "graphs", "machines", "planning", "reports"]
+    others = ["lowering", "lowering", "machines", "reports", "running"]
     assert sorted(rooms) == ["engines"] * 4 + others
     assert FOR_TILES.keys() <= tables().keys()
 

@@ -9,12 +9,12 @@ import pytest
 from micro_cases import texts
 
 from castsim.engines import simulate
+from castsim.execution.synchronisation.race_findings import REPORT, STOP, RaceKind
 from castsim.isa.errors import EngineError, RaceError
 from castsim.isa.sources import Language, Source
 from castsim.machines.vector_function.scope_recorder import _moved
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
-from castsim.synchronisation.race_findings import REPORT, STOP, RaceKind
 
 SAMPLES = Path(__file__).parents[1] / "programs" / "micro"
 SYNCHRONISES = re.compile(r"pto\.(set_flag|wait_flag|barrier|get_buf|rls_buf)\b")

@@ -17,12 +17,12 @@ from matplotlib.colors import to_hex
 
 import castsim
 from castsim.__main__ import main
+from castsim.execution.timing import Cause
 from castsim.isa.errors import EngineError, LimitError, ReadError
 from castsim.reports.notebooks import presentation, runs
 from castsim.reports.notebooks.figures import shown_window
 from castsim.reports.notebooks.markup import Mark, cause_colour, lanes
 from castsim.targets.csv_tables import SHIPPED
-from castsim.timing import Cause
 
 ROOT = Path(__file__).parent.parent
 TILES = ROOT / "programs/f32_to_f16.pto"

@@ -10,8 +10,7 @@ from oracle_acceptance import accepts
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
-from castsim.numerics import Policy
-from castsim.planning import (
+from castsim.lowering import (
     CastRequest,
     Demand,
     LoweringStep,
@@ -23,13 +22,14 @@ from castsim.planning import (
     plan,
     settle,
 )
-from castsim.planning.lowering_answers import answer
-from castsim.planning.proof import Judgement, judge_by_breakpoints
-from castsim.planning.samples import codes_at, is_ordered, nearest_zero_first, number_count
-from castsim.planning.steps import FormatCast, TileCastForm, keeps_order, run_chain
-from castsim.planning.substitution import substitute_of
+from castsim.lowering.lowering_answers import answer
+from castsim.lowering.proof import Judgement, judge_by_breakpoints
+from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count
+from castsim.lowering.specifications.rescale import order_keys
+from castsim.lowering.steps import FormatCast, TileCastForm, keeps_order, run_chain
+from castsim.lowering.substitution import substitute_of
+from castsim.numerics import Policy
 from castsim.reports.lower import answer_document
-from castsim.specifications.rescale import order_keys
 from castsim.targets import load_target
 
 
@@ -124,7 +124,7 @@ def test_32_bits_are_all_tried_in_machine_code(src: str, dst: str) -> None:
 
 
 def test_without_machine_code_wide_results_are_sampled_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("castsim.planning.proof.has_machine_code", lambda: False)
+    monkeypatch.setattr("castsim.lowering.proof.has_machine_code", lambda: False)
     found = plan(CastRequest("f32", "i32", "a5", spec="tosa"))
     assert found.evidence is not None
     assert found.evidence.method is Method.SAMPLED

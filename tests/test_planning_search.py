@@ -15,12 +15,12 @@ from planning_synthetic import WIDE, Case, case, issue, shortest
 from castsim.evidence.verification.lowering import check_plan
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
+from castsim.lowering import CastRequest, Catalogue, Method, Plan, PlanKind, Verdict, judge, plan, run_assembly, settle
+from castsim.lowering.conformance import Cell, changed, legal_casts
+from castsim.lowering.samples import telling_codes
+from castsim.lowering.search import search
+from castsim.lowering.steps import FormatCast, LoweringStep, TileCastForm, TileOperationForm
 from castsim.numerics import Policy, array_from_codes, code_dtype, codes_from_array
-from castsim.planning import CastRequest, Catalogue, Method, Plan, PlanKind, Verdict, judge, plan, run_assembly, settle
-from castsim.planning.conformance import Cell, changed, legal_casts
-from castsim.planning.samples import telling_codes
-from castsim.planning.search import search
-from castsim.planning.steps import FormatCast, LoweringStep, TileCastForm, TileOperationForm
 from castsim.running import load_text, run_loaded
 from castsim.targets import load_specification, target_names
 

@@ -14,18 +14,18 @@ import pytest
 
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, Format
-from castsim.planning import CastRequest, catalogue_of, plan
-from castsim.planning import catalogue as written
-from castsim.planning import planner as planning
-from castsim.planning.catalogue import arithmetic_between
-from castsim.planning.conformance import ConformanceEntry, conform
-from castsim.planning.demand import settle
-from castsim.planning.samples import telling_codes
-from castsim.planning.search import nearest
-from castsim.planning.sharing import Equals, Kept, Numbers, Shared, forget, unshared
-from castsim.planning.steps import Constants, LoweringStep, RereadForm, run_chain
-from castsim.planning.tile_arithmetic import tile_arithmetic, tile_choices
-from castsim.planning.vector_steps import vector_arithmetic
+from castsim.lowering import CastRequest, catalogue_of, plan
+from castsim.lowering import catalogue as written
+from castsim.lowering import planner as planning
+from castsim.lowering.catalogue import arithmetic_between
+from castsim.lowering.conformance import ConformanceEntry, conform
+from castsim.lowering.demand import settle
+from castsim.lowering.samples import telling_codes
+from castsim.lowering.search import nearest
+from castsim.lowering.sharing import Equals, Kept, Numbers, Shared, forget, unshared
+from castsim.lowering.steps import Constants, LoweringStep, RereadForm, run_chain
+from castsim.lowering.tile_arithmetic import tile_arithmetic, tile_choices
+from castsim.lowering.vector_steps import vector_arithmetic
 from castsim.running import LoadedProgram
 from castsim.targets import Target, load_specification, load_target, target_names
 

@@ -16,13 +16,13 @@ from castsim.evidence.verification import substitutions
 from castsim.evidence.verification.substitutions import SubstitutionRecord, needed
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS
+from castsim.lowering import CastRequest, LoweringStep, Method, Plan, Verdict, catalogue_of, judge, settle
+from castsim.lowering import proof as exhaustive_module
+from castsim.lowering.samples import telling_codes
+from castsim.lowering.steps import ConstantArithmetic, FormatCast, VectorForm
+from castsim.lowering.substitution import RECORD, Substitute, disagreeing, recorded, substitute_of
+from castsim.lowering.vector_steps import ARITHMETIC_OPTIONS
 from castsim.numerics import abstract_policy
-from castsim.planning import CastRequest, LoweringStep, Method, Plan, Verdict, catalogue_of, judge, settle
-from castsim.planning import proof as exhaustive_module
-from castsim.planning.samples import telling_codes
-from castsim.planning.steps import ConstantArithmetic, FormatCast, VectorForm
-from castsim.planning.substitution import RECORD, Substitute, disagreeing, recorded, substitute_of
-from castsim.planning.vector_steps import ARITHMETIC_OPTIONS
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 
@@ -177,7 +177,7 @@ def test_the_command_keeps_a_record_and_goes_on_with_it(
     assert "continue it with --resume" in capsys.readouterr().err
     assert main([*arguments, "--resume", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["codes_checked"] == 7 << 18
-    held["sources"]["files"]["simulator/planning/substitution.py"] = "0" * 64
+    held["sources"]["files"]["simulator/lowering/substitution.py"] = "0" * 64
     path.write_text(json.dumps(held))
     assert main([*arguments, "--resume"]) == 2
     assert "stale" in capsys.readouterr().err

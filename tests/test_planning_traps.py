@@ -11,8 +11,8 @@ import oracle
 import pytest
 
 from castsim.isa.formats import FORMATS
+from castsim.lowering import CastRequest, Plan, PlanKind, Verdict, plan, plan_through, run_assembly, run_chain
 from castsim.numerics import code_dtype, encode_value, value_of
-from castsim.planning import CastRequest, Plan, PlanKind, Verdict, plan, plan_through, run_assembly, run_chain
 
 TPC = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 
@@ -160,7 +160,7 @@ def test_a_sum_that_is_rounded_is_no_offset() -> None:
 def test_every_counterexample_differs_on_the_simulated_target(
     src: str, dst: str, target: str, spec: str, path: list[str]
 ) -> None:
-    from castsim.planning import assembly_of  # noqa: PLC0415
+    from castsim.lowering import assembly_of  # noqa: PLC0415
 
     wrong = plan_through(CastRequest(src, dst, target, spec=spec), path)
     assert wrong.counterexample is not None

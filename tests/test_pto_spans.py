@@ -7,12 +7,12 @@ import tracemalloc
 
 import pytest
 
-from castsim.graphs.tosa_reader import TosaReader
 from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import MAX_STATEMENTS
 from castsim.isa.tpc.operand_text import AssemblySource
+from castsim.lowering.graphs.tosa_reader import TosaReader
 
 
 def one_line(constants: int) -> str:

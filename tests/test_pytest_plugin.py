@@ -22,7 +22,7 @@ PAGE = (ROOT / "docs" / "pytest-plugin.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 TOLD = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 PLUGIN = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]["pytest11"]
-HEAVY = ("numpy", "rich", "pydantic", "simpy", "ml_dtypes", "numba", "castsim.running", "castsim.testing.kernels")
+HEAVY = ("numpy", "rich", "pydantic", "simpy", "ml_dtypes", "numba", "castsim.running", "castsim.running.assertions")
 
 
 @pytest.fixture
@@ -187,9 +187,9 @@ def test_loading_the_plugin_imports_nothing_heavy(folder: pytest.Pytester) -> No
 def test_what_loading_the_plugin_imports_beside_pytest() -> None:
     """Only its own module and the two packages above it."""
     script = (
-        "import sys, pytest; before = set(sys.modules); import castsim.testing.plugin; "
+        "import sys, pytest; before = set(sys.modules); import castsim.testing; "
         "print(*sorted(set(sys.modules) - before - set(sys.builtin_module_names)))"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     added = {name for name in done.stdout.split() if not name.startswith("__editable__")}
-    assert added - {"__future__"} == {"castsim", "castsim.testing", "castsim.testing.plugin"}
+    assert added - {"__future__"} == {"castsim", "castsim.testing"}

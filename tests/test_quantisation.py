@@ -32,7 +32,7 @@ from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.numerics import codes_from_array
-from castsim.quantisation import BLOCK_FORMATS, RULES, Quantised, block_format, dequantise, quantise, quotient
+from castsim.numerics.quantisation import BLOCK_FORMATS, RULES, Quantised, block_format, dequantise, quantise, quotient
 
 MX = {
     "mxfp8_e4m3": format_info_mxfp8_e4m3,

@@ -10,10 +10,10 @@ from oracle_races import judge
 from race_trees import Builder, access, programs, steps_of
 
 from castsim.execution.dataflow.pipe_operations import ControlWrite
+from castsim.execution.synchronisation.race_detector import find_races
+from castsim.execution.synchronisation.race_findings import RaceFinding, RaceKind, RaceRegion, refusal
 from castsim.execution.tree import Block, GlobalSpace, InstructionRole, Loop, Tree
 from castsim.isa.errors import EngineError, RaceError
-from castsim.synchronisation.race_detector import find_races
-from castsim.synchronisation.race_findings import RaceFinding, RaceKind, RaceRegion, refusal
 from castsim.targets import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")

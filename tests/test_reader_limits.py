@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from castsim import run
-from castsim.editor.debugging import messages
+from castsim.commands.editor.debugging import messages
 from castsim.evidence import measured_rows as measured
 from castsim.execution import input_data, run_limits
 from castsim.execution.input_data import read_array
 from castsim.exploration import sweep_specification, tuning_candidates
 from castsim.exploration import sweep_specification as axes
-from castsim.graphs.tosa_reader import read_tosa
 from castsim.isa import reading, value_expressions, value_lists
 from castsim.isa.errors import CastsimError, Span
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.spans import SourceText
 from castsim.isa.tpc import parse as parse_assembly
+from castsim.lowering.graphs.tosa_reader import read_tosa
 from castsim.machines.vliw import lookup_tables
 from castsim.targets import csv_tables, load_target
 from castsim.targets.vliw import VliwTarget

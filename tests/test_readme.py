@@ -15,8 +15,8 @@ import pytest
 
 from castsim.__main__ import main
 from castsim.commands.debug import PROMPT
-from castsim.graphs import graph_execution
-from castsim.planning.samples import all_codes
+from castsim.lowering.graphs import graph_execution
+from castsim.lowering.samples import all_codes
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 ROOT = Path(__file__).resolve().parent.parent

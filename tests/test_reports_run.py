@@ -9,6 +9,7 @@ import pytest
 from cli_programs import LOOP, NARROW, TCVT, changed, written
 
 from castsim.__main__ import main
+from castsim.execution.timing import Cause, PipeTiming, Timing, limiter
 from castsim.execution.tree import (
     Access,
     Block,
@@ -30,7 +31,6 @@ from castsim.running import Result, run
 from castsim.running.source_lines import bookkeeping, inserted, source_lines
 from castsim.targets import load_target
 from castsim.targets.options import watched, with_options
-from castsim.timing import Cause, PipeTiming, Timing, limiter
 
 A2A3 = load_target("a2a3")
 HERE = Span("k.pto", 1, 1)

@@ -18,7 +18,7 @@ from test_readme import commands, some_codes
 
 from castsim.__main__ import main
 from castsim.commands import command_line
-from castsim.graphs import graph_execution
+from castsim.lowering.graphs import graph_execution
 from castsim.reports.documents import VERSIONS
 from castsim.reports.schemas import registry
 from castsim.reports.schemas.versions import DIGESTS

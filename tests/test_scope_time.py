@@ -16,6 +16,7 @@ from scope_works import LOAD, STORE, barrier, compute, random_scope
 
 from castsim.engines import simulate
 from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier, Transfer
+from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Tree
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.function_launches import FunctionLaunch, MicroFunction, time_scope
@@ -23,7 +24,6 @@ from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind, issues
 from castsim.targets.options import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.timing import Cause, Timing
 
 FILL, SETUP, LOAD_USE, STORED, DRAIN = 22, 2, 6, 9, 12
 """Start of the first load, setting up a loop, load to use, store to its end, end to end."""

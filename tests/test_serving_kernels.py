@@ -17,11 +17,11 @@ from serving_inputs import MADE, TABLES, Given
 from serving_model import KERNELS, Exact, Steps
 
 from castsim import run
+from castsim.execution.synchronisation.race_detector import find_races
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import compute_of
 from castsim.running import Loaded, load_program
-from castsim.synchronisation.race_detector import find_races
 
 FOLDER = Path(__file__).parent.parent / "programs" / "kernels" / "serving"
 SEEDS = range(8)

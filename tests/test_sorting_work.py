@@ -13,10 +13,10 @@ from strided_works import TARGET, cycles, tile, work
 from tile_work_checks import expect, ran
 from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
-from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
 
 TARGETS = ("a2a3", "a5")
 PAIR = {"f32": 2, "f16": 4}

@@ -16,12 +16,12 @@ import pytest
 from different_answers import ROWS, Abstract, Chip, Row, Script, Spec
 from golden import load
 
-from castsim.casting import cast_on_target
 from castsim.isa import format_named
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.lowering.specifications import GraphValidity, Rescale, Rescaled, accepts, rescale, specified_cast
+from castsim.machines.casting import cast_on_target
 from castsim.numerics import abstract_policy, cast_codes, encode_value
-from castsim.specifications import GraphValidity, Rescale, Rescaled, accepts, rescale, specified_cast
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from castsim.casting import cast_on_target
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.behaviour import behaviour_of
@@ -24,6 +23,7 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.micro_words import CONVERSIONS, conversion
 from castsim.isa.pto.program import TileType
+from castsim.machines.casting import cast_on_target
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute
 from castsim.machines.vector_function.vector_registers import (
     Operands,

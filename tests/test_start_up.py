@@ -26,7 +26,7 @@ COMPUTING = ("numpy", "castsim.numerics", "castsim.engines", "castsim.execution.
 RUNNING = (
     "castsim.engines",
     "castsim.execution.interpreter",
-    "castsim.synchronisation.race_findings",
+    "castsim.execution.synchronisation.race_findings",
     "castsim.isa.pto.pto_parser",
     "castsim.isa.tpc.parser",
 )
@@ -37,7 +37,12 @@ ASSEMBLY = (
     "castsim.isa.tpc.parser",
     "castsim.isa.tpc.instructions",
 )
-PLANNING = ("castsim.planning", "castsim.planning.conformance", "castsim.graphs", "castsim.evidence.verification")
+PLANNING = (
+    "castsim.lowering",
+    "castsim.lowering.conformance",
+    "castsim.lowering.graphs",
+    "castsim.evidence.verification",
+)
 
 WALKING = ("castsim.engines", "castsim.execution.interpreter")
 
@@ -52,15 +57,15 @@ CASES = {
     "cast f32 i16 1": (*RUNNING, *TILES, *ASSEMBLY, *PLANNING),
     "cast f32 i16 1 --target a5": (*RUNNING, "castsim.machines.strided", *ASSEMBLY, *PLANNING),
     "cast f32 i16 1 --target gaudi2": (
-        "castsim.engines", "castsim.synchronisation.race_findings", *TILES, "castsim.machines.vliw.machine",
+        "castsim.engines", "castsim.execution.synchronisation.race_findings", *TILES, "castsim.machines.vliw.machine",
     ),
     "scratch f32 i16 --rows 8 --cols 64 --row-stride 64 --target a2a3": (*RUNNING, *ASSEMBLY, *PLANNING),
     "lower f16 i8 --spec tosa --target a5": (
-        *ASSEMBLY, "castsim.planning.conformance", "castsim.tpc_compiler.compiled_casts",
+        *ASSEMBLY, "castsim.lowering.conformance", "castsim.tpc_compiler.compiled_casts",
     ),
     "lower f16 i8 --spec tosa --target gaudi2": (
         "castsim.machines.strided", "castsim.machines.vector_function", "castsim.tpc_compiler.builtin_calls",
-        "castsim.tpc_compiler.compiled_casts", "castsim.planning.conformance",
+        "castsim.tpc_compiler.compiled_casts", "castsim.lowering.conformance",
     ),
     "run programs/f32_to_f16.pto --timing-only": (*ASSEMBLY, *PLANNING),
     "run programs/tpc_f32_f8_143_gaudi2.tpc --timing-only": (*TILES[:2], *PLANNING),

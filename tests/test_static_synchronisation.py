@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sync_programs import A3, A5, listing
 
-from castsim.synchronisation.flags import plan
-from castsim.synchronisation.removing import ElementListing, OperandBytes
+from castsim.execution.synchronisation.flags import plan
+from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 
 EXAMPLES = {
     "a straight line": (

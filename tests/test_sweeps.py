@@ -21,12 +21,12 @@ import castsim
 from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.distribution.distributing import Ledger, Workers, distributed
+from castsim.execution.timing import WAITING, Cause
 from castsim.exploration.sweep_points import column_of, computed, work_of
 from castsim.exploration.sweep_results import BOOK, task_of
 from castsim.exploration.sweep_specification import read_specification
 from castsim.isa.errors import EngineError, ReadError
 from castsim.running import load_program
-from castsim.timing import WAITING, Cause
 
 ROOT = Path(__file__).resolve().parent.parent
 TILES = ROOT / "programs" / "tuning" / "f32_to_bf16_tiles.pto"

@@ -10,14 +10,14 @@ from sync_random import LARGE, SMALL, Maker
 from castsim import run
 from castsim.engines import simulate
 from castsim.execution.interpreter.interpreter import execute
+from castsim.execution.synchronisation.flags import insert, noted, plan
+from castsim.execution.synchronisation.race_detector import find_races
+from castsim.execution.synchronisation.race_findings import RaceKind
+from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.tree import Tree, elements, instances
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
-from castsim.synchronisation.flags import insert, noted, plan
-from castsim.synchronisation.race_detector import find_races
-from castsim.synchronisation.race_findings import RaceKind
-from castsim.synchronisation.removing import ElementListing, OperandBytes
 from castsim.targets.options import with_options
 
 RUNS = [(0, 0, 0, 0), (1, 2, 1, 0), (2, 1, 0, 1), (2, 3, 1, 1), (3, 2, 0, 0), (0, 3, 1, 1)]

@@ -10,8 +10,8 @@ from expected_reports import derivation_facts
 
 from castsim import run
 from castsim.__main__ import main
+from castsim.execution.timing import Cause
 from castsim.isa.errors import ReadError
-from castsim.timing import Cause
 
 FLAGGED = before("return", "pto.barrier <PIPE_ALL>")
 

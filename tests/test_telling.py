@@ -12,10 +12,10 @@ from castsim.engines import observe, simulate
 from castsim.engines.fast_dataflow import tile_simulation
 from castsim.engines.fast_dataflow.machine_steps import run
 from castsim.engines.fast_dataflow.tile_simulation import Driver
+from castsim.execution.timing import Cause, IgnoresBlocks
 from castsim.execution.tree import Tree
 from castsim.isa.errors import EngineError
 from castsim.targets import Target
-from castsim.timing import Cause, IgnoresBlocks
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 SEEDS = 4000 if THOROUGH else 60

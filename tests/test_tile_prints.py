@@ -10,10 +10,10 @@ from tile_work_checks import expect
 from work_programs import Spot, computed, noise, program, statement, synchronised, target, walked
 
 from castsim import run
+from castsim.execution.synchronisation.race_detector import find_races
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.synchronisation.race_detector import find_races
 
 TARGETS = ("a2a3", "a5")
 A, D = Spot("a", "f32", 4, 64, 0), Spot("d", "f32", 4, 64, 4096)

@@ -18,13 +18,13 @@ from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
 from castsim.__main__ import main
-from castsim.estimating.cast_estimates import HERE, timed_alone
-from castsim.estimating.operation_estimates import estimate_tile_operation
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
+from castsim.running.estimating.cast_estimates import HERE, timed_alone
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
 
 CHIPS = ("a2a3", "a5")
 

@@ -16,7 +16,7 @@ from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.sources import Language, Source
 from castsim.running import load, run_loaded
-from castsim.tpc_c.launching import LaunchRequest, parts_of, tensor_given
+from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, parts_of, tensor_given
 
 pytest.importorskip("pcpp")
 PROGRAMS = Path(__file__).parent.parent / "programs" / "tpc_c"

@@ -9,6 +9,7 @@ import tpc_expected_reports as expected_reports
 import tpc_programs_oracle
 
 from castsim import run
+from castsim.execution.timing import Cause
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import parse
 from castsim.machines.vliw.findings import StaleReadKind
@@ -17,7 +18,6 @@ from castsim.numerics import codes_from_array
 from castsim.running import Result
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import Cause
 
 pytestmark = pytest.mark.smoke
 

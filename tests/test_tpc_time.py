@@ -19,15 +19,15 @@ from tpc_text import GENERATIONS
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.engines.fast_vliw import simulate_bundles
+from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elements, instances
 from castsim.isa.errors import EngineError, IllegalError, ReadError
+from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import SLOTS
 from castsim.running import load
 from castsim.running.loaded import RunOptions
 from castsim.targets import load_target, target_names
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import Cause, Timing
 
 NOP = "nop; nop; nop; nop\n"
 TENSORS = "// castsim: tensor 0 x in f32 [64, 64]\n// castsim: tensor 1 y out f32 [64, 64]\n"

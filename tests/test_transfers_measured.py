@@ -19,7 +19,6 @@ from test_accuracy_operations import RULE, timed
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.estimating.tile_estimates import estimate_load
 from castsim.execution.dataflow.pipe_operations import (
     FlagSignal,
     FlagWait,
@@ -31,6 +30,7 @@ from castsim.execution.dataflow.pipe_operations import (
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets import Target, load_target
 from castsim.targets.loader import SHIPPED
 from castsim.targets.options import with_cores, with_options

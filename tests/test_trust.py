@@ -9,8 +9,8 @@ import pytest
 
 import castsim
 from castsim.__main__ import main
-from castsim.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.running import load, run_loaded
+from castsim.running.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.targets import Target, load_target
 from castsim.targets.description import SourceKind, Status
 from castsim.targets.loader import residuals_of

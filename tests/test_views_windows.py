@@ -19,6 +19,7 @@ import pytest
 from bundle_trees import Mix, random_target, random_tree
 
 from castsim.engines import observe, simulate
+from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree, accesses, instances
 from castsim.isa.errors import EngineError
 from castsim.reports.sections.kernel import buffer_maps
@@ -29,7 +30,6 @@ from castsim.running import load
 from castsim.running.loaded import RunOptions
 from castsim.targets import Target
 from castsim.targets.loader import load_target
-from castsim.timing import Timing
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))

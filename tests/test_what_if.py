@@ -18,6 +18,7 @@ from sample_arguments import scalars
 from castsim import run
 from castsim.__main__ import main
 from castsim.engines import simulate
+from castsim.execution.timing import Timing
 from castsim.execution.tree import Lowered
 from castsim.exploration.lifted_limits import LiftedLimit, limits_known, what_if
 from castsim.isa.errors import ReadError, TargetDataError
@@ -25,7 +26,6 @@ from castsim.machines.strided.operations import ScalarWork
 from castsim.running import load, run_loaded
 from castsim.targets import load_target, target_names
 from castsim.targets.options import lifted, limits_of, with_facts
-from castsim.timing import Timing
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = (

@@ -6,8 +6,8 @@ import numpy as np
 from work_programs import Spot, computed, synchronised, target
 
 from castsim.engines import simulate
-from castsim.synchronisation.race_detector import find_races
-from castsim.synchronisation.race_findings import RaceKind
+from castsim.execution.synchronisation.race_detector import find_races
+from castsim.execution.synchronisation.race_findings import RaceKind
 
 
 def ran(text: str, name: str, before: np.ndarray, *options: tuple[str, int | str]) -> np.ndarray:

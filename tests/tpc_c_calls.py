@@ -11,11 +11,11 @@ from tpc_text import plain, target
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import canonical_text
-from castsim.tpc_c.code import Value
-from castsim.tpc_c.compiling import Compiler
-from castsim.tpc_c.source import MACROS, Parsed
-from castsim.tpc_c.table import call_named
-from castsim.tpc_c.types import (
+from castsim.tpc_compiler.tpc_c.code import Value
+from castsim.tpc_compiler.tpc_c.compiling import Compiler
+from castsim.tpc_compiler.tpc_c.source import MACROS, Parsed
+from castsim.tpc_compiler.tpc_c.table import call_named
+from castsim.tpc_compiler.tpc_c.types import (
     BOOL,
     FLOAT,
     INDEX,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from castsim.engines import simulate
+from castsim.execution.timing import Timing
 from castsim.isa.codes import Codes
 from castsim.machines.vliw.assembled import AssembledProgram, Ran, assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.targets import load_target
 from castsim.targets.options import with_options
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import Timing
 
 END = "nop; nop; nop; nop\n" * 3 + "nop; halt; halt; nop\n"
 """What a clean program ends with."""

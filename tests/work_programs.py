@@ -13,10 +13,10 @@ import ml_dtypes
 import numpy as np
 
 from castsim.execution.interpreter.interpreter import Executed, execute
+from castsim.execution.synchronisation.flags import insert
 from castsim.execution.tree import Access, accesses, instances
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
-from castsim.synchronisation.flags import insert
 from castsim.targets import Target, load_target
 from castsim.targets.options import with_options
 

@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 
-from castsim.casting import cast_on_target
 from castsim.commands.option_parsers import assignments, take_words
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
@@ -40,6 +39,8 @@ from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.spellings import format_spelled, hexadecimal_float, mode_named
 from castsim.isa.warning_text import WarningText
+from castsim.lowering.specifications import acceptance, parse_specification, specified_cast
+from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.target_cast import CastForm, bare_mode
 from castsim.machines.vliw.program_sources import assembly_target
@@ -67,7 +68,6 @@ from castsim.reports.cast import (
     ulp_distance,
 )
 from castsim.reports.numbers import bits_text, json_value
-from castsim.specifications import acceptance, parse_specification, specified_cast
 from castsim.targets import Target, load_target, specification_names, target_names
 from castsim.targets.options import with_options
 

@@ -20,11 +20,11 @@ import json
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from castsim.checking import LANGUAGES, Finding, check
 from castsim.commands.option_parsers import scalars_of, statements_of
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
+from castsim.exploration.checking import LANGUAGES, Finding, check
 from castsim.isa.errors import ReadError
 from castsim.reports.checks import finding_entry, findings_text, github_lines, sarif
 from castsim.targets import load_target

@@ -17,20 +17,20 @@ from collections.abc import Callable, Sequence
 
 import shtab
 
-from castsim.checking import LANGUAGES
 from castsim.commands.check import FORMATS as OUTPUT_FORMATS
 from castsim.commands.command_line import whole_parser
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
 from castsim.execution.run_limits import STALE_MODES
+from castsim.execution.synchronisation.flags import MODES as SYNCHRONISATION
+from castsim.execution.synchronisation.race_findings import MODES as RACES
+from castsim.exploration.checking import LANGUAGES
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.numerics import Tier
 from castsim.reports.sections import RUN, further_reports
-from castsim.synchronisation.flags import MODES as SYNCHRONISATION
-from castsim.synchronisation.race_findings import MODES as RACES
 from castsim.targets import specification_names, target_names
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")

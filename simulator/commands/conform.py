@@ -28,16 +28,16 @@ from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import ledger_of, removal, resume_hint, workers_of
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
-from castsim.planning import Verdict
-from castsim.planning.conformance import Extent, LoweredMatrix, conform, lower_all
+from castsim.lowering import Verdict
+from castsim.lowering.conformance import Extent, LoweredMatrix, conform, lower_all
+from castsim.lowering.specifications import parse_specification
 from castsim.reports.conform import conform_document, lowered_matrix_document
 from castsim.reports.progress import stage_progress
-from castsim.specifications import parse_specification
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from castsim.planning.conformance import Matrix
+    from castsim.lowering.conformance import Matrix
 
 
 def declare(parser: OptionParser) -> None:

@@ -29,11 +29,11 @@ from castsim.commands.option_parsers import (
 )
 from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.execution.run_limits import Limits
+from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source
 from castsim.running import LoadedProgram, load, run_loaded
-from castsim.synchronisation.race_findings import IGNORE
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.pto_cpp import CppRecording, Request
-    from castsim.tpc_c.launching import LaunchRequest
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
 def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None:

@@ -39,6 +39,7 @@ from rich.console import Group
 
 from castsim.commands.cpp_kernels import is_kernel, recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.cpp_kernels import launch_of as kernel_launch
+from castsim.commands.editor.debugging.server import serve, serve_port
 from castsim.commands.option_parsers import (
     GRAPHS,
     LAST_PORT,
@@ -50,7 +51,6 @@ from castsim.commands.option_parsers import (
 )
 from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.shared_options import OptionParser
-from castsim.editor.debugging.server import serve, serve_port
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.isa.sources import CPP_SUFFIXES
 from castsim.reports.documents import Document
@@ -59,7 +59,7 @@ from castsim.running.stepper import SteppedLaunch, Stepper
 from castsim.running.stops import Breakpoint, parse_selection
 
 if TYPE_CHECKING:
-    from castsim.tpc_c.launching import LaunchRequest
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
 def declare(parser: OptionParser) -> None:

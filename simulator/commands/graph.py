@@ -36,16 +36,16 @@ from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
 from castsim.execution.input_data import write_array
 from castsim.files import file_name, file_names, whole_file
-from castsim.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.isa.errors import ReadError
-from castsim.planning.lowering_answers import setting_of
+from castsim.lowering.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
+from castsim.lowering.lowering_answers import setting_of
 from castsim.reports.graph_text import graph_document, graph_text
 from castsim.reports.pages.page_of_result import graph_page
 from castsim.reports.progress import stage_progress
 from castsim.targets import load_target
 
 if TYPE_CHECKING:
-    from castsim.graphs.graph_execution import GraphRun
+    from castsim.lowering.graphs.graph_execution import GraphRun
 
 
 def declare(parser: OptionParser) -> None:

@@ -14,10 +14,10 @@ from castsim.isa.tpc.printer import print_program
 from castsim.running.c_kernels import compiled_kernel, load_kernel, with_shapes
 from castsim.running.loaded import LoadRequest
 from castsim.targets.options import with_options
-from castsim.tpc_c.compiling import Compiled
-from castsim.tpc_c.launching import LaunchRequest, members_given, scheduled_kernel, tensor_given, text_of
-from castsim.tpc_c.loops import ACCUMULATORS
-from castsim.tpc_c.printing import without_prints
+from castsim.tpc_compiler.tpc_c.compiling import Compiled
+from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, members_given, scheduled_kernel, tensor_given, text_of
+from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS
+from castsim.tpc_compiler.tpc_c.printing import without_prints
 
 __all__ = ["bundles_asked", "compiled_of", "launch_asked", "scheduled_kernel", "sequential_text", "without_prints"]
 

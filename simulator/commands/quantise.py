@@ -31,7 +31,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format
 from castsim.isa.spellings import format_spelled
 from castsim.numerics import array_from_codes, code_dtype
-from castsim.quantisation import quantise
+from castsim.numerics.quantisation import quantise
 from castsim.reports.quantise import SHOWN, quantised_document, quantised_rows, quantised_text
 
 

@@ -55,10 +55,10 @@ from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked
 from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES, simulate
-from castsim.estimating.cast_estimates import sensitivities
 from castsim.execution.entry_and_target import BACKEND, TOOLCHAIN, entries
 from castsim.execution.input_data import write_array
 from castsim.execution.run_limits import stale_mode
+from castsim.execution.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.lifted_limits import gains, limits_asked_for
 from castsim.files import file_names
@@ -73,8 +73,8 @@ from castsim.reports.run import run_document, run_text, section
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN, further_reports
 from castsim.running import LoadedProgram, load, run_loaded
+from castsim.running.estimating.cast_estimates import sensitivities
 from castsim.running.fragments import NAME, Fragment, whole
-from castsim.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.targets import Target, load_target
 from castsim.targets.options import watched, with_options
 
@@ -83,14 +83,14 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from castsim.estimating.cast_estimates import Sensitivity
+    from castsim.execution.timing import Listener, Timing
     from castsim.exploration.lifted_limits import LiftedLimit
     from castsim.isa.pto import program as pto
     from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.reports.views.timeline import Timeline
     from castsim.running import LoadedProgram, Result
+    from castsim.running.estimating.cast_estimates import Sensitivity
     from castsim.targets import Target
-    from castsim.timing import Listener, Timing
 
 
 def declare(parser: OptionParser) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from castsim.commands.editor.grammars import page_grammar
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
-from castsim.editor.grammars import page_grammar
 from castsim.exploration.advice_search import Advice, advice_on
 from castsim.exploration.equivalence import original
 from castsim.exploration.suggestion import RunConfig

@@ -18,11 +18,11 @@ from castsim.reports.views.recording import SegmentRecorder, Window
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.execution.timing import Listener
     from castsim.reports.documents import Document
     from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
     from castsim.running import Result
-    from castsim.timing import Listener
 
 
 SHOWN = 80

@@ -1,7 +1,7 @@
 """The options that several commands share, each a row: its spelling, its placeholder and its help.
 
-The numbers in the help are those of `castsim.execution.run_limits` and `castsim.graphs.graph_execution`, written out: a
-help may not import what the work needs.
+The numbers in the help are those of `castsim.execution.run_limits` and `castsim.lowering.graphs.graph_execution`,
+written out: a help may not import what the work needs.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ from castsim.commands.option_parsers import TILELANG, assignments, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.execution.input_data import from_memory, make_inputs, read_input
 from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.running import Result, load
-from castsim.synchronisation.race_findings import STOP
 from castsim.tilelang import arrays, programs, running
 from castsim.tilelang.lowering import LoweredKernel, lowered_of
 from castsim.tilelang.programs import TirProgram

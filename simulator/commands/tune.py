@@ -25,13 +25,13 @@ from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
+from castsim.execution.synchronisation.flags import MODES
 from castsim.exploration.lifted_limits import ALL
 from castsim.exploration.tuning_candidates import ChoiceAxis, ChoiceKind, Study, read_axes
 from castsim.exploration.tuning_studies import MOST_SIMULATED, TuningLedger, about, search, study_of
 from castsim.isa.errors import ReadError
 from castsim.reports.progress import stage_progress
 from castsim.reports.tuning import tuning_document, tuning_text
-from castsim.synchronisation.flags import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,16 +17,16 @@ from castsim.evidence.verification.lowering import LoweringRecord, started, veri
 from castsim.evidence.verification.substitutions import Asked, SubstitutionRecord
 from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
-from castsim.planning.conformance import Cell, chosen_cells
+from castsim.lowering.conformance import Cell, chosen_cells
+from castsim.lowering.specifications import parse_specification
 from castsim.reports.documents import VERSIONS
 from castsim.reports.lower import lowering_document
 from castsim.reports.lower_text import lowering_text
 from castsim.reports.progress import stage_progress
-from castsim.specifications import parse_specification
 from castsim.targets import Specification
 
 if TYPE_CHECKING:
-    from castsim.planning.substitution import Substitute
+    from castsim.lowering.substitution import Substitute
 
 
 _SPEC = "tosa"

@@ -1,15 +1,15 @@
-"""Engines: from an operation tree to cycles. One contract for every mechanism and engine (`castsim.timing`)."""
+"""Engines: from an operation tree to cycles. One contract for all of them (`castsim.execution.timing`)."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from castsim.execution.run_limits import MAX_CYCLES
+from castsim.execution.timing import IgnoresBlocks, Listener, Observer, Timing, Watcher
 from castsim.execution.tree import Tree
 from castsim.isa.errors import ReadError
 from castsim.machines.registry import MachinePart
 from castsim.targets.loader import Target
-from castsim.timing import IgnoresBlocks, Listener, Observer, Timing, Watcher
 
 __all__ = ["ENGINES", "engine_for", "observe", "simulate"]
 
@@ -136,7 +136,7 @@ FAST: MachinePart[FastEngine] = MachinePart(
     {
         "strided-repeat": "castsim.engines.fast_dataflow.tile_simulation:simulate_tiles",
         "vector-function": "castsim.engines.fast_dataflow.tile_simulation:simulate_tiles",
-        "vliw": "castsim.engines.fast_vliw:simulate_bundles",
+        "vliw": "castsim.machines.vliw.fast_engine:simulate_bundles",
     },
 )
 TELLING: MachinePart[SegmentTracer] = MachinePart(

@@ -61,10 +61,10 @@ from castsim.execution.dataflow.transfer_timing import (
     transfer_due,
     transfer_end,
 )
+from castsim.execution.timing import Cause, IgnoresBlocks, Listener, Observer, Timing, Watcher
 from castsim.execution.tree import Access, Operation, Tree, accesses, instances, operations
 from castsim.isa.errors import EngineError
 from castsim.targets.dataflow import DataflowTarget
-from castsim.timing import Cause, IgnoresBlocks, Listener, Observer, Timing, Watcher
 
 if TYPE_CHECKING:
     from castsim.engines.event_pipes import PipeProcess, PipeWait, QueueEntry

@@ -22,6 +22,7 @@ from castsim.engines.event_dataflow import DataflowSimulation
 from castsim.engines.event_pipes import At, BufferPorts, DataflowRun, Pattern, PipeProcess, QueueEntry, Steps
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from
+from castsim.execution.timing import Cause, Observer
 from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
 from castsim.machines.vector_function.function_operations import Nest, VectorFunction
 from castsim.machines.vector_function.function_timing import (
@@ -51,7 +52,6 @@ from castsim.machines.vector_function.trip_timing import (
 )
 from castsim.targets.vector_function import FunctionBufferPorts as PortFacts
 from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.timing import Cause, Observer
 
 # The store queue of a running vector function: stores leave in program order, barriers and the buffer hold them.
 

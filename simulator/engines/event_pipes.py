@@ -13,9 +13,9 @@ from simpy.events import EventPriority
 
 from castsim.execution.dataflow.pipe_operations import BLOCK, FlagWait, operation_name
 from castsim.execution.dataflow.transfer_timing import latency_ahead
+from castsim.execution.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
 from castsim.execution.tree import Operation
 from castsim.targets.dataflow import DataflowTarget
-from castsim.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
 
 # The order of events within a cycle.
 

@@ -11,6 +11,7 @@ from simpy import Event
 
 from castsim.engines.event_dataflow import DataflowSimulation
 from castsim.engines.event_pipes import At, BufferPorts, Cell, DataflowRun, Pattern, PipeProcess, QueueEntry, Steps
+from castsim.execution.timing import Cause, Observer
 from castsim.machines.strided.operations import BLOCK, Stream, StridedInstruction
 from castsim.machines.strided.repeat_timing import (
     always_fills,
@@ -31,7 +32,6 @@ from castsim.machines.strided.repeat_timing import (
 )
 from castsim.targets.strided_repeat import StridedBufferPorts as BankFacts
 from castsim.targets.strided_repeat import StridedRepeatTarget
-from castsim.timing import Cause, Observer
 
 # A strided-repeat vector instruction on its pipe, repeat by repeat.
 

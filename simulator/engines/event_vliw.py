@@ -15,6 +15,7 @@ from typing import Any
 from simpy import AnyOf, Environment, Event, Store
 
 from castsim.engines.event_pipes import PipeAccount
+from castsim.execution.timing import Cause, Execution, Listener, Observer, OperationTiming, Timing, Watcher
 from castsim.execution.tree import Lowered, Tree, elements, instances, operations
 from castsim.isa.errors import EngineError, IllegalError
 from castsim.machines.vliw.stage_latency import (
@@ -26,7 +27,6 @@ from castsim.machines.vliw.stage_latency import (
     load_cycles,
 )
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import Cause, Execution, Listener, Observer, OperationTiming, Timing, Watcher
 
 # Global memory: accesses wait in a queue and cross a port one after the other (`vliw.stage_latency`).
 #

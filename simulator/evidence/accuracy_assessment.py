@@ -8,9 +8,6 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Literal
 
-from castsim.estimating import estimate
-from castsim.estimating.operation_estimates import estimate_tile_operation
-from castsim.estimating.tile_estimates import estimate_load
 from castsim.evidence.measured_rows import CAST, STORE, TRANSFERS, MeasuredRow, MeasuredTable, read_table
 from castsim.execution.distribution.distributing import (
     Computed,
@@ -26,14 +23,17 @@ from castsim.execution.distribution.distributing import (
 )
 from castsim.execution.distribution.origins import ResultOrigin, Task, origin
 from castsim.execution.notebook_display import PlotMixin
+from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.machines.mechanisms import vector_units_of
+from castsim.running.estimating import estimate
+from castsim.running.estimating.operation_estimates import estimate_tile_operation
+from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind
 from castsim.targets.options import with_options
-from castsim.timing import ProgressCallback
 
 LABEL_SHAPE = "label shape"
 """The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from castsim.evidence.accuracy_assessment import assess_row
 from castsim.evidence.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
+from castsim.execution.timing import ProgressCallback
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError, Span, TargetDataError
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.description import Fact, Table
 from castsim.targets.options import with_facts
-from castsim.timing import ProgressCallback
 
 # The fit itself: relative errors of the rows made small by a library's bounded least squares.
 #

@@ -16,20 +16,20 @@ from math import ceil, floor, inf
 from pathlib import Path
 from statistics import fmean, median
 
-from castsim.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest, timed_alone
 from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow, Statistics, assess_row, shape_of, simulated
 from castsim.evidence.measured_rows import CAST as CAST_OPERATION
 from castsim.evidence.measured_rows import SCOPE as SCOPE_OPERATION
 from castsim.evidence.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import lowerer_of, tiles_of
 from castsim.machines.target_cast import CastAsked
+from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest, timed_alone
 from castsim.targets import Target, TileTarget
 from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals
 from castsim.targets.options import with_values
-from castsim.timing import ProgressCallback
 
 WEIGHT_OF_LARGEST = 0.02
 """Share of the largest error in what a fit makes small, beside the mean."""

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castsim.casting import cast, format_given
 from castsim.evidence.verification.inputs import Exhaustive, Samples
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat, TaperedFormat, format_named
 from castsim.isa.modes import Overflow
+from castsim.machines.casting import cast, format_given
 from castsim.numerics import (
     FormatLike,
     array_from_codes,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.input_data import digest
+from castsim.execution.timing import WAITING, Cause
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Format
@@ -23,7 +24,6 @@ from castsim.numerics import codes_from_array
 from castsim.running import Result
 from castsim.running.program_runs import written_launches
 from castsim.running.source_lines import causes_by_line, listed, source_lines
-from castsim.timing import WAITING, Cause
 
 # The lines of a program as a comparison sees them: what is written in each, without blanks and comments.
 

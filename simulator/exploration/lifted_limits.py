@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.run_limits import MAX_STATEMENTS, Limits
+from castsim.execution.timing import WAITING, Cause, Timing
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.targets import Target
 from castsim.targets.options import lifted
-from castsim.timing import WAITING, Cause, Timing
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import LatencyBound

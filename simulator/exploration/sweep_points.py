@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import castsim
-from castsim.estimating.tile_estimates import estimator_of
 from castsim.execution.distribution.distributing import facts_digest
 from castsim.execution.distribution.origins import LOCAL_NAME, Installation, digest_of, installation, sources_digest
 from castsim.execution.distribution.origins import refuse_another as refuse_another_installation
+from castsim.execution.timing import Cause, limiter
 from castsim.exploration.sweep_specification import (
     CAST_AXES,
     DEFAULT,
@@ -45,15 +45,15 @@ from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import parameters, with_values
 from castsim.isa.sources import Language, Source, read_source
 from castsim.running import MAX_CYCLES, load, run_loaded
+from castsim.running.estimating.tile_estimates import estimator_of
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.options import with_options
-from castsim.timing import Cause, limiter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from castsim.estimating.cast_estimates import Estimate
-    from castsim.estimating.tile_estimates import ArrayEstimator
+    from castsim.running.estimating.cast_estimates import Estimate
+    from castsim.running.estimating.tile_estimates import ArrayEstimator
 
     Integers = NDArray[np.int64]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.distribution.distributing import Ledger, LedgerLabels, Workers, distributed
 from castsim.execution.distribution.origins import Task
+from castsim.execution.timing import ProgressCallback
 from castsim.exploration.sweep_points import (
     FAILED,
     SweepWork,
@@ -28,7 +29,6 @@ from castsim.exploration.sweep_points import (
 from castsim.exploration.sweep_specification import SweepSpecification, is_argument
 from castsim.files import LEDGER, whole_file
 from castsim.isa.errors import ReadError
-from castsim.timing import ProgressCallback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

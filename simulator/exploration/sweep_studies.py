@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.distribution.distributing import MOST_WORKERS, Workers
+from castsim.execution.timing import ProgressCallback
 from castsim.exploration.sweep_specification import read_specification
 from castsim.isa.errors import ReadError
-from castsim.timing import ProgressCallback
 
 if TYPE_CHECKING:
     import pandas

@@ -17,6 +17,7 @@ import numpy as np
 from castsim.engines import simulate
 from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.timing import WAITING, Cause, Timing
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, ReadError
@@ -28,7 +29,6 @@ from castsim.isa.value_lists import LEGAL, read_values
 from castsim.running import MAX_CYCLES, Loaded, LoadedProgram, load, run_loaded
 from castsim.targets import Target
 from castsim.targets.options import with_options
-from castsim.timing import WAITING, Cause, Timing
 
 __all__ = ["ChoiceRow", "Points", "Study", "refused"]
 

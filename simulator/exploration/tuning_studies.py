@@ -15,6 +15,7 @@ import castsim
 from castsim.execution.distribution.distributing import Ledger as FileLedger
 from castsim.execution.distribution.distributing import LedgerLabels
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.timing import ProgressCallback
 from castsim.exploration.tuning_candidates import (
     ChoiceAxis,
     ChoiceKind,
@@ -35,7 +36,6 @@ from castsim.isa.sources import Language, read_source
 from castsim.isa.value_expressions import Value
 from castsim.running import MAX_CYCLES
 from castsim.targets import Target
-from castsim.timing import ProgressCallback
 
 _FIELDS = frozenset(each.name for each in fields(ChoiceRow)) - {"number"}
 

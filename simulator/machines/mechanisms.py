@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
+from castsim.execution.timing import Cause, Timing
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.machines.registry import MachinePart, loaded
 from castsim.targets import Target, TileTarget
-from castsim.timing import Cause, Timing
 
 if TYPE_CHECKING:
     import numpy as np

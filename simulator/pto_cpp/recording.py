@@ -21,6 +21,7 @@ from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.synchronisation.race_findings import REPORT
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, LimitError, ReadError, TileError
 from castsim.isa.pto import program as pto
@@ -32,7 +33,6 @@ from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.pto_cpp.compiling import CppKernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
 from castsim.pto_cpp.program_making import Maker, SentTile
 from castsim.running import Result, load, run_loaded
-from castsim.synchronisation.race_findings import REPORT
 from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
 

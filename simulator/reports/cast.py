@@ -12,13 +12,13 @@ from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.warning_text import Warnings
+from castsim.lowering.specifications import AcceptanceSets, SpecifiedCast
 from castsim.machines.target_cast import CastForm
 from castsim.numerics import value_of
 from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says
 from castsim.reports.numbers import Number, bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
-from castsim.specifications import AcceptanceSets, SpecifiedCast
 from castsim.targets import Target
 
 # The results that specifications accept for single values: rows beside those of targets, as data and as JSON.

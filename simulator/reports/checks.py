@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from castsim import __version__
-from castsim.checking import Finding, Severity
+from castsim.exploration.checking import Finding, Severity
 from castsim.isa.errors import escaped, pointed_at
 from castsim.reports.documents import Document
 from castsim.reports.schemas.command_documents import FindingEntry

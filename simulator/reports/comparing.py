@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from castsim.execution.input_data import digest, read_array
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.synchronisation.race_findings import REPORT, STOP
+from castsim.execution.timing import Cause
 from castsim.exploration.differences import (
     ComparisonError,
     Difference,
@@ -31,13 +33,11 @@ from castsim.reports.documents import VERSIONS, identifier
 from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.running.loaded import LoadRequest
-from castsim.synchronisation.race_findings import REPORT, STOP
 from castsim.targets import Target
 from castsim.targets.options import with_options
-from castsim.timing import Cause
 
 if TYPE_CHECKING:
-    from castsim.tpc_c.launching import LaunchRequest
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
 # The JSON that `castsim run --json` wrote, read back as a side of a comparison.

@@ -9,18 +9,18 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.execution.distribution.origins import Origins
-from castsim.planning import Counterexample, PlanKind, Verdict
-from castsim.planning.conformance import ConformanceEntry, Matrix, changed
-from castsim.planning.conformance import LoweredMatrix as LoweredCells
-from castsim.planning.demand import TracedValue
-from castsim.planning.lowering_answers import options_text, setting_text
-from castsim.planning.proof import Method
+from castsim.lowering import Counterexample, PlanKind, Verdict
+from castsim.lowering.conformance import ConformanceEntry, Matrix, changed
+from castsim.lowering.conformance import LoweredMatrix as LoweredCells
+from castsim.lowering.demand import TracedValue
+from castsim.lowering.lowering_answers import options_text, setting_text
+from castsim.lowering.proof import Method
+from castsim.lowering.specifications import SpecifiedCast
 from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
 from castsim.reports.lower import CounterexampleEntry, code_text, number_text
 from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar, WorkerEntry
 from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
-from castsim.specifications import SpecifiedCast
 
 SAMPLED = "~"
 """Marks a verdict that rests on samples."""

@@ -10,6 +10,7 @@ from typing import Literal
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from castsim.execution.timing import Cause
 from castsim.exploration.differences import (
     Difference as RunDifference,
 )
@@ -28,7 +29,6 @@ from castsim.reports.documents import CommandDocument, Document, Json, Keys, say
 from castsim.reports.numbers import bits_text, grouped, json_value
 from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
 from castsim.reports.terminal import indented, table
-from castsim.timing import Cause
 
 
 class ComparedSide(Keys):

@@ -12,9 +12,9 @@ from pathlib import PurePath
 from types import UnionType
 from typing import Annotated, Any, ClassVar, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from castsim.execution.timing import Cause
 from castsim.isa.formats import Format
 from castsim.targets.description import Table, TargetHeader
-from castsim.timing import Cause
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A value that JSON can hold."""

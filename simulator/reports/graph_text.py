@@ -10,11 +10,11 @@ from shlex import quote
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.graphs.graph_comparison import OutputComparison, WrongElement, number_of
-from castsim.graphs.graph_execution import GraphRun, NodeRun
-from castsim.graphs.kernel_runner import KernelRun
-from castsim.graphs.verdict import NodeVerdict
-from castsim.planning.lowering_answers import Answer, Setting, options_text
+from castsim.lowering.graphs.graph_comparison import OutputComparison, WrongElement, number_of
+from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
+from castsim.lowering.graphs.kernel_runner import KernelRun
+from castsim.lowering.graphs.verdict import NodeVerdict
+from castsim.lowering.lowering_answers import Answer, Setting, options_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.lower import PlanEntry
 from castsim.reports.lower_text import chain_text, counterexample_text, evidence_text, option_text

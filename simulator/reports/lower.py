@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from castsim.isa.formats import Format, IntFormat
-from castsim.planning import Counterexample, PlanKind, Verdict
-from castsim.planning.demand import Number, Required
-from castsim.planning.lowering_answers import Answer
-from castsim.planning.proof import Method
+from castsim.lowering import Counterexample, PlanKind, Verdict
+from castsim.lowering.demand import Number, Required
+from castsim.lowering.lowering_answers import Answer
+from castsim.lowering.proof import Method
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Keys, numbered, says
 from castsim.reports.numbers import bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bytes, Cycles, CyclesPerElement, Elements, Name, Scalar, Value

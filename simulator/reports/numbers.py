@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
+from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import Document
-from castsim.timing import Cause, PipeTiming
 
 Number = Fraction | float
 

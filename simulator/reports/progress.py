@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from castsim.execution.timing import ProgressCallback
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
-from castsim.timing import ProgressCallback
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars

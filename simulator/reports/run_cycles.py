@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.estimating.cast_estimates import Standing
+from castsim.execution.timing import WAITING, Cause, limiter, repeated, share
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
@@ -19,11 +19,11 @@ from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
+from castsim.running.estimating.cast_estimates import Standing
 from castsim.running.program_runs import written_launches
 from castsim.running.source_lines import SourceLine, listed
 from castsim.targets import Target
 from castsim.targets.description import SourceKind, Status
-from castsim.timing import WAITING, Cause, limiter, repeated, share
 
 _CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "cost model's", Status.FITTED: "fitted"}
 

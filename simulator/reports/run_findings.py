@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
+from castsim.execution.synchronisation.flags import Note, Place
 from castsim.reports.documents import ABSENT, Keys, says
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Line, LintEntry
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
 from castsim.reports.terminal import indented
 from castsim.running import Loaded
-from castsim.synchronisation.flags import Note, Place
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.findings import StaleRead

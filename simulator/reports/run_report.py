@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.estimating.cast_estimates import Sensitivity, Trust, trust_of
 from castsim.execution.input_data import digest
+from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.tree import BufferUse, Instruction, Tree, buffer_use
 from castsim.isa.codes import Codes
 from castsim.reports.documents import Keys, says
@@ -20,10 +20,10 @@ from castsim.reports.facts import NamedFact, doubtful_facts
 from castsim.reports.numbers import grouped
 from castsim.reports.schemas.keys import Elements, Output
 from castsim.running import Loaded, Result
+from castsim.running.estimating.cast_estimates import Sensitivity, Trust, trust_of
 from castsim.running.loaded import Partial
 from castsim.running.source_lines import SourceLine, bookkeeping, inserted, source_lines
 from castsim.targets import Target
-from castsim.timing import Cause, Timing, repeated
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

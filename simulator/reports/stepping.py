@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from castsim.execution.timing import Cause
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.spans import SHOWN
 from castsim.numerics import value_of
@@ -13,7 +14,6 @@ from castsim.reports.numbers import bits_text
 from castsim.reports.schemas.keys import Cycles, Line
 from castsim.running.stepper import Stepper
 from castsim.running.stops import Selection, Shown
-from castsim.timing import Cause
 
 _AROUND = 3
 """Lines that are shown before and behind the one at which a program stands."""

@@ -18,7 +18,7 @@ from castsim.running.program_runs import run_loaded
 from castsim.targets import Target, TileTarget
 
 if TYPE_CHECKING:
-    from castsim.quantisation import BlockFormat
+    from castsim.numerics.quantisation import BlockFormat
 
 GROUP = 32
 """Elements of a block that the operation and the chain take."""

@@ -27,9 +27,9 @@ from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_c.compiling import Compiled, compile_kernel
-from castsim.tpc_c.launching import Launch, LaunchRequest, TensorGiven, launch
-from castsim.tpc_c.printing import Printing, without_prints
+from castsim.tpc_compiler.tpc_c.compiling import Compiled, compile_kernel
+from castsim.tpc_compiler.tpc_c.launching import Launch, LaunchRequest, TensorGiven, launch
+from castsim.tpc_compiler.tpc_c.printing import Printing, without_prints
 
 _Watch = Callable[[VliwCore, int], None]
 
@@ -171,7 +171,7 @@ def compiled_kernel(source: Source, request: LoadRequest) -> Compiled:
     """Compile a kernel, without anything that a launch brings; without a target for the newest generation.
 
     Raises:
-        ReadError, IllegalError: as `castsim.tpc_c.compiling.compile_kernel`.
+        ReadError, IllegalError: as `castsim.tpc_compiler.tpc_c.compiling.compile_kernel`.
     """
     target = chosen_target("", source.file, request.target or NEWEST, request.prepare)
     wanted = request.launch or LaunchRequest()

@@ -14,14 +14,14 @@ from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, check_executions
+from castsim.execution.synchronisation.flags import Synchronised
+from castsim.execution.synchronisation.race_detector import find_races
+from castsim.execution.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
 from castsim.isa.sources import Language
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import lowerer_of, tile_target
-from castsim.synchronisation.flags import Synchronised
-from castsim.synchronisation.race_detector import find_races
-from castsim.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
 from castsim.targets import Target, load_target
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
     from castsim.execution.dataflow.buffer_values import Follower
     from castsim.execution.interpreter.vector_unit import MicroMemory, VectorUnit
+    from castsim.execution.timing import Timing
     from castsim.machines.vliw.findings import StaleRead
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.machines.vliw.machine import VliwCore
-    from castsim.timing import Timing
-    from castsim.tpc_c.launching import LaunchRequest
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
     Bytes = NDArray[np.uint8]
 

@@ -26,6 +26,17 @@ from castsim.execution.interpreter.interpreter import Executed, execute, is_opaq
 from castsim.execution.interpreter.lowerer import Lowerer, check_level, has_addresses, has_flags, reads_memory
 from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
+from castsim.execution.synchronisation.flags import (
+    BARRIERS,
+    INTERLOCK,
+    MODES,
+    PROGRAM,
+    SynchronisedFunction,
+    insert,
+    insert_barriers,
+    noted,
+)
+from castsim.execution.synchronisation.race_findings import RaceFinding
 from castsim.execution.tree import Block, InstructionRole, Node, Tree
 from castsim.execution.vector_operations.quantising import FORMS
 from castsim.isa.codes import Codes
@@ -51,23 +62,12 @@ from castsim.running.loaded import (
     WalkedWhenIssued,
     races_of,
 )
-from castsim.synchronisation.flags import (
-    BARRIERS,
-    INTERLOCK,
-    MODES,
-    PROGRAM,
-    SynchronisedFunction,
-    insert,
-    insert_barriers,
-    noted,
-)
-from castsim.synchronisation.race_findings import RaceFinding
 from castsim.targets import Target, TileTarget
 from castsim.targets.options import with_options
 
 if TYPE_CHECKING:
     from castsim.running.micro import MicroProgram
-    from castsim.tpc_c.launching import LaunchRequest
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
 # Tile programs: walked and lowered as they are read, since no value decides their path.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from castsim.execution.timing import WAITING, Cause, Timing, repeated
 from castsim.execution.tree import Instruction, InstructionRole, Tree
 from castsim.isa.errors import Span
-from castsim.timing import WAITING, Cause, Timing, repeated
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
 from castsim.execution.interpreter.vector_unit import BytePointer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tiles import Tile
+from castsim.execution.timing import Cause, IgnoresBlocks
 from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances
 from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
@@ -56,10 +57,9 @@ from castsim.running.stops import (
 )
 from castsim.targets import Target
 from castsim.targets.options import with_options
-from castsim.timing import Cause, IgnoresBlocks
 
 if TYPE_CHECKING:
-    from castsim.tpc_c.launching import LaunchRequest
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
 # A recorded run: its operations with their cycles, the memories at its start, and what each operation changes.

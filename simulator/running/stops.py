@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from castsim.execution.interpreter.arguments import bind_arguments
 from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import constant, evaluate
+from castsim.execution.timing import Cause
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.pto import program as pto
@@ -27,7 +28,6 @@ from castsim.machines.vliw.machine import VliwCore
 from castsim.numerics import decode_to_float64, parse_number
 from castsim.running.loaded import Loaded
 from castsim.running.step_recording import UNKNOWN, Bytes, ElementPlace, dense, packed_bits
-from castsim.timing import Cause
 
 # The names of a program and where what they name lies, operation by operation.
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.running import Result, load, run_loaded
-from castsim.synchronisation.race_findings import STOP
 from castsim.targets import Target
 from castsim.tilelang.arrays import (
     BoundArrays,

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from castsim.engines import simulate
 from castsim.execution.input_data import arrayed
+from castsim.execution.timing import Timing
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.findings import StaleRead
 from castsim.numerics import array_from_codes, codes_from_array
 from castsim.targets import Target
 from castsim.targets.options import with_options
 from castsim.targets.tpc_compiler import BuiltinRow, ResultOrder
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import Timing
 from castsim.tpc_compiler.builtin_names import builtin_target, find_builtin
 from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT, Built, Vectors, build
 from castsim.tpc_compiler.code_generation import ScheduledKernel, schedule
@@ -110,7 +110,7 @@ def emitted(name: str, target: str | Path | Target, *, rounding: str | None = No
     placed = _placing(row, chosen)
     kernel = schedule(built.sequence, placed, built.setup, row.builtin)
     issued = issue(kernel)
-    return Builtin(built, chosen, kernel, issued, simulate(issued.tree, chosen))
+    return Builtin(built, chosen, kernel, issued, simulate_bundles(issued.tree, chosen))
 
 
 def builtin(
@@ -163,7 +163,7 @@ def call(found: Builtin, x: Codes, args: Mapping[str, int | float]) -> BuiltinRe
         ran.vector_operations,
         ran.stale_reads,
         (*beyond, *ran.warnings),
-        simulate(ran.tree, found.target),
+        simulate_bundles(ran.tree, found.target),
         found.text(ran.tiles, args),
     )
 

@@ -9,13 +9,14 @@ from struct import pack, unpack
 
 import numpy as np
 
-from castsim.engines import simulate
+from castsim.execution.timing import Timing
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Slot
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.assembled import Ran, assemble, execute
+from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookup_tables import computed_by, rounded
 from castsim.numerics import array_from_codes, codes_from_array
@@ -27,7 +28,6 @@ from castsim.targets.tpc_compiler import (
     function_tables,
 )
 from castsim.targets.vliw import VliwTarget
-from castsim.timing import Timing
 from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
 from castsim.tpc_compiler.kernel_execution import MAX_BUNDLES, issue
 from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
@@ -126,7 +126,7 @@ def function_program(row: SpecialFunction, target: VliwTarget) -> FunctionProgra
         sequence, tables = writer.sequence, tuple(known[name] for name in writer.tables)
     kernel = schedule(sequence, target, name=row.builtin)
     operations = sum(not (step.slot is Slot.LOAD and step.head.startswith("mov")) for step in sequence.steps)
-    timing = simulate(issue(kernel).tree, target)
+    timing = simulate_bundles(issue(kernel).tree, target)
     return FunctionProgram(row, target, kernel, lanes, tables, operations, timing)
 
 
@@ -158,7 +158,7 @@ def call_function(
         found = rounded(computed_by(program.row.name), *codes.values())
     outputs = {program.output: array_from_codes(found.reshape(shape), F32)}
     warnings = (*ran.warnings, *_unclaimed(program, claimed=claimed))
-    timing = simulate(ran.tree, program.target) if program.lanes is None else program.timing
+    timing = simulate_bundles(ran.tree, program.target) if program.lanes is None else program.timing
     each = calls if program.lanes is None else int(prod(shape))
     return FunctionResult(program, outputs, each, claimed, ran.stale_reads, warnings, timing, program.text(calls))
 
@@ -325,7 +325,7 @@ def descriptor_call(row: SpecialFunction, target: VliwTarget, given: Mapping[str
         max_bundles=_MAX_BUNDLES,
     ).tree
     result = _returned(row, int(given["word"])) if "word" in given else None
-    return DescriptorCall(row, target, address, stored, result, kernel, simulate(tree, target))
+    return DescriptorCall(row, target, address, stored, result, kernel, simulate_bundles(tree, target))
 
 
 def _within(name: str, number: int | float, limit: int) -> int:

@@ -15,7 +15,6 @@ from itertools import count
 
 import numpy as np
 
-from castsim.engines import simulate
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
@@ -23,6 +22,7 @@ from castsim.isa.tpc import Register, Slot, TensorDeclaration, TpcProgram, parse
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import File, Operand, TpcInstruction
 from castsim.machines.vliw.assembled import Ran, assemble, execute
+from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tpc_compiler.c_table import HopMethod, PathHop
@@ -547,4 +547,4 @@ def _same(before: Ran, after: Ran, name: str) -> bool:
 
 
 def _cycles(ran: Ran, target: VliwTarget) -> int:
-    return simulate(ran.tree, target).total
+    return simulate_bundles(ran.tree, target).total

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elements, width
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
@@ -12,6 +11,7 @@ from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.strided.operations import StridedInstruction
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vliw.stage_latency import BundleOperation
+from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
 from castsim.targets import Target, load_target
 from castsim.targets.dataflow import DataflowTarget
 

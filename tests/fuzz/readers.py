@@ -60,7 +60,7 @@ def read_tiles(data: bytes) -> None:
 
 def check_tiles(data: bytes) -> None:
     """All that `castsim check` does with a `.pto` text: reading, walking, lowering."""
-    from castsim.checking import check_text  # noqa: PLC0415
+    from castsim.exploration.checking import check_text  # noqa: PLC0415
 
     for finding in check_text("k.pto", _text(data, "k.pto")):
         assert finding.message
@@ -96,14 +96,14 @@ def read_binary(data: bytes) -> None:
 
 def read_onnx(data: bytes) -> None:
     """Read a model."""
-    from castsim.graphs.onnx_reader import read_onnx as read  # noqa: PLC0415
+    from castsim.lowering.graphs.onnx_reader import read_onnx as read  # noqa: PLC0415
 
     read(file("m.onnx", data))  # what goes wrong is raised
 
 
 def read_tosa(data: bytes) -> None:
     """Read a graph."""
-    from castsim.graphs.tosa_reader import read_tosa as read  # noqa: PLC0415
+    from castsim.lowering.graphs.tosa_reader import read_tosa as read  # noqa: PLC0415
 
     read(_text(data, "m.mlir"), Path("m.mlir"))  # what goes wrong is raised
 
@@ -164,7 +164,7 @@ def read_result(data: bytes) -> None:
 
 def read_messages(data: bytes) -> None:
     """Read messages of a debugger's client until they end."""
-    from castsim.editor.debugging.messages import Channel  # noqa: PLC0415
+    from castsim.commands.editor.debugging.messages import Channel  # noqa: PLC0415
 
     messages = Channel(io.BytesIO(data), io.BytesIO())
     while messages.receive() is not None:
@@ -180,12 +180,13 @@ def read_csv(data: bytes) -> None:
 
 
 _PTO, _TPC, _SWEEPS = "isa/pto", "isa/tpc", "simulator/exploration"
+_EXECUTION, _GRAPHS = "simulator/execution", "simulator/lowering/graphs"
 _MICRO = tuple(f"simulator/execution/interpreter/{name}.py" for name in ("micro_interpreter", "vector_unit"))
 READERS: dict[str, Reader] = {
     "tile": Reader(read_tiles, lambda: seeds.files(".pto"), tile_grammar.tile, (f"{_PTO}/*.py",)),
     "tile-checked": Reader(
         check_tiles, lambda: seeds.files(".pto"), tile_grammar.tile,
-        ("simulator/checking/*.py", "simulator/execution/interpreter/*.py", "simulator/synchronisation/**/*.py"),
+        ("simulator/exploration/checking/*.py", f"{_EXECUTION}/interpreter/*.py", f"{_EXECUTION}/sync*/*.py"),
     ),
     "micro": Reader(read_tiles, seeds.micro, tile_grammar.micro, (f"{_PTO}/micro_*.py",)),
     "micro-checked": Reader(
@@ -198,9 +199,9 @@ READERS: dict[str, Reader] = {
         read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf, (f"{_TPC}/encoding/assembler.py",), text=False
     ),
     "onnx": Reader(
-        read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, ("simulator/graphs/onnx_*.py",), text=False
+        read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, (f"{_GRAPHS}/onnx_*.py",), text=False
     ),
-    "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, ("simulator/graphs/tosa_*.py",)),
+    "tosa": Reader(read_tosa, lambda: seeds.files(".mlir"), graph_grammar.tosa, (f"{_GRAPHS}/tosa_*.py",)),
     "target": Reader(
         read_target, file_grammar.target_seeds, file_grammar.target,
         ("targets/loader.py", "targets/csv_tables.py", "targets/loader.py", "targets/description.py"),
@@ -252,7 +253,7 @@ READERS: dict[str, Reader] = {
     ),
     "messages": Reader(
         read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,
-        ("simulator/editor/debugging/messages.py",),
+        ("simulator/commands/editor/debugging/messages.py",),
     ),
 }  # fmt: skip
 """Every reader by its name."""

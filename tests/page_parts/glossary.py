@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from castsim.timing import Cause
+from castsim.execution.timing import Cause
 from page_parts.markdown import code, table
 
 CAUSES: Mapping[Cause, tuple[str, str]] = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Generic, Protocol, TypeVar, overload
 
-from castsim import timing
+from castsim.execution import timing
 
 Record = TypeVar("Record")
 
@@ -231,7 +231,7 @@ class Later(Sequence[Record], Generic[Record]):
         return iter(self._made())
 
     def repeated(self) -> Iterator[tuple[Record, Record, int]]:
-        """Yield records with their last copies and how many there are (see `castsim.timing.Repeating`)."""
+        """Yield records with their last copies and how many there are (see `castsim.execution.timing.Repeating`)."""
         return timing.repeated(self._made())
 
     def __eq__(self, other: object) -> bool:

@@ -57,7 +57,7 @@ from castsim.engines.fast_dataflow.state_codes import (
 )
 from castsim.execution.dataflow.pipe_operations import operation_name
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS
-from castsim.timing import Cause, Execution, OperationTiming
+from castsim.execution.timing import Cause, Execution, OperationTiming
 
 # The state of a machine relative to now, as far as anything later depends on it.
 #

@@ -5,7 +5,7 @@ Compiled code knows no enumerations, so they are plain integers.
 
 from __future__ import annotations
 
-from castsim.timing import Cause
+from castsim.execution.timing import Cause
 
 NONE = -1
 """No row; the end of a list."""

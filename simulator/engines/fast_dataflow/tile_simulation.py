@@ -55,11 +55,11 @@ from castsim.execution.dataflow.pipe_operations import (
     explain_deadlock,
     explain_limit,
 )
+from castsim.execution.timing import Listener, OperationTiming, PipeTiming, Timing, Watcher
 from castsim.execution.tree import Operation, Tree
 from castsim.isa.errors import EngineError
 from castsim.machines.registry import MachinePart
 from castsim.targets.loader import TileTarget
-from castsim.timing import Listener, OperationTiming, PipeTiming, Timing, Watcher
 
 # Whether a run goes on interpreted or compiled: whichever has the machine at its end sooner.
 

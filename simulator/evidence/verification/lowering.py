@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-import castsim.planning
+import castsim.lowering
 from castsim.evidence.verification.kept import (
     SCHEMA_VERSION,
     KeptRecord,
@@ -32,17 +32,17 @@ from castsim.evidence.verification.oracle import load_oracle, oracle_folder
 from castsim.evidence.verification.sources import digest_of, file_digest
 from castsim.execution.distribution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
 from castsim.execution.distribution.origins import Origins, ResultOrigin, Task
+from castsim.execution.timing import ProgressCallback
 from castsim.files import PARTIAL
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.lowering import Assembly, CastRequest, Plan, Verdict, assembly_of
+from castsim.lowering.conformance import Cell
+from castsim.lowering.lowering_answers import Setting, answer
+from castsim.lowering.samples import all_codes, telling_codes
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array
-from castsim.planning import Assembly, CastRequest, Plan, Verdict, assembly_of
-from castsim.planning.conformance import Cell
-from castsim.planning.lowering_answers import Setting, answer
-from castsim.planning.samples import all_codes, telling_codes
 from castsim.running import load, run_loaded
 from castsim.targets import Specification
-from castsim.timing import ProgressCallback
 
 SAMPLES = 100_000
 """Codes of a source of more than 16 bits."""
@@ -312,7 +312,7 @@ def started(spec: Specification, version: str, cells: Iterable[Cell], samples: i
 
 def planner_digest() -> str:
     """Return one SHA-256 over the modules of the planner, comments and docstrings left out."""
-    folder = Path(castsim.planning.__file__).parent
+    folder = Path(castsim.lowering.__file__).parent
     return digest_of({path.name: file_digest(path) for path in sorted(folder.glob("*.py"))})
 
 

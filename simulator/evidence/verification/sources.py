@@ -54,9 +54,9 @@ def source_digests(*, oracle: bool) -> dict[str, str]:
 
 
 SUBSTITUTED = (
-    "castsim.planning.substitution",
-    "castsim.planning.tile_arithmetic",
-    "castsim.planning.vector_steps",
+    "castsim.lowering.substitution",
+    "castsim.lowering.tile_arithmetic",
+    "castsim.lowering.vector_steps",
 )
 """The modules at which following the imports starts for proofs that a function may stand in for an instruction."""
 

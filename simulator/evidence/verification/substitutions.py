@@ -28,13 +28,13 @@ from castsim.evidence.verification.kept import (
 from castsim.evidence.verification.sources import substitution_digests
 from castsim.execution.distribution.distributing import ALONE, Workers, distributed, here
 from castsim.execution.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
+from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
-from castsim.planning import catalogue_of
-from castsim.planning.steps import ConstantArithmetic, TileChoiceForm, TileOperationForm, VectorForm
-from castsim.planning.substitution import Identity, Substitute, disagreeing, substitute_of
+from castsim.lowering import catalogue_of
+from castsim.lowering.steps import ConstantArithmetic, TileChoiceForm, TileOperationForm, VectorForm
+from castsim.lowering.substitution import Identity, Substitute, disagreeing, substitute_of
 from castsim.targets import load_target, target_names
-from castsim.timing import ProgressCallback
 
 CODES = 1 << 32
 SHOWN = 10

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from castsim.execution.tiles import Tile, TileCast, TileTransfer
+from castsim.execution.timing import Cause
 from castsim.execution.tree import (
     Access,
     Block,
@@ -31,7 +32,6 @@ from castsim.isa.pto.tile_types import format_tile
 from castsim.isa.pto.types import element_spelling
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import BLOCK_BYTES, DataflowTarget
-from castsim.timing import Cause
 
 BLOCK = BLOCK_BYTES
 """Bytes of one buffer access, the unit of strides (the instruction set's own definition, not a chip's)."""

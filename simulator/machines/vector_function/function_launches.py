@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 
 from castsim.execution.dataflow.pipe_operations import Unaddressed
 from castsim.execution.dataflow.transfer_timing import TICKS, ticks
+from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro_words import ROUNDINGS
@@ -58,7 +59,6 @@ from castsim.machines.vector_function.trip_timing import (
 from castsim.targets import Target
 from castsim.targets.register_text import DistributionMode, distribution_of
 from castsim.targets.vector_function import VectorFunctionTarget
-from castsim.timing import Cause, Timing, repeated
 
 # What a trip of a loop has for the serial port, for the loads and for the stores (docs/reference/micro.md 6.2).
 

@@ -13,11 +13,11 @@ from heapq import heappush, heapreplace
 
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from, ticks
+from castsim.execution.timing import Cause
 from castsim.machines.vector_function.function_timing import group_has_room, loaded, store_asked, store_start
 from castsim.machines.vector_function.launched_scope import ScopeFacts, ScopeInstruction, ScopeIssue, TimingKind
 from castsim.machines.vector_function.trip_timing import MemoryPath
 from castsim.targets.vector_function import FunctionBufferPorts
-from castsim.timing import Cause
 
 # Where the time of a launch went: spans of one cause after the other, from its launch to its end.
 

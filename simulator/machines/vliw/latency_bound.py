@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from castsim.execution.timing import WAITING, Cause, Timing, repeated, share
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import GROUPED, JUMPS
@@ -24,7 +25,6 @@ from castsim.machines.vliw.registers import CONSTANT, RANDOM, Registers
 from castsim.machines.vliw.stage_latency import ACCUMULATOR, DEST, IMPLICIT, operand_key
 from castsim.targets.vliw import BundleDistance, VliwTarget, names, smallest
 from castsim.targets.vliw_latency import PREDICATE, DistanceRule, OperandKey, SmallestDistance
-from castsim.timing import WAITING, Cause, Timing, repeated, share
 
 _WORTH = 5
 """Latencies bind from one cycle in so many: below, the busiest pipe leaves little for another order to gain."""

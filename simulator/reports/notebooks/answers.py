@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.estimating import Estimate, Estimates
 from castsim.evidence.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics, predicted, simulated
-from castsim.planning import PlanKind, Verdict
-from castsim.planning.conformance import ConformanceEntry, Matrix
-from castsim.planning.demand import Counterexample
-from castsim.planning.lowering_answers import Answer, setting_text
+from castsim.execution.timing import Cause, share
+from castsim.lowering import PlanKind, Verdict
+from castsim.lowering.conformance import ConformanceEntry, Matrix
+from castsim.lowering.demand import Counterexample
+from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.reports import notebooks
 from castsim.reports.conform import cast_text, cell_text
 from castsim.reports.documents import identifier
@@ -32,7 +32,7 @@ from castsim.reports.notebooks.markup import (
 )
 from castsim.reports.notebooks.presentation import Column, Columns, DrawnPresentation, Presentation, integers, numbers
 from castsim.reports.numbers import grouped
-from castsim.timing import Cause, share
+from castsim.running.estimating import Estimate, Estimates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

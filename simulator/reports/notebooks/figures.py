@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from castsim.execution.timing import WAITING, Cause, OperationTiming
 from castsim.isa.errors import ReadError, escaped
 from castsim.reports.notebooks.markup import cause_colour, colours_of, meanings
 from castsim.reports.numbers import grouped
 from castsim.running import Result
-from castsim.timing import WAITING, Cause, OperationTiming
 
 if TYPE_CHECKING:
     import numpy as np

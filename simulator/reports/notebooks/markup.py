@@ -6,9 +6,9 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from castsim.execution.timing import Cause, share
 from castsim.isa.errors import escaped
 from castsim.reports.numbers import CAUSE_COLOURS, grouped
-from castsim.timing import Cause, share
 
 # Colours that are told apart on light and on dark pages, by colour-blind readers too.
 #

@@ -141,10 +141,10 @@ _ROOM = "castsim.reports.notebooks"
 
 _KINDS = {
     "castsim.running.program_runs.Result": "runs:RunPresentation",
-    "castsim.estimating.cast_estimates.Estimate": "answers:EstimatePresentation",
-    "castsim.estimating.cast_estimates.Estimates": "answers:EstimatesPresentation",
-    "castsim.planning.lowering_answers.Answer": "answers:LoweringPresentation",
-    "castsim.planning.conformance.Matrix": "answers:ConformancePresentation",
+    "castsim.running.estimating.cast_estimates.Estimate": "answers:EstimatePresentation",
+    "castsim.running.estimating.cast_estimates.Estimates": "answers:EstimatesPresentation",
+    "castsim.lowering.lowering_answers.Answer": "answers:LoweringPresentation",
+    "castsim.lowering.conformance.Matrix": "answers:ConformancePresentation",
     "castsim.evidence.accuracy_assessment.AccuracyTables": "answers:AccuracyPresentation",
 }
 """What presents which class of results."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.execution.input_data import arrayed
+from castsim.execution.timing import limiter, share
 from castsim.isa.errors import EngineError, LimitError
 from castsim.reports import notebooks
 from castsim.reports.documents import identifier
@@ -30,7 +31,6 @@ from castsim.reports.run_cycles import clock, duration
 from castsim.reports.run_report import lost_most
 from castsim.running import Result
 from castsim.running.source_lines import source_lines
-from castsim.timing import limiter, share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

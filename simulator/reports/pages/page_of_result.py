@@ -12,15 +12,16 @@ from rich.console import RenderableType
 
 from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow
 from castsim.evidence.left_out import CrossValidation
+from castsim.execution.timing import Cause
 from castsim.exploration.differences import Difference, ProgramSide, by_effect
 from castsim.exploration.tuning_candidates import ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
-from castsim.graphs.graph_execution import GraphRun, NodeRun
-from castsim.graphs.model import TEXT
-from castsim.graphs.verdict import NodeVerdict
-from castsim.planning import PlanKind
-from castsim.planning.conformance import ConformanceEntry, Matrix
-from castsim.planning.lowering_answers import Answer, setting_text
+from castsim.lowering import PlanKind
+from castsim.lowering.conformance import ConformanceEntry, Matrix
+from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
+from castsim.lowering.graphs.model import TEXT
+from castsim.lowering.graphs.verdict import NodeVerdict
+from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.reports.accuracy import (
     accuracy_document,
     accuracy_summary,
@@ -58,7 +59,6 @@ from castsim.reports.pages.run_timeline import interval_columns, run_timeline, t
 from castsim.reports.run_cycles import clock, duration
 from castsim.reports.specification import specification_words
 from castsim.reports.tuning import answer_lines, choices_text, command_of, row_entry, tuning_document
-from castsim.timing import Cause
 
 # The page of measured and simulated cycles: points, errors and their reasons, to choose from.
 

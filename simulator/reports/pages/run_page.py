@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 
-from castsim.estimating.cast_estimates import WEIGHTIEST, Share
+from castsim.execution.timing import WAITING, Cause, limiter, repeated, share
 from castsim.exploration.advice_search import Advice
 from castsim.exploration.suggestion import SuggestionEvidence
 from castsim.machines.vliw.latency_bound import bundles
@@ -52,8 +52,8 @@ from castsim.reports.views.perfetto import CounterTrack, counters
 from castsim.reports.views.recording import Window
 from castsim.reports.views.timeline import DrawnOperation, Timeline
 from castsim.running import Result
+from castsim.running.estimating.cast_estimates import WEIGHTIEST, Share
 from castsim.running.program_runs import written_launches
-from castsim.timing import WAITING, Cause, limiter, repeated, share
 
 # The buffers of a run over time: what their bytes hold, and how many of them are needed.
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.engines import observe
+from castsim.execution.timing import Cause
 from castsim.execution.tree import Access, Tree, accesses, instances
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, IntFormat
@@ -32,7 +33,6 @@ from castsim.reports.views.timeline import (
     make_timeline,
 )
 from castsim.running import Result
-from castsim.timing import Cause
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import AwaitedResult

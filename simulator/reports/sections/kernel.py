@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from castsim.execution.timing import WAITING, Cause, Limiter, Timing, limiter, share
 from castsim.execution.tree import Access, Lowered, Tree, accesses, elements, instances, moved_accesses, scratch_reads
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LineLaunches, machine_of
 from castsim.reports.documents import Keys, says
@@ -24,7 +25,6 @@ from castsim.running import Result
 from castsim.running.program_runs import written_launches
 from castsim.running.source_lines import SourceLine, listed, source_lines
 from castsim.targets import Target
-from castsim.timing import WAITING, Cause, Limiter, Timing, limiter, share
 
 # The content of the on-chip buffers of a program, cycle by cycle.
 #

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Access, Block, Deltas, Loop, Lowered, Node, Tree, accesses, instances, width
 from castsim.machines.mechanisms import LaunchSlice
 from castsim.reports.views.recording import PipeSegment
 from castsim.reports.views.timeline import Dependence, DrawnOperation, ExecutionSpan, Timeline
 from castsim.targets.dataflow import BLOCK_BYTES
-from castsim.timing import Cause, Timing
 
 # The first use of bytes by the rest of a program, found without running it.
 

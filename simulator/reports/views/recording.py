@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
+from castsim.execution.timing import WAITING, Cause, IgnoresBlocks, Listener, OperationTiming, Timing
 from castsim.isa.errors import ReadError
-from castsim.timing import WAITING, Cause, IgnoresBlocks, Listener, OperationTiming, Timing
 
 # The part of a run that a view shows.
 

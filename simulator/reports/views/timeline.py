@@ -14,9 +14,9 @@ from itertools import groupby
 from textwrap import wrap
 
 from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier
+from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, Timing
 from castsim.execution.tree import Access, Lowered, Tree, accesses, instances, operations
 from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window
-from castsim.timing import WAITING, Cause, Execution, OperationTiming, Timing
 
 
 @dataclass(frozen=True, slots=True)

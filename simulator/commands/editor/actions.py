@@ -1,0 +1,292 @@
+"""Repairs of findings: the legal chain of casts, the flag that a race lacks, the word that was meant."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from castsim.commands.editor.alone import node_at
+from castsim.commands.editor.document import EditedText, Settings
+from castsim.commands.editor.program_slice import excerpt, findings_in
+from castsim.commands.editor.targeted import target_of_text
+from castsim.exploration.checking import Finding, Severity, check_text
+from castsim.isa.errors import IllegalError
+from castsim.isa.pto import program as pto
+from castsim.isa.pto.types import format_type
+from castsim.lowering import CastRequest, PlanKind
+from castsim.lowering.lowering_answers import Answer, answer
+from castsim.lowering.steps import TileCastForm
+
+# What a repair is, and a text with it.
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What is to stand for columns `column` to `end` (exclusive) of a line, all from 1; it may have several lines."""
+
+    line: int
+    column: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A repair: its title, edits of lines of the text as it is, and whether it is the one to be taken."""
+
+    title: str
+    edits: tuple[Edit, ...]
+    preferred: bool = False
+
+
+def line_before(line: int, text: str, like: str) -> Edit:
+    """Return the insertion of a line before another, indented as the line `like`."""
+    indent = like[: len(like) - len(like.lstrip())]
+    return Edit(line, 1, 1, f"{indent}{text}\n")
+
+
+def repaired(text: EditedText, edits: tuple[Edit, ...]) -> EditedText:
+    """Return a text with edits."""
+    lines = list(text.lines)
+    for edit in sorted(edits, key=lambda one: (one.line, one.column), reverse=True):
+        old = lines[edit.line - 1]
+        lines[edit.line - 1] = old[: edit.column - 1] + edit.text + old[edit.end - 1 :]
+    return text.with_lines("\n".join(lines).split("\n"))
+
+
+# A cast that the target lacks, replaced by the chain of casts that `castsim lower` finds.
+
+_STEPS = 2
+"""Casts of a chain: three take minutes to search."""
+
+_REFUSALS = (IllegalError.kind, "tile does not fit", "cannot be read", "scratch too small")
+
+
+def chain_repairs(text: EditedText, finding: Finding, settings: Settings) -> list[Repair]:
+    """Return the chain that stands for a cast that the target lacks; nothing for other findings.
+
+    Raises:
+        CastsimError: no program can be written for the cast.
+    """
+    if finding.kind != IllegalError.kind or "no cast" not in finding.message or finding.line is None:
+        return []
+    node, statement = node_at(text, finding.line)
+    target = target_of_text(text, settings)
+    if not isinstance(node, pto.Tcvt) or node.defines_dst or node.tmp is not None or target is None:
+        return []
+    if statement.count("tcvt") != 1 or "addr" in text.text:  # others share its lines; tiles are placed by hand
+        return []
+    rounding = None if node.rounding in (None, pto.RoundMode.NONE) else node.rounding.name.lower()
+    found = _answer(
+        node.src_type.element,
+        node.dst_type.element,
+        settings.target or target.name,
+        rounding,
+        str(node.saturation) == "on",
+    )
+    if found.plan.kind is not PlanKind.CHAIN or found.settings:
+        return []
+    edit = _edit(text, node, finding.line, found)
+    if edit is None or not _holds(text, edit, settings):
+        return []
+    path = " -> ".join([found.plan.chain[0].src.name, *(step.dst.name for step in found.plan.chain)])
+    return [Repair(f"Cast {path} ({found.plan.claim})", (edit,), preferred=True)]
+
+
+@lru_cache(maxsize=64)
+def _answer(src: str, dst: str, target: str, rounding: str | None, saturate: bool) -> Answer:
+    request = CastRequest(src, dst, target, rounding=rounding, saturate=saturate, steps=_STEPS)
+    return answer(request, explain=False, quick=True, alternatives=False)
+
+
+def _edit(text: EditedText, node: pto.Tcvt, line: int, found: Answer) -> Edit | None:
+    """Return the chain in place of the lines of a cast; None if a step needs a tmp tile."""
+    place = excerpt(text, line - 1, line - 1)
+    forms = [step.forms[0] for step in found.plan.chain]
+    if place is None or not all(isinstance(form, TileCastForm) and not form.scratch for form in forms):
+        return None
+    head = text.lines[place.first]
+    indent = head[: len(head) - len(head.lstrip())]
+    lines, source, kind = [], node.src, node.src_type
+    for number, (step, form) in enumerate(zip(found.plan.chain, forms, strict=True)):
+        last = number == len(forms) - 1
+        name = node.dst if last else _free(text, f"via_{step.dst.name}")
+        result = node.dst_type if last else replace(node.dst_type, element=step.dst.name)
+        if not last:
+            lines.append(f"%{name} = pto.alloc_tile : {format_type(result)}")
+        modes = _modes(form) if isinstance(form, TileCastForm) else ""
+        lines.append(f"pto.tcvt ins(%{source}{modes} : {format_type(kind)}) outs(%{name} : {format_type(result)})")
+        source, kind = name, result
+    written = f"\n{indent}".join(lines)
+    old = "\n".join(text.lines[place.first : place.last + 1])
+    if "\n" in old.strip():
+        return None
+    return Edit(place.first + 1, len(indent) + 1, len(head) + 1, written)
+
+
+def _modes(form: TileCastForm) -> str:
+    words = [] if form.rounding is None else [f"rmode = #pto<round_mode {form.rounding.name}>"]
+    words += [] if form.saturation is None else [f"sat_mode = #pto<saturation_mode {form.saturation.name}>"]
+    return f" {{{', '.join(words)}}}" if words else ""
+
+
+def _free(text: EditedText, name: str) -> str:
+    number, free = 1, name
+    while f"%{free} " in text.text or f"%{free}," in text.text:
+        number += 1
+        free = f"{name}{number}"
+    return free
+
+
+def _holds(text: EditedText, edit: Edit, settings: Settings) -> bool:
+    """Whether nothing refuses the lines that an edit leaves."""
+    behind = repaired(text, (edit,))
+    last = edit.line + edit.text.count("\n")
+    part = excerpt(behind, edit.line - 1, last - 1)
+    if part is None:
+        return False
+    found = check_text(part.text.name, part.text.text, target=settings.target, args=settings.args, language="pto")
+    return not any(
+        one.severity is Severity.ERROR and one.kind in _REFUSALS and part.holds(one.line) for one in found
+    )  # fmt: skip
+
+
+# Flags and barriers that a race lacks. Only repairs are offered with which a check no longer finds the race.
+
+_LACKS = re.compile(
+    r"set_flag (?P<pair>(?P<from>\w+) -> (?P<to>\w+)) after line (?P<set>\d+) "
+    r"and wait_flag (?P=pair) before line (?P<wait>\d+)"
+)
+_UNMATCHED = re.compile(r"set_flag (\w+ -> \w+) id (\d+) .* is never waited for")
+_EVENTS = 8
+_BUDGET = 2.0
+"""Seconds after which no further repair is tried."""
+
+_MOST_LINES = 3000
+"""Lines of a text that is checked again for every repair."""
+
+
+def flag_repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
+    """Return the flags, or the barrier, that a race lacks; nothing for other findings."""
+    lacks = _LACKS.search(finding.help)
+    if lacks is None or finding.line is None or len(text.lines) > _MOST_LINES:
+        return []
+    errors = _errors(findings)
+    limit = time.monotonic() + _BUDGET
+    found: list[Repair] = []
+    for one in _candidates(text, lacks, findings):
+        if time.monotonic() > limit:
+            break
+        left = _errors(_checked(repaired(text, one.edits), settings))
+        if len(left) < len(errors) and _moved(finding, one.edits) not in left:
+            found.append(Repair(one.title, one.edits, preferred=not found))
+    return found
+
+
+def _checked(text: EditedText, settings: Settings) -> Sequence[Finding]:
+    return check_text(text.name, text.text, target=settings.target, args=settings.args, language="pto")
+
+
+def _errors(findings: Sequence[Finding]) -> set[tuple[str, int | None]]:
+    return {(one.kind, one.line) for one in findings if one.severity is Severity.ERROR}
+
+
+def _moved(finding: Finding, edits: tuple[Edit, ...]) -> tuple[str, int | None]:
+    """Return kind and line that a finding would have with edits."""
+    line = finding.line or 0
+    return finding.kind, line + sum(one.text.count("\n") for one in edits if one.line <= line)
+
+
+def _candidates(text: EditedText, lacks: re.Match[str], findings: Sequence[Finding]) -> Iterator[Repair]:
+    lines, pair = text.lines, lacks["pair"]
+    pipes, wait, behind = f"<PIPE_{lacks['from']}>, <PIPE_{lacks['to']}>", int(lacks["wait"]), int(lacks["set"])
+    for one in findings:
+        unmatched = _UNMATCHED.search(one.message)
+        if unmatched is not None and unmatched[1] == pair:
+            waiting = f"pto.wait_flag[{pipes}, <EVENT_ID{unmatched[2]}>]"
+            yield Repair(f"Insert {waiting}", (line_before(wait, waiting, lines[wait - 1]),))
+    event = next((each for each in range(_EVENTS) if not _used(text, lacks, each)), None)
+    if event is not None:
+        setting, waiting = (f"pto.{what}_flag[{pipes}, <EVENT_ID{event}>]" for what in ("set", "wait"))
+        both = (
+            line_before(behind + 1, setting, lines[behind - 1]),
+            line_before(wait, waiting, lines[wait - 1]),
+        )
+        title = f"Insert set_flag and wait_flag {pair}, event {event}"
+        yield Repair(title, both)
+        loop = _loop(lines, wait, behind)
+        if loop is not None:
+            head, end = loop
+            around = (line_before(head, setting, lines[head - 1]), line_before(end + 1, waiting, lines[head - 1]))
+            yield Repair(f"{title}, with a first set before the loop and a last wait behind it", (*both, *around))
+    barrier = "pto.barrier <PIPE_ALL>"
+    yield Repair(f"Insert {barrier}", (line_before(wait, barrier, lines[wait - 1]),))
+
+
+def _used(text: EditedText, lacks: re.Match[str], event: int) -> bool:
+    found = rf'_flag\s*\[[<"]*PIPE_{lacks["from"]}[>"]*\s*,\s*[<"]*PIPE_{lacks["to"]}[>"]*\s*,\s*[<"]*EVENT_ID{event}\b'
+    return re.search(found, text.text) is not None
+
+
+def _loop(lines: Sequence[str], wait: int, behind: int) -> tuple[int, int] | None:
+    """Return head and end, lines from 1, of the innermost loop around two lines; None if there is none."""
+    depth, ends = 0, None
+    for number in range(min(wait, behind) - 1, 0, -1):
+        depth += lines[number - 1].count("{") - lines[number - 1].count("}")
+        if depth > 0:
+            if "scf.for" not in lines[number - 1]:
+                return None
+            ends = number
+            break
+    if ends is None:
+        return None
+    depth = 0
+    for number in range(ends, len(lines) + 1):
+        depth += lines[number - 1].count("{") - lines[number - 1].count("}")
+        if depth == 0:
+            return (ends, number) if number > max(wait, behind) else None
+    return None
+
+
+_TOKEN = re.compile(r"[%!#@]?[\w.$-]+")
+_MOST = 4
+
+
+def repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
+    """Return what may be done about a finding of a text, `findings` being all of it; nothing is changed.
+
+    Raises:
+        CastsimError: what a repair rests on cannot be read.
+    """
+    found = _words(text, finding, settings)
+    if text.language == "pto":
+        found += chain_repairs(text, finding, settings)
+        found += flag_repairs(text, finding, findings, settings)
+    return found
+
+
+def _words(text: EditedText, finding: Finding, settings: Settings) -> list[Repair]:
+    """Return replacements of a word by the legal ones, where these are words and fit their place."""
+    if finding.line is None or finding.column is None or finding.end_column is None:
+        return []
+    written = text.lines[finding.line - 1][finding.column - 1 : finding.end_column - 1]
+    legal = [word for word in finding.legal if _TOKEN.fullmatch(word) and word != written]
+    if not _TOKEN.fullmatch(written) or len(legal) != len(finding.legal) or not 0 < len(legal) <= _MOST:
+        return []
+    kept = written[written.index(".") :] if text.language == "tpc" and "." in written else ""
+    edits = [
+        Edit(finding.line, finding.column, finding.end_column, word if "." in word else word + kept) for word in legal
+    ]
+    fitting = [edit for edit in edits if _fits(text, edit, settings)]
+    return [Repair(f"Write {edit.text}", (edit,), len(fitting) == 1) for edit in fitting]
+
+
+def _fits(text: EditedText, edit: Edit, settings: Settings) -> bool:
+    """Whether a word may stand in its place: nothing is found there any more, nor is it of another type."""
+    for one in findings_in(repaired(text, (edit,)), edit.line - 1, edit.line - 1, settings) or ():
+        if one.line == edit.line and (one.column == edit.column or f"{edit.text} is defined as" in one.message):
+            return False
+    return True

@@ -1,0 +1,305 @@
+"""A few statements of a long text with all that they rest on, everything else blanked out.
+
+Lines keep their numbers. What is kept around the statements of a `.pto` text: the heads and ends of the blocks that
+they stand in, and the definitions of the values that they name; of assembly: declarations and labels. So a statement
+of a text of ten thousand lines is read in milliseconds, with the errors that the whole text gives it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from castsim.commands.editor.document import EditedText, Settings
+from castsim.exploration.checking.check_finding import Finding, in_order, of_errors, of_warnings
+from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse as parse_pto
+
+_STARTS = re.compile(r'\s*(?:%[^=\n]*=|[A-Za-z_]\w*\.\w|"|[{}^]|(?:return|module|tcvt)\b|//|$)')
+"""How a line begins that continues none before it."""
+
+_DEFINED = re.compile(r"\s*((?:%[\w.$-]+(?::\d+)?\s*,?\s*)+)=")
+_NAME = re.compile(r"%[\w.$-]+")
+_OUTSIDE = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"')
+_ENDS = ("scf.yield", "scf.condition", "return")
+_MOST_CONTINUED = 60
+"""Lines of one statement."""
+
+_LABEL = re.compile(r"\s*[A-Za-z_.$][\w.$]*\s*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A text of the same number of lines; `first` to `last` are those asked for, made whole statements, from 0."""
+
+    text: EditedText
+    first: int
+    last: int
+
+    def holds(self, line: int | None) -> bool:
+        """Whether a line, counted from 1, is one of those asked for."""
+        return line is not None and self.first < line <= self.last + 1
+
+
+def excerpt(text: EditedText, first: int, last: int) -> Excerpt | None:
+    """Return the excerpt for lines `first` to `last`, counted from 0; None where only the whole text tells."""
+    if text.language == "pto":
+        return _Tiles(text.lines).excerpt(text, first, last)
+    return _of_assembly(text, first, last) if text.language == "tpc" else None
+
+
+def _of_assembly(text: EditedText, first: int, last: int) -> Excerpt | None:
+    lines = text.lines
+    if "/*" in text.text:
+        return None
+    while first > 0 and _is_open(lines, first):
+        first -= 1
+    while last + 1 < len(lines) and _is_open(lines, last + 1):
+        last += 1
+    kept = [
+        line if first <= number <= last or "castsim" in line or _LABEL.match(line) else ""
+        for number, line in enumerate(lines)
+    ]
+    return Excerpt(text.with_lines(kept), first, last)
+
+
+def _is_open(lines: list[str], number: int) -> bool:
+    """Whether a line stands inside of a bundle in braces that an earlier line opens."""
+    for line in reversed(lines[max(0, number - _MOST_CONTINUED) : number]):
+        plain = _OUTSIDE.sub("", line)
+        opened, closed = plain.rfind("{"), plain.rfind("}")
+        if opened != closed:
+            return opened > closed
+    return False
+
+
+@dataclass(slots=True)
+class _Region:
+    """A block: the lines of its head and of what divides it, its end, the lines of terminators straight inside."""
+
+    heads: list[int]
+    outer: _Region | None
+    end: int | None = None
+    terminators: list[int] | None = None
+
+
+class _Tiles:
+    """The blocks of the function that some lines of a `.pto` text stand in."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.regions: dict[int, _Region | None] = {}
+        self.defined: dict[str, list[int]] = {}
+        self.kept: set[int] = set()
+
+    def excerpt(self, text: EditedText, first: int, last: int) -> Excerpt | None:
+        first, last = self._start(first), self._end(last)
+        if any("call" in line for line in self.lines[first : last + 1]):
+            return None
+        self._scan(first, last)
+        self._keep(first, last)
+        self._close(range(first, last + 1))
+        kept = [line if number in self.kept else "" for number, line in enumerate(self.lines)]
+        return Excerpt(text.with_lines(kept), first, last)
+
+    def _start(self, number: int) -> int:
+        least = max(0, number - _MOST_CONTINUED)
+        while number > least and not _STARTS.match(self.lines[number]):
+            number -= 1
+        return number
+
+    def _end(self, number: int) -> int:
+        most = min(len(self.lines) - 1, number + _MOST_CONTINUED)
+        while number < most and not _STARTS.match(self.lines[number + 1]):
+            number += 1
+        return number
+
+    # ---------------------------------------------------------------------------------------------------- the scan
+
+    def _scan(self, first: int, last: int) -> None:
+        """Find the blocks and definitions of the module's head and of the functions that the lines stand in."""
+        heads = [number for number, line in enumerate(self.lines) if "func.func" in line]
+        before = [number for number in heads if number <= first]
+        behind = [number for number in heads if number > last]
+        start, end = before[-1] if before else 0, behind[0] if behind else len(self.lines)
+        region: _Region | None = None
+        if heads and any("module" in line for line in self.lines[: heads[0]]):
+            region = self._enter(range(heads[0]), None)
+            if end < len(self.lines):  # what closes the module stands behind all functions
+                region = self._module_end(region)
+        self._enter(range(start, end), region)
+
+    def _module_end(self, region: _Region | None) -> _Region | None:
+        whole = region
+        while whole is not None and whole.outer is not None:
+            whole = whole.outer
+        if whole is not None:
+            number = len(self.lines) - 1
+            while number > 0 and "}" not in self.lines[number]:
+                number -= 1
+            whole.end = number
+        return region
+
+    def _enter(self, numbers: range, region: _Region | None) -> _Region | None:
+        for number in numbers:
+            line = self.lines[number]
+            self.regions[number] = region
+            if "%" in line and (found := _DEFINED.match(line)) is not None:
+                for name in _NAME.findall(found[1]):
+                    self.defined.setdefault(name, []).append(number)
+            if "{" in line or "}" in line:
+                region = self._braces(number, region)
+            elif region is not None and line.lstrip().startswith(_ENDS):
+                region.terminators = [*(region.terminators or ()), number]
+        return region
+
+    def _braces(self, number: int, region: _Region | None) -> _Region | None:
+        plain = _OUTSIDE.sub("", self.lines[number])
+        depth = plain.count("{") - plain.count("}")
+        if depth == 0 and plain.lstrip().startswith("}") and plain.rstrip().endswith("{"):
+            if region is not None:
+                region.heads.append(number)
+            return region
+        for _ in range(depth):
+            region = _Region([number], region)
+        for _ in range(-depth):
+            if region is not None:
+                region.end = number
+                region = region.outer
+        return region
+
+    # -------------------------------------------------------------------------------------------------- what is kept
+
+    def _keep(self, first: int, last: int) -> None:
+        """Keep lines, the definitions of what they name, and those of what these name."""
+        waiting = [(first, last)]
+        while waiting:
+            start, end = waiting.pop()
+            for number in range(start, end + 1):
+                if number in self.kept:
+                    continue
+                self.kept.add(number)
+                for name in dict.fromkeys(_NAME.findall(self.lines[number])):
+                    for found in self._definitions(name.partition(":")[0], number):
+                        waiting.append((self._start(found), self._whole(found)))
+            for number in range(start, end + 1):
+                waiting += self._around(number)
+
+    def _definitions(self, name: str, number: int) -> list[int]:
+        """Return the lines of the definitions of a name, the one that a line sees last."""
+        places = self.defined.get(name, [])
+        seen = []
+        region = self.regions.get(number)
+        while region is not None:
+            seen.append(region)
+            region = region.outer
+        visible = [each for each in places if self.regions.get(each) is None or self.regions[each] in seen]
+        before = [each for each in visible if each < number]
+        return before[-1:] + [each for each in visible if each == number]
+
+    def _whole(self, number: int) -> int:
+        """Return the last line of a statement; of one with a block, the end of that."""
+        last = self._end(number)
+        inner = [self.regions.get(each + 1) for each in range(number, last + 1) if each + 1 < len(self.lines)]
+        for region in inner:
+            if region is not None and region.heads[0] in range(number, last + 1) and region.end is not None:
+                return max(last, region.end)
+        return last
+
+    def _around(self, number: int) -> list[tuple[int, int]]:
+        """Return the heads, ends and terminators of the blocks that a line stands in."""
+        found = []
+        region = self.regions.get(number)
+        while region is not None:
+            places = [*region.heads, *(region.terminators or ()), *([] if region.end is None else [region.end])]
+            for place in places:
+                if place not in self.kept:
+                    found.append((self._start(place) if place in region.heads else place, self._end_of(place)))
+            region = region.outer
+        return found
+
+    def _end_of(self, place: int) -> int:
+        return place if "{" in self.lines[place] or "}" in self.lines[place] else self._end(place)
+
+    def _close(self, asked: range) -> None:
+        """Leave nothing out between the head of a function and its first line where the head goes over lines."""
+        for number in list(self.kept):
+            if number not in asked and "func.func" in self.lines[number]:
+                while "{" not in self.lines[number] and number + 1 < len(self.lines) and number + 1 not in asked:
+                    number += 1  # noqa: PLW2901 - the lines of one head
+                    self.kept.add(number)
+
+
+# Findings in the lines that have just been changed, before the whole text is checked again.
+
+
+@dataclass(frozen=True, slots=True)
+class TextEdit:
+    """`added` lines of the new text, from number `first`, stand for `removed` lines of the old one; from 0."""
+
+    first: int
+    added: int
+    removed: int
+
+
+def change(old: Sequence[str], new: Sequence[str]) -> TextEdit | None:
+    """Return what differs between two texts; None if nothing does."""
+    most = min(len(old), len(new))
+    first = next((number for number in range(most) if old[number] != new[number]), most)
+    if first == most and len(old) == len(new):
+        return None
+    behind = next((n for n in range(most - first) if old[-1 - n] != new[-1 - n]), most - first)
+    return TextEdit(first, len(new) - behind - first, len(old) - behind - first)
+
+
+def quick_findings(
+    text: EditedText, edit: TextEdit, before: Sequence[Finding], settings: Settings
+) -> tuple[Finding, ...]:
+    """Return what an edit leaves of earlier findings, where it moves them to, and what the new lines are wrong in.
+
+    Only their syntax and types are read; `castsim.check_text` on the whole text finds the rest.
+    """
+    moved = edit.added - edit.removed
+    start = min(edit.first, len(text.lines) - 1)
+    found = excerpt(text, start, max(start, edit.first + edit.added - 1))
+    replaced = range(edit.first, edit.first + edit.removed)
+    kept = []
+    for one in before:
+        line = None if one.line is None else one.line - 1
+        if line is None or line < edit.first:
+            kept.append(one)
+        elif line not in replaced and one.line is not None:
+            kept.append(replace(one, line=one.line + moved, span=None))
+    if found is None:
+        return tuple(kept)
+    fresh = [one for one in _read(found, settings) if found.holds(one.line)]
+    return in_order([*(one for one in kept if not (fresh and found.holds(one.line))), *fresh])
+
+
+def findings_in(text: EditedText, first: int, last: int, settings: Settings) -> list[Finding] | None:
+    """Return what the syntax and types of lines, from 0, are wrong in; None where only the whole text tells."""
+    found = excerpt(text, first, last)
+    return None if found is None else [one for one in _read(found, settings) if found.holds(one.line)]
+
+
+def _read(found: Excerpt, settings: Settings) -> list[Finding]:
+    text = found.text
+    try:
+        if text.language == "pto":
+            parsed = parse_pto(text.text, text.name, go_past_refused=True)
+            refused = [one for each in parsed.refused for one in of_errors(each.error, text.name)]
+            return [*refused, *of_warnings(parsed.warnings, text.name)]
+        return _read_assembly(text, settings)
+    except CastsimError as error:
+        return of_errors(error, text.name)
+
+
+def _read_assembly(text: EditedText, settings: Settings) -> list[Finding]:
+    from castsim.isa.tpc import parse  # noqa: PLC0415 - only the language in use is loaded
+    from castsim.machines.vliw.program_sources import chosen_target  # noqa: PLC0415 - as above
+    from castsim.tpc_compiler.virtual_registers import has_virtual_registers  # noqa: PLC0415 - as above
+
+    if not has_virtual_registers(text.text):
+        parse(text.text, chosen_target(text.text, text.name, settings.request().target).dialect, text.name)
+    return []

@@ -1,0 +1,639 @@
+"""The language server: what a client asks, and who answers it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from lsprotocol import types as lsp
+from lsprotocol.types import Diagnostic, DiagnosticSeverity, Position, Range
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+
+from castsim import __version__
+from castsim.commands.editor.actions import Repair, repairs
+from castsim.commands.editor.checker import CheckedLine, Checker, Open
+from castsim.commands.editor.completion import TRIGGERS, Completed, completions
+from castsim.commands.editor.document import EditedText, Settings, normalised
+from castsim.commands.editor.formatting import formatted
+from castsim.commands.editor.hover_c import kernel_hover
+from castsim.commands.editor.hover_tiles import Said, conversion_part, format_part, listed, tile_hover
+from castsim.commands.editor.navigation import (
+    LEGEND,
+    Colours,
+    Indexes,
+    colours,
+    folding,
+    highlights,
+    outline,
+    range_of,
+    renamable,
+    renamed,
+)
+from castsim.commands.editor.places import TextPlaces
+from castsim.commands.editor.program_slice import change, excerpt
+from castsim.commands.editor.signatures import TRIGGERS as OPERAND_TRIGGERS
+from castsim.commands.editor.signatures import ShownSignature, shown, signatures
+from castsim.commands.editor.symbols import SymbolIndex
+from castsim.commands.editor.targeted import target_of_text
+from castsim.exploration.checking import Finding, Severity
+from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.tpc import Bundle, Form, Slot, TpcInstruction, available, forms_of, parse
+from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES
+from castsim.isa.tpc.instructions import ALIASES
+from castsim.machines.vliw.program_sources import assembly_target
+from castsim.targets import Target
+
+if sys.platform == "linux":
+    import fcntl
+
+# What is said of a word of TPC assembly.
+
+_REGISTER = re.compile(r"%?(VP|SP|AD|V|S|I)(\d+)$", re.IGNORECASE)
+_FILES = {
+    "V": "vector register of 256 bytes",
+    "S": "scalar register of 32 bits",
+    "I": "index register: the coordinates of an element of a tensor",
+    "AD": "address register of 64 bits",
+    "SP": "scalar predicate; SP0 is always true",
+    "VP": "vector predicate, a bit for each byte of a vector",
+}
+
+
+def assembly_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
+    """Return what is known of a word; None if nothing is."""
+    target = target_of_text(text, settings)
+    register = _REGISTER.match(word)
+    if register is not None:
+        return Said([_register(register[1].upper(), word, target)])
+    lowered = word.lower()
+    mnemonic, _, suffix = lowered.partition(".")
+    mnemonic = lowered if forms_of(lowered) else ALIASES.get(mnemonic, mnemonic)
+    if forms := forms_of(mnemonic):
+        instruction = _instruction(text, line, mnemonic, suffix, target)
+        return Said(_instruction_parts(mnemonic, forms, instruction, target), of_operation=True)
+    name = TYPE_ALIASES.get(lowered, lowered)
+    if name in FORMATS and (name in TYPES or lowered in TYPE_ALIASES):
+        return Said([format_part(format_named(name), word)])
+    chip = assembly_target(target)
+    if chip is not None and lowered in chip.convert_rounding.modes:
+        return Said([f"`{word}` rounds by {chip.convert_rounding.modes[lowered]}"])
+    return None
+
+
+def _register(file: str, word: str, target: Target | None) -> str:
+    chip = assembly_target(target)
+    count = None if chip is None else chip.dialect.registers.get(file)
+    many = "" if count is None or chip is None else f"; {chip.name} has {file}0 to {file}{count - 1}"
+    return f"`{word}` is a {_FILES[file]}{many}"
+
+
+def _instruction(
+    text: EditedText, line: int, mnemonic: str, suffix: str, target: Target | None
+) -> TpcInstruction | None:
+    """Return the instruction of a line that has a mnemonic, None if the line cannot be read."""
+    found = excerpt(text, line - 1, line - 1)
+    chip = assembly_target(target)
+    if found is None or chip is None:
+        return None
+    try:
+        items = parse(found.text.text, chip.dialect, text.name).items
+    except CastsimError:
+        return None
+    own = [
+        instruction
+        for item in items
+        if isinstance(item, Bundle)
+        for instruction in item.slots
+        if instruction is not None and instruction.span.line == line and instruction.form.mnemonic == mnemonic
+    ]
+    typed = [one for one in own if one.type == TYPE_ALIASES.get(suffix, suffix)]
+    return next(iter(typed or own), None)
+
+
+def _instruction_parts(
+    mnemonic: str, forms: tuple[Form, ...], instruction: TpcInstruction | None, target: Target | None
+) -> list[str]:
+    chip = assembly_target(target)
+    dialect = None if chip is None else chip.dialect
+    here = [form for form in forms if dialect is None or available(form, dialect)]
+    if not here and target is not None:
+        return [f"`{mnemonic}`: {target.name} does not have it"]
+    shown = here if instruction is None else [instruction.form]
+    lines = "\n".join(dict.fromkeys(form.pattern() for form in shown))
+    slots = [Slot(slot).name for slot in sorted({slot for form in shown for slot in form.slots})]
+    parts = [f"`{mnemonic}` in the slots {listed(slots)}\n\n```tpc\n{lines}\n```"]
+    types = tuple(dict.fromkeys(kind for form in shown for kind in form.types))
+    if types:
+        parts.append(f"Types: {listed(types)}")
+    switches = tuple(dict.fromkeys(switch.name for form in shown for switch in form.switches))
+    if switches:
+        parts.append(f"Switches: {listed(switches)}")
+    if instruction is not None and target is not None:
+        parts += _conversion(instruction, target)
+    return parts
+
+
+def _conversion(instruction: TpcInstruction, target: Target) -> list[str]:
+    switches = dict(instruction.switches)
+    result = switches.get("target_type")
+    if instruction.type is None or not isinstance(result, str) or instruction.form.mnemonic != "convert":
+        return []
+    rounding = switches.get(ROUNDING)
+    mode = rounding if isinstance(rounding, str) else None
+    return [conversion_part(format_named(instruction.type), format_named(result), target, mode, None)]
+
+
+# Findings as the diagnostics of an editor.
+
+SOURCE = "castsim"
+"""What diagnostics name as their origin."""
+
+MOST = 500
+"""Diagnostics of a text that are shown, errors before all others."""
+
+_SEVERITIES = {
+    Severity.ERROR: DiagnosticSeverity.Error,
+    Severity.WARNING: DiagnosticSeverity.Warning,
+    Severity.NOTE: DiagnosticSeverity.Information,
+}
+_TOP = Range(Position(0, 0), Position(0, 0))
+
+
+def diagnostics(findings: Sequence[Finding], places: TextPlaces) -> list[Diagnostic]:
+    """Return findings as diagnostics; of more than `MOST` the last one says how many are left out."""
+    shown = findings
+    if len(findings) > MOST:
+        shown = sorted(findings, key=lambda one: list(_SEVERITIES).index(one.severity))[:MOST]
+    found = [diagnostic(one, places) for one in shown]
+    if len(findings) > MOST:
+        text = f"{len(findings) - MOST:,} more findings; `castsim check` lists them"
+        found.append(Diagnostic(_TOP, text, severity=DiagnosticSeverity.Information, source=SOURCE))
+    return found
+
+
+def diagnostic(found: Finding, places: TextPlaces) -> Diagnostic:
+    """Return a finding as a diagnostic; one about the whole text stands at its beginning."""
+    message = found.message
+    message += f"\nlegal: {', '.join(found.legal)}" if found.legal else ""
+    message += f"\nhelp: {found.help}" if found.help else ""
+    return Diagnostic(
+        finding_range(found, places), message, severity=_SEVERITIES[found.severity], code=found.kind, source=SOURCE
+    )
+
+
+def finding_range(found: Finding, places: TextPlaces) -> Range:
+    """Return the range of a finding."""
+    if found.line is None or found.column is None:
+        return _TOP
+    return places.range(found.line, found.column, found.end_column or found.column + 1)
+
+
+# What is said of the word under the pointer: operations, values, types, modes, registers.
+
+_HOVERS = {"pto": tile_hover, "tpc": assembly_hover, "c": kernel_hover}
+_WORD = re.compile(r"[%!@#]?[\w.$]+(?:-(?!>)[\w.$]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """Markdown on a word, from column to column of its line, from 1, the end exclusive."""
+
+    text: str
+    column: int
+    end: int
+
+
+def hover(
+    text: EditedText, line: int, column: int, settings: Settings, cycles: Sequence[CheckedLine] = ()
+) -> Hover | None:
+    """Return what is known of the word at a place; None if nothing is. `cycles` are those of the text's lines."""
+    written = text.lines[line - 1]
+    found = next((one for one in _WORD.finditer(written) if one.start() < column <= one.end() + 1), None)
+    if found is None or "//" in written[: found.start()]:
+        return None
+    said = _HOVERS[text.language](text, line, found[0], settings)
+    if said is None:
+        return None
+    own = next((one for one in cycles if one.line == line), None)
+    if own is not None and said.of_operation:
+        said.parts.append(f"In this program: {own.label}\n\n```\n{own.about}\n```")
+    return Hover("\n\n".join(said.parts), found.start() + 1, found.end() + 1)
+
+
+CHECKED = "castsim/checked"
+"""A request with `{"uri": ...}`; answered when the last version of that text has been checked as a whole, and timed."""
+
+LANGUAGES = {".pto": "pto", ".tpc": "tpc", ".s": "tpc", ".c": "c"}
+"""Languages by suffix; a text without one is in the language that the client names."""
+
+MOST_BYTES = 16 << 20
+"""Bytes of a message: far more than any kernel has, little enough to be held several times."""
+
+_LONGEST_HEADER = 4096
+_WIDEST_PIPE = 1 << 20
+
+_KINDS = {
+    "operation": lsp.CompletionItemKind.Function,
+    "type": lsp.CompletionItemKind.Struct,
+    "mode": lsp.CompletionItemKind.EnumMember,
+    "register": lsp.CompletionItemKind.Variable,
+    "value": lsp.CompletionItemKind.Variable,
+    "word": lsp.CompletionItemKind.Keyword,
+}
+
+
+class Refused(JsonRpcException):
+    """A request that cannot be carried out, for a reason that the user can do something about."""
+
+    CODE = lsp.LSPErrorCodes.RequestFailed.value
+
+
+class CastsimServer(LanguageServer):
+    """A server of the open texts of one client."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__("castsim", __version__)
+        self.checker = Checker(self._publish, self._refresh, self._log)
+        self.checker.settings = settings
+        self.indexes, self.colours = Indexes(), Colours()
+
+    def named(self, uri: str) -> tuple[SymbolIndex, TextPlaces] | None:
+        """Return the symbol index of an open text, with its places; None if it is not open."""
+        known = self.checker.texts.get(uri)
+        return None if known is None else (self.indexes.of(uri, known.text), self.places(known))
+
+    def report_server_error(self, error: Exception, source: object) -> None:
+        """Tell the client of defects; a request that is refused has its answer."""
+        if not isinstance(error, Refused):
+            self._log(f"{type(error).__name__}: {error}")
+
+    def places(self, known: Open) -> TextPlaces:
+        """Return what turns the places of a text into the client's."""
+        return TextPlaces(known.text.lines, self.workspace.position_codec.client_num_units)
+
+    def text(self, uri: str) -> EditedText | None:
+        """Return a text as the client has it; None if it is in no language that is served."""
+        document = self.workspace.get_text_document(uri)
+        name = to_fs_path(uri) or uri
+        language = LANGUAGES.get(Path(name).suffix.lower(), document.language_id)
+        if language is None or language not in LANGUAGES.values():
+            return None
+        return EditedText(name, language, normalised(document.source), document.version or 0)
+
+    def _publish(self, known: Open) -> None:
+        uri = next(uri for uri, each in self.checker.texts.items() if each is known)
+        found = diagnostics(known.findings, self.places(known))
+        params = lsp.PublishDiagnosticsParams(uri, found, version=known.text.version)
+        self.text_document_publish_diagnostics(params)
+
+    def _refresh(self) -> None:
+        workspace = self.client_capabilities.workspace
+        if workspace is not None and workspace.inlay_hint is not None and workspace.inlay_hint.refresh_support:
+            self.workspace_inlay_hint_refresh(None)
+
+    def _log(self, message: str) -> None:
+        self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Error, message))
+
+
+def serve(settings: Settings) -> None:
+    """Serve a client on standard input and output until it ends the session."""
+    server = server_of(settings)
+    log = logging.getLogger("pygls")  # clients are told of defects by messages; standard error is for people
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
+    try:
+        # pygls closes what it writes to at the end, and the command still has to flush its own.
+        answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        _widen(answers.fileno())
+        server.start_io(_Bounded(sys.stdin.buffer), answers)  # type: ignore[arg-type]  # what pygls reads of it is there
+    finally:
+        server.checker.end()
+
+
+def _widen(pipe: int) -> None:
+    """Let a pipe take large answers whole, where the system has that."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _WIDEST_PIPE)
+
+
+class _Bounded:
+    """Standard input, of which no message makes the server reserve more memory than a text can need."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+
+    def readline(self) -> bytes:
+        """Return a line of a header, or what is read of one that is too long."""
+        return self._source.readline(_LONGEST_HEADER)
+
+    def read(self, size: int) -> bytes:
+        """Return a message.
+
+        Raises:
+            ReadError: it is too long.
+        """
+        if size > MOST_BYTES:
+            raise ReadError(f"a message of {size} bytes", legal=(f"up to {MOST_BYTES} bytes",))
+        return self._source.read(size)
+
+
+def server_of(settings: Settings) -> CastsimServer:
+    """Return a server with all that it answers."""
+    server = CastsimServer(settings)
+    _follow_texts(server)
+    _answer_words(server)
+    _answer_lines(server)
+    _answer_names(server)
+    _answer_renames(server)
+    _answer_outlines(server)
+    _answer_edits(server)
+    return server
+
+
+def _follow_texts(server: CastsimServer) -> None:
+    @server.feature(lsp.INITIALIZE)
+    def initialize(ls: CastsimServer, params: lsp.InitializeParams) -> None:
+        given = params.initialization_options
+        if isinstance(given, dict):
+            settings = ls.checker.settings
+            args = given.get("args")
+            ls.checker.settings = replace(
+                settings,
+                target=given.get("target") or settings.target,
+                args={**settings.args, **(args if isinstance(args, dict) else {})},
+            )
+
+    @server.feature(lsp.SHUTDOWN)
+    def leaving(ls: CastsimServer, _: object) -> None:
+        ls.checker.end()
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def opened(ls: CastsimServer, params: lsp.DidOpenTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        if (text := ls.text(uri)) is not None:
+            ls.checker.open(uri, text)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(ls: CastsimServer, params: lsp.DidChangeTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        if (text := ls.text(uri)) is not None:
+            ls.checker.edit(uri, text)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(ls: CastsimServer, params: lsp.DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        ls.checker.close(uri)
+        ls.indexes.forget(uri)
+        ls.colours.forget(uri)
+        ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+
+    @server.feature(CHECKED)
+    async def checked(ls: CastsimServer, params: object) -> dict[str, int]:
+        known = await ls.checker.whole(getattr(params, "uri", ""))
+        return {} if known is None else {"version": known.text.version, "findings": len(known.findings)}
+
+
+def _answer_words(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def hovered(ls: CastsimServer, params: lsp.HoverParams) -> lsp.Hover | None:
+        known = ls.checker.texts.get(params.text_document.uri)
+        if known is None:
+            return None
+        places = ls.places(known)
+        line, column = places.place(params.position)
+        found = hover(known.text, line, column, ls.checker.settings, known.cycles)
+        if found is None:
+            return None
+        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.text)
+        return lsp.Hover(content, places.range(line, found.column, found.end))
+
+    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[*TRIGGERS]))
+    def completed(ls: CastsimServer, params: lsp.CompletionParams) -> lsp.CompletionList:
+        known = ls.checker.texts.get(params.text_document.uri)
+        if known is None:
+            return lsp.CompletionList(is_incomplete=False, items=[])
+        places = ls.places(known)
+        line, column = places.place(params.position)
+        found = completions(known.text, line, column, ls.checker.settings)
+        return lsp.CompletionList(is_incomplete=False, items=[_item(one, line, column, places) for one in found])
+
+
+def _answer_lines(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
+    def hinted(ls: CastsimServer, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        known = ls.checker.texts.get(params.text_document.uri)
+        if known is None:
+            return []
+        places, asked = ls.places(known), range(params.range.start.line + 1, params.range.end.line + 2)
+        return [
+            lsp.InlayHint(
+                places.position(one.line, len(known.text.lines[one.line - 1]) + 1),
+                one.label,
+                tooltip=one.about,
+                padding_left=True,
+            )
+            for one in known.cycles
+            if one.line in asked
+        ]
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix])
+    )
+    async def repaired(ls: CastsimServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        uri = params.text_document.uri
+        known = ls.checker.texts.get(uri)
+        if known is None:
+            return []
+        text, findings, places = known.text, known.findings, ls.places(known)
+        asked = range(params.range.start.line, params.range.end.line + 1)
+        found = []
+        for finding in findings:
+            if finding.line is not None and finding.line - 1 in asked:
+                place = finding_range(finding, places)
+                given = [one for one in params.context.diagnostics if one.range == place]
+                # A search for a chain takes seconds, in which other questions are to be answered.
+                offered = await asyncio.to_thread(_repairs, text, finding, findings, ls.checker.settings)
+                found += [_action(uri, one, given, places) for one in offered]
+        return found
+
+
+def _at(ls: CastsimServer, uri: str, position: Position) -> tuple[SymbolIndex, TextPlaces, tuple[int, int]] | None:
+    found = ls.named(uri)
+    return None if found is None else (*found, found[1].place(position))
+
+
+def _answer_names(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def defined(ls: CastsimServer, params: lsp.DefinitionParams) -> list[lsp.Location]:
+        if (found := _at(ls, params.text_document.uri, params.position)) is None:
+            return []
+        index, places, place = found
+        uri = params.text_document.uri
+        return [lsp.Location(uri, range_of(one, places)) for one in index.definitions_for(*place)]
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    def referred(ls: CastsimServer, params: lsp.ReferenceParams) -> list[lsp.Location]:
+        found = _at(ls, params.text_document.uri, params.position)
+        symbol = None if found is None else found[0].symbol_at(*found[2])
+        if found is None or symbol is None:
+            return []
+        wanted = [one for one in symbol.occurrences if params.context.include_declaration or not one.defines]
+        return [lsp.Location(params.text_document.uri, range_of(one, found[1])) for one in wanted]
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    def highlighted(ls: CastsimServer, params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
+        found = _at(ls, params.text_document.uri, params.position)
+        symbol = None if found is None else found[0].symbol_at(*found[2])
+        return [] if found is None or symbol is None else highlights(symbol, found[1])
+
+
+def _answer_renames(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    def may_rename(ls: CastsimServer, params: lsp.PrepareRenameParams) -> lsp.Range | None:
+        if (found := _at(ls, params.text_document.uri, params.position)) is None:
+            return None
+        index, places, place = found
+        try:
+            _, item = renamable(index, *place)
+        except ReadError as error:
+            raise _refusal(error) from None
+        return places.range(place[0], item.column, item.end)
+
+    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    def rename(ls: CastsimServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        if (found := _at(ls, params.text_document.uri, params.position)) is None:
+            return None
+        index, places, place = found
+        try:
+            symbol, _ = renamable(index, *place)
+            edits = renamed(index, symbol, params.new_name)
+        except ReadError as error:
+            raise _refusal(error) from None
+        return lsp.WorkspaceEdit(
+            changes={params.text_document.uri: [lsp.TextEdit(range_of(one, places), new) for one, new in edits]}
+        )
+
+
+def _answer_outlines(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def outlined(ls: CastsimServer, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        found = ls.named(params.text_document.uri)
+        return [] if found is None else outline(*found)
+
+    @server.feature(lsp.WORKSPACE_SYMBOL)
+    def looked_up(ls: CastsimServer, params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
+        return [
+            lsp.WorkspaceSymbol(lsp.Location(uri, one.selection_range), one.name, one.kind)
+            for uri in ls.checker.texts
+            if (found := ls.named(uri)) is not None
+            for one in outline(*found)
+            if params.query.lower() in one.name.lower()
+        ]
+
+    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    def folded(ls: CastsimServer, params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
+        found = ls.named(params.text_document.uri)
+        return [] if found is None else folding(found[0])
+
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, LEGEND)
+    def coloured(ls: CastsimServer, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+        found = ls.named(params.text_document.uri)
+        return lsp.SemanticTokens([]) if found is None else ls.colours.all(params.text_document.uri, *found)
+
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL_DELTA, LEGEND)
+    def recoloured(
+        ls: CastsimServer, params: lsp.SemanticTokensDeltaParams
+    ) -> lsp.SemanticTokens | lsp.SemanticTokensDelta:
+        uri = params.text_document.uri
+        found = ls.named(uri)
+        if found is None:
+            return lsp.SemanticTokens([])
+        return ls.colours.changed(uri, *found, params.previous_result_id)
+
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, LEGEND)
+    def partly_coloured(ls: CastsimServer, params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
+        found = ls.named(params.text_document.uri)
+        if found is None:
+            return lsp.SemanticTokens([])
+        lines = range(params.range.start.line, min(params.range.end.line + 1, len(found[0].lines)))
+        return lsp.SemanticTokens(colours(*found, lines))
+
+
+def _answer_edits(server: CastsimServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=[*OPERAND_TRIGGERS]))
+    def signed(ls: CastsimServer, params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
+        known = ls.checker.texts.get(params.text_document.uri)
+        if known is None:
+            return None
+        found = signatures(known.text, *ls.places(known).place(params.position), ls.checker.settings)
+        units = ls.workspace.position_codec.client_num_units
+        return lsp.SignatureHelp([_signature(one, units) for one in found], shown(found)) if found else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    async def written(ls: CastsimServer, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
+        known = ls.checker.texts.get(params.text_document.uri)
+        if known is None:
+            return []
+        try:
+            new = await asyncio.to_thread(formatted, known.text, ls.checker.settings)
+        except CastsimError as error:
+            raise _refusal(error) from None
+        lines = new.split("\n")
+        edit = change(known.text.lines, lines)
+        if edit is None or ls.checker.texts.get(params.text_document.uri) is not known:
+            return []
+        last = edit.first + edit.removed
+        place = Range(Position(edit.first, 0), ls.places(known).position(last, len(known.text.lines[last - 1]) + 1))
+        return [lsp.TextEdit(place, "\n".join(lines[edit.first : edit.first + edit.added]))]
+
+
+def _signature(found: ShownSignature, units: Callable[[str], int]) -> lsp.SignatureInformation:
+    parameters = [
+        lsp.ParameterInformation((units(found.label[:start]), units(found.label[:end])))
+        for start, end in found.parameters
+    ]
+    return lsp.SignatureInformation(found.label, found.about or None, parameters, found.active)
+
+
+def _refusal(error: CastsimError) -> Refused:
+    where = "" if error.span is None else f"line {error.span.line}: "
+    legal = f" (legal: {', '.join(error.values)})" if error.values else ""
+    return Refused(f"{where}{error.message}{legal}")
+
+
+def _repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
+    try:
+        return repairs(text, finding, findings, settings)
+    except CastsimError:
+        return []
+
+
+def _item(found: Completed, line: int, column: int, places: TextPlaces) -> lsp.CompletionItem:
+    edit = lsp.TextEdit(places.range(line, column - found.typed, column), found.text)
+    about = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.about) if found.about else None
+    return lsp.CompletionItem(
+        found.text, kind=_KINDS[found.kind], detail=found.detail or None, documentation=about, text_edit=edit
+    )
+
+
+def _action(uri: str, found: Repair, given: list[lsp.Diagnostic], places: TextPlaces) -> lsp.CodeAction:
+    edits = [lsp.TextEdit(places.range(one.line, one.column, one.end), one.text) for one in found.edits]
+    return lsp.CodeAction(
+        found.title,
+        kind=lsp.CodeActionKind.QuickFix,
+        diagnostics=given,
+        is_preferred=found.preferred or None,
+        edit=lsp.WorkspaceEdit(changes={uri: edits}),
+    )

@@ -1,4 +1,0 @@
-"""What an editor is told about programs: findings as the text changes, hover, completion, cycles of lines, repairs.
-
-`castsim.editor.server` speaks the Language Server Protocol; only it and what it alone needs import pygls (extra `lsp`).
-"""

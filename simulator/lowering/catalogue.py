@@ -1,0 +1,451 @@
+"""The catalogue of a target: every legal instruction as a step, and the programs that run a chain of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from castsim.isa.codes import Codes
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
+from castsim.lowering.demand import Demand
+from castsim.lowering.sharing import Kept, Shared
+from castsim.lowering.steps import Chain, Constants, LoweringStep, Reread, RereadForm
+from castsim.machines.registry import MachinePart
+from castsim.numerics import array_from_codes, code_dtype, codes_from_array
+from castsim.running import LoadedProgram, load_text, run_loaded
+from castsim.targets import Target
+
+if TYPE_CHECKING:
+    from castsim.lowering.steps import Chain
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A program with input `src` and output `dst`.
+
+    `suffix` is that of its files. `elements` is the size of both arguments, `source` and `destination` the formats by
+    which the text declares them; elements keep their order. `scratch_bytes` are those of tmp tiles, `buffer_bytes`
+    those of all tiles, `registers` vector registers.
+    """
+
+    target: Target
+    text: str
+    suffix: str
+    elements: int
+    source: Format
+    destination: Format
+    scratch_bytes: int
+    buffer_bytes: int
+    registers: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCost:
+    """The cost of a program: cycles of all of it, loads and stores included, for `elements` elements."""
+
+    cycles: int
+    elements: int
+    scratch_bytes: int
+    buffer_bytes: int
+    registers: int
+
+    @property
+    def cycles_per_element(self) -> float:
+        """Cycles by elements."""
+        return self.cycles / self.elements
+
+    @property
+    def rank(self) -> tuple[float, int, int, int]:
+        """The key by which chains are ranked: cycles per element, scratch, registers, buffer."""
+        return self.cycles_per_element, self.scratch_bytes, self.registers, self.buffer_bytes
+
+
+def machine_formats(chain: Chain, src: Format, dst: Format, target: Target) -> tuple[Format, Format]:
+    """Return the formats of the first and the last instruction, by which the text declares its arguments.
+
+    Rereads at the ends are those declarations; a chain without instructions copies whatever of the width the target
+    knows.
+    """
+    working = [step for step in chain if step.is_instruction]
+    if working:
+        return working[0].src, working[-1].dst
+    known = {name for row in target.casts for name in (row.src, row.dst)}
+    # A boolean lies in a byte.
+    width = FORMATS["u8"].bits if isinstance(src, IntFormat) and src.boolean else src.bits
+    likely = (src, dst, *FORMATS.values())
+    copied = next((fmt for fmt in likely if fmt.name in known and fmt.bits == width), src)
+    return copied, copied
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Steps by source format. `rereads` cost nothing; `rereads_inside` tells whether they may stand within a chain.
+
+    `pairs` names the destinations that steps from a format have; the steps themselves may be made on first use.
+
+    Registers of a vector unit hold bits, so that any instruction may read another format of the width; the bytes of a
+    tile get another element type by `bitcast`.
+    """
+
+    steps: Mapping[str, tuple[LoweringStep, ...]]
+    rereads: Mapping[str, tuple[LoweringStep, ...]]
+    rereads_inside: bool
+    pairs: Mapping[str, frozenset[str]]
+    _known_reach: dict[tuple[str, int], frozenset[str]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    @classmethod
+    def of(cls, steps: Iterable[LoweringStep], formats: Iterable[Format], *, rereads_inside: bool) -> Catalogue:
+        """Gather steps, and the rereads among `formats` and the formats of the steps."""
+        listed = tuple(dict.fromkeys(steps))
+        ends = [(step.src, step.dst) for step in listed]
+        return cls.made_later(by_source(listed), ends, formats, rereads_inside=rereads_inside)
+
+    @classmethod
+    def made_later(
+        cls,
+        steps: Mapping[str, tuple[LoweringStep, ...]],
+        ends: Iterable[tuple[Format, Format]],
+        formats: Iterable[Format],
+        *,
+        rereads_inside: bool,
+    ) -> Catalogue:
+        """Return the catalogue of steps that need not be there yet; `ends` are their sources and destinations."""
+        pairs: dict[str, set[str]] = {}
+        known: dict[str, Format] = {}
+        for src, dst in ends:
+            pairs.setdefault(src.name, set()).add(dst.name)
+            known |= {src.name: src, dst.name: dst}
+        known |= {fmt.name: fmt for fmt in formats}
+        rereads = _rereads_among(tuple(known.values()))
+        return cls(steps, rereads, rereads_inside, {name: frozenset(reached) for name, reached in pairs.items()})
+
+    def count(self, src: Format, steps: int) -> int:
+        """Return how many steps chains of up to so many instructions from a format can be made of."""
+        reached = self._reached(src, steps - 1) if steps else frozenset()
+        return sum(len(self.steps.get(name, ())) for name in reached)
+
+    def from_format(self, fmt: Format) -> tuple[LoweringStep, ...]:
+        """Return the steps from a format."""
+        return self.steps.get(fmt.name, ())
+
+    def rereads_of(self, fmt: Format) -> tuple[LoweringStep, ...]:
+        """Return the other formats as which codes of a format may be read."""
+        return self.rereads.get(fmt.name, ())
+
+    def leads(self, src: Format, dst: Format, steps: int) -> bool:
+        """Whether any chain of up to so many instructions leads from one format to another."""
+        return self.holds(src) and dst.name in self._reached(src, steps)
+
+    def _reached(self, src: Format, steps: int) -> frozenset[str]:
+        """Return the formats that chains of up to so many instructions end in."""
+        place = src.name, steps
+        if place not in self._known_reach:
+            if steps < 1:
+                reached = self._read(frozenset((src.name,)))
+            else:
+                before = self._reached(src, steps - 1)
+                reached = self._read(before.union(*(self.pairs.get(source, ()) for source in before)))
+            self._known_reach[place] = reached
+        return self._known_reach[place]
+
+    def _read(self, names: frozenset[str]) -> frozenset[str]:
+        """Return formats with those as which they may be read."""
+        return names | {step.dst.name for name in names for step in self.rereads.get(name, ())}
+
+    @property
+    def widths(self) -> frozenset[int]:
+        """The widths of elements that instructions take or give, in bits."""
+        known = set(self.pairs).union(*self.pairs.values())
+        return frozenset(format_named(name).storage_bits for name in known)
+
+    def reached(self, src: Format, steps: int) -> frozenset[str]:
+        """Return the formats that chains of up to so many instructions from a format end in."""
+        return self._reached(src, steps) if self.holds(src) else frozenset()
+
+    def holds(self, fmt: Format) -> bool:
+        """Whether some instruction takes or gives a format, or one as which its codes may be read."""
+        known = set(self.pairs).union(*self.pairs.values())
+        return fmt.name in known or any(step.dst.name in known for step in self.rereads_of(fmt))
+
+
+def nearest_format(catalogue: Catalogue, demand: Demand, steps: int) -> str | None:
+    """Return the format that chains lead to and that comes closest to the destination: of its kind, and as wide.
+
+    None: chains lead nowhere else.
+    """
+    dst = demand.dst
+    reached = [format_named(name) for name in catalogue.reached(demand.src, steps)]
+    others = [fmt for fmt in reached if fmt.name not in (demand.src.name, dst.name)]
+
+    def distance(fmt: Format) -> tuple[bool, bool, int, str]:
+        return type(fmt) is not type(dst), fmt.bits < dst.bits, abs(fmt.bits - dst.bits), fmt.name
+
+    return min(others, key=distance).name if others else None
+
+
+class LazySteps(Mapping[str, tuple[LoweringStep, ...]]):
+    """Steps by source format, made when they are asked for."""
+
+    def __init__(self, sources: Iterable[str], make: Callable[[str], Iterable[LoweringStep]]) -> None:
+        self._sources = tuple(dict.fromkeys(sources))
+        self._make = make
+        self._made: dict[str, tuple[LoweringStep, ...]] = {}
+
+    def __getitem__(self, source: str) -> tuple[LoweringStep, ...]:
+        if source not in self._made:
+            if source not in self._sources:
+                raise KeyError(source)
+            self._made[source] = tuple(dict.fromkeys(self._make(source)))
+        return self._made[source]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+
+Steps = Mapping[str, tuple[LoweringStep, ...]]
+
+Arithmetic = Callable[[Constants], Iterable[LoweringStep]]
+"""Makes the operations of a target with constants."""
+
+_CASTS: Kept[Steps] = Kept(128)
+_ARITHMETIC: Shared[Steps] = Shared(512)
+_PARTS: Shared[tuple[LoweringStep, ...]] = Shared(1024)
+
+
+def casts_of(target: Target, make: Callable[[], Steps]) -> Steps:
+    """Return the casts of a target by source, which do not depend on a request; made on first use."""
+    return _CASTS.of(id(target), make, target)
+
+
+def arithmetic_of(target: Target, constants: Constants, *makers: Arithmetic) -> Steps:
+    """Return the arithmetic of a target with constants, by source; `makers` make it one after the other.
+
+    Each operation is made once for all requests with the same constants: bounds follow from the destination alone,
+    the others from the widths of integers, see `Constants`.
+    """
+    src, dst = constants.src, constants.dst
+    widths = _width(src), _width(dst), isinstance(dst, IntFormat) and dst.boolean
+
+    def parts() -> Iterator[LoweringStep]:
+        for maker, make in enumerate(makers):
+            for key, kept in ((dst, _Bounds(src, dst)), (widths, _BesideBounds(src, dst))):
+                yield from _PARTS.of((id(target), maker, key), partial(_listed, make, kept), target)
+
+    return _ARITHMETIC.of((id(target), dst, widths), lambda: by_source(parts()), target)
+
+
+def _listed(make: Arithmetic, constants: Constants) -> tuple[LoweringStep, ...]:
+    return tuple(make(constants))
+
+
+def _width(fmt: Format) -> tuple[int, bool]:
+    return fmt.bits, isinstance(fmt, IntFormat)
+
+
+class _Bounds(Constants):
+    """The ends of the destination's range, and nothing else."""
+
+    __slots__ = ()
+
+    def once(self) -> tuple[None, ...]:
+        """Return none."""
+        return ()
+
+    def offsets(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def offsets_of_floats(self, fmt: FloatFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def masks(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def signs(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+    def shifts(self, fmt: IntFormat) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+
+class _BesideBounds(Constants):
+    """All but the ends of the destination's range."""
+
+    __slots__ = ()
+
+    def bounds(self, fmt: Format) -> tuple[int, ...]:
+        """Return none."""
+        return ()
+
+
+def by_source(steps: Iterable[LoweringStep]) -> dict[str, tuple[LoweringStep, ...]]:
+    """Return different steps by source format."""
+    found: dict[str, list[LoweringStep]] = {}
+    for step in dict.fromkeys(steps):
+        found.setdefault(step.src.name, []).append(step)
+    return {name: tuple(listed) for name, listed in found.items()}
+
+
+@cache
+def _reread(src: Format, dst: Format) -> LoweringStep:
+    return LoweringStep(src, dst, (Reread(src, dst),), (RereadForm(),), f"read {src.name} as {dst.name}")
+
+
+def _rereads_among(formats: tuple[Format, ...]) -> Steps:
+    """Return the rereads of each of some formats as others of them."""
+    return _REREADS.of(
+        formats, lambda: by_source(_reread(src, dst) for src in formats for dst in formats if _same_bits(src, dst))
+    )
+
+
+_REREADS: Shared[Steps] = Shared(256)
+
+
+def _same_bits(src: Format, dst: Format) -> bool:
+    """Whether codes of one format may pass for codes of another: integers of one width, floats with equal numbers.
+
+    A boolean lies in a byte and is 0 or 1.
+    """
+    if src.name == dst.name:
+        return False
+    if isinstance(src, IntFormat) and isinstance(dst, IntFormat):
+        widths = {8 if fmt.boolean else fmt.bits for fmt in (src, dst)}
+        return len(widths) == 1
+    if not isinstance(src, FloatFormat) or not isinstance(dst, FloatFormat):
+        return False
+    return all(
+        getattr(src, part) == getattr(dst, part)
+        for part in ("exponent_bits", "fraction_bits", "bias", "specials", "signed", "has_zero")
+    )
+
+
+class Planning(Protocol):
+    """The steps of chains on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+
+    def casts(self, target: Target) -> Catalogue:
+        """Return all casts, and the rereads among all formats."""
+        ...
+
+    def catalogue(self, target: Target, constants: Constants) -> Catalogue:
+        """Return the casts, and the arithmetic with these constants."""
+        ...
+
+    def arithmetic(self, target: Target, constants: Constants) -> Steps:
+        """Return the arithmetic with these constants, the same object for all requests that come to the same."""
+        ...
+
+    def assembly(self, chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
+        """See `castsim.lowering.catalogue.assembly_of`."""
+        ...
+
+
+PLANNING: MachinePart[Planning] = MachinePart(
+    "casts to plan with",
+    {
+        "strided-repeat": "castsim.lowering.strided_casts:PLANNING",
+        "vector-function": "castsim.lowering.function_casts:PLANNING",
+        "vliw": "castsim.lowering.vector_planning",
+    },
+)
+
+
+def catalogue_of(target: Target, src: Format, dst: Format) -> Catalogue:
+    """Return the steps of a target on the way from `src` to `dst`, which decide the constants of its arithmetic."""
+    return _CATALOGUES.of(
+        (id(target), id(src), id(dst)),
+        lambda: PLANNING.of(target).catalogue(target, Constants(src, dst)),
+        (target, src, dst),
+    )
+
+
+def arithmetic_between(target: Target, src: Format, dst: Format) -> Steps:
+    """Return those steps of the catalogue that are operations with constants."""
+    return PLANNING.of(target).arithmetic(target, Constants(src, dst))
+
+
+_CATALOGUES: Shared[Catalogue] = Shared(64)
+
+
+# Writing a chain as a program of the target, what that costs, and running it on codes.
+
+_NAME = "lowered"
+
+
+def assembly_of(chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
+    """Return the program that takes `rows` x `cols` elements through a chain.
+
+    On a vector unit the tensors are filled up to whole registers.
+
+    Raises:
+        IllegalError, TileError: no program of the target can hold it, such as a tile too large for the buffer.
+    """
+    written = tuple((id(step.src), id(step.dst), step.name, step.forms[0]) for step in chain)
+    return _ASSEMBLIES.of(
+        (id(target), written, id(src), id(dst), rows, cols),
+        lambda: PLANNING.of(target).assembly(chain, src, dst, target, rows, cols),
+        (target, chain, src, dst),
+    )
+
+
+_ASSEMBLIES: Shared[Assembly] = Shared(512)
+
+
+def cost_of(assembly: Assembly) -> ProgramCost:
+    """Simulate a program's time.
+
+    Raises:
+        IllegalError, TileError: the target refuses it.
+    """
+    cycles = _CYCLES.of(
+        (id(assembly.target), assembly.suffix, _timed(assembly.text)),
+        lambda: run_loaded(_loaded(assembly), {}, timing_only=True).cycles,
+        assembly.target,
+    )
+    return ProgramCost(cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
+
+
+_CYCLES: Shared[int] = Shared(4096)
+_COMMENT = re.compile(r"^//.*\n")
+_ELEMENT = re.compile(r"(?<== arith\.constant )\S+(?= : (?!index))")
+
+
+def _timed(text: str) -> str:
+    """Return what the time of a program follows from: not its comment, nor the values of constants for elements."""
+    return _ELEMENT.sub("?", _COMMENT.sub("", text))
+
+
+def run_assembly(assembly: Assembly, codes: Codes) -> Codes:
+    """Run a program on the simulated target over codes of any shape, as often as they take.
+
+    Codes are those of the format that the text declares for its input; codes of its output come back.
+    """
+    flat = codes.reshape(-1)
+    pieces = []
+    loaded = _loaded(assembly)
+    for start in range(0, flat.size, assembly.elements):
+        piece = np.zeros(assembly.elements, code_dtype(assembly.source))
+        part = flat[start : start + assembly.elements]
+        piece[: part.size] = part
+        outputs = run_loaded(loaded, {"src": array_from_codes(piece, assembly.source)}, stale_reads="ignore").outputs
+        found = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
+        pieces.append(found[: part.size])
+    results = np.concatenate(pieces) if pieces else np.zeros(0, code_dtype(assembly.destination))
+    return results.reshape(codes.shape)
+
+
+def _loaded(assembly: Assembly) -> LoadedProgram:
+    return load_text(assembly.text, f"{_NAME}{assembly.suffix}", assembly.target)

@@ -1,0 +1,628 @@
+"""Conformance: every legal cast of a specification lowered to every target, in one or several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from castsim.execution.distribution.distributing import (
+    ALONE,
+    Computed,
+    HandedTargets,
+    Keeping,
+    Workers,
+    WorkGroup,
+    about_installation,
+    digest,
+    facts_digest,
+    handed_targets,
+    here,
+    resumed,
+)
+from castsim.execution.distribution.origins import ResultOrigin, Task
+from castsim.execution.notebook_display import PlotMixin
+from castsim.execution.timing import ProgressCallback
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.lowering import CastRequest, Counterexample, PlanKind, Verdict
+from castsim.lowering.demand import Number, Required, TracedValue
+from castsim.lowering.lowering_answers import Answer, Setting, answer, setting_of
+from castsim.lowering.sharing import Equals
+from castsim.lowering.specifications import SpecifiedCast, specified_cast
+from castsim.lowering.steps import path_of
+from castsim.targets import Specification, Target, load_specification, load_target, target_names
+from castsim.targets.specification import TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cast and a target, by names. `attributes` are those of the cast operator that select its rule."""
+
+    src: str
+    dst: str
+    attributes: tuple[tuple[str, str], ...]
+    target: str
+
+    @property
+    def cast(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+        """The cast without the target."""
+        return self.src, self.dst, self.attributes
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceEntry:
+    """The result for a cell; `method` is how the verdict was reached (None: nothing leads to the destination).
+
+    `path` are the formats on the way, `options` what has to be asked for, instruction by instruction. `settings` are
+    options of the target without which it does not conform, `native` those with which one instruction does where
+    without them only a chain does.
+    """
+
+    cell: Cell
+    kind: PlanKind
+    verdict: Verdict
+    path: tuple[str, ...]
+    instructions: tuple[str, ...]
+    options: tuple[str, ...]
+    method: str | None
+    proven: bool
+    cycles_per_element: float | None
+    counterexample: Counterexample | None
+    settings: Setting = ()
+    native: Setting | None = None
+
+
+def legal_casts(spec: Specification, version: str | None = None) -> tuple[SpecifiedCast, ...]:
+    """Return every legal cast between number formats, once per rule that attributes select.
+
+    Raises:
+        ReadError: an unknown version.
+    """
+    found = []
+    pairs = dict.fromkeys(pair for row in spec.casts for pair in spec.pairs(row) if TEXT not in pair)
+    chosen = specified_version(spec, version)
+    for src, dst in pairs:
+        for attributes in _settings(spec, src, dst, chosen):
+            rows = [row for row in spec.casts if (src, dst) in spec.pairs(row)]
+            if any(spec.rank(spec.since(row, src, dst)) <= spec.rank(chosen) for row in rows):
+                found.append(specified_cast(spec, src, dst, version=chosen, attributes=dict(attributes)))
+    return tuple(found)
+
+
+def specified_version(spec: Specification, version: str | None) -> str:
+    """Return the version in force.
+
+    Raises:
+        ReadError: an unknown version.
+    """
+    if version is None:
+        return spec.versions.default
+    pairs = ((row, pair) for row in spec.casts for pair in spec.pairs(row))
+    _, (src, dst) = min(pairs, key=lambda one: spec.rank(spec.since(one[0], *one[1])))  # the longest known cast
+    return specified_cast(spec, src, dst, version=version).version
+
+
+def changed(cast: SpecifiedCast) -> tuple[tuple[str, str], ...]:
+    """Return the attributes of a cast that differ from their defaults."""
+    spec = cast.spec
+    return tuple((name, value) for name, value in cast.attributes.items() if value != spec.attributes[name].default)
+
+
+def settle_cell(
+    cell: Cell,
+    spec: Specification,
+    version: str,
+    *,
+    prove: bool = False,
+    options: Mapping[str, int | str] | None = None,
+    target: Target | None = None,
+) -> ConformanceEntry:
+    """Plan one cell for the target with the options given, and with others that software sets where that is needed.
+
+    `prove` tries all codes of 32 bits where nothing less proves a verdict. `target` is the cell's; None: it is loaded.
+
+    Raises:
+        ReadError: an unknown target, option or value of one.
+    """
+    request = request_of(cell, spec, version, target)
+    return settled(cell, answer(request, options=options, explain=False, quick=not prove))
+
+
+def request_of(cell: Cell, spec: Specification, version: str, target: Target | None = None) -> CastRequest:
+    """Return what a cell asks for, on the first of equal targets; `target` is the cell's; None: it is loaded.
+
+    Raises:
+        ReadError: an unknown target.
+    """
+    own, known = _TARGETS.first(target or load_target(cell.target)), _SPECIFICATIONS.first(spec)
+    return CastRequest(cell.src, cell.dst, own, spec=known, version=version, attributes=dict(cell.attributes))
+
+
+_TARGETS: Equals[Target] = Equals(16)
+_SPECIFICATIONS: Equals[Specification] = Equals(16)
+"""Files are read for every cell, and another process gets copies: what is shared goes by the first of equal ones."""
+
+
+def settled(cell: Cell, answered: Answer) -> ConformanceEntry:
+    """Return an answer as the entry of a cell."""
+    found = answered.plan
+    evidence = found.evidence
+    return ConformanceEntry(
+        cell=cell,
+        kind=answered.kind,
+        verdict=found.verdict,
+        path=path_of(found.chain),
+        instructions=tuple(step.name for step in found.chain if step.is_instruction),
+        options=tuple(", ".join(step.forms[0].options) for step in found.chain if step.is_instruction),
+        method=None if evidence is None else evidence.method.value,
+        proven=found.proven,
+        cycles_per_element=None if found.cost is None else found.cost.cycles_per_element,
+        counterexample=found.counterexample,
+        settings=answered.chosen,
+        native=None if answered.native is None else answered.native.setting,
+    )
+
+
+def _settings(spec: Specification, src: str, dst: str, version: str) -> list[tuple[tuple[str, str], ...]]:
+    """Return the settings of attributes that tell rules of a pair apart, the defaults first."""
+    conditions = [row.when for row in spec.casts if row.when and (src, dst) in spec.pairs(row)]
+    names = list(dict.fromkeys(name for condition in conditions for name in condition))
+    source = FORMATS[src]
+    names += [
+        name
+        for name, attribute in spec.attributes.items()
+        if attribute.effect == "reads the source as unsigned" and isinstance(source, IntFormat) and source.signed
+    ]
+    names = [name for name in names if spec.rank(spec.attributes[name].since) <= spec.rank(version)]
+    values = [[(name, str(value)) for value in spec.attributes[name].values] for name in names]
+    return [
+        tuple((name, value) for name, value in setting if value != spec.attributes[name].default)
+        for setting in product(*values)
+    ]
+
+
+# The entries of a matrix in JSON, as a ledger holds them until all are there.
+
+_Read = TypeVar("_Read")
+_CODED = ("lowest", "highest", "further")
+
+
+def entry_document(entry: ConformanceEntry) -> dict[str, object]:
+    """Return an entry as JSON."""
+    return {
+        "cell": asdict(entry.cell),
+        "kind": entry.kind.value,
+        "verdict": entry.verdict.value,
+        "path": entry.path,
+        "instructions": entry.instructions,
+        "options": entry.options,
+        "method": entry.method,
+        "proven": entry.proven,
+        "cycles_per_element": entry.cycles_per_element,
+        "counterexample": None if entry.counterexample is None else _counterexample_document(entry.counterexample),
+        "settings": entry.settings,
+        "native": entry.native,
+    }
+
+
+def read_entry(held: object) -> ConformanceEntry:
+    """Return the entry that JSON describes.
+
+    Raises:
+        TypeError, KeyError, ValueError: it describes none.
+    """
+    found = _mapping(held)
+    cell = _mapping(found["cell"])
+    pairs = tuple((str(name), str(value)) for name, value in _list(cell["attributes"], _pair))
+    return ConformanceEntry(
+        cell=Cell(str(cell["src"]), str(cell["dst"]), pairs, str(cell["target"])),
+        kind=PlanKind(str(found["kind"])),
+        verdict=Verdict(str(found["verdict"])),
+        path=_list(found["path"], str),
+        instructions=_list(found["instructions"], str),
+        options=_list(found["options"], str),
+        method=_optional(found["method"], str),
+        proven=bool(found["proven"]),
+        cycles_per_element=_optional(found["cycles_per_element"], _float),
+        counterexample=_optional(found["counterexample"], _counterexample),
+        settings=_setting(found["settings"]),
+        native=_optional(found["native"], _setting),
+    )
+
+
+def _counterexample_document(found: Counterexample) -> dict[str, object]:
+    required = found.required
+    return {
+        "values": [[each.step, each.format.name, each.code, _number_text(each.value)] for each in found.values],
+        "required": {
+            "nan": required.nan,
+            **{name: [one[0], _number_text(one[1])] if (one := getattr(required, name)) else None for name in _CODED},
+        },
+    }
+
+
+def _counterexample(held: object) -> Counterexample:
+    found = _mapping(held)
+    required = _mapping(found["required"])
+    lowest, highest, further = (_optional(required[name], _coded) for name in _CODED)
+    return Counterexample(_list(found["values"], _traced), Required(lowest, highest, further, bool(required["nan"])))
+
+
+def _traced(held: object) -> TracedValue:
+    step, fmt, code, value = _list(held, _same)
+    return TracedValue(_optional(step, str), format_named(str(fmt)), int(str(code)), _number(value))
+
+
+def _coded(held: object) -> tuple[int, Number]:
+    code, value = _list(held, _same)
+    return int(str(code)), _number(value)
+
+
+def _number_text(value: Number) -> str:
+    """Return a number so that it can be read back: a fraction as such, a float behind `~`."""
+    return f"~{value!r}" if isinstance(value, float) else str(value)
+
+
+def _number(held: object) -> Number:
+    text = str(held)
+    return float(text[1:]) if text.startswith("~") else Fraction(text)
+
+
+def _setting(held: object) -> Setting:
+    return tuple((str(name), value if isinstance(value, int) else str(value)) for name, value in _list(held, _pair))
+
+
+def _pair(held: object) -> tuple[object, object]:
+    first, second = _list(held, _same)
+    return first, second
+
+
+def _same(held: object) -> object:
+    return held
+
+
+def _float(held: object) -> float:
+    return float(str(held))
+
+
+def _list(held: object, read: Callable[[object], _Read]) -> tuple[_Read, ...]:
+    if not isinstance(held, list):
+        raise TypeError(f"{held!r} is not a list")
+    return tuple(read(each) for each in held)
+
+
+def _mapping(held: object) -> Mapping[str, object]:
+    if not isinstance(held, dict):
+        raise TypeError(f"{held!r} is not an object")
+    return held
+
+
+def _optional(held: object, read: Callable[[object], _Read]) -> _Read | None:
+    return None if held is None else read(held)
+
+
+Result = TypeVar("Result")
+
+_TOGETHER = 4
+"""Cells that are handed out together: they follow each other, so that they share what was found out."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Matrix(PlotMixin[Literal["cells"]]):
+    """What `conform` answers: every cast of a specification on every target.
+
+    `casts` are in the order of the specification `spec`, `targets` by name; `entries` are those of all cells, cast by
+    cast. `options` are those that all targets were given. `plot` draws a square per cast and target in the colour of
+    its verdict. The frame `cells` has a row for each of them, cast by cast: what `castsim conform --json` has under
+    the same names, and the `answer` in words.
+    """
+
+    spec: Specification
+    version: str
+    """The version of the specification."""
+    casts: tuple[SpecifiedCast, ...]
+    """One per row."""
+    targets: tuple[str, ...]
+    entries: tuple[ConformanceEntry, ...]
+    options: Setting = ()
+    origins: tuple[ResultOrigin, ...] = field(default=(), compare=False)
+    """Who computed each of the entries."""
+
+    def __repr__(self) -> str:
+        fine = sum(each.verdict is not Verdict.DIFFERS for each in self.entries)
+        return (
+            f"<Matrix {self.spec.name}@{self.version}: {len(self.casts)} casts on {len(self.targets)} targets, "
+            f"{fine} of {len(self.entries)} cells conform>"
+        )
+
+    def row(self, number: int) -> tuple[ConformanceEntry, ...]:
+        """Return the entries of one cast, target by target."""
+        width = len(self.targets)
+        return self.entries[number * width : (number + 1) * width]
+
+
+def cells_of(casts: Iterable[SpecifiedCast], targets: Sequence[str]) -> list[Cell]:
+    """Return the cells of a matrix, cast by cast."""
+    return [
+        Cell(_named(cast.src, cast), _named(cast.dst, cast), changed(cast), target)
+        for cast in casts
+        for target in targets
+    ]
+
+
+def conform(
+    spec: Specification | str | Path,
+    targets: Sequence[str] = (),
+    *,
+    version: str | None = None,
+    src: str | None = None,
+    dst: str | None = None,
+    prove: bool = False,
+    workers: int = 1,
+    progress: ProgressCallback = lambda *_: None,
+    options: Mapping[str, int | str] | None = None,
+    scheduler: str | None = None,
+    ledger: str | Path | None = None,
+) -> Matrix:
+    """Plan every legal cast of a specification on every target.
+
+    Args:
+        spec: a specification, its name or path.
+        targets: names or paths; none means all that are shipped.
+        version: of the specification; None: its default.
+        src, dst: keep the casts from and to these formats only.
+        prove: try all codes of 32 bits where nothing less proves a verdict, which takes seconds per cell.
+        workers: processes.
+        progress: is told how many cells are done.
+        options: of the targets, which all must have them.
+        scheduler: address of a Dask scheduler whose workers are to compute instead.
+        ledger: a file in which every cell is kept as soon as it is done: the same call goes on from there. It stays.
+
+    Returns:
+        A matrix of a row per cast and a column per target.
+
+    Raises:
+        ReadError: unknown specification, version, target, format, option or value of one; the ledger is about
+            something else; the scheduler does not answer.
+        IllegalError: no cast is left.
+        EngineError: a worker has another castsim; workers die again and again.
+    """
+    asked = prepared(spec, targets, version, src, dst, options or {})
+    who = Workers(workers, scheduler)
+    run = Settling(asked.spec, asked.version, prove, asked.options, asked.handed(who))
+    kept = keeping(ledger, asked, {"choice of --prove": str(prove)}, entry_document, lambda _, held: read_entry(held))
+    settled = settle(run, asked.cells, who, kept, progress)
+    entries, origins = tuple(one.result for one in settled), tuple(one.origin for one in settled)
+    return asked.matrix(entries, origins)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is asked for: casts of a specification's version, targets, and their options."""
+
+    spec: Specification
+    version: str
+    casts: tuple[SpecifiedCast, ...]
+    targets: tuple[str, ...]
+    options: Mapping[str, int | str]
+    given: Setting
+    cells: tuple[Cell, ...]
+
+    def matrix(self, entries: tuple[ConformanceEntry, ...], origins: tuple[ResultOrigin, ...]) -> Matrix:
+        """Return the matrix of the entries of all cells."""
+        return Matrix(self.spec, self.version, self.casts, self.targets, entries, self.given, origins)
+
+    def handed(self, workers: Workers) -> HandedTargets:
+        """Return the targets that workers may not have."""
+        return HandedTargets() if workers.scheduler is None else handed_targets(self.targets)
+
+
+def prepared(
+    spec: Specification | str | Path,
+    targets: Sequence[str],
+    version: str | None,
+    src: str | None,
+    dst: str | None,
+    options: Mapping[str, int | str],
+) -> Prepared:
+    """Return what is asked for; arguments and errors as `conform`."""
+    found = load_specification(spec) if isinstance(spec, str | Path) else spec
+    chosen = specified_version(found, version)
+    names, casts = _chosen(found, targets, chosen, src, dst)
+    given = [setting_of(load_target(name), options) for name in names]
+    return Prepared(found, chosen, casts, names, dict(options), given[0], tuple(cells_of(casts, names)))
+
+
+def settle(
+    run: Callable[[WorkGroup[Cell]], Sequence[Result]],
+    cells: Sequence[Cell],
+    workers: Workers,
+    kept: Keeping[Result] | None,
+    progress: ProgressCallback,
+) -> list[Computed[Result]]:
+    """Return the results of cells in their order, whoever computes them."""
+    found: dict[int, Computed[Result]] = {}
+    progress(_label(cells[0]), 0, len(cells))
+    for one in resumed(Task("conform or lower", run, here(None, workers)), cells, workers, kept, _TOGETHER):
+        found[one.number] = one
+        progress(_label(cells[one.number]), len(found), len(cells))
+    return [found[number] for number in range(len(cells))]
+
+
+@dataclass(frozen=True)
+class Settling:
+    """Settles cells of a specification's version; see `conform`. `targets` are those of files, which others lack."""
+
+    spec: Specification
+    version: str
+    prove: bool
+    options: Mapping[str, int | str]
+    targets: HandedTargets
+
+    def __call__(self, group: WorkGroup[Cell]) -> list[ConformanceEntry]:
+        """Return the entries of cells."""
+        return [
+            settle_cell(
+                cell, self.spec, self.version, prove=self.prove, options=self.options,
+                target=self.targets.get(cell.target),
+            )
+            for cell in group.items
+        ]  # fmt: skip
+
+
+def keeping(
+    ledger: str | Path | None,
+    asked: Prepared,
+    further: Mapping[str, str],
+    write: Callable[[Result], object],
+    read: Callable[[int, object], Result],
+) -> Keeping[Result] | None:
+    """Return where and how the results of cells are kept; `further` is what else they depend on."""
+    if ledger is None:
+        return None
+    about = {
+        **about_installation(),
+        "specification": digest(asked.spec.model_dump_json(), asked.version),
+        "set of casts": digest(*(cell.cast for cell in asked.cells)),
+        "set of targets": digest(*((name, facts_digest(load_target(name))) for name in asked.targets)),
+        "set of target options": digest(*sorted((name, str(value)) for name, value in asked.options.items())),
+        **further,
+    }
+    return Keeping(Path(ledger), about, write, read)
+
+
+def _label(cell: Cell) -> str:
+    return f"{cell.src} -> {cell.dst} on {cell.target}"
+
+
+def chosen_cells(
+    spec: Specification,
+    targets: Sequence[str] = (),
+    *,
+    version: str | None = None,
+    src: str | None = None,
+    dst: str | None = None,
+) -> tuple[str, list[Cell]]:
+    """Return the version in force and the cells of a matrix; arguments and errors as `conform`."""
+    chosen = specified_version(spec, version)
+    names, casts = _chosen(spec, targets, chosen, src, dst)
+    return chosen, cells_of(casts, names)
+
+
+def _chosen(
+    spec: Specification, targets: Sequence[str], version: str, src: str | None, dst: str | None
+) -> tuple[tuple[str, ...], tuple[SpecifiedCast, ...]]:
+    names = tuple(dict.fromkeys(targets)) or tuple(target_names())
+    for name in names:
+        load_target(name)
+    wanted = [None if name is None else format_named(name).name for name in (src, dst)]
+    casts = tuple(
+        cast
+        for cast in legal_casts(spec, version)
+        if wanted[0] in (None, _named(cast.src, cast)) and wanted[1] in (None, _named(cast.dst, cast))
+    )
+    if not casts:
+        pairs = [(_named(cast.src, cast), _named(cast.dst, cast)) for cast in legal_casts(spec, version)]
+        legal = [there for here, there in pairs if here == wanted[0]] or [here for here, _ in pairs]
+        raise IllegalError(
+            f"{spec.name} {version} has no cast {src or 'any'} -> {dst or 'any'}", legal=dict.fromkeys(legal)
+        )
+    return names, casts
+
+
+def _named(fmt: Format | None, cast: SpecifiedCast) -> str:
+    """Return the type as the specification names it: a source read as unsigned keeps its signless name."""
+    unsigned = any(
+        cast.attributes[attribute] == "1"
+        for attribute, row in cast.spec.attributes.items()
+        if row.effect == "reads the source as unsigned"
+    )
+    if fmt is None:
+        return ""
+    is_unsigned = isinstance(fmt, IntFormat) and not fmt.signed and not fmt.boolean
+    return f"i{fmt.bits}" if unsigned and fmt is cast.src and is_unsigned else fmt.name
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Rows and columns of the tensor that programs convert, and the instructions of the longest chain."""
+
+    rows: int = 16
+    cols: int = 256
+    steps: int = 4
+
+
+_USUAL = Extent()
+
+
+@dataclass(frozen=True, slots=True)
+class CellLowering:
+    """The entry of a cell, the text of its program (None: there is none), and the suffix of a file that holds it."""
+
+    entry: ConformanceEntry
+    program: str | None
+    suffix: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredMatrix:
+    """A matrix of one target, and what its cells were lowered to, cast by cast."""
+
+    matrix: Matrix
+    cells: tuple[CellLowering, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """Lowers cells of a specification's version; every verdict is proven where that is possible."""
+
+    spec: Specification
+    version: str
+    options: Mapping[str, int | str]
+    extent: Extent
+    targets: HandedTargets
+
+    def __call__(self, group: WorkGroup[Cell]) -> list[CellLowering]:
+        """Return what cells are lowered to; errors as `castsim.lowering.lowering_answers.answer`."""
+        return [self._lowered(cell) for cell in group.items]
+
+    def _lowered(self, cell: Cell) -> CellLowering:
+        request = request_of(cell, self.spec, self.version, self.targets.get(cell.target))
+        found = answer(replace(request, **asdict(self.extent)), options=self.options, explain=False)
+        assembly = found.plan.assembly
+        return CellLowering(settled(cell, found), found.text, "" if assembly is None else assembly.suffix)
+
+
+def lower_all(
+    spec: Specification,
+    target: str,
+    *,
+    version: str | None = None,
+    options: Mapping[str, int | str] | None = None,
+    extent: Extent = _USUAL,
+    workers: Workers = ALONE,
+    ledger: Path | None = None,
+    progress: ProgressCallback = lambda *_: None,
+) -> LoweredMatrix:
+    """Lower every cast of a specification to a target; arguments and errors otherwise as `conform`."""
+    asked = prepared(spec, (target,), version, None, None, options or {})
+    run = Lowering(asked.spec, asked.version, asked.options, extent, asked.handed(workers))
+    kept = keeping(ledger, asked, {"shape of programs": repr(extent)}, _document, _read)
+    found = settle(run, asked.cells, workers, kept, progress)
+    cells = tuple(one.result for one in found)
+    return LoweredMatrix(asked.matrix(tuple(each.entry for each in cells), tuple(one.origin for one in found)), cells)
+
+
+def _document(one: CellLowering) -> object:
+    return [entry_document(one.entry), one.program, one.suffix]
+
+
+def _read(_: int, held: object) -> CellLowering:
+    if not isinstance(held, list):
+        raise TypeError(f"{held!r} is not a list")
+    entry, program, suffix = held
+    return CellLowering(read_entry(entry), None if program is None else str(program), str(suffix))

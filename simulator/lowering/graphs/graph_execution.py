@@ -1,0 +1,636 @@
+"""Running a graph on a target: node by node, each compared with what it should give for the same inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from castsim.execution.input_data import random_codes, read_input, seed_of
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.timing import ProgressCallback
+from castsim.isa.codes import Codes
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
+from castsim.isa.formats import Format
+from castsim.isa.reading import read_text
+from castsim.lowering import Plan
+from castsim.lowering.graphs import onnx_nodes
+from castsim.lowering.graphs.graph_comparison import OutputComparison, against_reference, against_sets
+from castsim.lowering.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
+from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, KernelRun
+from castsim.lowering.graphs.model import TEXT, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor, texts
+from castsim.lowering.graphs.model import judged as judged_by_version
+from castsim.lowering.graphs.onnx_nodes import placed_operands, run_onnx_node
+from castsim.lowering.graphs.onnx_reader import read_onnx
+from castsim.lowering.graphs.tosa_nodes import rescale_of, run_tosa_node
+from castsim.lowering.graphs.tosa_reader import read_tosa
+from castsim.lowering.graphs.verdict import NodeVerdict, verdict_of_plan
+from castsim.lowering.lowering_answers import Answer, changed, setting_of
+from castsim.lowering.samples import all_codes
+from castsim.lowering.specifications import AcceptanceSets, acceptance
+from castsim.lowering.specifications.rescale import is_nan
+from castsim.numerics import abstract_policy, code_dtype, codes_from_strings, convert_codes
+from castsim.targets import Target
+
+if TYPE_CHECKING:
+    from castsim.running import LoadedProgram
+
+
+# The results of a graph and of its nodes.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRun:
+    """The result of a node.
+
+    `answer` is that of the lowering, for a cast; `comparisons` judge the outputs of this run, `trial` those for every
+    combination of codes that the node may read, where these are few (see `all_operands`). `refusal` says why it could
+    not be run, of itself or because of a node that it reads from.
+    """
+
+    node: GraphNode
+    shapes: tuple[tuple[int, ...], ...]
+    stages: tuple[KernelRun, ...]
+    remarks: tuple[str, ...]
+    answer: Answer | None
+    comparisons: tuple[OutputComparison, ...]
+    refusal: str | None = None
+    unjudged: str | None = None
+    """The reason why the node ran but could not be judged."""
+    trial: tuple[OutputComparison, ...] = ()
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all its programs, one after the other."""
+        return sum(stage.cycles for stage in self.stages)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The chain of a cast and its proof; None for other nodes."""
+        return None if self.answer is None else self.answer.plan
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no element of this run is wrong: of a cast by its specification, of others by the reference."""
+        judged = self.comparisons[-1:] if self.plan is not None else self.comparisons
+        ran = self.refusal is None and self.unjudged is None
+        return ran and not any(found.wrong for found in judged)
+
+    @property
+    def verdict(self) -> NodeVerdict:
+        """The verdict on the node: for a cast by its proof, for others by the trial of all codes, else by the run.
+
+        A wrong element refutes whatever else there is.
+        """
+        if self.refusal is not None:
+            return NodeVerdict.NOT_RUN
+        if self.unjudged is not None:
+            return NodeVerdict.NOT_JUDGED
+        if not self.agrees or any(found.wrong for found in self.trial):
+            return NodeVerdict.DIFFERS
+        if self.plan is not None:
+            return verdict_of_plan(self.plan)
+        if self.trial:
+            return NodeVerdict.TRIED
+        return NodeVerdict.NO_MISMATCH if self.stages or self.node.op == "Cast" else NodeVerdict.UNCHANGED
+
+    @property
+    def passes(self) -> bool:
+        """Whether an element differs from the reference and is not wrong: what comes after it may differ too."""
+        return self.agrees and any(found.wrong or found.passed for found in self.comparisons)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GraphRun:
+    """A graph that ran: its nodes, the tensors of its outputs, and these against the reference of the whole graph."""
+
+    graph: Graph
+    target: Target
+    nodes: tuple[NodeRun, ...]
+    outputs: Mapping[str, GraphTensor]
+    comparisons: tuple[OutputComparison, ...]
+    unjudged: str | None = None
+    """The reason why the outputs are not compared with the reference of the whole graph."""
+
+    def __repr__(self) -> str:
+        verdict = "conforms" if self.conforms else "does not conform"
+        shown = f"{len(self.nodes)} nodes, {self.cycles} cycles, {verdict}"
+        return f"<GraphRun {self.graph.file} on {self.target.name}: {shown}>"
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all programs, one after the other."""
+        return sum(node.cycles for node in self.nodes)
+
+    @property
+    def conforms(self) -> bool:
+        """Whether every node is proven or exhaustively tried, and the outputs of this run do not contradict that."""
+        return all(node.verdict.certain for node in self.nodes) and self.explained
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every node ran and no element of this run is wrong, which says nothing of other inputs."""
+        return all(node.agrees for node in self.nodes) and self.explained
+
+    @property
+    def explained(self) -> bool:
+        """Whether the nodes explain the outputs.
+
+        An output that differs from the reference of the whole graph is explained if a node before it has an element
+        that differs and is not wrong. Without one, the nodes and the whole contradict each other.
+        """
+        return not any(found.wrong and not found.because for found in self.comparisons)
+
+
+# Trying a node on every code of its inputs, where these are few: what it reads in a run is one input of many.
+#
+# Operators are element-wise here, and their programs are those of the run, over more elements. Constants keep their
+# values; what is computed at run time ranges over all codes of its format.
+
+LARGEST = 1 << 20
+"""Elements that are tried at most: those of two operands of 8 bits, or of 16 bits with some constants."""
+
+_PAIRS = ("Add", "Mul")
+_ALONE = ("Clip", "QuantizeLinear", "DequantizeLinear")
+_WITH_SCALES = ("QuantizeLinear", "DequantizeLinear")
+
+
+def all_operands(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+    """Return operands of a node that hold every combination of codes it may read; None where they are too many.
+
+    None as well for operators that are not element-wise, and where a scale or bound is computed at run time.
+    """
+    x = given[0]
+    if x is None:
+        return None
+    if graph.language is GraphLanguage.TOSA:
+        return _channels(given, _multipliers(graph, node)) if node.op == "tosa.rescale" else None
+    if node.op in _PAIRS and len(given) == 2:
+        return _pairs(graph, node, given)
+    constant = all(name is None or name in graph.constants for name in node.inputs[1:])
+    if node.op not in _ALONE or not constant:
+        return None
+    return _scaled(node, given) if node.op in _WITH_SCALES else _alone(given)
+
+
+def _alone(given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+    """Return all codes of the first operand in one dimension, and the others."""
+    codes = _codes(given[0])
+    return None if codes is None or given[0] is None else [GraphTensor(given[0].format, codes), *given[1:]]
+
+
+def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+    """Return all pairs of codes of two operands; a constant of one element stays as it is."""
+    first, second = given
+    if first is None or second is None:
+        return None
+    constants = [name in graph.constants for name in node.inputs]
+    if node.inputs[0] == node.inputs[1]:
+        codes = _codes(first)
+        return None if codes is None else [GraphTensor(first.format, codes)] * 2
+    if any(constant and tensor.codes.size == 1 for constant, tensor in zip(constants, (first, second), strict=True)):
+        ranging = [_codes(tensor) if not constant else tensor.codes.reshape(()) for constant, tensor in
+                   zip(constants, (first, second), strict=True)]  # fmt: skip
+    else:
+        sides = [np.unique(tensor.codes) if constant else _codes(tensor) for constant, tensor in
+                 zip(constants, (first, second), strict=True)]  # fmt: skip
+        if sides[0] is None or sides[1] is None or sides[0].size * sides[1].size > LARGEST:
+            return None
+        ranging = [np.repeat(sides[0], sides[1].size), np.tile(sides[1], sides[0].size)]
+    if ranging[0] is None or ranging[1] is None:
+        return None
+    return [GraphTensor(first.format, ranging[0]), GraphTensor(second.format, ranging[1])]
+
+
+def _scaled(node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+    """Return all codes once, or once for every scale along an axis."""
+    x, scale = given[:2]
+    if x is None or scale is None or node.attributes.get("block_size"):
+        return None
+    if scale.codes.size == 1:
+        return _alone(given)
+    rank, codes = len(x.shape), _codes(x)
+    axis = node.attributes.get("axis", 1)
+    place = axis + rank if axis < 0 else axis
+    if codes is None or rank < 2 or not 0 <= place < rank or codes.size * scale.codes.size > LARGEST:
+        return None
+    free = 0 if place else 1
+    shape = [codes.size if k == free else scale.codes.size if k == place else 1 for k in range(rank)]
+    aligned = codes.reshape([-1 if k == free else 1 for k in range(rank)])
+    return [GraphTensor(x.format, np.ascontiguousarray(np.broadcast_to(aligned, shape))), *given[1:]]
+
+
+def _channels(given: Sequence[GraphTensor | None], count: int) -> list[GraphTensor | None] | None:
+    """Return all codes in every channel, the last dimension."""
+    x, codes = given[0], _codes(given[0])
+    if x is None or codes is None or codes.size * count > LARGEST:
+        return None
+    every = np.ascontiguousarray(np.broadcast_to(codes[:, np.newaxis], (codes.size, count)))
+    return [GraphTensor(x.format, every), *given[1:]]
+
+
+def _multipliers(graph: Graph, node: GraphNode) -> int:
+    """Return the number of channels for which a RESCALE has multipliers."""
+    operator = rescale_of(graph, node)
+    return len(operator.multiplier) if operator.per_channel else 1
+
+
+def _codes(tensor: GraphTensor | None) -> Codes | None:
+    return None if tensor is None else all_codes(tensor.format)
+
+
+MOST_ELEMENTS = 1 << 25
+"""Default limit on the elements of a tensor: 128 MiB of f32, of which a node holds several."""
+
+
+def read_graph(path: Path, version: str | None = None) -> Graph:
+    """Read an ONNX model (`.onnx`) or TOSA text (any other suffix); `version` is TOSA's.
+
+    Raises:
+        ReadError: it cannot be read, with the place where there is one.
+        IllegalError: a node that is not supported, named.
+    """
+    if path.suffix == ".onnx":
+        if version is not None:
+            raise ReadError("an .onnx file names its opset itself")
+        return read_onnx(path)
+    return read_tosa(read_text(path, "graph"), path, version)
+
+
+def make_tensors(
+    graph: Graph,
+    given: Mapping[str, str | Codes],
+    sizes: Mapping[str, int | float],
+    most_elements: int = MOST_ELEMENTS,
+) -> dict[str, GraphTensor]:
+    """Return the inputs of a graph: arrays, files, `random:SEED` or `zeros`; `sizes` are extents by name.
+
+    Raises:
+        ReadError: an unknown, missing or misshapen input, or a dynamic extent that is not given.
+        IllegalError: an input of over `most_elements` elements.
+    """
+    names = [port.name for port in graph.inputs]
+    for name in given:
+        if name not in names:
+            raise ReadError(f"the graph has no input '{name}'", legal=names)
+    dynamic = {extent for port in graph.inputs for extent in port.shape if isinstance(extent, str)}
+    for name in sizes:
+        if name not in dynamic:
+            raise ReadError(f"the graph has no dynamic extent '{name}'", legal=sorted(dynamic))
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise ReadError(
+            f"no input given for {', '.join(missing)}",
+            legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
+        )
+    generators: dict[str, np.random.Generator] = {}
+    return {port.name: _tensor(port, given[port.name], sizes, generators, most_elements) for port in graph.inputs}
+
+
+def run_graph(
+    graph: Graph,
+    target: Target,
+    inputs: Mapping[str, GraphTensor],
+    progress: ProgressCallback = lambda *_: None,
+    engine: str | None = None,
+    options: Mapping[str, int | str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    most_elements: int = MOST_ELEMENTS,
+) -> GraphRun:
+    """Run every node on the target, and compare; nodes and outputs of over `most_elements` elements are refused.
+
+    Options of the target that are given stay as they are; a cast that needs others, which software sets, runs with
+    those that `castsim.lowering.lowering_answers.answer` finds.
+
+    Casts are compared with the sets of their specification, ONNX nodes also with onnx's reference evaluator, for the
+    inputs that the simulated nodes before them gave. The outputs of an ONNX graph are compared with the evaluator's for
+    the whole graph as well. What one run cannot tell is asked of the lowering's proof, and of a trial of all codes.
+
+    Raises:
+        ReadError: no such option, or a value that it cannot have; a node that the specification does not define.
+    """
+    held = setting_of(target, options or {})
+    target = changed(target, dict(held))
+    chip = Chip(target, progress, held)
+    values: dict[str, GraphTensor] = {**graph.constants, **inputs}
+    done: list[NodeRun] = []
+    timed: dict[str, tuple[LoadedProgram, int]] = {}
+    for place, node in enumerate(graph.nodes):
+        progress(f"{node.name} ({node.op})", place, len(graph.nodes))
+        lacking = [name for name in node.inputs if name is not None and name not in values]
+        if lacking:
+            done.append(_behind(node, lacking, done))
+            continue
+        given = [None if name is None else values[name] for name in node.inputs]
+        check_size(f"node '{node.name}'", _elements(given), most_elements, node.span)
+        runner = GraphKernelRunner(chip, node.name.lstrip("%"), engine, limits, timed=timed)
+        found, outputs = _run_node(runner, graph, node, given)
+        done.append(found)
+        values |= dict(zip(node.outputs, outputs, strict=False))
+    ran = all(one.refusal is None for one in done)
+    results = {name: values[name] for name in graph.outputs if name in values}
+    for name, tensor in results.items():
+        check_size(f"output '{name}'", math.prod(tensor.shape), most_elements)
+    whole: tuple[OutputComparison, ...] = ()
+    unjudged = None
+    if graph.language is GraphLanguage.ONNX and ran:
+        try:
+            whole = _whole(graph, inputs, results, done)
+        except IllegalError as error:
+            unjudged = error.message
+    return GraphRun(graph, target, tuple(done), results, whole, unjudged)
+
+
+def _behind(node: GraphNode, lacking: Sequence[str], done: Sequence[NodeRun]) -> NodeRun:
+    """Return a node that was not run because of nodes before it: those that were refused themselves are named."""
+    makers = [one.node.name for one in done if not set(one.node.outputs).isdisjoint(lacking)]
+    refusal = f"it reads {', '.join(dict.fromkeys(lacking))} of {', '.join(makers)}, not run"
+    return NodeRun(node, (), (), (), None, (), refusal)
+
+
+def _elements(tensors: Sequence[GraphTensor | None]) -> int:
+    """Return the elements of the largest operand, or of all broadcast to each other."""
+    shapes = [tensor.shape for tensor in tensors if tensor is not None]
+    with suppress(ValueError):  # operands of shapes that do not fit, such as the data and the shape of a Reshape
+        shapes.append(np.broadcast_shapes(*shapes))
+    return max((math.prod(shape) for shape in shapes), default=0)
+
+
+def check_size(what: str, elements: int, most: int, span: Span | None = None) -> None:
+    """Reject a tensor that takes more memory than a simulation should.
+
+    Raises:
+        IllegalError: as said.
+    """
+    if elements > most:
+        message = f"{what} has {elements} elements, over the limit of {most}"
+        raise IllegalError(message, span=span, legal=(f"--max-elements {elements}",))
+
+
+def _run_node(
+    runner: GraphKernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
+) -> tuple[NodeRun, Sequence[GraphTensor]]:
+    try:
+        outputs, found, comparisons, unjudged = _judged(runner, graph, node, given)
+        run = NodeRun(
+            node, tuple(tensor.shape for tensor in outputs), tuple(runner.stages), tuple(runner.remarks), found,
+            tuple(comparisons), unjudged=unjudged,
+        )  # fmt: skip
+        return replace(run, trial=_tried(runner, graph, run, given)), outputs
+    except ReadError as error:
+        raise _placed(error, node) from None
+    except CastsimError as error:
+        refusal = error.message if isinstance(error, TileError) or not error.legal else _with_legal(error)
+        return NodeRun(node, (), tuple(runner.stages), tuple(runner.remarks), None, (), refusal), ()
+
+
+def _tried(
+    runner: GraphKernelRunner, graph: Graph, run: NodeRun, given: Sequence[GraphTensor | None]
+) -> tuple[OutputComparison, ...]:
+    """Run a node that only the run speaks for over every code it may read; nothing where that cannot be done."""
+    if run.verdict is not NodeVerdict.NO_MISMATCH or run.plan is not None:
+        return ()
+    operands = all_operands(graph, run.node, given)
+    if operands is None:
+        return ()
+    try:
+        _, _, comparisons, unjudged = _judged(
+            GraphKernelRunner(runner.chip, runner.name, runner.engine), graph, run.node, operands
+        )
+    except CastsimError:
+        return ()  # an older version of the operator, which does not take these shapes
+    return () if unjudged is not None else tuple(comparisons)
+
+
+def _placed(error: CastsimError, node: GraphNode) -> CastsimError:
+    return error if node.span is None else error.at(node.span)
+
+
+def _with_legal(error: CastsimError) -> str:
+    return f"{error.message} (legal: {', '.join(error.legal)})"
+
+
+def _judged(
+    runner: GraphKernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
+) -> tuple[list[GraphTensor], Answer | None, list[OutputComparison], str | None]:
+    """Run a node; return its outputs, the lowering's answer, comparisons, and why there are none if there should be."""
+    if graph.language is GraphLanguage.TOSA:
+        outputs, found, sets = run_tosa_node(runner, graph, node, given)
+        label = f"{graph.spec}@{graph.version}"
+        judged = [] if sets is None else [_against(node.outputs[0], outputs[0], sets, list(given[:1]), label)]
+        return outputs, found, judged, None
+    operands = onnx_nodes.placed_operands(graph, node, given)
+    outputs, found = onnx_nodes.run_onnx_node(runner, graph, node, operands)
+    sets = None
+    if found is not None and operands[0] is not None:
+        sets = acceptance(found.plan.demand.cast, operands[0].format, outputs[0].format, operands[0].codes)
+    comparisons, unjudged = _against_evaluator(runner, graph, node, operands, outputs, sets)
+    if sets is not None and found is not None:
+        comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], found.plan.demand.label))
+        unjudged = None
+    return outputs, found, comparisons, unjudged
+
+
+def _against_evaluator(
+    runner: GraphKernelRunner,
+    graph: Graph,
+    node: GraphNode,
+    operands: list[GraphTensor | None],
+    outputs: list[GraphTensor],
+    sets: AcceptanceSets | None,
+) -> tuple[list[OutputComparison], str | None]:
+    """Compare the outputs with the reference evaluator's, or return what it says against the node."""
+    try:
+        expected = onnx_nodes.reference_outputs(
+            graph, node, [None if each is None else each.array for each in operands]
+        )
+    except IllegalError as error:
+        runner.remark(error.message)
+        return [], error.message
+    remark = judged_by_version(graph, node).remark
+    if remark is not None:
+        runner.remark(remark)
+    comparisons = []
+    for name, result, right in zip(node.outputs, outputs, expected, strict=False):
+        if result.format is TEXT:
+            unequal = _unlike(operands[0], result, right)
+            return [], f"its text of element {unequal} is another number than the evaluator's" if unequal else None
+        undefined = onnx_nodes.undefined_elements(node, operands, result) if sets is None else sets.anything
+        comparisons.append(
+            against_reference(
+                name, result, GraphTensor.of(right, result.format), operands, undefined, either_zero=node.op == "Clip"
+            )
+        )
+    return comparisons, None
+
+
+def _unlike(source: GraphTensor | None, result: GraphTensor, right: Codes) -> list[int]:
+    """Return the index of the first text that is not that of the evaluator, nor leads to the same number."""
+    if source is None or source.format is TEXT:
+        unequal = result.codes != texts(right)
+    else:
+        ours, theirs = (codes_from_strings(one, source.format) for one in (result.codes, texts(right)))
+        unequal = (ours != theirs) & ~(is_nan(ours, source.format) & is_nan(theirs, source.format))
+    return [int(place) for place in np.argwhere(unequal)[0]] if unequal.any() else []
+
+
+def _against(
+    name: str, result: GraphTensor, sets: Any, sources: list[GraphTensor | None], label: str
+) -> OutputComparison:
+    """Compare with sets whose format may be the unsigned one of the result's."""
+    as_sets = GraphTensor(sets.dst, result.codes)
+    return against_sets(name, as_sets, sets, sources, label)
+
+
+def _whole(
+    graph: Graph, inputs: Mapping[str, GraphTensor], results: Mapping[str, GraphTensor], done: Sequence[NodeRun]
+) -> tuple[OutputComparison, ...]:
+    expected = onnx_nodes.reference_run(graph, dict(inputs))
+    found = []
+    for name, result in results.items():
+        if result.format is TEXT:
+            continue  # judged by its node: texts of one number may differ
+        right = expected[name]
+        comparison = against_reference(
+            name, result, GraphTensor.of(right, result.format), [], np.zeros(result.shape, np.bool_),
+            against="reference evaluator's for the whole graph",
+        )  # fmt: skip
+        found.append(replace(comparison, because=_passing(name, done) if comparison.wrong else ()))
+    return tuple(found)
+
+
+def _passing(output: str, done: Sequence[NodeRun]) -> tuple[str, ...]:
+    """Return the nodes that an output depends on and that pass elements which differ from the reference."""
+    needed, names = {output}, []
+    for run in reversed(done):
+        if needed.isdisjoint(run.node.outputs):
+            continue
+        needed |= {name for name in run.node.inputs if name is not None}
+        if run.passes:
+            names.append(run.node.name)
+    return tuple(reversed(names))
+
+
+def _tensor(
+    port: GraphInput,
+    given: str | Codes,
+    sizes: Mapping[str, int | float],
+    generators: dict[str, np.random.Generator],
+    most: int,
+) -> GraphTensor:
+    if not isinstance(given, str):
+        return _fitting(port, np.asarray(given), sizes, most)
+    if port.format is TEXT and (given == "zeros" or given.startswith("random:")):
+        raise ReadError(f"input '{port.name}' holds texts", legal=(f"--in {port.name}=FILE.npy",))
+    if given != "zeros" and not given.startswith("random:"):
+        return _fitting(port, read_input(given, port.name), sizes, most)
+    shape = tuple(_extent(port, extent, sizes) for extent in port.shape)
+    check_size(f"input '{port.name}'", math.prod(shape), most)
+    if given == "zeros":
+        return GraphTensor(port.format, np.zeros(shape, code_dtype(port.format)))
+    generator = generators.setdefault(given, np.random.default_rng(seed_of(port.name, given)))
+    return GraphTensor(port.format, random_codes(generator, port.format, shape))
+
+
+def _fitting(port: GraphInput, array: Codes, sizes: Mapping[str, int | float], most: int) -> GraphTensor:
+    wanted = tuple(sizes.get(extent) if isinstance(extent, str) else extent for extent in port.shape)
+    fits = len(wanted) == array.ndim and all(
+        extent in (None, found) for extent, found in zip(wanted, array.shape, strict=True)
+    )
+    if not fits:
+        shown = "x".join("?" if extent is None else str(extent) for extent in wanted) or "a scalar"
+        raise ReadError(f"input '{port.name}' has shape {list(array.shape)}; the graph wants {shown}")
+    check_size(f"input '{port.name}'", array.size, most)
+    try:
+        return GraphTensor.of(np.array(array), port.format)  # a mapped file may change while the graph runs
+    except ReadError as error:
+        raise ReadError(f"input '{port.name}': {error.message}", legal=error.legal) from None
+
+
+def _extent(port: GraphInput, extent: int | str, sizes: Mapping[str, int | float]) -> int:
+    found = sizes.get(extent) if isinstance(extent, str) else extent
+    if not isinstance(found, int) or found < 0:
+        raise ReadError(
+            f"input '{port.name}': extent '{extent}' is dynamic; give it, or the input as a file",
+            legal=(f"--arg {extent}=32",),
+        )
+    return found
+
+
+# What a target refuses of a graph, without running it: programs are written for every node, and none is simulated.
+
+_MOST_ELEMENTS = 1 << 20
+"""Nodes with larger operands are left to `castsim graph`: what they are checked by would take seconds."""
+_ONE = np.array([1.0], np.float32).view(np.uint32)
+
+
+@dataclass
+class _NodeWriter(GraphKernelRunner):
+    """Writes the programs of a node and runs none: every result is 1, which divides, and which every format has."""
+
+    def run(self, kernel: NodeKernel, inputs: Mapping[str, Codes], answered: Answer | None = None) -> dict[str, Codes]:
+        size = next(iter(inputs.values())).size
+        target = self.chip.target if answered is None else answered.plan.target
+        WRITING.of(target).program(kernel, target, max(size, 1))
+        return {port.name: _ones(port.format, (size,)) for port in kernel.outputs}
+
+
+def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimError]]:
+    """Yield the nodes that a target cannot run, each with the reason; those behind them are not looked at.
+
+    Inputs are tensors of ones, their dynamic extents 1. Nodes whose legality depends on the values of an input (the
+    shape of a Reshape, say) and nodes of more than 2**20 elements are left out, with all that reads them.
+    """
+    chip = Chip(target)
+    values: dict[str, GraphTensor] = {**graph.constants}
+    values |= {port.name: _input(port) for port in graph.inputs if _refusals_extent(port) <= _MOST_ELEMENTS}
+    for node in graph.nodes:
+        if any(name is not None and name not in values for name in node.inputs):
+            continue
+        given = [None if name is None else values[name] for name in node.inputs]
+        if any(each is not None and each.codes.size > _MOST_ELEMENTS for each in given):
+            continue
+        try:
+            outputs = _written(_NodeWriter(chip, node.name), graph, node, given)
+        except CastsimError as error:
+            if not _moves(node) or node.inputs[-1] in graph.constants:
+                yield node, error
+            continue
+        values |= dict(zip(node.outputs, outputs, strict=False))
+
+
+def _written(runner: GraphKernelRunner, graph: Graph, node: GraphNode, given: list[Any]) -> list[GraphTensor]:
+    if graph.language is GraphLanguage.TOSA:
+        return run_tosa_node(runner, graph, node, given)[0]
+    return run_onnx_node(runner, graph, node, placed_operands(graph, node, given))[0]
+
+
+def _moves(node: GraphNode) -> bool:
+    return node.op in ("Reshape", "tosa.reshape")
+
+
+def _shape(port: GraphInput) -> tuple[int, ...]:
+    return tuple(extent if isinstance(extent, int) else 1 for extent in port.shape)
+
+
+def _refusals_extent(port: GraphInput) -> int:
+    return math.prod(_shape(port))
+
+
+def _input(port: GraphInput) -> GraphTensor:
+    return GraphTensor(port.format, _ones(port.format, _shape(port)))
+
+
+def _ones(fmt: Format, shape: tuple[int, ...]) -> Codes:
+    if fmt is TEXT:
+        return np.broadcast_to(np.array("1"), shape)
+    try:
+        one = convert_codes(_ONE, F32, fmt, abstract_policy(F32, fmt)).astype(code_dtype(fmt))
+    except IllegalError:  # a format that no number is converted to
+        one = np.ones(1, code_dtype(fmt))
+    return np.broadcast_to(one, shape)

@@ -1,0 +1,425 @@
+"""Elementwise kernels, before they become text: instructions on values that have a format and no place yet.
+
+kernel = Kernel()
+x = kernel.input("x", "f32")
+kernel.output("y", kernel.convert(kernel.combine("mul", x, constant), chain))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from castsim.execution.timing import ProgressCallback
+from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.isa.modes import Rounding
+from castsim.lowering import CastRequest, Catalogue, settle
+from castsim.lowering.catalogue import PLANNING
+from castsim.lowering.lowering_answers import Answer, Setting, answer
+from castsim.lowering.samples import all_codes, telling_codes
+from castsim.lowering.search import search
+from castsim.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
+from castsim.machines.registry import MachinePart
+from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
+from castsim.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class KernelValue:
+    """The result of an instruction, or an input: every element of a tile."""
+
+    number: int
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPort:
+    """A named input or output; `format` is that by which the program declares it, of the tensor's width."""
+
+    name: str
+    format: Format
+    value: KernelValue
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A step of a planned chain: a cast, an operation with a constant, or a reread."""
+
+    result: KernelValue
+    source: KernelValue
+    step: LoweringStep
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """`add`, `sub`, `mul`, `div`, `max`, `min` of two values of one format, or `shl` of integers.
+
+    The second is a value, or the code of a constant; `shl` has the number of bits for a constant. With `backwards` the
+    constant is the first operand.
+    """
+
+    result: KernelValue
+    function: str
+    first: KernelValue
+    second: KernelValue | int
+    backwards: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeptValue:
+    """`bounded` where `tested` is a number, `origin` where it is NaN: a comparison with itself, and a selection.
+
+    The selection takes elements for those of the format `view`.
+    """
+
+    result: KernelValue
+    bounded: KernelValue
+    origin: KernelValue
+    tested: KernelValue
+    view: Format
+
+
+Instruction = Converted | Combined | KeptValue
+
+
+class NodeKernel:
+    """Instructions in order, with their inputs and outputs. `title` heads the program."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.inputs: list[KernelPort] = []
+        self.outputs: list[KernelPort] = []
+        self.instructions: list[Instruction] = []
+        self._count = 0
+
+    def input(self, name: str, fmt: Format | str) -> KernelValue:
+        """Return the value of a new input."""
+        value = self._new(format_named(fmt) if isinstance(fmt, str) else fmt)
+        self.inputs.append(KernelPort(name, value.format, value))
+        return value
+
+    def output(self, name: str, value: KernelValue) -> None:
+        """Name a result. Rereads that lead to it are left out: its declaration does what they do."""
+        while self.instructions and self._only_rereads_to(value):
+            last = self.instructions.pop()
+            assert isinstance(last, Converted)
+            value = last.source
+        self.outputs.append(KernelPort(name, value.format, value))
+
+    def convert(self, value: KernelValue, chain: Chain) -> KernelValue:
+        """Take a value through a chain. Rereads of an input become its declaration."""
+        steps = list(chain)
+        while steps and isinstance(steps[0].forms[0], RereadForm) and self._is_untouched_input(value):
+            value = self._redeclared(value, steps.pop(0).dst)
+        for step in steps:
+            result = self._new(step.dst)
+            self.instructions.append(Converted(result, value, step))
+            value = result
+        return value
+
+    def combine(
+        self, function: str, first: KernelValue, second: KernelValue | int, *, backwards: bool = False
+    ) -> KernelValue:
+        """Apply a function of two operands; see `Combined`."""
+        result = self._new(first.format)
+        self.instructions.append(Combined(result, function, first, second, backwards))
+        return result
+
+    def keep_nan(self, bounded: KernelValue, origin: KernelValue, tested: KernelValue, view: Format) -> KernelValue:
+        """Give NaN of `origin` back to what was made from it; see `KeptValue`."""
+        result = self._new(origin.format)
+        self.instructions.append(KeptValue(result, bounded, origin, tested, view))
+        return result
+
+    @property
+    def chain(self) -> Chain | None:
+        """The steps, if the kernel is one chain from its one input to its one output; None otherwise."""
+        if len(self.inputs) != 1 or len(self.outputs) != 1:
+            return None
+        steps, at = [], self.inputs[0].value
+        for instruction in self.instructions:
+            if not isinstance(instruction, Converted) or instruction.source != at:
+                return None
+            steps.append(instruction.step)
+            at = instruction.result
+        return tuple(steps) if at == self.outputs[0].value else None
+
+    def formats(self) -> Iterable[Format]:
+        """Yield the formats of all values."""
+        yield from (port.value.format for port in self.inputs)
+        yield from (instruction.result.format for instruction in self.instructions)
+
+    def last_uses(self) -> dict[int, int]:
+        """Return the place of the last instruction that reads each value; outputs live to the end."""
+        found = {port.value.number: -1 for port in self.inputs}
+        for place, instruction in enumerate(self.instructions):
+            found[instruction.result.number] = place
+            for operand in operands(instruction):
+                found[operand.number] = place
+        for port in self.outputs:
+            found[port.value.number] = len(self.instructions)
+        return found
+
+    def _new(self, fmt: Format) -> KernelValue:
+        self._count += 1
+        return KernelValue(self._count - 1, fmt)
+
+    def _is_untouched_input(self, value: KernelValue) -> bool:
+        read = any(value in operands(instruction) for instruction in self.instructions)
+        return not read and any(port.value == value for port in self.inputs)
+
+    def _redeclared(self, value: KernelValue, fmt: Format) -> KernelValue:
+        found = replace(value, format=fmt)
+        self.inputs = [replace(port, format=fmt, value=found) if port.value == value else port for port in self.inputs]
+        return found
+
+    def _only_rereads_to(self, value: KernelValue) -> bool:
+        last = self.instructions[-1]
+        return last.result == value and isinstance(last, Converted) and isinstance(last.step.forms[0], RereadForm)
+
+
+def operands(instruction: Instruction) -> tuple[KernelValue, ...]:
+    """Return the values that an instruction reads."""
+    if isinstance(instruction, Converted):
+        return (instruction.source,)
+    if isinstance(instruction, KeptValue):
+        return instruction.bounded, instruction.origin, instruction.tested
+    second = instruction.second
+    return (instruction.first, second) if isinstance(second, KernelValue) else (instruction.first,)
+
+
+# The text of a kernel for a target, and what its arguments are; who writes it, by mechanism.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeText:
+    """A kernel as text for a target.
+
+    Arguments are named as the kernel's ports, their formats by name in `inputs` and `outputs`. `elements` is the size
+    of each, whole tiles; `tiles` how many the loop takes.
+    """
+
+    target: Target
+    text: str
+    suffix: str
+    inputs: Mapping[str, Format]
+    outputs: Mapping[str, Format]
+    elements: int
+    tiles: int
+
+
+class Writing(Protocol):
+    """What kernels may hold on the targets of a mechanism, and how they are written; `target` is of the mechanism."""
+
+    NIBBLES_AS_BYTES: bool
+    """Whether integers of 4 bits are taken to bytes before anything is computed of them."""
+
+    def has(self, target: Target, function: str, fmt: Format, *, constant: bool) -> bool:
+        """See `castsim.lowering.graphs.graph_kernels.Chip.has`."""
+        ...
+
+    def clamps(self, target: Target, functions: tuple[str, ...], fmt: Format) -> bool:
+        """Whether one of the functions clamps its results in a format, and makes 0 of NaN."""
+        ...
+
+    def program(self, kernel: NodeKernel, target: Target, elements: int) -> NodeText:
+        """Return the program of a kernel for at least `elements` elements.
+
+        Raises:
+            IllegalError, TileError: the target has no program for it.
+        """
+        ...
+
+
+WRITING: MachinePart[Writing] = MachinePart(
+    "program of graphs",
+    {
+        "strided-repeat": "castsim.lowering.graphs.tile_program",
+        "vector-function": "castsim.lowering.graphs.tile_program",
+        "vliw": "castsim.lowering.graphs.vector_program",
+    },
+)
+
+
+# The services of a target for graph kernels: planned casts, conversions proven on a small domain, arithmetic.
+
+F32 = FORMATS["f32"]
+_LONGEST = 3
+_RANDOM = 48
+_TRIED = 1 << 8
+
+
+@dataclass
+class Chip:
+    """A target with the plans and conversions that were found for it; `given` are options that stay as they are."""
+
+    target: Target
+    progress: ProgressCallback = lambda *_: None
+    given: Setting = ()
+    _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
+    _chains: dict[tuple[Any, ...], Chain | None] = field(default_factory=dict)
+
+    def planned(self, src: Format, dst: Format, spec: str, version: str, attributes: dict[str, str | int]) -> Answer:
+        """Plan a cast of a specification, with options that software sets where it needs them, as `castsim lower` does.
+
+        Raises:
+            ReadError, IllegalError: as `castsim.lowering.lowering_answers.answer`.
+        """
+        key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
+        if key not in self._answers:
+            request = CastRequest(
+                src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes, steps=_LONGEST
+            )
+            self._answers[key] = answer(request, self.progress, options=dict(self.given), alternatives=False)
+        return self._answers[key]
+
+    def integers(self, src: Format, dst: Format, low: int, high: int) -> Chain | None:
+        """Return the shortest chain that is exact on the integers from `low` to `high`; None: there is none.
+
+        It is tried on all of them, or where they are more than 2**17 on those that tell chains apart.
+        """
+        key = ("integers", src.name, dst.name, low, high)
+        if key not in self._chains:
+            self._chains[key] = self._exact(src, dst, _integer_codes(src, low, high))
+        return self._chains[key]
+
+    def numbers(self, src: Format, dst: Format) -> Chain | None:
+        """Return the shortest chain that rounds all numbers within the range of `dst` to nearest, ties to even.
+
+        One that keeps NaN comes first, if there is one.
+        Sources of up to 16 bits are tried on all of their codes, others on those that tell chains apart.
+        """
+        key = ("numbers", src.name, dst.name)
+        if key not in self._chains:
+            codes = all_codes(src)
+            codes = telling_codes(src, (dst,), _RANDOM) if codes is None else codes
+            self._chains[key] = self._exact(src, dst, _within(codes, src, dst))
+        return self._chains[key]
+
+    def integral(self, rounding: Rounding) -> Chain:
+        """Return a chain that rounds f32 to integral numbers, at least those below 2**31.
+
+        Raises:
+            IllegalError: the target rounds no f32 so.
+        """
+        for step in self._steps(F32, F32):
+            (first, *rest) = step.primitives
+            if not rest and isinstance(first, Integral) and first.policy.rounding is rounding:
+                return (step,)
+        back = self.integers(FORMATS["i32"], F32, -(1 << 24), 1 << 24)
+        for step in self._steps(F32, FORMATS["i32"]):
+            (first, *rest) = step.primitives
+            if not rest and back and isinstance(first, FormatCast) and first.policy.rounding is rounding:
+                return (step, *back)
+        raise IllegalError(f"{self.target.name} does not round f32 to integers by {rounding}")
+
+    def reread(self, src: Format, dst: Format) -> Chain:
+        """Return the step that takes codes for codes of another format."""
+        if src == dst:
+            return ()
+        step = next((step for step in self._casts.rereads_of(src) if step.dst == dst), None)
+        if step is None:
+            raise IllegalError(f"nothing reads {src.name} as {dst.name}")
+        return (step,)
+
+    def has(self, function: str, fmt: Format, *, constant: bool = False) -> bool:
+        """Whether there is an instruction for `add`, `div`, ... on a format, of two values or a value and a constant.
+
+        A product of integers in a vector unit is wider than its operands, and so none of these.
+        """
+        return self.writing.has(self.target, function, fmt, constant=constant)
+
+    @property
+    def writing(self) -> Writing:
+        """What the target's mechanism makes of kernels."""
+        return WRITING.of(self.target)
+
+    def nan_loss(self, fmt: Format) -> str:
+        """Return how maximum and minimum of NaN and a number lose the NaN in a format; '' if they keep it.
+
+        A vector unit keeps its second operand unless the first is found beyond it, so it keeps NaN of the second.
+        """
+        target = self.target
+        if "maximum_of_nan" in target.options and target.option("maximum_of_nan") == "number":
+            return f"maximum and minimum of {target.name} take the number over NaN (option maximum_of_nan)"
+        if self.writing.clamps(target, ("max", "min"), fmt):
+            return f"{target.name} clamps every result of {fmt.name}, and NaN becomes 0 (option ctrl)"
+        return ""
+
+    def narrowing_loses_nan(self, fmt: Format) -> bool:
+        """Whether the cast of an f32 to a float format makes NaN a number."""
+        chain = self.numbers(F32, fmt)
+        if chain is None or fmt == F32:
+            return False
+        nan = np.array([0x7FC00000], code_dtype(F32))
+        return not np.isnan(decode_to_float64(run_chain(chain, nan), fmt)).all()
+
+    def selected_as(self, fmt: Format) -> Format | None:
+        """Return the format as which elements are selected: their own, else integers of their width; None: none."""
+        names = (fmt.name, f"i{fmt.bits}")
+        return next((FORMATS[name] for name in names if name in FORMATS and self.has("sel", FORMATS[name])), None)
+
+    def _steps(self, src: Format, dst: Format) -> list[LoweringStep]:
+        return [step for step in self._casts.from_format(src) if step.dst == dst]
+
+    def _exact(self, src: Format, dst: Format, codes: Codes) -> Chain | None:
+        """Return the shortest chain that is right on codes: searched on some of them, tried on all, searched anew."""
+        demand = settle(CastRequest(src.name, dst.name, self.target, rounding=_rounding(src, dst)))
+        tried = codes[np.unique(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
+        while True:
+            chain = min(search(self._casts, demand, tried, _LONGEST), key=_effort, default=None)
+            if chain is None:
+                return None
+            wrong = codes[~demand.satisfied(codes, run_chain(chain, codes))]
+            if not wrong.size:
+                return chain
+            tried = np.unique(np.concatenate((tried, wrong[:: max(1, wrong.size // _TRIED)])))
+
+    @cached_property
+    def _casts(self) -> Catalogue:
+        return PLANNING.of(self.target).casts(self.target)
+
+
+def _effort(chain: Chain) -> tuple[int, int]:
+    """Return the sort key among chains of one length: few options, narrow formats."""
+    options = sum(len(step.forms[0].options) for step in chain)
+    return options, sum(max(step.src.bits, step.dst.bits) for step in chain)
+
+
+def _rounding(src: Format, dst: Format) -> str | None:
+    return None if isinstance(src, IntFormat) and isinstance(dst, IntFormat) else "rint"
+
+
+def _integer_codes(fmt: Format, low: int, high: int) -> Codes:
+    if high - low < 1 << 17:
+        values = np.arange(low, high + 1, dtype=np.int64)
+    else:
+        powers = [sign * (1 << k) + d for k in range(33) for sign in (1, -1) for d in (-1, 0, 1)]
+        spread = np.linspace(low, high, 1 << 10).astype(np.int64)
+        values = np.unique(np.concatenate((np.array(powers, np.int64), spread, [low, high])))
+        values = values[(low <= values) & (values <= high)]
+    if isinstance(fmt, IntFormat):
+        codes: Codes = values.astype(np.uint64).astype(code_dtype(fmt)) & code_dtype(fmt).type((1 << fmt.bits) - 1)
+        return codes
+    assert fmt == F32
+    return values.astype(np.float32).view(np.uint32)
+
+
+def _within(codes: Codes, src: Format, dst: Format) -> Codes:
+    """Return the codes of numbers that do not overflow."""
+    numbers = np.isfinite(decode_to_float64(codes, src))
+    if isinstance(dst, IntFormat):
+        return codes[numbers]
+    results = convert_codes(codes, src, dst, abstract_policy(src, dst))
+    return codes[numbers & np.isfinite(decode_to_float64(results, dst))]
+
+
+def named(fmt: Format | str) -> Format:
+    """Return a format by its name, or as it is."""
+    return format_named(fmt) if isinstance(fmt, str) else fmt

@@ -1,0 +1,324 @@
+"""Writing and running the programs of a node one after the other, and keeping a record of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.isa.codes import Codes
+from castsim.isa.errors import IllegalError
+from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.lowering import Chain
+from castsim.lowering.graphs.graph_comparison import number_of
+from castsim.lowering.graphs.graph_kernels import (
+    F32,
+    WRITING,
+    Chip,
+    Converted,
+    KeptValue,
+    KernelValue,
+    NodeKernel,
+    NodeText,
+)
+from castsim.lowering.lowering_answers import Answer, Setting, with_options_named
+from castsim.numerics import array_from_codes, code_dtype, codes_from_array
+from castsim.running import LoadedProgram, computed, load_text, run_loaded
+
+if TYPE_CHECKING:
+    from castsim.running import LoadedProgram
+
+
+# Running the programs of kernels on their target.
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramResult:
+    """The result of running a program: codes by output, cycles of all of it, loads and stores included."""
+
+    outputs: Mapping[str, Codes]
+    cycles: int
+
+
+def run_program(
+    program: NodeText,
+    inputs: Mapping[str, Codes],
+    name: str,
+    engine: str | None,
+    timed: dict[str, tuple[LoadedProgram, int]],
+    limits: Limits = DEFAULT_LIMITS,
+) -> ProgramResult:
+    """Run a program on flat codes of one length, filled up with zeros to whole tiles.
+
+    `timed` are tile programs by text that ran before on the same target and engine, with their cycles, which do not
+    depend on the values: those of nodes that are alike.
+
+    Raises:
+        ReadError: unknown engine.
+        IllegalError, TileError: the target refuses it.
+        EngineError: the cycle limit.
+        LimitError: more of it would be walked than `limits` let through.
+    """
+    size = next(iter(inputs.values())).size
+    arrays = {
+        key: array_from_codes(_filled(inputs[key], fmt, program.elements), fmt) for key, fmt in program.inputs.items()
+    }
+    if program.text in timed:
+        loaded, cycles = timed[program.text]
+        found = computed(loaded, arrays, limits)
+    else:
+        fresh = load_text(program.text, f"{name}{program.suffix}", program.target, limits)
+        result = run_loaded(fresh, arrays, engine=engine, limits=limits)
+        found, cycles = dict(result.outputs), result.cycles
+        if fresh.tree is not None:
+            timed[program.text] = fresh, cycles
+    outputs = {key: codes_from_array(found[key], fmt).reshape(-1)[:size] for key, fmt in program.outputs.items()}
+    return ProgramResult(outputs, cycles)
+
+
+def _filled(codes: Codes, fmt: Format, elements: int) -> Codes:
+    whole = np.zeros(elements, code_dtype(fmt))
+    whole[: codes.size] = codes
+    return whole
+
+
+_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRun:
+    """One program that ran: what it is for, its instructions in words, its text, and what it took."""
+
+    title: str
+    instructions: tuple[str, ...]
+    program: NodeText
+    cycles: int
+    elements: int
+    settings: Setting = ()
+    """Options of the target that it was run with, given or chosen."""
+
+
+@dataclass
+class GraphKernelRunner:
+    """Runs kernels on a chip, and keeps what ran and what is to be said about it."""
+
+    chip: Chip
+    name: str
+    engine: str | None = None
+    limits: Limits = DEFAULT_LIMITS
+    stages: list[KernelRun] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    timed: dict[str, tuple[LoadedProgram, int]] = field(default_factory=dict)
+    """Tile programs that ran before on this chip and engine; the nodes of a graph share them."""
+
+    def run(self, kernel: NodeKernel, inputs: Mapping[str, Codes], answered: Answer | None = None) -> dict[str, Codes]:
+        """Run a kernel on flat codes of one length; return the codes of its outputs.
+
+        `answered` gives the options of the target with which a planned chain is run.
+
+        Raises:
+            IllegalError, TileError: the target has no program for it.
+        """
+        size = next(iter(inputs.values())).size
+        target, settings = self.chip.target, self.chip.given
+        if answered is not None:
+            target, settings = answered.plan.target, answered.settings
+        program = WRITING.of(target).program(kernel, target, max(size, 1))
+        program = replace(program, text=with_options_named(program.text, settings))
+        ran = run_program(program, inputs, self.name, self.engine, self.timed, self.limits)
+        words = tuple(_words(instruction) for instruction in kernel.instructions)
+        self.stages.append(KernelRun(kernel.title, words, program, ran.cycles, size, settings))
+        return dict(ran.outputs)
+
+    def remark(self, text: str) -> None:
+        """Say something about the node, once."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    # ------------------------------------------------------------------------------------------------ kernels of one
+
+    def unary(self, title: str, fmt: Format) -> tuple[NodeKernel, KernelValue]:
+        """Return a new kernel with its input `src`."""
+        kernel = NodeKernel(title)
+        return kernel, kernel.input("src", fmt)
+
+    def finish(
+        self, kernel: NodeKernel, value: KernelValue, codes: Codes, fmt: Format, answered: Answer | None = None
+    ) -> Codes:
+        """Name the value `dst`, run the kernel and return the codes of `fmt`, in the shape of the input's."""
+        kernel.output("dst", value)
+        given = {"src": codes.reshape(-1).astype(code_dtype(kernel.inputs[0].format))}
+        found = self.run(kernel, given, answered)["dst"]
+        return found.astype(code_dtype(fmt)).reshape(codes.shape)
+
+    def through(
+        self, title: str, codes: Codes, fmt: Format, chain: Chain, dst: Format, answered: Answer | None = None
+    ) -> Codes:
+        """Take codes through a chain alone."""
+        kernel, value = self.unary(title, fmt)
+        return self.finish(kernel, kernel.convert(value, chain), codes, dst, answered)
+
+    def unpacked(self, codes: Codes, fmt: Format) -> tuple[Codes, Format]:
+        """Return codes in the format in which they are computed of."""
+        byte = self.computed_as(fmt)
+        if byte == fmt:
+            return codes, fmt
+        return self.through(f"{fmt.name} to {byte.name}", codes, fmt, self.integers(fmt, byte), byte), byte
+
+    def packed(self, codes: Codes, fmt: Format, dst: Format) -> Codes:
+        """Convert the result of `unpacked` back to the narrower format."""
+        if fmt == dst:
+            return codes
+        chain = self.integers(fmt, dst, *_limits(dst))
+        return self.through(f"{fmt.name} to {dst.name}", codes, fmt, chain, dst)
+
+    def computed_as(self, dst: Format) -> Format:
+        """Return the format in which arithmetic takes and leaves a format: for integers of 4 bits it may be bytes."""
+        if dst.bits >= _BYTE or not self.chip.writing.NIBBLES_AS_BYTES or not isinstance(dst, IntFormat):
+            return dst
+        return FORMATS["i8" if dst.signed else "u8"]
+
+    # -------------------------------------------------------------------------------------------------- conversions
+
+    def integers(self, src: Format, dst: Format, low: int | None = None, high: int | None = None) -> Chain:
+        """Return a chain that is exact on integers, by default on all of the source.
+
+        Raises:
+            IllegalError: the target has none.
+        """
+        least, most = _limits(src) if low is None or high is None else (low, high)
+        chain = self.chip.integers(src, dst, least, most)
+        if chain is None:
+            raise IllegalError(f"{self.chip.target.name} has no exact {src.name} -> {dst.name} of {least} to {most}")
+        return chain
+
+    def widened(self, kernel: NodeKernel, value: KernelValue) -> KernelValue:
+        """Return a value as f32: exact for all formats of up to 16 bits, rounded to nearest for i32.
+
+        Raises:
+            IllegalError: the target has no such cast.
+        """
+        fmt = value.format
+        if fmt == F32:
+            return value
+        if isinstance(fmt, IntFormat) and fmt.bits <= 16:
+            chain = self.chip.integers(fmt, F32, *_limits(fmt))
+            if chain is None and not fmt.signed and fmt.bits >= _BYTE:
+                return self._from_signed(kernel, value, fmt)
+        else:
+            chain = self.chip.numbers(fmt, F32)
+        if chain is None:
+            raise IllegalError(f"{self.chip.target.name} has no exact {fmt.name} -> f32")
+        return kernel.convert(value, chain)
+
+    def narrowed(self, kernel: NodeKernel, value: KernelValue, dst: Format, low: int, high: int) -> KernelValue:
+        """Return an f32 that holds an integer from `low` to `high` as an integer format.
+
+        Raises:
+            IllegalError: the target has no such cast.
+        """
+        chain = self.chip.integers(F32, dst, low, high)
+        assert isinstance(dst, IntFormat)
+        if chain is None and not dst.signed and dst.bits >= _BYTE:
+            signed = FORMATS[f"i{dst.bits}"]
+            over = clamped(kernel, kernel.combine("add", value, f32(-signed.maximum)), 0.0, 1.0)  # type: ignore[union-attr]
+            lowered = kernel.combine("add", value, kernel.combine("mul", over, f32(-(1 << dst.bits))))
+            back = self.integers(F32, signed, *_limits(signed))
+            return kernel.convert(kernel.convert(lowered, back), self.chip.reread(signed, dst))
+        if chain is None:
+            raise IllegalError(f"{self.chip.target.name} has no exact f32 -> {dst.name} of {low} to {high}")
+        return kernel.convert(value, chain)
+
+    def rounded(self, kernel: NodeKernel, value: KernelValue, dst: Format) -> KernelValue:
+        """Return an f32 as a float format, rounded to nearest, ties to even, within its range.
+
+        Raises:
+            IllegalError: the target has no such cast.
+        """
+        if dst == F32:
+            return value
+        chain = self.chip.numbers(F32, dst)
+        if chain is None:
+            raise IllegalError(f"{self.chip.target.name} has no f32 -> {dst.name} rounded to nearest")
+        return kernel.convert(value, chain)
+
+    def bounded(self, kernel: NodeKernel, value: KernelValue, low: int | None, high: int | None) -> KernelValue:
+        """Return a value between two bounds, codes of its format; NaN stays NaN where the target has a way to keep it.
+
+        A lower bound above the upper one gives the upper one.
+        """
+        found = extremes(kernel, value, low, high)
+        return found if found == value else self.nan_kept(kernel, found, value, value)
+
+    def nan_kept(
+        self, kernel: NodeKernel, bounded: KernelValue, origin: KernelValue, tested: KernelValue
+    ) -> KernelValue:
+        """Return a bounded value, with NaN restored if maximum and minimum have lost it.
+
+        `tested` is the same number as `origin` in a format that the target compares.
+        """
+        chip = self.chip
+        if isinstance(origin.format, IntFormat):
+            return bounded
+        lost = chip.nan_loss(tested.format)
+        if not lost and tested.format != origin.format and chip.narrowing_loses_nan(origin.format):
+            lost = f"{chip.target.name} makes NaN a number in the cast back to {origin.format.name}"
+        if not lost:
+            return bounded
+        view = chip.selected_as(origin.format)
+        if view is None or not chip.has("cmp", tested.format):
+            self.remark(f"{lost}, and it has no comparison and selection of {origin.format.name}: NaN becomes a bound")
+            return bounded
+        self.remark(f"{lost}: a comparison of the elements with themselves and a selection put NaN back")
+        return kernel.keep_nan(bounded, origin, tested, view)
+
+    def _from_signed(self, kernel: NodeKernel, value: KernelValue, fmt: IntFormat) -> KernelValue:
+        """Read an unsigned integer as the signed one, and add 2**bits where that is negative."""
+        signed = FORMATS[f"i{fmt.bits}"]
+        chain = (*self.chip.reread(fmt, signed), *self.integers(signed, F32))
+        number = kernel.convert(value, chain)
+        negative = clamped(kernel, kernel.combine("mul", number, f32(-1.0)), 0.0, 1.0)
+        return kernel.combine("add", number, kernel.combine("mul", negative, f32(1 << fmt.bits)))
+
+
+def clamped(kernel: NodeKernel, value: KernelValue, low: float | None, high: float | None) -> KernelValue:
+    """Return an f32 between two bounds; None: no bound."""
+    if low is not None:
+        value = kernel.combine("max", value, f32(low))
+    return value if high is None else kernel.combine("min", value, f32(high))
+
+
+def extremes(kernel: NodeKernel, value: KernelValue, low: int | None, high: int | None) -> KernelValue:
+    """Return a value between two bounds, codes of its format.
+
+    The constant stands first, so that a machine that keeps the second operand keeps NaN.
+    """
+    for function, bound in (("max", low), ("min", high)):
+        if bound is not None:
+            value = kernel.combine(function, value, bound, backwards=True)
+    return value
+
+
+def f32(number: float) -> int:
+    """Return the code of a number that f32 holds, or of the nearest one."""
+    return int(np.float32(number).view(np.uint32))
+
+
+def _limits(fmt: Format) -> tuple[int, int]:
+    assert isinstance(fmt, IntFormat)
+    return fmt.minimum, fmt.maximum
+
+
+def _words(instruction: Any) -> str:
+    if isinstance(instruction, Converted):
+        return instruction.step.label
+    if isinstance(instruction, KeptValue):
+        return f"cmp eq {instruction.tested.format.name}, sel {instruction.view.name}"
+    second = instruction.second
+    if instruction.function == "shl":
+        return f"shl {instruction.first.format.name} {second}"
+    operand = "" if isinstance(second, KernelValue) else f" {number_of(second, instruction.first.format)}"
+    return f"{instruction.function} {instruction.first.format.name}{operand}"

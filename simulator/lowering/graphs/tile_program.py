@@ -1,0 +1,297 @@
+"""Kernels as `.pto` programs: a loop over tiles, each loaded, computed and stored.
+
+Tensors are flat, cut into rows of `_COLUMNS` elements; tiles hold as many whole rows as the buffer has room for, all
+tiles the same number. Nothing is double-buffered. A tile whose value is not needed any more holds a later value of
+its format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from castsim.execution.vector_operations.behaviour import saturates
+from castsim.isa.errors import TileError
+from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
+from castsim.isa.pto.types import format_type
+from castsim.lowering.graphs.graph_kernels import (
+    Combined,
+    Converted,
+    KeptValue,
+    KernelValue,
+    NodeKernel,
+    NodeText,
+    operands,
+)
+from castsim.lowering.steps import RereadForm
+from castsim.lowering.tile_arithmetic import shown
+from castsim.lowering.tile_casts import step_lines
+from castsim.targets import TileTarget
+
+_COLUMNS = 256
+"""Elements of a row: whole blocks of every format."""
+_FEWEST = 64
+"""Least elements of a row: a block of the narrowest format."""
+_BYTE = 8
+_BYTES = FORMATS["i8"]
+
+
+NIBBLES_AS_BYTES = False
+
+
+def has(target: TileTarget, function: str, fmt: Format, *, constant: bool) -> bool:
+    """Whether there is an operation for a function on tiles, or on a tile and a constant."""
+    rule = target.tile_operation(f"t{function}{'s' if constant else ''}")
+    return rule is not None and fmt.name in rule.types
+
+
+def clamps(target: TileTarget, functions: tuple[str, ...], fmt: Format) -> bool:
+    """Whether one of the functions clamps its results in a format, and makes 0 of NaN."""
+    return saturates(target.tile_arithmetic, functions, fmt.name, target.option)
+
+
+def program(kernel: NodeKernel, target: TileTarget, elements: int) -> NodeText:
+    """Return the program of a kernel for at least `elements` elements.
+
+    Raises:
+        IllegalError: a format that the text cannot spell.
+        TileError: one row of every tile at once is more than the buffer holds.
+    """
+    # Rows of 4-bit formats are whole repeats: some casts of them mistake the length of what remains.
+    fewest = _COLUMNS if any(fmt.bits < _BYTE for fmt in kernel.formats()) else _FEWEST
+    cols = min(_COLUMNS, -(-max(elements, 1) // fewest) * fewest)
+    rows = -(-max(elements, 1) // cols)
+    capacity = target.memories["ub"].allocatable_bytes
+    most = rows
+    writer = _TileProgramWriter(target, kernel, most, cols)
+    while writer.buffer_bytes > capacity:
+        if most == 1:
+            raise TileError(f"one row of {cols} elements of every tile takes {writer.buffer_bytes} of {capacity} bytes")
+        most = min(most - 1, most * capacity // writer.buffer_bytes + 1)
+        writer = _TileProgramWriter(target, kernel, most, cols)
+    trips = -(-rows // most)
+    height = -(-rows // trips)
+    writer = _TileProgramWriter(target, kernel, height, cols)
+    return NodeText(
+        target=target,
+        text=writer.text(trips),
+        suffix=".pto",
+        inputs={port.name: port.format for port in kernel.inputs},
+        outputs={port.name: port.format for port in kernel.outputs},
+        elements=trips * height * cols,
+        tiles=trips,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """A name of some bytes with its type; `root` is the name of the tile that was allocated for them."""
+
+    name: str
+    kind: str
+    root: str
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """Name and type."""
+        return self.name, self.kind
+
+
+@dataclass
+class _TileProgramWriter:
+    target: TileTarget
+    kernel: NodeKernel
+    rows: int
+    cols: int
+    head: list[str] = field(default_factory=list)
+    tiles: list[str] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+    buffer_bytes: int = 0
+    roots: dict[str, tuple[Format, _Tile]] = field(default_factory=dict)
+    free: dict[str, list[_Tile]] = field(default_factory=dict)
+    held: dict[int, _Tile] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        last = self.kernel.last_uses()
+        for port in self.kernel.inputs:
+            tile = self._fresh(port.format)
+            self.held[port.value.number] = tile
+            self.body.append(
+                f"pto.tload ins(%p_{port.name} : {self._part(port.format)}) outs({tile.name} : {tile.kind})"
+            )
+        for place, instruction in enumerate(self.kernel.instructions):
+            if isinstance(instruction, Converted):
+                self._convert(instruction)
+            elif isinstance(instruction, KeptValue):
+                self._keep(instruction)
+            else:
+                self._combine(instruction)
+            for value in {*operands(instruction), instruction.result}:
+                self._release(value, place, last)
+        for port in self.kernel.outputs:
+            tile = self.held[port.value.number]
+            self.body.append(
+                f"pto.tstore ins({tile.name} : {tile.kind}) outs(%p_{port.name} : {self._part(port.format)})"
+            )
+
+    def text(self, trips: int) -> str:
+        """Return the program for `trips` tiles."""
+        ports = [*self.kernel.inputs, *self.kernel.outputs]
+        arguments = ", ".join(f"%{port.name}: {format_type(PointerType(port.format.name))}" for port in ports)
+        views = [self._view(port.name, port.format) for port in ports]
+        parts = [
+            f"%p_{port.name} = pto.partition_view %v_{port.name}, offsets = [%r, %c0], sizes = [%height, %cols] : "
+            f"{self._view_type(port.format)} -> {self._part(port.format)}"
+            for port in ports
+        ]
+        # The text names architectures; a chip that answers to several is named by its first.
+        lines = [
+            *(f"// {line}" for line in self.kernel.title.splitlines()),
+            f'module attributes {{pto.target_arch = "{self.target.architectures[0]}"}} {{',
+            f"  func.func @node({arguments}) attributes {{pto.entry}} {{",
+            "    %c0 = arith.constant 0 : index",
+            "    %c1 = arith.constant 1 : index",
+            f"    %rows = arith.constant {trips * self.rows} : index",
+            f"    %height = arith.constant {self.rows} : index",
+            f"    %cols = arith.constant {self.cols} : index",
+            *(f"    {line}" for line in (*self.head, *views, *self.tiles)),
+            "    scf.for %r = %c0 to %rows step %height {",
+            *(f"      {line}" for line in (*parts, *self.body)),
+            "    }",
+            "    return",
+            "  }",
+            "}",
+        ]
+        return "".join(f"{line}\n" for line in lines)
+
+    # ----------------------------------------------------------------------------------------------------- instructions
+
+    def _convert(self, instruction: Converted) -> None:
+        step, source = instruction.step, self.held[instruction.source.number]
+        if isinstance(step.forms[0], RereadForm):
+            self.held[instruction.result.number] = self._viewed(source, step.src, step.dst)
+            return
+        result = self._take(step.dst)
+        self.held[instruction.result.number] = result
+        self.body += step_lines(step, source.named, result.named, self)
+
+    def _combine(self, instruction: Combined) -> None:
+        first, function = self.held[instruction.first.number], instruction.function
+        fmt, second = instruction.first.format, instruction.second
+        result = self._take(fmt)
+        self.held[instruction.result.number] = result
+        if isinstance(second, KernelValue):
+            other = self.held[second.number]
+            self.body.append(
+                f"pto.t{function} ins({first.name}, {other.name} : {first.kind}, {other.kind}) "
+                f"outs({result.name} : {result.kind})"
+            )
+        elif function == "shl":
+            self._with_constant("tmuls", first, 1 << second, fmt, result)
+        else:
+            self._with_constant(f"t{function}s", first, second, fmt, result)
+
+    def _keep(self, instruction: KeptValue) -> None:
+        """Compare a tile with itself, which is false of NaN alone, and select by the bits."""
+        tested = self.held[instruction.tested.number]
+        result = self._take(instruction.result.format)
+        self.held[instruction.result.number] = result
+        # A bit for each of a row's elements; the selection leaves its scratch block as it likes.
+        shaped = self.target.tile_arithmetic.mask_has_source_shape
+        mask = self._allocated(_BYTES, self.rows, self.cols if shaped else _COLUMNS // _BYTE)
+        tmp = self._allocated(_BYTES, 1, self._block)
+        self.body.append(
+            f"pto.tcmp ins({tested.name}, {tested.name} {{cmpMode = #pto<cmp eq>}} : {tested.kind}, {tested.kind}) "
+            f"outs({mask.name} : {mask.kind})"
+        )
+        bounded, origin, into = (
+            self._viewed(tile, instruction.result.format, instruction.view)
+            for tile in (self.held[instruction.bounded.number], self.held[instruction.origin.number], result)
+        )
+        self.body.append(
+            f"pto.tsel ins({mask.name}, {bounded.name}, {origin.name}, {tmp.name} : {mask.kind}, {bounded.kind}, "
+            f"{origin.kind}, {tmp.kind}) outs({into.name} : {into.kind})"
+        )
+
+    def _viewed(self, tile: _Tile, fmt: Format, view: Format) -> _Tile:
+        """Return a tile of one format as one of another of its width."""
+        if fmt == view:
+            return tile
+        name, kind = f"%a{len(self.body)}", self._kind(view, self.rows, self.cols)
+        self.body.append(f"{name} = pto.bitcast {tile.name} : {tile.kind} -> {kind}")
+        return _Tile(name, kind, tile.root)
+
+    def _with_constant(self, mnemonic: str, source: _Tile, constant: int, fmt: Format, result: _Tile) -> None:
+        scalar, kind = self.scalar(constant, fmt)
+        self.body.append(
+            f"pto.{mnemonic} ins({source.name}, {scalar} : {source.kind}, {kind}) outs({result.name} : {result.kind})"
+        )
+
+    # ----------------------------------------------------------------------------------------------------- declarations
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Rows and columns of a tile."""
+        return self.rows, self.cols
+
+    def tile(self, fmt: Format) -> tuple[str, str]:
+        """Declare a tile that nothing else uses."""
+        return self._fresh(fmt).named
+
+    def scratch(self, fmt: Format, rows: int, cols: int) -> tuple[str, str]:
+        """Declare a tmp tile."""
+        return self._allocated(fmt, rows, cols).named
+
+    def scalar(self, constant: int, fmt: Format) -> tuple[str, str]:
+        """Declare a constant; return its name and type."""
+        name, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
+        self.head.append(f"{name} = arith.constant {shown(constant, fmt)} : {kind}")
+        return name, kind
+
+    # ------------------------------------------------------------------------------------------------------------ tiles
+
+    def _take(self, fmt: Format) -> _Tile:
+        free = self.free.get(fmt.name)
+        return free.pop() if free else self._fresh(fmt)
+
+    def _fresh(self, fmt: Format) -> _Tile:
+        return self._allocated(fmt, self.rows, self.cols)
+
+    def _allocated(self, fmt: Format, rows: int, cols: int) -> _Tile:
+        name, kind = f"%t{len(self.tiles)}", self._kind(fmt, rows, cols)
+        self.tiles.append(f"{name} = pto.alloc_tile : {kind}")
+        bits = fmt.bits if isinstance(fmt, IntFormat) and fmt.bits < 8 else fmt.storage_bits
+        self.buffer_bytes += -(-rows * cols * bits // 8 // self._block) * self._block
+        self.roots[name] = fmt, _Tile(name, kind, name)
+        return self.roots[name][1]
+
+    def _release(self, value: KernelValue, place: int, last: dict[int, int]) -> None:
+        """Free the tile of a value read for the last time, unless another name of its bytes is still needed."""
+        if last[value.number] != place:
+            return
+        tile = self.held.pop(value.number)
+        if any(other.root == tile.root for other in self.held.values()):
+            return
+        fmt, root = self.roots[tile.root]
+        self.free.setdefault(fmt.name, []).append(root)
+
+    # ------------------------------------------------------------------------------------------------------------ types
+
+    @property
+    def _block(self) -> int:
+        return self.target.block_bytes
+
+    def _kind(self, fmt: Format, rows: int, cols: int) -> str:
+        return format_type(TileType("vec", fmt.name, rows, cols, rows, cols))
+
+    def _view_type(self, fmt: Format) -> str:
+        return format_type(ViewType((None, None), fmt.name))
+
+    def _part(self, fmt: Format) -> str:
+        return format_type(PartitionType((self.rows, self.cols), fmt.name))
+
+    def _view(self, name: str, fmt: Format) -> str:
+        return (
+            f"%v_{name} = pto.make_tensor_view %{name}, shape = [%rows, %cols], strides = [%cols, %c1] : "
+            f"{self._view_type(fmt)}"
+        )

@@ -1,0 +1,397 @@
+"""Answers: what a target does for a cast, with the options that software can set.
+
+found = answer(CastRequest("f32", "f16", "a5", spec="tosa"))
+found.kind, found.plan.verdict, found.settings   # OPTIONS, CONFORMS, (("ctrl_48_at_start", 1),)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import combinations, product
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from castsim.execution.notebook_display import NotebookMixin
+from castsim.execution.timing import ProgressCallback
+from castsim.isa.codes import Codes
+from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.formats import Format, format_named
+from castsim.isa.spellings import format_spelled
+from castsim.lowering import CastRequest, Catalogue, LoweringStep, Plan, PlanKind, catalogue_of, plan, plan_through
+from castsim.lowering.catalogue import Steps, arithmetic_between
+from castsim.lowering.demand import MOST_STEPS
+from castsim.lowering.samples import telling_codes
+from castsim.lowering.sharing import Kept, Shared
+from castsim.lowering.specifications import parse_specification
+from castsim.lowering.steps import ConstantArithmetic
+from castsim.numerics import FormatLike, format_name
+from castsim.targets import Specification, Target, load_target
+from castsim.targets.options import with_options
+
+# Options of a target that software sets, and which settings of them change what its instructions do to elements.
+#
+# Options that stand for a doubtful point are never varied here: what the hardware does is not for a program to choose.
+
+Setting = tuple[tuple[str, int | str], ...]
+"""Options and their values, in the order of the description."""
+
+MOST = 2
+"""Options that are changed together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A setting, the target `before` and with it, and the (source, destination) pairs whose casts it changes."""
+
+    setting: Setting
+    before: Target
+    target: Target
+    pairs: frozenset[tuple[str, str]]
+
+    def touches(self, catalogue: Catalogue, src: Format, dst: Format, steps: int) -> bool:
+        """Whether a chain of up to so many instructions from `src` to `dst` can hold one that the setting changes.
+
+        `catalogue` is that of the target without the setting for this cast.
+        """
+
+        def leads_through(pairs: Iterable[tuple[str, str]]) -> bool:
+            return any(
+                catalogue.leads(src, format_named(before), place)
+                and catalogue.leads(format_named(after), dst, steps - 1 - place)
+                for before, after in pairs
+                for place in range(steps)
+            )
+
+        return leads_through(self.pairs) or leads_through(self._calculating(src, dst))
+
+    def _calculating(self, src: Format, dst: Format) -> frozenset[tuple[str, str]]:
+        """Return the pairs of operations with a constant that the setting changes, as results on telling codes show."""
+        before, after = (arithmetic_between(target, src, dst) for target in (self.before, self.target))
+        return _CALCULATING.of(
+            (id(before), id(after)), lambda: frozenset(_changed_pairs(before, after)), (before, after)
+        )
+
+
+_CALCULATING: Shared[frozenset[tuple[str, str]]] = Shared(1 << 12)
+
+
+def _changed_pairs(before: Steps, after: Steps) -> Iterator[tuple[str, str]]:
+    others = {step.name: step for steps in after.values() for step in steps}
+    for step in (step for steps in before.values() for step in steps):
+        other = others[step.name]
+        key = id(step.primitives), id(other.primitives)
+        if not _ALIKE.of(key, partial(_alike, step, other), (step, other)):
+            yield step.src.name, step.dst.name
+
+
+def _alike(step: LoweringStep, other: LoweringStep) -> bool:
+    """Whether two operations give the same on telling codes; equal ones, digests of facts included, do."""
+    if step.primitives == other.primitives:
+        return True
+    codes = _telling(step.src, step.dst)
+    return np.array_equal(step.run(codes), other.run(codes))
+
+
+_ALIKE: Shared[bool] = Shared(1 << 14)
+
+
+@cache
+def _telling(src: Format, dst: Format) -> Codes:
+    """Return codes of `src` on which operations to `dst` differ; every cell and setting asks for them."""
+    return telling_codes(src, (dst,), 0)
+
+
+def settable(target: Target) -> tuple[str, ...]:
+    """Return the options that software sets."""
+    return tuple(name for name, option in target.options.items() if option.set_by)
+
+
+def changed(target: Target, values: Mapping[str, int | str]) -> Target:
+    """Return the target with other values for some of its options, the same object each time.
+
+    Raises:
+        ReadError: no such option, or a value that it cannot have.
+    """
+    key = tuple((name, str(value)) for name, value in values.items())
+    return _CHANGED.of((id(target), key), lambda: with_options(target, values), target) if key else target
+
+
+def setting_of(target: Target, values: Mapping[str, int | str]) -> Setting:
+    """Return values for options as the description writes them.
+
+    Raises:
+        ReadError: no such option, or a value that it cannot have.
+    """
+    found = changed(target, values)
+    return tuple((name, option.value) for name, option in found.options.items() if name in values)
+
+
+def choices(target: Target, without: frozenset[str] = frozenset()) -> tuple[Choice, ...]:
+    """Return the settings of up to `MOST` settable options that change what some cast does to elements.
+
+    Of several that come to the same, only one of those with the fewest options is there. Options `without` stay as
+    they are. Those with the fewest options come first.
+    """
+    return _CHOICES.of((id(target), without), lambda: tuple(_choices(target, without)), target)
+
+
+def _choices(target: Target, without: frozenset[str]) -> Iterator[Choice]:
+    names = [name for name in settable(target) if name not in without]
+    if not names:
+        return
+    before = _casts(target)
+    known = {before}
+    for setting in _settings(target, names):
+        other = changed(target, dict(setting))
+        steps = _casts(other)
+        if steps not in known:
+            known.add(steps)
+            yield Choice(setting, target, other, frozenset((step.src.name, step.dst.name) for step in steps ^ before))
+
+
+def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
+    for count in range(1, MOST + 1):
+        for together in combinations(names, count):
+            values = [
+                [value for value in option.legal if value not in (option.value, target.option(name))]
+                for name, option in ((name, target.options[name]) for name in together)
+            ]
+            for setting in product(*values):
+                yield tuple(zip(together, setting, strict=True))
+
+
+def _casts(target: Target) -> frozenset[LoweringStep]:
+    """Return the casts of a target, whatever they lead to; operations with a constant depend on the request."""
+    first = format_named(target.casts[0].src)
+    return frozenset(step for step in _all(catalogue_of(target, first, first)) if not _calculates(step))
+
+
+def _calculates(step: LoweringStep) -> bool:
+    return any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
+
+
+def _all(catalogue: Catalogue) -> Iterator[LoweringStep]:
+    for steps in catalogue.steps.values():
+        yield from steps
+
+
+_CHANGED: Kept[Target] = Kept(256)
+_CHOICES: Kept[tuple[Choice, ...]] = Kept(64)
+
+
+_AS_IT_STANDS = (PlanKind.NATIVE, PlanKind.OPTIONS, PlanKind.COPY)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A plan for the target with further options set."""
+
+    plan: Plan
+    setting: Setting
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer(NotebookMixin[Literal["steps"]]):
+    """What `lower` answers: a plan, and the options of the target with which it holds.
+
+    `plan` has the verdict, the instructions, the cost in cycles and bytes, and the counterexample if there is one.
+    `given` are the options that were asked for, `chosen` further ones, without which nothing satisfies the request:
+    `refuted` is the plan without them. `native` is one instruction with further options, where the plan without them
+    is a chain.
+
+    Notebooks show the steps, the proof and the program. The frame `steps` has a row per step of the chain: its number,
+    the `instruction`, the formats `src` and `dst`, and the `options` that it has to be asked for.
+    """
+
+    plan: Plan
+    given: Setting = ()
+    chosen: Setting = ()
+    refuted: Plan | None = None
+    native: Alternative | None = None
+
+    def __repr__(self) -> str:
+        found = self.plan
+        cast = f"{found.demand.src.name} -> {found.demand.dst.name} on {found.target.name}"
+        return f"<Answer {cast}: {self.kind.value}, {found.claim}>"
+
+    @property
+    def settings(self) -> Setting:
+        """All options with which the program is to be run."""
+        return (*self.given, *self.chosen)
+
+    @property
+    def kind(self) -> PlanKind:
+        """The kind of the plan; one instruction that needs options of the target is native with them."""
+        return PlanKind.OPTIONS if self.chosen and self.plan.kind is PlanKind.NATIVE else self.plan.kind
+
+    @property
+    def text(self) -> str | None:
+        """The program, its options in a comment before it; None if nothing satisfies the request."""
+        return None if self.plan.text is None else with_options_named(self.plan.text, self.settings)
+
+
+def with_options_named(program: str, setting: Setting) -> str:
+    """Return the text of a program with the options that it is to be run with, in a comment before it."""
+    return f"// castsim run {options_text(setting)}\n{program}" if setting else program
+
+
+def options_text(setting: Setting) -> str:
+    """Return a setting as the command line takes it."""
+    return " ".join(f"--option {name}={value}" for name, value in setting)
+
+
+def setting_text(setting: Setting) -> str:
+    """Return a setting in words."""
+    return ", ".join(f"{name}={value}" for name, value in setting)
+
+
+def answer(
+    request: CastRequest,
+    progress: ProgressCallback = lambda *_: None,
+    *,
+    options: Mapping[str, int | str] | None = None,
+    explain: bool = True,
+    quick: bool = False,
+    alternatives: bool = True,
+) -> Answer:
+    """Plan a cast, where the target as it stands has no single instruction for it also with options that software sets.
+
+    What conforms without further options goes before what needs them. If only chains do, `native` tells of a single
+    instruction with options. If nothing does, the fewest options decide, of single instructions first, then of chains;
+    of equally many the cheapest program. `options` of the target are kept at the values given. Without `alternatives`
+    no single instruction is looked for where a chain does. Other arguments as `castsim.lowering.plan`.
+
+    Raises:
+        ReadError: no such option, or a value that it cannot have; otherwise as `plan`.
+        IllegalError, TileError: as `plan`.
+    """
+    asked, given = _with_options(request, options or {})
+    found = plan(asked, progress, explain=explain, quick=quick)
+    if found.kind in _AS_IT_STANDS:
+        return Answer(found, given)
+    search = _Search(asked, given, found, progress, quick)
+    if found.kind is PlanKind.CHAIN:
+        native = search.best(1, refused=CastsimError) if alternatives else None
+        return Answer(found, given, native=native)
+    best = search.best(1) or search.best(request.steps)
+    return Answer(found, given) if best is None else Answer(best.plan, given, best.setting, found)
+
+
+def answer_through(
+    request: CastRequest,
+    path: Sequence[str],
+    progress: ProgressCallback = lambda *_: None,
+    *,
+    options: Mapping[str, int | str] | None = None,
+) -> Answer:
+    """Judge the best chain through the named formats, on the target with the options given and no others.
+
+    Raises:
+        ReadError, IllegalError, TileError: as `castsim.lowering.plan_through` and `answer`.
+    """
+    asked, given = _with_options(request, options or {})
+    return Answer(plan_through(asked, path, progress), given)
+
+
+def _with_options(request: CastRequest, options: Mapping[str, int | str]) -> tuple[CastRequest, Setting]:
+    target = load_target(request.target) if isinstance(request.target, str | Path) else request.target
+    given = setting_of(target, options)
+    return replace(request, target=changed(target, dict(given))), given
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A search: the request to the target as it stands, and what was found."""
+
+    request: CastRequest
+    given: Setting
+    found: Plan
+    progress: ProgressCallback
+    quick: bool
+
+    def best(self, steps: int, refused: type[CastsimError] = IllegalError) -> Alternative | None:
+        """Return the best plan of up to so many instructions with further options, None if there is none.
+
+        With options for which no program can be written, as `refused`, nothing is done.
+        """
+        touching = list(self._touching(steps))
+        for count in range(1, MOST + 1):
+            tried = [
+                (found.cost.rank, place, choice, found)
+                for place, choice in enumerate(touching)
+                if len(choice.setting) == count
+                and (found := self._planned(choice, steps, refused, quick=True)) is not None
+                and found.cost is not None
+            ]
+            for _, _, choice, found in sorted(tried, key=lambda one: one[:2]):
+                proven = found if self.quick else self._planned(choice, steps, refused, quick=False)
+                if proven is not None:
+                    return Alternative(proven, choice.setting)
+        return None
+
+    def _touching(self, steps: int) -> Iterator[Choice]:
+        target, demand = self.found.target, self.found.demand
+        kept = frozenset(name for name, _ in self.given)
+        catalogue = catalogue_of(target, demand.src, demand.dst)
+        for choice in choices(target, kept):
+            if choice.touches(catalogue, demand.src, demand.dst, steps):
+                yield choice
+
+    def _planned(self, choice: Choice, steps: int, refused: type[CastsimError], *, quick: bool) -> Plan | None:
+        request = replace(self.request, target=choice.target, steps=steps)
+        try:
+            found = plan(request, self.progress, explain=False, quick=quick)
+        except refused:
+            return None
+        return None if found.kind.fails else found
+
+
+def lower(
+    src: FormatLike,
+    dst: FormatLike,
+    *,
+    target: str | Path | Target,
+    spec: str | Specification = "exact",
+    rounding: str | None = None,
+    saturate: bool = False,
+    via: Sequence[str] = (),
+    options: Mapping[str, int | str] | None = None,
+    rows: int = 16,
+    cols: int = 256,
+    steps: int = MOST_STEPS,
+) -> Answer:
+    """Find the cheapest instructions of a target that give what a specification asks of a cast, and prove them.
+
+        found = lower("f32", "i8", target="a2a3", spec="tosa@1.1")
+        found.kind, found.plan.verdict, found.settings, found.text
+
+    Args:
+        src, dst: formats, as `castsim.cast` takes them.
+        target: a chip.
+        spec: `NAME[@VERSION][:ATTRIBUTE=VALUE]...` as on the command line, or a specification.
+        rounding, saturate: what is asked for beyond the specification: a rounding mode; results out of range clamped.
+        via: judge the chain through these formats, each `FORMAT[:MODE]`, instead of searching.
+        options: options of the target, as `castsim targets T` lists them.
+        rows, cols: extent in elements of the tensor that the program converts.
+        steps: instructions of the longest chain that is searched, 1 to 4.
+
+    Returns:
+        The plan with its proof, its cycles and its program; where nothing gives what is asked, the smallest input
+        that shows it. That is an answer, not an error.
+
+    Raises:
+        ReadError: unknown format, target, specification, option or mode.
+        IllegalError: the specification does not have the cast.
+        TileError: no program of the target holds a tensor of that extent.
+    """
+    version: str | None = None
+    attributes: Mapping[str, str] = {}
+    if isinstance(spec, str):
+        spec, version, attributes = parse_specification(spec)
+    source, destination = (format_spelled(format_name(each)).name for each in (src, dst))
+    request = CastRequest(source, destination, target, spec, version, attributes, rounding, saturate, rows, cols, steps)
+    return answer_through(request, via, options=options) if via else answer(request, options=options)

@@ -1,0 +1,515 @@
+"""Planning a cast: search, proof, ranking by simulated cost, and the program of the best chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from castsim.execution.timing import ProgressCallback
+from castsim.isa.codes import Codes
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.formats import format_named
+from castsim.lowering.catalogue import (
+    Assembly,
+    Catalogue,
+    ProgramCost,
+    assembly_of,
+    catalogue_of,
+    cost_of,
+    nearest_format,
+)
+from castsim.lowering.demand import (
+    MOST_STEPS,
+    CastRequest,
+    Counterexample,
+    Demand,
+    Verdict,
+    counterexample,
+    decimal_text,
+    grading_of,
+    settle,
+)
+from castsim.lowering.proof import Evidence, Judgement, Method, goes_by_breakpoints, judge, smallest_first
+from castsim.lowering.samples import all_codes, distinct, telling_codes
+from castsim.lowering.search import RequestedStep, nearest, search, through
+from castsim.lowering.sharing import Shared
+from castsim.lowering.steps import (
+    Chain,
+    ConstantArithmetic,
+    Form,
+    FormatCast,
+    Integral,
+    LoweringStep,
+    Primitive,
+    RereadForm,
+    TileCastForm,
+    primitives_of,
+    run_chain,
+)
+from castsim.numerics import value_of
+from castsim.targets import Target, load_target
+
+_SIMULATED = 6
+"""Chains of one length whose programs are simulated to rank them."""
+_SPELLINGS = 6
+
+
+def ranked(
+    chains: list[Chain], demand: Demand, target: Target, request: CastRequest, codes: Codes
+) -> list[tuple[Chain, Assembly, ProgramCost]]:
+    """Return the most promising chains with their programs, the cheapest first.
+
+    Raises:
+        CastsimError: none of them can be written as a program; the first one's reason.
+    """
+    grading = grading_of(demand, codes)
+    exact: dict[tuple[Primitive, ...], bool] = {}  # spellings of one chain share it
+
+    def plainness(chain: Chain) -> tuple[int, ...]:
+        primitives = primitives_of(chain)
+        if primitives not in exact:
+            exact[primitives] = grading.graded(run_chain(chain, codes)) is Verdict.EXACT
+        return not exact[primitives], *_plainness(chain, demand)
+
+    plain = sorted(chains, key=plainness)
+    picked: dict[tuple[Any, ...], Chain] = {}
+    for chain in (spelt for one in plain for spelt in _spellings(one)):
+        picked.setdefault(_kind(chain), chain)
+    found, reasons = [], []
+    for chain in picked.values():
+        try:
+            assembly = assembly_of(chain, demand.src, demand.dst, target, request.rows, request.cols)
+            found.append((chain, assembly, cost_of(assembly)))
+        except CastsimError as error:
+            reasons.append(error)
+        if len(found) == _SIMULATED:
+            break
+    if not found:
+        raise reasons[0]
+    order = {id(chain): place for place, chain in enumerate(picked.values())}
+    return sorted(found, key=lambda one: (one[2].rank, plainness(one[0]), order[id(one[0])]))
+
+
+def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
+    """Return the key by which one chain is preferable to another that is as exact: narrow, proven soon, plain."""
+    wanted = {policy.rounding for policy in demand.references}
+    strange = sum(
+        primitive.policy.rounding not in wanted
+        for primitive in primitives_of(chain)
+        if isinstance(primitive, FormatCast | Integral)
+    )
+    instructions = [step for step in chain if step.is_instruction]
+    width = sum(max(step.src.bits, step.dst.bits) for step in instructions)
+    options = sum(len(step.forms[0].options) for step in chain)
+    slow = int(demand.src.bits > 16 and not goes_by_breakpoints(demand, chain))
+    return width, slow, strange, len(chain), options
+
+
+def _kind(chain: Chain) -> tuple[Any, ...]:
+    """Return the key of a chain's cost: formats and kinds of instructions, not rounding modes or constants."""
+    return tuple(
+        (step.src.name, step.dst.name, type(step.forms[0]), _mnemonic(step.forms[0]), _switches(step.forms[0]))
+        for step in chain
+    )
+
+
+def _mnemonic(form: Form) -> str | None:
+    """Return the mnemonic of a form; None for casts of tiles, which all have the same one, and for rereading bits."""
+    return None if isinstance(form, TileCastForm | RereadForm) else form.mnemonic
+
+
+def _switches(form: Form) -> tuple[Any, ...]:
+    return (form.saturation, form.scratch) if isinstance(form, TileCastForm) else ()
+
+
+def _spellings(chain: Chain) -> Iterator[Chain]:
+    """Yield a chain with every spelling of its steps that may take another time."""
+    choices: list[list[LoweringStep]] = []
+    for step in chain:
+        by_switches: dict[tuple[Any, ...], Form] = {}
+        for form in step.forms:
+            by_switches.setdefault(_switches(form), form)
+        choices.append([replace(step, forms=(form,)) for form in by_switches.values()])
+    yield from islice(product(*choices), _SPELLINGS)
+
+
+_RANDOM = 48
+"""Random codes per kind of the first sample; what it misses, proofs bring in."""
+_ADDED = 48
+"""Failing codes of a refuted chain that join the sample."""
+
+
+SAMPLED_MARK = "~"
+"""Marks a verdict that rests on samples, or on a substitute that does."""
+
+
+class PlanKind(StrEnum):
+    """The kind of a plan: how a target gets a cast done."""
+
+    NATIVE = "native"
+    """One instruction as it stands."""
+    OPTIONS = "native with options"
+    """One instruction with modes that have to be asked for."""
+    CHAIN = "chain"
+    """Several instructions."""
+    COPY = "copy"
+    """No instruction: the bits stay as they are."""
+    NONE_FOUND = "none found"
+    """No chain of those that were searched satisfies the request, which proves nothing of others."""
+    IMPOSSIBLE = "impossible"
+    """The target has no elements as wide as the source or the destination."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether there is no program."""
+        return self in (PlanKind.NONE_FOUND, PlanKind.IMPOSSIBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """A chain that one might have taken, and where it fails."""
+
+    chain: Chain
+    counterexample: Counterexample
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer to a request.
+
+    `chain` is the best one that satisfies it, else (`kind` is NONE_FOUND) the one that fails on the fewest codes tried,
+    with its smallest `counterexample`; empty if nothing leads to the destination. `assembly` and `cost` belong to a
+    satisfying chain; `refuted` are native casts of the pair with fewer options than `chain` has. The plan of a given
+    path (`plan_through`) tells its way also where the chain differs.
+    """
+
+    request: CastRequest
+    demand: Demand
+    target: Target
+    kind: PlanKind
+    verdict: Verdict
+    chain: Chain
+    evidence: Evidence | None
+    cost: ProgramCost | None
+    assembly: Assembly | None
+    counterexample: Counterexample | None
+    refuted: tuple[Refuted, ...] = ()
+    searched: int = 0
+    """Steps that chains as long as the one found, or as any that was tried, can be made of."""
+    reason: str | None = None
+    """Why there is no chain, where there is none."""
+    nearest: str | None = None
+    """The format nearest to the destination that chains lead to, where there is no chain."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether the verdict leaves no code out, or no chain: one example refutes one chain, not all of them."""
+        if self.kind.fails:
+            return self.kind is PlanKind.IMPOSSIBLE
+        return self.verdict is Verdict.DIFFERS or (self.evidence is not None and self.evidence.proves)
+
+    @property
+    def claim(self) -> str:
+        """The verdict in words that say no more than the evidence: what rests on samples is called nothing but that."""
+        if self.proven or self.evidence is None or self.verdict is Verdict.DIFFERS:
+            return self.verdict.value  # one counterexample refutes a chain, wherever it came from
+        found = "no difference" if self.verdict is Verdict.EXACT else "nothing beyond the tolerance"
+        if self.evidence.method is Method.SUBSTITUTE:
+            return f"{found} found in {self.evidence.codes} codes of a substitute{SAMPLED_MARK}"
+        return f"{found} found in {self.evidence.codes} samples{SAMPLED_MARK}"
+
+    @property
+    def text(self) -> str | None:
+        """The program, None if nothing satisfies the request."""
+        return None if self.assembly is None else self.assembly.text
+
+
+def plan(
+    request: CastRequest,
+    progress: ProgressCallback = lambda *_: None,
+    *,
+    explain: bool = True,
+    quick: bool = False,
+) -> Plan:
+    """Find the best chain of a target's instructions that satisfies a request, and prove it.
+
+    Chains are tried shortest first, up to `request.steps` instructions; those of one length are ranked by simulated
+    cycles per element, scratch and registers. A chain that is proven goes before one that was only sampled. Without
+    `explain` nothing is said of native casts that fail. With `quick` no time is taken to try all codes of 32 bits.
+
+    Raises:
+        ReadError: unknown specification, target, format, version, attribute or mode.
+        IllegalError: the specification does not have the cast; what is asked for contradicts it.
+    """
+    demand, target = _settled(request)
+    catalogue = catalogue_of(target, demand.src, demand.dst)
+    return plan_with(catalogue, demand, target, request, progress, explain=explain, quick=quick)
+
+
+def plan_with(
+    catalogue: Catalogue,
+    demand: Demand,
+    target: Target,
+    request: CastRequest,
+    progress: ProgressCallback = lambda *_: None,
+    *,
+    explain: bool = True,
+    quick: bool = False,
+) -> Plan:
+    """Plan with a given catalogue of the target's steps; see `plan`."""
+    task = _Task(catalogue, demand, target, request, progress, quick)
+    if not catalogue.leads(demand.src, demand.dst, request.steps):
+        return _unreached(task)
+    codes = _TOLD.of((demand.src, demand.dst), lambda: telling_codes(demand.src, (demand.dst,), _RANDOM))
+    found, codes = _proven(task, codes)
+    if found is None:
+        return _none_found(task, codes)
+    return _standing(task, *found, refuted=_refuted_natives(task, found[0].chain) if explain else ())
+
+
+_TOLD: Shared[Codes] = Shared(64)
+
+
+def plan_through(request: CastRequest, path: Sequence[str], progress: ProgressCallback = lambda *_: None) -> Plan:
+    """Judge the best chain that goes through the named formats, one instruction from each to the next.
+
+    `path` holds `FORMAT` or `FORMAT:MODE`, MODE the rounding of the instruction that leads there; the destination may
+    stand at its end.
+
+    Raises:
+        IllegalError: the target has no such chain; otherwise as `plan`.
+    """
+    demand, target = _settled(request)
+    catalogue = catalogue_of(target, demand.src, demand.dst)
+    task = _Task(catalogue, demand, target, request, progress)
+    legs = _legs_of(path, demand)
+    codes = telling_codes(demand.src, [format_named(leg.format) for leg in legs], _RANDOM)
+    judgement = None
+    while judgement is None:
+        best = through(catalogue, demand, codes, legs)
+        if best is None:
+            shown = " -> ".join([demand.src.name, *(f"{leg.format} ({leg.rounding or 'any'})" for leg in legs)])
+            raise IllegalError(f"{target.name} has no chain {shown}", legal=_legs(catalogue, demand, legs))
+        judgement = task.judge(best[0])
+        if best[1] == 0 and judgement.verdict is Verdict.DIFFERS:
+            codes, judgement = _with_failing(codes, judgement), None
+    if judgement.verdict is Verdict.DIFFERS:
+        refused = _refusal(task, judgement)
+        return replace(refused, kind=_planner_kind(judgement.chain))
+    assembly = assembly_of(judgement.chain, demand.src, demand.dst, target, request.rows, request.cols)
+    return _standing(task, judgement, assembly, cost_of(assembly))
+
+
+def _standing(
+    task: _Task, judgement: Judgement, assembly: Assembly, cost: ProgramCost, refuted: tuple[Refuted, ...] = ()
+) -> Plan:
+    """Return the plan of a chain that satisfies the request."""
+    return Plan(
+        request=task.request,
+        demand=task.demand,
+        target=task.target,
+        kind=_planner_kind(judgement.chain),
+        verdict=judgement.verdict,
+        chain=judgement.chain,
+        evidence=judgement.evidence,
+        cost=cost,
+        assembly=assembly,
+        counterexample=None,
+        refuted=refuted,
+        searched=task.catalogue.count(task.demand.src, _length(judgement.chain)),
+    )
+
+
+def _settled(request: CastRequest) -> tuple[Demand, Target]:
+    if not 1 <= request.steps <= MOST_STEPS:
+        legal = [str(count) for count in range(1, MOST_STEPS + 1)]
+        raise ReadError(f"chains of {request.steps} steps", legal=legal)
+    if min(request.rows, request.cols) < 1:
+        raise ReadError(f"a tensor of {request.rows} x {request.cols} elements", legal=("1 x 1 and more",))
+    demand = settle(request)
+    chip = load_target(request.target) if isinstance(request.target, str | Path) else request.target
+    _check_satisfiable(demand)
+    return demand, chip
+
+
+def _check_satisfiable(demand: Demand) -> None:
+    """Reject what no result can satisfy.
+
+    Raises:
+        IllegalError: names an input and what contradicts what.
+    """
+    if not demand.narrowed:
+        return
+    everything = all_codes(demand.src)
+    codes = telling_codes(demand.src, (demand.dst,), 1 << 10) if everything is None else everything
+    contradicted = demand.unsatisfiable(codes)
+    if contradicted.any():
+        code = int(smallest_first(codes[contradicted], demand.src)[0])
+        raise IllegalError(
+            f"unsatisfiable: {demand.cast.label} does not accept what {demand.further} asks for, "
+            f"for example for {demand.src.name} {decimal_text(value_of(code, demand.src))} ({code:#x}): "
+            f"its rule is '{demand.cast.rule.meaning}'"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One request with everything that is needed to work on it."""
+
+    catalogue: Catalogue
+    demand: Demand
+    target: Target
+    request: CastRequest
+    progress: ProgressCallback
+    quick: bool = False
+
+    def judge(self, chain: Chain) -> Judgement:
+        """Prove or refute a chain."""
+        return judge(self.demand, chain, self.progress, quick=self.quick)
+
+
+def _proven(task: _Task, codes: Codes) -> tuple[tuple[Judgement, Assembly, ProgramCost] | None, Codes]:
+    """Return the best chain that stands up to proof; a refuted one adds to the codes, and the search begins anew."""
+    judged: dict[tuple[Primitive, ...], Judgement] = {}
+    request, demand = task.request, task.demand
+    while True:
+        chains = search(task.catalogue, demand, codes, request.steps, task.progress)
+        if not chains:
+            return None, codes
+        sampled: tuple[Judgement, Assembly, ProgramCost] | None = None
+        refuted = False
+        for chain, assembly, cost in ranked(chains, demand, task.target, request, codes):
+            # Spellings of one chain share their verdict.
+            primitives = primitives_of(chain)
+            if primitives not in judged:
+                judged[primitives] = task.judge(chain)
+            judgement = replace(judged[primitives], chain=chain)
+            if judgement.verdict is Verdict.DIFFERS:
+                codes, refuted = _with_failing(codes, judgement), True
+                break
+            if judgement.evidence.proves:
+                return (judgement, assembly, cost), codes
+            sampled = sampled or (judgement, assembly, cost)
+        if not refuted:
+            return sampled, codes
+
+
+def _with_failing(codes: Codes, judgement: Judgement) -> Codes:
+    """Add failing codes to those tried: the smallest, and others spread over all that are known."""
+    failing = judgement.failing
+    spread = failing[np.linspace(0, failing.size - 1, min(_ADDED, failing.size)).astype(np.intp)]
+    more: Codes = distinct(np.concatenate((codes, spread))).astype(codes.dtype)
+    return more
+
+
+def _length(chain: Chain) -> int:
+    return sum(step.is_instruction for step in chain)
+
+
+def _planner_kind(chain: Chain) -> PlanKind:
+    instructions = [step for step in chain if step.is_instruction]
+    if not instructions:
+        return PlanKind.COPY
+    if len(instructions) > 1:
+        return PlanKind.CHAIN
+    return PlanKind.OPTIONS if instructions[0].forms[0].options else PlanKind.NATIVE
+
+
+def _none_found(task: _Task, codes: Codes) -> Plan:
+    catalogue, demand, request = task.catalogue, task.demand, task.request
+    best = nearest(catalogue, demand, codes, min(request.steps, 2))
+    if best is None and request.steps > 2:
+        best = nearest(catalogue, demand, codes[: 1 << 8], request.steps)
+    assert best is not None  # something leads there
+    return _refusal(task, task.judge(best[0]))
+
+
+def _refusal(task: _Task, judgement: Judgement) -> Plan:
+    return Plan(
+        request=task.request,
+        demand=task.demand,
+        target=task.target,
+        kind=PlanKind.NONE_FOUND,
+        verdict=Verdict.DIFFERS,
+        chain=judgement.chain,
+        evidence=judgement.evidence,
+        cost=None,
+        assembly=None,
+        counterexample=counterexample(task.demand, judgement.chain, int(judgement.failing[0])),
+        searched=task.catalogue.count(task.demand.src, task.request.steps),
+        reason=f"of chains of up to {task.request.steps} instructions each fails on some code",
+        nearest=nearest_format(task.catalogue, task.demand, task.request.steps),
+    )
+
+
+def _unreached(task: _Task) -> Plan:
+    """Return the plan where no chain leads to the destination: proven where the chip has no elements of the width."""
+    demand, target, catalogue = task.demand, task.target, task.catalogue
+    widths = catalogue.widths
+    lacking = next((fmt for fmt in (demand.src, demand.dst) if fmt.storage_bits > max(widths)), None)
+    if lacking is not None:
+        kind = PlanKind.IMPOSSIBLE
+        reason = f"{target.name} has no elements of {lacking.storage_bits} bits, so none of {lacking.name}"
+    else:
+        kind = PlanKind.NONE_FOUND
+        steps = task.request.steps
+        reason = f"no chain of up to {steps} instructions leads from {demand.src.name} to {demand.dst.name}"
+        unknown = [fmt.name for fmt in (demand.src, demand.dst) if not catalogue.holds(fmt)]
+        if unknown:
+            reason += f": {target.name} has no instruction for elements of {' and '.join(dict.fromkeys(unknown))}"
+    return Plan(
+        task.request, demand, target, kind, Verdict.DIFFERS, (), None, None, None, None,
+        searched=catalogue.count(demand.src, task.request.steps), reason=reason,
+        nearest=nearest_format(catalogue, demand, task.request.steps),
+    )  # fmt: skip
+
+
+def _refuted_natives(task: _Task, chain: Chain) -> tuple[Refuted, ...]:
+    """Return the plain native cast of the pair where the chain is something else and the plain one fails."""
+    demand = task.demand
+    options = sum(len(step.forms[0].options) for step in chain)
+    native = [
+        step
+        for step in task.catalogue.from_format(demand.src)
+        if step.dst == demand.dst
+        and not any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
+    ]
+    plain = min(native, key=lambda step: len(step.forms[0].options), default=None)
+    if plain is None or (plain.primitives == primitives_of(chain)):
+        return ()
+    if len(chain) == 1 and len(plain.forms[0].options) >= options:
+        return ()
+    judgement = judge(demand, (plain,), task.progress, quick=True)
+    if judgement.verdict is not Verdict.DIFFERS:
+        return ()
+    found = counterexample(demand, (plain,), int(judgement.failing[0]))
+    return (Refuted((plain,), found, judgement.evidence),)
+
+
+def _legs_of(path: Sequence[str], demand: Demand) -> list[RequestedStep]:
+    """Read a path.
+
+    Raises:
+        ReadError: an unknown format.
+    """
+    legs = []
+    for text in path:
+        name, _, mode = text.strip().partition(":")
+        legs.append(RequestedStep(format_named(name).name, mode.lower() or None))
+    if not legs or legs[-1].format != demand.dst.name:
+        legs.append(RequestedStep(demand.dst.name))
+    return legs
+
+
+def _legs(catalogue: Catalogue, demand: Demand, legs: Sequence[RequestedStep]) -> list[str]:
+    """Return the single casts that exist from the formats of a path."""
+    formats = (demand.src, *(format_named(leg.format) for leg in legs[:-1]))
+    found = [(fmt.name, step.dst.name) for fmt in formats for step in catalogue.from_format(fmt)]
+    return [f"{src} -> {dst}" for src, dst in dict.fromkeys(found) if src != dst]

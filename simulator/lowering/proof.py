@@ -1,0 +1,503 @@
+"""Whether a chain satisfies a request: by every code, by the breakpoints of a chain that keeps order, or on samples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsim.execution.timing import ProgressCallback
+from castsim.isa.codes import Codes
+from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.modes import Overflow
+from castsim.lowering.demand import Demand, Grading, Verdict
+from castsim.lowering.samples import codes_at, distinct, is_ordered, nearest_zero_first, number_count, telling_codes
+from castsim.lowering.sharing import Numbers, Shared
+from castsim.lowering.specifications.rescale import is_nan, order_keys
+from castsim.lowering.steps import (
+    Chain,
+    ConstantArithmetic,
+    FormatCast,
+    Integral,
+    Primitive,
+    Scaled,
+    apply,
+    keeps_order,
+    primitives_of,
+    run_chain,
+)
+from castsim.lowering.substitution import Substitute, substitute_of
+from castsim.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
+from castsim.targets.specification import Case
+
+
+class Method(StrEnum):
+    """The method by which a verdict was reached."""
+
+    EXHAUSTIVE = "exhaustive"
+    """All codes went through the machine model, or through what is proven to give the same."""
+    BREAKPOINTS = "breakpoints"
+    """Order is kept: the ends of stretches of equal results stand for all codes."""
+    SUBSTITUTE = "substitute"
+    """All codes went through a function that was seen to agree with the machine model on samples: no proof."""
+    SAMPLED = "sampled"
+    """Some codes were tried: no proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The number of codes tried and what that proves."""
+
+    method: Method
+    codes: int
+    argument: str
+
+    @property
+    def proves(self) -> bool:
+        """Whether no code is left out."""
+        return self.method in (Method.EXHAUSTIVE, Method.BREAKPOINTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Verdict on a chain; `failing` are codes on which it fails, the smallest magnitude first."""
+
+    chain: Chain
+    verdict: Verdict
+    evidence: Evidence
+    failing: Codes
+
+
+def smallest_first(codes: Codes, fmt: Format) -> Codes:
+    """Return codes by magnitude."""
+    ordered: Codes = codes[nearest_zero_first(codes, fmt)]
+    return ordered
+
+
+# Proof by breakpoints: a chain that keeps order is decided by the ends of the stretches on which it is constant.
+#
+# What a specification accepts moves in one direction too: lowest and highest acceptable results never fall as the
+# source rises, and zeros that stand for flushed numbers reach from zero outwards. So a result that satisfies at both
+# ends of a stretch satisfies all along it. NaN sources stand outside the order and are sampled: a conversion knows a
+# NaN by its payload in no other way than by copying it.
+
+Places = NDArray[np.uint64]
+Keys = NDArray[np.int64]
+
+_BEYOND = np.int64(1 << 40)
+"""Key of NaN from overflow, beyond that of every number of up to 16 bits."""
+_NANS = 1 << 12
+
+
+def judge_by_breakpoints(demand: Demand, chain: Chain, progress: ProgressCallback) -> Judgement:
+    """Return the verdict on a chain whose every step keeps the order of numbers."""
+    key = demand.src, demand.dst, primitives_of(chain)
+    stretches = _STRETCHES.of(key, lambda: _stretches(demand, chain, progress))
+    first, last = _split(demand, *stretches)
+    ends = np.concatenate((first, last))
+    codes = codes_at(ends, demand.src)
+    results = run_chain(chain, codes)
+    nans = _nan_codes(demand.src)
+    of_nans = run_chain(chain, nans)
+    argument = (
+        f"the cast is monotonic: the ends of its {first.size} runs of equal results decide all "
+        f"{number_count(demand.src)} numbers of {demand.src.name}"
+    )
+    argument += f"; {nans.size} NaN codes tried as well" if nans.size else ""
+    evidence = Evidence(Method.BREAKPOINTS, codes.size + nans.size, argument)
+    good = demand.satisfied(codes, results)
+    good_nans = demand.satisfied(nans, of_nans)
+    if not (good.all() and good_nans.all()):
+        found = [_smallest_in(demand, chain, first, last, good), nans[~good_nans]]
+        failing = np.concatenate([smallest_first(found[0], demand.src), found[1]])
+        return Judgement(chain, Verdict.DIFFERS, evidence, failing)
+    every, of_every = np.concatenate((codes, nans)), np.concatenate((results, of_nans))
+    return Judgement(chain, _grade(demand, chain, every, of_every), evidence, codes[:0])
+
+
+_STRETCHES: Shared[tuple[Places, Places]] = Shared(16)
+"""Where results of chains change, whatever is asked of them; up to a megabyte each."""
+
+
+def _grade(demand: Demand, chain: Chain, codes: Codes, results: Codes) -> Verdict:
+    """Return EXACT only if the references change where the chain does.
+
+    Where a reference agrees at both ends of every stretch it is constant there, for it keeps order as well.
+    """
+    grading = Grading(demand, codes)
+    if grading.graded(results) is Verdict.EXACT:
+        return Verdict.EXACT
+    return Verdict.EXACT if grading.matches_reference(results).all(axis=1).any() else Verdict.CONFORMS
+
+
+def _stretches(demand: Demand, chain: Chain, progress: ProgressCallback) -> tuple[Places, Places]:
+    """Return first and last place of every stretch of equal results."""
+    src, count = demand.src, number_count(demand.src)
+
+    def keys(places: Places) -> Keys:
+        codes = codes_at(places, src)
+        return _keys(run_chain(chain, codes), codes, demand)
+
+    last = np.uint64(count - 1)
+    low = np.array([0], np.uint64)
+    bounds = np.array([0, count - 1], np.uint64)
+    found_keys = keys(bounds)
+    # Every distinct result in between starts somewhere; all starts are looked for at once, by halving.
+    wanted = _all_keys(demand.dst, int(found_keys[0]), int(found_keys[1]))
+    left, right = np.zeros(wanted.size, np.uint64), np.full(wanted.size, last)
+    rounds = int(count).bit_length() + 1
+    for turn in range(rounds):
+        progress("breakpoints", turn, rounds)
+        middle = left + (right - left) // np.uint64(2)
+        reached = keys(middle) >= wanted
+        right = np.where(reached, middle, right)
+        left = np.where(reached, left, np.minimum(middle + np.uint64(1), right))
+        if (left >= right).all():
+            break
+    starts = distinct(np.concatenate((low, right)))
+    ends = np.concatenate((starts[1:] - np.uint64(1), [last]))
+    return starts, ends.astype(np.uint64)
+
+
+def _split(demand: Demand, first: Places, last: Places) -> tuple[Places, Places]:
+    """Cut stretches where results become undefined: from some magnitude on, on either side of zero."""
+    count = number_count(demand.src)
+    middle = int((order_keys(codes_at(np.array([0], np.uint64), demand.src), demand.src) < 0)[0]) * (count // 2)
+
+    def undefined(place: int) -> bool:
+        return bool(demand.sets(codes_at(np.array([place], np.uint64), demand.src)).anything[0])
+
+    cuts = [middle]
+    for nearest, farthest in ((middle, count - 1), (middle - 1, 0)):
+        if nearest < 0 or undefined(nearest) or not undefined(farthest):
+            continue
+        defined, beyond = nearest, farthest
+        while abs(beyond - defined) > 1:
+            between = (defined + beyond) // 2
+            defined, beyond = (defined, between) if undefined(between) else (between, beyond)
+        cuts.append(max(defined, beyond))
+    starts = distinct(np.concatenate((first, np.array(cuts, np.uint64))))
+    return starts, np.concatenate((starts[1:] - np.uint64(1), last[-1:])).astype(np.uint64)
+
+
+def _all_keys(dst: Format, lowest: int, highest: int) -> Keys:
+    """Return the keys of all codes of the destination from the second lowest that is reached to the highest."""
+    codes = np.arange(1 << dst.bits, dtype=code_dtype(dst))
+    keys = distinct(np.concatenate((order_keys(codes, dst), [-_BEYOND, _BEYOND])))
+    found: Keys = keys[(keys > lowest) & (keys <= highest)]
+    return found
+
+
+def _keys(results: Codes, codes: Codes, demand: Demand) -> Keys:
+    """Return the order of results; NaN from overflow lies beyond all numbers, on the side of its source."""
+    keys = order_keys(results, demand.dst)
+    nan = is_nan(results, demand.dst)
+    if not nan.any():
+        return keys
+    below = order_keys(codes, demand.src) < 0
+    return np.where(nan, np.where(below, -_BEYOND, _BEYOND), keys)
+
+
+def _smallest_in(demand: Demand, chain: Chain, first: Places, last: Places, good: NDArray[np.bool_]) -> Codes:
+    """Return failing codes, among them the one of smallest magnitude.
+
+    In a stretch the places that satisfy lie together: those that fail reach from an end to where satisfaction begins.
+    """
+    good_first, good_last = good[: first.size], good[first.size :]
+    found = [codes_at(first[~good_first], demand.src), codes_at(last[~good_last], demand.src)]
+    mixed = good_first != good_last
+    low, high, rising = first[mixed], last[mixed], good_first[mixed]
+    while (high - low > 1).any():
+        middle = low + (high - low) // np.uint64(2)
+        codes = codes_at(middle, demand.src)
+        like_low = demand.satisfied(codes, run_chain(chain, codes)) == rising
+        low, high = np.where(like_low, middle, low), np.where(like_low, high, middle)
+    found.append(codes_at(np.where(rising, high, low), demand.src))
+    return distinct(np.concatenate(found))
+
+
+def _nan_codes(fmt: Format) -> Codes:
+    """Return NaN codes: every single payload bit, the ends, and random payloads, of both signs."""
+    if not isinstance(fmt, FloatFormat) or not fmt.has_nan or fmt.infinity_code is None:
+        return np.zeros(0, code_dtype(fmt))
+    rng = np.random.default_rng(0)
+    payloads = np.concatenate(
+        ([1 << bit for bit in range(fmt.fraction_bits)], [fmt.fraction_mask], rng.integers(1, fmt.fraction_mask, _NANS))
+    ).astype(np.uint64)
+    codes = distinct(payloads) | np.uint64(fmt.infinity_code)
+    return np.concatenate((codes, codes | np.uint64(fmt.sign_bit))).astype(code_dtype(fmt))
+
+
+# All codes of a 32-bit source in machine code, the nearest to zero first.
+
+Substitutes = Mapping[ConstantArithmetic, Substitute]
+
+_BLOCK = 1 << 16
+_CHUNK = 1 << 22
+_CODES = 1 << 32
+_SLOW_LOOKS = 1 << 25
+"""Results unlike the reference's that are looked at one by one before the search for a proof is given up."""
+
+
+def has_machine_code() -> bool:
+    """Whether numba is installed."""
+    try:
+        return find_spec("numba") is not None
+    except ValueError:  # something else was put in its place
+        return False
+
+
+def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progress: ProgressCallback) -> Judgement:
+    """Return the verdict on all 2**32 codes; `sampled`, with a remark, where machine code or time is lacking.
+
+    Where a function stands in for an instruction, the verdict is proven only if that was; see `substitution`.
+    """
+    if not has_machine_code():
+        return _remarked(sampled, "with numba, all 2**32 would be tried")
+    if demand.narrowed:
+        return _remarked(sampled, "demands beside the specification are not tried on all 2**32")
+    substitutes, slow = _quick(primitives_of(chain))
+    if slow is not None:
+        return _remarked(sampled, f"{slow} is too slow to try all 2**32")
+    reference = _nearest_reference(demand, chain)
+    runners = [_Runner(demand, chain, reference, substitutes) for _ in range(os.cpu_count() or 1)]
+    with ThreadPoolExecutor(len(runners)) as pool:
+        for start in range(0, _CODES // 2, _CHUNK * len(runners)):
+            progress("all codes", 2 * start, _CODES)
+            starts = range(start, min(start + _CHUNK * len(runners), _CODES // 2), _CHUNK)
+            # Machine code runs without the interpreter's lock; the first chunk with a failure has the smallest.
+            found = list(pool.map(_Runner.first_failing, runners, starts))
+            wrong = next((codes for codes in found if codes.size), None)
+            if wrong is not None:
+                return _refuted(demand, chain, sampled, wrong, 2 * (start + _CHUNK * len(runners)), substitutes)
+            if sum(runner.looks for runner in runners) > _SLOW_LOOKS:
+                return _remarked(sampled, "too many results lie within a tolerance to try all 2**32")
+    evidence = _evidence(_CODES, f"all {_CODES} codes of {demand.src.name}", substitutes)
+    verdict = Verdict.EXACT if all(runner.only_reference for runner in runners) else sampled.verdict
+    return Judgement(chain, verdict, evidence, np.zeros(0, code_dtype(demand.src)))
+
+
+def _quick(primitives: Iterable[Primitive]) -> tuple[Substitutes, str | None]:
+    """Return the substitutes for the arithmetic of a chain, and the first primitive that nothing makes quick."""
+    found: dict[ConstantArithmetic, Substitute] = {}
+    for primitive in primitives:
+        if isinstance(primitive, ConstantArithmetic):
+            substitute = found.get(primitive) or substitute_of(primitive)
+            if substitute is None:
+                return found, primitive.name
+            found[primitive] = substitute
+        elif isinstance(primitive, Integral):
+            return found, f"rounding {primitive.src.name} to integral values"
+        elif isinstance(primitive, Scaled):
+            return found, f"scaling {primitive.src.name}"
+    return found, None
+
+
+def _refuted(
+    demand: Demand, chain: Chain, sampled: Judgement, wrong: Codes, tried: int, substitutes: Substitutes
+) -> Judgement:
+    """Return the verdict where codes fail: on the machine model itself, not only with what stands in for it."""
+    failing = wrong[~demand.satisfied(wrong, run_chain(chain, wrong))]
+    if not failing.size:
+        return _remarked(sampled, f"the substitute for {_names(substitutes)} gives different results")
+    evidence = _evidence(tried, "all codes up to the first that fails", substitutes)
+    return Judgement(chain, Verdict.DIFFERS, evidence, smallest_first(failing, demand.src))
+
+
+def _evidence(tried: int, argument: str, substitutes: Substitutes) -> Evidence:
+    """Return the evidence that trying codes gives: none of an instruction for which something unproven stands in."""
+    unproven = {primitive: one for primitive, one in substitutes.items() if not one.proven}
+    if not unproven:
+        return Evidence(Method.EXHAUSTIVE, tried, argument)
+    samples = min(one.samples for one in unproven.values())
+    doubt = f"with a substitute for {_names(unproven)}, recognised on {samples} samples: no proof of the instruction"
+    return Evidence(Method.SUBSTITUTE, tried, f"{argument} {doubt}")
+
+
+def _names(substitutes: Substitutes) -> str:
+    return " and ".join(f"'{primitive.name}'" for primitive in substitutes)
+
+
+def _remarked(sampled: Judgement, remark: str) -> Judgement:
+    evidence = sampled.evidence
+    told = Evidence(evidence.method, evidence.codes, f"{evidence.argument}; {remark}")
+    return Judgement(sampled.chain, sampled.verdict, told, sampled.failing)
+
+
+def _both_signs(demand: Demand, start: int) -> tuple[Codes, Codes]:
+    """Return the codes of `start` and the next magnitudes, of either sign."""
+    block = _RAMP + np.uint32(start)
+    if isinstance(demand.src, IntFormat):
+        if not demand.src.signed:
+            return block, block + np.uint32(1 << 31)
+        return block, ~block
+    return block, block | np.uint32(1 << 31)
+
+
+_RAMP = np.arange(_BLOCK, dtype=np.uint32)
+
+
+class _Runner:
+    """Runs chain and reference over blocks, in memory that stays in the caches."""
+
+    def __init__(self, demand: Demand, chain: Chain, reference: Policy, substitutes: Substitutes) -> None:
+        self.demand = demand
+        self.primitives = primitives_of(chain)
+        self.reference = reference
+        self.substitutes = substitutes
+        self.looks = 0
+        self.only_reference = True
+        formats = [primitive.dst for primitive in self.primitives if isinstance(primitive, FormatCast)]
+        self.buffers = [np.empty(_BLOCK, code_dtype(fmt)) for fmt in formats]
+        self.expected = np.empty(_BLOCK, code_dtype(demand.dst))
+
+    def first_failing(self, start: int) -> Codes:
+        """Return the codes of the first block from a magnitude on, within a chunk, on which the chain fails.
+
+        A sign for which anything is accepted from the beginning of the chunk is left out; see `_free`.
+        """
+        signs = [sign for sign, codes in enumerate(_both_signs(self.demand, start)) if not self._free(codes)]
+        wrong = np.zeros(0, code_dtype(self.demand.src))
+        for begin in range(start, start + _CHUNK, _BLOCK) if signs else ():
+            blocks = _both_signs(self.demand, begin)
+            wrong = np.concatenate([self.failing(blocks[sign]) for sign in signs])
+            if wrong.size:
+                break
+        return wrong
+
+    def failing(self, codes: Codes) -> Codes:
+        """Return the codes of a block on which the chain fails."""
+        results, buffers = codes, iter(self.buffers)
+        for primitive in self.primitives:
+            if isinstance(primitive, FormatCast):
+                out = next(buffers)
+                convert_codes(results, primitive.src, primitive.dst, primitive.policy, tier=Tier.COMPILED, out=out)
+                results = out
+            elif isinstance(primitive, ConstantArithmetic):
+                results = self.substitutes[primitive].run(results)
+            else:
+                results = apply(primitive, results)
+        demand = self.demand
+        convert_codes(codes, demand.src, demand.dst, self.reference, tier=Tier.COMPILED, out=self.expected)
+        if np.array_equal(results, self.expected):
+            return codes[:0]
+        unlike = results != self.expected
+        if self._free(codes):
+            return codes[:0]
+        codes, results = codes[unlike], results[unlike].copy()
+        self.looks += codes.size
+        satisfied = demand.satisfied(codes, results)
+        if self.only_reference:
+            self.only_reference = bool(Grading(demand, codes).matches_reference(results).all(axis=1).any())
+        return codes[~satisfied]
+
+    def _free(self, codes: Codes) -> bool:
+        """Whether anything is accepted for all codes of a block.
+
+        What is undefined is so from some magnitude on (out of range, then infinite, then NaN) or for one sign, so the
+        smallest magnitude of a block decides; more are looked at all the same.
+        """
+        return bool(self.demand.sets(codes[:: _BLOCK // 64]).anything.all())
+
+
+def _nearest_reference(demand: Demand, chain: Chain) -> Policy:
+    """Return a policy that satisfies the demand everywhere and agrees with the chain as often as one can.
+
+    Such are the references, and what differs from them only where anything is accepted.
+    """
+    codes = telling_codes(demand.src, (demand.dst,), 1 << 10)
+    results = run_chain(chain, codes)
+    candidates = list(demand.references)
+    undefined = demand.cast.rule.undefined
+    if isinstance(demand.dst, IntFormat) and not isinstance(demand.src, IntFormat) and Case.NAN in undefined:
+        beyond = {Case.OUT_OF_RANGE, Case.INFINITE} <= set(undefined)
+        candidates += [
+            replace(policy, overflow=overflow, nan_to_integer=nan)
+            for policy in demand.references
+            for overflow in ((Overflow.SATURATE, Overflow.WRAP) if beyond else (policy.overflow,))
+            for nan in NanToInteger
+        ]
+
+    def disagreements(policy: Policy) -> int:
+        return int((convert_codes(codes, demand.src, demand.dst, policy) != results).sum())
+
+    return min(candidates, key=disagreements)
+
+
+# Proving a chain on every code of its source, or finding the smallest code on which it fails.
+#
+# Up to 16 bits all codes are tried. Wider sources: where every step keeps the order of numbers and the destination has
+# up to 16 bits, the codes between two changes of the result are decided by the first and the last of them; else 32 bits
+# are all tried in machine code, if numba is there; else codes are sampled, which proves nothing, and is said. So is
+# where a function that is only known to agree on samples stands in for an instruction.
+
+
+def judge(
+    demand: Demand,
+    chain: Chain,
+    progress: ProgressCallback = lambda *_: None,
+    *,
+    samples: int = 1 << 16,
+    quick: bool = False,
+) -> Judgement:
+    """Return the verdict on a chain that leads from the demand's source to its destination.
+
+    With `quick` codes of 32 bits are sampled where only trying all of them would prove anything, which takes seconds.
+    """
+    steps = tuple((_NUMBERS.of(step.primitives), step.dst.name) for step in chain)
+    key = id(demand), steps, samples
+    found = replace(_JUDGEMENTS.of(key, lambda: _quickly(demand, chain, progress, samples), demand), chain=chain)
+    if quick or found.evidence.method is not Method.SAMPLED or demand.src.storage_bits != 32:
+        return found
+    return judge_exhaustively(demand, chain, found, progress)
+
+
+_NUMBERS = Numbers(1 << 12)
+_JUDGEMENTS: Shared[Judgement] = Shared(32)
+"""The last verdicts that took no run of machine code; targets and options of them come to the same chains."""
+
+
+def _quickly(demand: Demand, chain: Chain, progress: ProgressCallback, samples: int) -> Judgement:
+    if demand.everything is not None:
+        size = demand.everything.codes.size
+        argument = f"all {size} codes of {demand.src.name}"
+        return _tried(demand.everything, chain, Evidence(Method.EXHAUSTIVE, size, argument))
+    if goes_by_breakpoints(demand, chain):
+        return judge_by_breakpoints(demand, chain, progress)
+    return _sampled(demand, chain, samples)
+
+
+def goes_by_breakpoints(demand: Demand, chain: Chain) -> bool:
+    """Whether a chain keeps order, and has few enough results that the places where they change can be found."""
+    ordered = is_ordered(demand.src) and is_ordered(demand.dst) and demand.dst.bits <= 16
+    return ordered and all(map(keeps_order, primitives_of(chain)))
+
+
+def _tried(grading: Grading, chain: Chain, evidence: Evidence) -> Judgement:
+    codes = grading.codes
+    results = run_chain(chain, codes)
+    satisfied = grading.satisfied(results)
+    if satisfied.all():
+        return Judgement(chain, grading.graded(results), evidence, codes[:0])
+    return Judgement(chain, Verdict.DIFFERS, evidence, smallest_first(codes[~satisfied], grading.demand.src))
+
+
+def _sampled(demand: Demand, chain: Chain, samples: int) -> Judgement:
+    formats = [demand.dst, *(step.dst for step in chain)]
+    count = samples // (4 * len(formats))
+    names = tuple(fmt.name for fmt in formats)
+    codes = _SAMPLES.of((demand.src, names, count), lambda: telling_codes(demand.src, formats, count, seed=1))
+    grading = _GRADINGS.of((id(demand), names, count), lambda: Grading(demand, codes), demand)
+    argument = f"{codes.size} structured and random codes of {demand.src.name}: not a proof"
+    return _tried(grading, chain, Evidence(Method.SAMPLED, codes.size, argument))
+
+
+_SAMPLES: Shared[Codes] = Shared(8)
+_GRADINGS: Shared[Grading] = Shared(4)
+"""Some megabytes each."""

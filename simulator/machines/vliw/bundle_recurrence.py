@@ -1,0 +1,413 @@
+"""The recurrence over bundles. Rules and names are those of `event_vliw`.
+
+The core stands still for a VPU that is occupied, for a load that is due, and for a place in the queue of accesses. An
+access crosses its port behind all earlier ones, so the cycle in which it is done is known when it is issued.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from castsim.execution.timing import Cause, Listener
+from castsim.execution.tree import Block, Instruction, Lowered, Node, operations
+from castsim.isa.errors import EngineError
+from castsim.machines.vliw.stage_latency import SLOTS, BundleOperation
+
+# What happened, in columns: a row per bundle that was really stepped through, and the repetitions between them.
+#
+# Times here are *stepped* cycles: those of repetitions that were skipped do not count. `Repetition` says where they
+# belong, so that real times can be told afterwards.
+
+VPU = SLOTS.index("VPU")
+
+
+@dataclass(frozen=True, slots=True)
+class BundleKind:
+    """One distinct bundle: what the recurrence needs of it, in plain integers.
+
+    `vpu` are the cycles for which it occupies the VPU, `accesses` its loads and stores together, `count` the occupied
+    slots. A `plain` one takes a cycle and nothing can wait for it but its results.
+    """
+
+    instruction: int
+    operation: BundleOperation
+    vpu: int
+    loads: int
+    stores: int
+    accesses: int
+    due: int
+    effect: int
+    bubbles: int
+    count: int
+    plain: bool
+
+    @classmethod
+    def of(cls, instruction: int, operation: BundleOperation) -> BundleKind:
+        """Read an operation."""
+        return cls(
+            instruction=instruction,
+            operation=operation,
+            vpu=operation.slot_cycles[VPU],
+            loads=operation.loads,
+            stores=operation.stores,
+            accesses=operation.loads + operation.stores,
+            due=operation.data_due,
+            effect=operation.effect,
+            bubbles=operation.bubbles,
+            count=sum(map(bool, operation.slot_cycles)),
+            plain=not (operation.loads or operation.stores or operation.bubbles) and operation.slot_cycles[VPU] <= 1,
+        )
+
+
+class Kinds:
+    """The distinct bundles of a tree by number; nodes are recognised by identity, equal ones are one object."""
+
+    def __init__(self) -> None:
+        self.all: list[BundleKind] = []
+        self._of_node: dict[int, tuple[Lowered, tuple[int, ...]]] = {}
+        self._of_block: dict[int, tuple[Block, list[array[int] | Node]]] = {}
+
+    def of(self, lowered: Lowered) -> tuple[int, ...]:
+        """Return the numbers of the bundles of a node."""
+        found = self._of_node.get(id(lowered))
+        if found is None:
+            first = len(self.all)
+            for operation in operations(lowered, None):
+                assert isinstance(operation, BundleOperation)
+                self.all.append(BundleKind.of(lowered.instruction, operation))
+            # The node is kept, or another one could come to have its identity.
+            found = self._of_node[id(lowered)] = (lowered, tuple(range(first, len(self.all))))
+        return found[1]
+
+    def parts(self, block: Block) -> list[array[int] | Node]:
+        """Return the items of a block, neighbouring instructions together as the numbers of their bundles."""
+        found = self._of_block.get(id(block))
+        if found is None:
+            parts: list[array[int] | Node] = []
+            run: array[int] | None = None
+            known = self._of_node
+            for item in block.items:
+                if not isinstance(item, Lowered):
+                    parts.append(item)
+                    run = None
+                    continue
+                if run is None:
+                    run = array("i")
+                    parts.append(run)
+                numbers = known.get(id(item))
+                run.extend(self.of(item) if numbers is None else numbers[1])
+            found = self._of_block[id(block)] = (block, parts)
+        return found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """Rows [first, end) happened `times` times more, right behind themselves.
+
+    `rows`, `cycles` and `operations` are what one of these repetitions adds, nested repetitions counted.
+    """
+
+    first: int
+    end: int
+    times: int
+    rows: int
+    cycles: int
+    operations: int
+
+
+@dataclass(slots=True)
+class IssueHistory:
+    """The columns. `issued_at[c]` is the cycle of the first bundle issued in bundle slot c or later."""
+
+    kinds: Sequence[BundleKind]
+    kind: array[int] = field(default_factory=lambda: array("i"))
+    clock: array[int] = field(default_factory=lambda: array("I"))
+    """The bundle slot of each row; `issued_at`, with eight bytes for each slot, outgrows memory long before this."""
+    done_at: array[int] = field(default_factory=lambda: array("q"))
+    """The cycle in which the last access of the bundle is done, 0 for bundles without."""
+    issued_at: array[int] = field(default_factory=lambda: array("q"))
+    waits: dict[int, dict[Cause, int]] = field(default_factory=dict)
+    """What the core stood still for before a row."""
+    repetitions: list[Repetition] = field(default_factory=list)
+    """In the order of `end`; those within another one come before it."""
+
+    def start(self, row: int) -> int:
+        """Return the cycle in which a row was issued."""
+        return self.issued_at[self.clock[row]]
+
+    def finish(self, row: int) -> int:
+        """Return the cycle after the last effect of a row: the core notes effects when it issues, so it is then."""
+        kind = self.kinds[self.kind[row]]
+        return max(self.issued_at[self.clock[row] + max(kind.effect, 1)], self.done_at[row])
+
+
+PROGRESS_INTERVAL = 65536
+"""Bundles between two calls of `Listener.progress`."""
+
+LATENCY_FACT, JUMP_FACT = "options.global_latency_cycles", "options.taken_jump_cycles"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTiming:
+    """Global memory: cycles per access and until data is there, places in the queue; stores may have their own port."""
+
+    interval: int
+    load_cycles: int
+    entries: int
+    shared: bool
+
+
+@dataclass(slots=True)
+class AccessInFlight:
+    """One access under way: `due` is the bundle slot that needs its data (None: a store)."""
+
+    due: int | None
+    crossed_at: int
+    done_at: int
+
+
+@dataclass(slots=True)
+class Totals:
+    """The sums over the run, skipped repetitions included: issues of each kind of bundle, cycles of stalls."""
+
+    issues: list[int] = field(default_factory=list)
+    stalls: dict[Cause, int] = field(default_factory=dict)
+
+    def copy(self) -> Totals:
+        """Return a copy that later work does not change."""
+        return Totals(list(self.issues), dict(self.stalls))
+
+    def repeat(self, before: Totals, after: Totals, times: int) -> None:
+        """Add what came between two earlier states so many times more."""
+        for number, count in enumerate(after.issues):
+            then = before.issues[number] if number < len(before.issues) else 0
+            self.issues[number] += times * (count - then)
+        for cause, cycles in after.stalls.items():
+            self.stalls[cause] += times * (cycles - before.stalls.get(cause, 0))
+
+    def operations(self, kinds: Sequence[BundleKind]) -> int:
+        """Return how many operations were issued."""
+        return sum(count * kinds[number].count for number, count in enumerate(self.issues))
+
+
+class RecurrenceCore:
+    """The state of the core. `now` and everything that is compared with it are stepped cycles.
+
+    `skipped` are the cycles of skipped repetitions so far: the real time is `now + skipped`. `clock` counts bundle
+    slots, `current` is the instruction being issued.
+    """
+
+    def __init__(
+        self,
+        history: IssueHistory,
+        instructions: tuple[Instruction, ...],
+        memory: MemoryTiming,
+        max_cycles: int,
+        listener: Listener | None,
+        *,
+        keep_waits: bool,
+    ) -> None:
+        self.history = history
+        self.totals = Totals([], {})
+        self.facts: set[str] = set()
+        self.now = 0
+        self.skipped = 0
+        self.clock = 0
+        self.current = 0
+        self.vpu_free = 0
+        self.port_free = [0, 0]
+        self.outstanding: list[AccessInFlight] = []
+        self.max_cycles = max_cycles
+        self._instructions = instructions
+        self._memory = memory
+        self._listener = listener
+        self._keep_waits = keep_waits
+        self._waits: dict[Cause, int] = {}
+        self._untold = 0
+
+    def issue_all(self, numbers: Sequence[int]) -> None:
+        """Issue bundles, each given by the number of its kind.
+
+        Raises:
+            EngineError: the cycle limit is reached.
+        """
+        kinds, issues = self.history.kinds, self.totals.issues
+        if len(issues) < len(kinds):
+            issues.extend([0] * (len(kinds) - len(issues)))
+        place, end = 0, len(numbers)
+        while place < end:
+            number = numbers[place]
+            kind = kinds[number]
+            if kind.plain and not self.outstanding and self.vpu_free <= self.now < self.max_cycles - self.skipped:
+                place = self._issue_plain(numbers, place)
+                continue
+            self.current = kind.instruction
+            if kind.vpu or self.outstanding or kind.accesses:
+                self._wait(kind)
+            self._issue(number, kind)
+            place += 1
+
+    def _issue_plain(self, numbers: Sequence[int], place: int) -> int:
+        """Issue what can neither wait nor make others wait, from `place` on; return where that ends."""
+        history, issues, kinds = self.history, self.totals.issues, self.history.kinds
+        first, now, clock = place, self.now, self.clock
+        end = min(len(numbers), place + self.max_cycles - self.skipped - now)
+        while place < end:
+            number = numbers[place]
+            if not kinds[number].plain:
+                break
+            issues[number] += 1
+            place += 1
+        count = place - first
+        if count:
+            history.kind.extend(numbers[first:place])
+            history.clock.extend(range(clock, clock + count))
+            self._fill_slots(now)
+            history.issued_at.extend(range(now, now + count))
+            history.done_at.extend(bytes(count))
+            self.current = kinds[numbers[place - 1]].instruction
+            self.now, self.clock = now + count, clock + count
+            self.vpu_free = self.now
+            self._tell(count)
+        return place
+
+    # ---------------------------------------------------------------------------------------------------- waiting
+
+    def _wait(self, kind: BundleKind) -> None:
+        """Stand still until the bundle can go."""
+        if kind.vpu and self.vpu_free > self.now:
+            self._stand_until(self.vpu_free, Cause.INITIATION_INTERVAL)
+        if self.outstanding:
+            clock = self.clock
+            for access in [each for each in self.outstanding if each.due is not None and each.due <= clock]:
+                if access.done_at >= self.now:
+                    self._wait_for(access)
+            count = kind.accesses
+            if count:
+                self._find_places(count)
+            else:
+                now = self.now
+                self.outstanding = [each for each in self.outstanding if each.done_at >= now]
+
+    def _find_places(self, count: int) -> None:
+        places = max(self._memory.entries, count)
+        while True:
+            now = self.now
+            waiting = self.outstanding = [each for each in self.outstanding if each.done_at >= now]
+            if len(waiting) + count <= places:
+                return
+            first = min(waiting, key=lambda each: each.done_at)  # the earliest issued among equals
+            self._wait_for(first)
+            self.outstanding = [each for each in waiting if each.done_at > self.now]
+
+    def _wait_for(self, access: AccessInFlight) -> None:
+        """Stand still until an access is done, and charge the cycles to what kept it."""
+        self.facts.add(LATENCY_FACT)
+        if self.now < access.crossed_at:
+            self._stand_until(min(access.crossed_at, access.done_at), Cause.MEMORY_BANDWIDTH)
+        if self.now < access.done_at:
+            self._stand_until(access.done_at, Cause.MEMORY_LATENCY)
+
+    def _stand_until(self, cycle: int, cause: Cause) -> None:
+        self._check(cycle)
+        spent = cycle - self.now
+        self.now = cycle
+        stalls = self.totals.stalls
+        stalls[cause] = stalls.get(cause, 0) + spent
+        if self._keep_waits:
+            self._waits[cause] = self._waits.get(cause, 0) + spent
+
+    # ---------------------------------------------------------------------------------------------------- issuing
+
+    def _issue(self, number: int, kind: BundleKind) -> None:
+        now, clock, history = self.now, self.clock, self.history
+        if self._waits:
+            history.waits[len(history.kind)] = self._waits
+            self._waits = {}
+        history.kind.append(number)
+        history.clock.append(clock)
+        self._fill_slots(now)
+        history.issued_at.append(now)
+        history.done_at.append(self._enter(kind, now) if kind.accesses else 0)
+        self.totals.issues[number] += 1
+        if kind.vpu and now + kind.vpu > self.vpu_free:
+            self.vpu_free = now + kind.vpu
+        self.clock = clock + 1
+        if now + self.skipped >= self.max_cycles:
+            raise self.beyond_limit()
+        self.now = now + 1
+        if kind.bubbles:
+            self._jump(kind.bubbles)
+        self._tell(1)
+
+    def _fill_slots(self, now: int) -> None:
+        """Give the bundle slots in which bubbles passed to the bundle that is issued now."""
+        issued_at = self.history.issued_at
+        if len(issued_at) < self.clock:
+            issued_at.extend([now] * (self.clock - len(issued_at)))
+
+    def _tell(self, count: int) -> None:
+        """Tell the listener now and then how far the run has come; `count` bundles were issued since the last call."""
+        if self._listener is not None:
+            self._untold += count
+            if self._untold >= PROGRESS_INTERVAL:
+                self._untold = 0
+                self._listener.progress(self.now + self.skipped, self.totals.operations(self.history.kinds))
+
+    def _enter(self, kind: BundleKind, now: int) -> int:
+        """Send accesses to their ports; return the cycle in which the last of them is done."""
+        memory = self._memory
+        last = 0
+        for port, count, due in ((0, kind.loads, self.clock + kind.due), (1, kind.stores, None)):
+            place = 0 if memory.shared else port
+            for _ in range(count):
+                begin = max(now, self.port_free[place])
+                crossed = self.port_free[place] = begin + memory.interval
+                done = crossed if due is None else begin + memory.load_cycles
+                self.outstanding.append(AccessInFlight(due, crossed, done))
+                last = max(last, done)
+        return last
+
+    def _jump(self, bubbles: int) -> None:
+        """Let the bubbles behind a taken jump pass; the slots in between have no bundle."""
+        self.facts.add(JUMP_FACT)
+        self._check(self.now + bubbles)
+        self.now += bubbles
+        self.clock += bubbles
+        stalls = self.totals.stalls
+        stalls[Cause.SERIALISING_BRANCH] = stalls.get(Cause.SERIALISING_BRANCH, 0) + bubbles
+
+    def drain(self) -> None:
+        """Let the last effects happen: nothing stands still any more, so every slot that is left takes a cycle."""
+        issued_at = self.history.issued_at
+        issued_at.extend([self.now] * (self.clock - len(issued_at)))
+        reach = max((kind.effect for kind in self.history.kinds), default=0)
+        issued_at.extend(range(self.now, self.now + reach + 1))
+
+    def state(self) -> tuple[object, ...]:
+        """Return everything that later cycles depend on, relative to now."""
+        now, clock = self.now, self.clock
+        waiting = tuple(
+            (None if each.due is None else each.due - clock, max(each.crossed_at - now, 0), each.done_at - now)
+            for each in self.outstanding
+            if each.done_at >= now
+        )
+        return (max(self.vpu_free - now, 0), *(max(free - now, 0) for free in self.port_free), waiting)
+
+    def _check(self, cycle: int) -> None:
+        """Reject to go on to a cycle beyond the limit.
+
+        Raises:
+            EngineError: it is.
+        """
+        if cycle + self.skipped > self.max_cycles:
+            raise self.beyond_limit()
+
+    def beyond_limit(self) -> EngineError:
+        """Return the error of a run that is given up where it is."""
+        source = self._instructions[self.current]
+        return EngineError(
+            f"cycle limit of {self.max_cycles} reached at '{source.text}' ({source.span})", span=source.span
+        )

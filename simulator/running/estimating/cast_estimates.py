@@ -1,0 +1,643 @@
+"""What an estimate says, and that of one instruction by simulating it alone."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from castsim.engines import simulate
+from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare
+from castsim.execution.notebook_display import PlotMixin
+from castsim.execution.tiles import Tile, TileCast
+from castsim.execution.timing import WAITING, Cause, Timing, repeated
+from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Tree
+from castsim.isa.errors import CastsimError, Span, TileError
+from castsim.isa.formats import Format, format_named
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import Pipe, RoundMode, TileType
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
+from castsim.machines.target_cast import CastAsked, round_mode
+from castsim.targets import Target
+from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table
+from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, measured_operation, residuals_of
+from castsim.targets.options import with_facts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+# One source for formulas on single integers and on arrays of them.
+
+Number = Any
+"""An int, or an array of int64; conditions are bools, or arrays of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberFunctions:
+    """Functions that Python and NumPy spell differently.
+
+    The larger and the smaller of two, a choice by a condition, an entry of a table by its place.
+    """
+
+    larger: Callable[[Number, Number], Number]
+    smaller: Callable[[Number, Number], Number]
+    choose: Callable[[Number, Number, Number], Number]
+    look_up: Callable[[tuple[int, ...], Number], Number]
+
+
+def _choose(condition: bool, yes: int, no: int) -> int:
+    return yes if condition else no
+
+
+SCALAR = NumberFunctions(max, min, _choose, operator.getitem)
+
+
+def _look_up(table: tuple[int, ...], places: Number) -> Number:
+    return np.asarray(table, np.int64)[places]
+
+
+def of_arrays() -> NumberFunctions:
+    """Return the arithmetic of NumPy arrays."""
+    return NumberFunctions(np.maximum, np.minimum, np.where, _look_up)
+
+
+class CastShape(NamedTuple):
+    """The shape on which the cycles of a cast depend: extents in elements, strides from row to row of both tiles.
+
+    Every field is an int, or an array of int64; all arrays have one length.
+    """
+
+    rows: Number
+    src_stride: Number
+    dst_stride: Number
+    valid_rows: Number
+    valid_cols: Number
+    cols: Number
+
+
+class CastCycles(NamedTuple):
+    """Cycles of a cast alone, those of the pipe that converts by cause, busy ones of the scalar unit.
+
+    `converting` is in the order of `Cause`, without the empty cycles. All three count the cycles of the cast and none
+    that its convention leaves out.
+    """
+
+    cycles: Number
+    converting: tuple[tuple[Cause, Number], ...]
+    scalar: Number
+
+
+def up(number: Number, step: int) -> Number:
+    """Return the next multiple of `step`."""
+    return -(-number // step) * step
+
+
+# What a number of cycles rests on: which share on what evidence, an interval, and the facts that weigh most.
+#
+# Cycles are shared out among pipes: the one that is occupied longest counts with all its occupied cycles, the others
+# share the rest in proportion to theirs. So programs without overlap are shared out exactly, and cycles hidden behind
+# the bottleneck count little. In a pipe, cycles go to operations as the engine books them.
+
+WEIGHTIEST = 3
+"""Facts of which a summary tells the weight."""
+
+_SCALAR, BUNDLES = "scalar unit", "bundles"
+_TRANSFERS: Mapping[str, tuple[str, str]] = {bare(Pipe.MTE2): (LOAD, "tload"), bare(Pipe.MTE3): (STORE, "tstore")}
+"""What a pipe that moves bytes does, and the operation by which it was measured."""
+_FACTS: Mapping[str, re.Pattern[str]] = {
+    LOAD: re.compile(r"cores$|timing\.(sharing\.\w+\.)?load\b"),
+    STORE: re.compile(r"cores$|timing\.(sharing\.\w+\.)?store\b"),
+    _SCALAR: re.compile(r"timing\.(scalar|buffer_read)"),
+}
+"""Where the facts of what does not compute stand; all others that a run rests on are those of what computes."""
+
+_NAMED = 3
+"""Operations that a sentence names."""
+
+_AGAINST: Mapping[SourceKind, str] = {
+    SourceKind.SILICON: "silicon",
+    SourceKind.OTHER_SILICON: "another board",
+    SourceKind.VENDOR_SIMULATOR: "the vendor's simulator",
+    SourceKind.DOCUMENT: "published figures",
+    SourceKind.VENDOR_MODEL: "the vendor's cost model",
+}
+_RESTING: Mapping[SourceKind, str] = {
+    SourceKind.SILICON: "measured on silicon",
+    SourceKind.OTHER_SILICON: "measured on another board",
+    SourceKind.VENDOR_SIMULATOR: "from the vendor's simulator",
+    SourceKind.DOCUMENT: "from published figures",
+    SourceKind.VENDOR_MODEL: "from the vendor's cost model",
+    SourceKind.ASSUMPTION: "assumed",
+}
+
+
+class Standing(StrEnum):
+    """How cycles of operations have been compared with measured ones, the best first."""
+
+    VALIDATED = "validated"
+    """With some of these very operations that no fact was fitted to."""
+    FITTED = "fitted"
+    """With such as facts were fitted to: they confirm nothing."""
+    FACTS = "facts"
+    """Not at all: they are what the facts make them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationKindWork:
+    """What operations of one sort rest on: their kind, what reports call them, and the operation with its formats."""
+
+    kind: str
+    label: str
+    operation: str = ""
+    src: str = ""
+    dst: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Cycles of operations that rest on one sort of evidence, those with most cycles first."""
+
+    basis: SourceKind
+    standing: Standing
+    cycles: int
+    operations: tuple[str, ...]
+
+    def phrase(self) -> str:
+        """Return it in words."""
+        named, more = self.operations[:_NAMED], len(self.operations) - _NAMED
+        names = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+        if self.standing is Standing.FACTS:
+            return f"{self.cycles:,} {_RESTING[self.basis]} ({names})"
+        found = _AGAINST[self.basis]
+        verb = "validated against" if self.standing is Standing.VALIDATED else "fitted to"
+        return f"{self.cycles:,} {verb} {found} ({names})"
+
+
+@dataclass(frozen=True, slots=True)
+class CycleInterval:
+    """Where `share` percent of measured cycles lie at least, by so many unfitted `rows`, of `covered` cycles."""
+
+    share: int
+    covered: int
+    low: int
+    high: int
+    rows: int
+
+    def sentence(self, cycles: int) -> str:
+        """Return it in words, for so many cycles in all."""
+        what = "cycles" if self.covered == cycles else f"for {self.covered:,} of these cycles"
+        rows = f"{self.rows} rows that its facts were not fitted to"
+        return f"{self.share} % interval: {self.low:,} to {self.high:,} {what}, by {rows}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """A number of a fact, and by how much cycles change if it is 10 percent less, and 10 percent more."""
+
+    fact: str
+    status: Status
+    value: Decimal
+    less: int
+    more: int
+
+    @property
+    def weight(self) -> int:
+        """The larger change."""
+        return max(abs(self.less), abs(self.more))
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What a number of cycles rests on; the shares add up to it. Without rows to judge by, no interval is known."""
+
+    cycles: int
+    shares: tuple[Share, ...]
+    interval: CycleInterval | None
+
+    def sentence(self) -> str:
+        """Return the shares in words."""
+        return ", ".join(share.phrase() for share in self.shares)
+
+    def interval_sentence(self) -> str:
+        """Return the interval in words, '' if there is none."""
+        return self.interval.sentence(self.cycles) if self.interval else ""
+
+
+def trust_of(target: Target, timing: Timing, instructions: Iterable[Instruction]) -> Trust:
+    """Return what the cycles of a run rest on."""
+    return trust_of_works(target, _cycles_of_works(target, timing, tuple(instructions)), timing.total, timing.facts)
+
+
+def trust_of_works(target: Target, works: Mapping[OperationKindWork, int], total: int, facts: Collection[str]) -> Trust:
+    """Return what cycles rest on, given how many go to which work, and the paths of the facts behind them."""
+    shares: dict[tuple[SourceKind, Standing], list[tuple[int, str]]] = {}
+    covered = low = high = 0.0
+    known = {}
+    for work, cycles in works.items():
+        shares.setdefault(_basis(target, work, facts), []).append((cycles, work.label))
+        computes = work.kind not in (*_FACTS, BUNDLES)
+        if (found := residuals_of(target.name, work.kind, pooled=computes)) is not None:
+            known[found.kind] = found
+            below, above = found.around(cycles)
+            covered, low, high = covered + cycles, low + below, high + above
+    made = [
+        Share(basis, standing, sum(cycles for cycles, _ in own), tuple(label for _, label in sorted(own, reverse=True)))
+        for (basis, standing), own in shares.items()
+    ]
+    rows, order = sum(found.rows for found in known.values()), list(Standing)
+    interval = None
+    if known and covered:
+        interval = CycleInterval(
+            min(found.share for found in known.values()), round(covered), int(low), -int(-high // 1), rows
+        )
+    return Trust(total, tuple(sorted(made, key=lambda share: (order.index(share.standing), -share.cycles))), interval)
+
+
+def sensitivities(
+    target: Target, facts: Iterable[str], total: int, rerun: Callable[[Callable[[Target], Target]], int]
+) -> tuple[Sensitivity, ...]:
+    """Return how much each number of doubtful facts weighs, most first, by running with it changed.
+
+    Whole numbers change by a cycle at least, of which a part is taken: as if cycles were linear in between.
+
+    Args:
+        target: where the program ran.
+        facts: paths of facts, as `Timing.facts` has them.
+        total: the cycles that it took.
+        rerun: takes what changes the target, and returns the cycles with it changed.
+    """
+    found = []
+    for path, status, value in _numbers(target, facts):
+        changes = [_change(path, value, sign, total, rerun) for sign in (-1, 1)]
+        less, more = (change if change is not None else 0 for change in changes)
+        if less or more:
+            found.append(Sensitivity(path, status, Decimal(value), less, more))
+    return tuple(sorted(found, key=lambda each: (-each.weight, each.fact)))
+
+
+def fact_at(target: Target, path: str) -> Fact | None:
+    """Return the fact at a path of the description; None if there is none."""
+    held: object = target
+    for name in path.split("."):
+        held = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
+    return held if isinstance(held, Fact) else None
+
+
+def _change(
+    path: str, value: int | Decimal, sign: int, total: int, rerun: Callable[[Callable[[Target], Target]], int]
+) -> int | None:
+    """Return by how much cycles change with a number changed by 10 percent; None if it cannot be changed so."""
+    tenth = Decimal(value) / 10
+    step = max(1, round(tenth)) if isinstance(value, int) else tenth
+    try:
+        cycles = rerun(lambda target: with_facts(target, {path: value + sign * step}))
+    except CastsimError:
+        return None
+    return round((cycles - total) * tenth / step)
+
+
+def _numbers(target: Target, facts: Iterable[str]) -> Iterator[tuple[str, Status, int | Decimal]]:
+    """Yield the numbers of doubtful timing facts that are not 0."""
+    for path in sorted(facts):
+        fact = fact_at(target, path)
+        if path.startswith("timing.") and fact is not None and fact.status in DOUBTFUL:
+            for name in type(fact).model_fields:
+                for end, value in _leaves(getattr(fact, name)):
+                    if value:
+                        yield f"{path}.{name}{end}", fact.status, value
+
+
+def _leaves(held: object) -> Iterator[tuple[str, int | Decimal]]:
+    if isinstance(held, bool):
+        return
+    if isinstance(held, int | Decimal):
+        yield "", held
+    elif isinstance(held, Mapping):
+        for key, item in held.items():
+            yield from ((f".{key}{end}", value) for end, value in _leaves(item))
+    elif isinstance(held, Table):
+        for name in type(held).model_fields:
+            yield from ((f".{name}{end}", value) for end, value in _leaves(getattr(held, name)))
+
+
+def _cycles_of_works(
+    target: Target, timing: Timing, instructions: tuple[Instruction, ...]
+) -> dict[OperationKindWork, int]:
+    """Return all cycles of a run by the sort of work that they are spent on."""
+    if not target.has_tiles:
+        return {OperationKindWork(BUNDLES, BUNDLES): timing.total} if timing.total else {}
+    spent: dict[str, dict[OperationKindWork, int]] = {}
+    for operation, _, times in repeated(timing.operations):
+        instruction = instructions[timing.executions[operation.execution].instruction]
+        own = spent.setdefault(operation.pipe, {})
+        work = _work(target, operation.pipe, instruction)
+        own[work] = own.get(work, 0) + times * _occupied(operation.causes)
+    occupied = {pipe: cycles for pipe in spent if (cycles := _occupied(timing.pipes[pipe].causes))}
+    if not occupied:
+        return {}
+    longest = max(occupied, key=lambda pipe: occupied[pipe])
+    rest, others = timing.total - occupied[longest], sum(occupied.values()) - occupied[longest]
+    weights: dict[OperationKindWork, float] = {}
+    for pipe, cycles in occupied.items():
+        part = (cycles if others else timing.total) if pipe == longest else rest * cycles / others
+        whole = sum(spent[pipe].values())
+        for work, own_cycles in spent[pipe].items() if whole else ():
+            weights[work] = weights.get(work, 0.0) + part * own_cycles / whole
+    return _whole(weights, timing.total)
+
+
+def _occupied(causes: Mapping[Cause, int]) -> int:
+    return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
+
+
+def _whole(weights: Mapping[OperationKindWork, float], total: int) -> dict[OperationKindWork, int]:
+    """Return whole cycles in proportion to weights that add up to the total: the largest fractions are rounded up."""
+    scale = sum(weights.values())
+    exact = {work: total * weight / scale for work, weight in weights.items() if weight} if scale else {}
+    found = {work: int(share) for work, share in exact.items()}
+    for work in sorted(exact, key=lambda each: found[each] - exact[each])[: total - sum(found.values())]:
+        found[work] += 1
+    return {work: cycles for work, cycles in found.items() if cycles}
+
+
+def _work(target: Target, pipe: str, instruction: Instruction) -> OperationKindWork:
+    name = instruction.mnemonic
+    if pipe == target.scalar_pipe or instruction.role is InstructionRole.BOOKKEEPING:
+        return OperationKindWork(_SCALAR, _SCALAR)
+    if pipe in _TRANSFERS:
+        kind, operation = _TRANSFERS[pipe]
+        return OperationKindWork(kind, f"{kind}s", operation)
+    if len(instruction.casts) == 1 and name == "tcvt":
+        (src, dst), *_ = instruction.casts
+        return OperationKindWork(CAST, f"tcvt {src} -> {dst}", name, src, dst)
+    if name in VECTOR_OPERATIONS and instruction.element is not None:
+        element = instruction.element
+        return OperationKindWork(str(VECTOR_OPERATIONS[name].kind), f"{name} {element}", name, element, element)
+    return OperationKindWork(SCOPE, f"{SCOPE}s")
+
+
+def _basis(target: Target, work: OperationKindWork, facts: Collection[str]) -> tuple[SourceKind, Standing]:
+    """Return what work rests on: measurements of these operations, or else the weakest of the facts."""
+    found = measured_operation(target.name, work.operation, work.src, work.dst)
+    if found is not None:
+        return found.source_kind, Standing.VALIDATED if found.unfitted else Standing.FITTED
+    if (own := _FACTS.get(work.kind)) is not None:
+        paths = [path for path in facts if own.match(path)]
+    else:
+        elsewhere = [path for path in facts if any(each.match(path) for each in _FACTS.values())]
+        paths = [path for path in facts if path not in elsewhere and not path.startswith(("options.", "banks"))]
+    order = list(SourceKind)
+    kinds = [fact.rests_on for fact in (fact_at(target, path) for path in paths) if fact is not None]
+    # The stage tables by which bundles are timed are the vendor's; a run names only what it rests on beside them.
+    without = SourceKind.DOCUMENT if work.kind == BUNDLES else SourceKind.ASSUMPTION
+    return max(kinds, key=order.index, default=without), Standing.FACTS
+
+
+# Where the operands of an estimated cast lie: apart from each other where the buffer is large enough.
+#
+# Operands that share no bank cannot hold each other up, so a cast's cycles follow from its extents alone.
+
+HERE = Span("<estimate>", 1, 1)
+_WORD_BYTES = 4
+"""Bytes of an element of the tmp tile, int32."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileCastRequest:
+    """The cast that is asked for, whatever the shape."""
+
+    src: Format
+    dst: Format
+    rounding: RoundMode | None
+    saturation: Saturation | None
+    scratch: bool
+
+    @classmethod
+    def of(cls, asked: CastAsked) -> TileCastRequest:
+        """Return the request that is made in words.
+
+        Raises:
+            ReadError: unknown rounding mode.
+        """
+        mode = None if asked.rounding is None else round_mode(asked.rounding)
+        return cls(asked.src, asked.dst, mode, asked.saturation, asked.scratch)
+
+
+@dataclass(frozen=True, slots=True)
+class OperandPlacement:
+    """Places operands for one pair of formats.
+
+    `region` is the distance after which other banks begin, `capacity` what tiles may take, `limit` what the buffer has;
+    all in bytes.
+    """
+
+    request: TileCastRequest
+    bits: tuple[int, int]
+    region: int
+    alignment: int
+    capacity: int
+    limit: int
+    line: int
+
+    @classmethod
+    def of(cls, target: DataflowTarget, lowerer: Lowerer, request: TileCastRequest) -> OperandPlacement:
+        """Return the placement on a target."""
+        _, capacity, _ = lowerer.buffer()
+        return cls(
+            request=request,
+            bits=(lowerer.element_bits(request.src), lowerer.element_bits(request.dst)),
+            region=target.group_bytes,
+            alignment=target.estimated_alignment,
+            capacity=capacity,
+            limit=target.memories["ub"].capacity_bytes,
+            line=8 * target.block_bytes,
+        )
+
+    def cast(self, lowerer: Lowerer, shape: CastShape) -> TileCast:
+        """Return the cast of one shape.
+
+        Raises:
+            TileError: an extent is negative; see `castsim.execution.dataflow.pipe_operations.check_tile`.
+        """
+        for name in ("rows", "cols", "src_stride", "dst_stride", "valid_rows", "valid_cols"):
+            if getattr(shape, name) < 0:
+                raise TileError(f"{name} {getattr(shape, name)} is negative")
+        if shape.valid_cols > shape.cols:
+            raise TileError(f"{shape.valid_cols} valid columns: the tile has {shape.cols}")
+        request = self.request
+        source = self._tile(lowerer, "src", request.src, shape.src_stride, shape, 0)
+        at = self._second(shape, SCALAR)
+        destination = self._tile(lowerer, "dst", request.dst, shape.dst_stride, shape, at)
+        tmp = self._scratch(shape, destination.end) if request.scratch else None
+        return TileCast(source, destination, tmp, request.rounding, request.saturation, HERE)
+
+    def fits(self, shape: CastShape, reach: Number, arithmetic: NumberFunctions) -> Number:
+        """Whether no tile of a shape would be refused, the destination being written as far as `reach` bytes."""
+        rows, src, dst = shape.rows, shape.src_stride * self.bits[0], shape.dst_stride * self.bits[1]
+        good = (rows >= 0) & (shape.valid_rows >= 0) & (shape.valid_cols >= 0) & (src >= 0) & (dst >= 0)
+        good &= (shape.valid_rows <= rows) & (shape.valid_cols <= shape.cols)
+        good &= (shape.valid_cols <= shape.src_stride) & (shape.valid_cols <= shape.dst_stride)
+        good &= (src % self.line == 0) & (dst % self.line == 0)
+        good &= up(rows * (src // 8), self.alignment) + rows * (dst // 8) <= self.limit
+        good &= self._second(shape, arithmetic) + reach <= self.limit
+        return good
+
+    def apart(self, shape: CastShape, arithmetic: NumberFunctions, *, scratch: bool) -> Number:
+        """Whether all operands of a shape that `fits` lie in different banks; with `scratch` the tmp tile as well."""
+        dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
+        at = self._second(shape, arithmetic)
+        apart = at % self.region == 0
+        if scratch:
+            behind = up(at + dst, self.region)
+            apart &= behind + self._reserve(shape) <= self.capacity
+        return apart
+
+    def holds_scratch(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
+        """Whether a tmp tile that always suffices is left room for behind the tiles of a shape that `fits`."""
+        return self._behind(shape, arithmetic) + self._reserve(shape) <= self.capacity
+
+    def leaves_scratch(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
+        """Whether any bytes are left for a tmp tile; one without any is refused where it is simulated."""
+        return self._behind(shape, arithmetic) + self.alignment <= self.capacity
+
+    def _behind(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
+        dst = shape.rows * (shape.dst_stride * self.bits[1] // 8)
+        return up(self._second(shape, arithmetic) + dst, self.alignment)
+
+    def _second(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
+        """Return where the destination lies."""
+        src = shape.rows * (shape.src_stride * self.bits[0] // 8)
+        at = up(src, self.region)
+        needed = up(shape.rows * (shape.dst_stride * self.bits[1] // 8), self.alignment) + self._reserve(shape)
+        return arithmetic.choose(at + needed <= self.capacity, at, up(src, self.alignment))
+
+    def _reserve(self, shape: CastShape) -> Number:
+        """Return the bytes of a tmp tile that always suffices, 0 if none is wanted."""
+        return shape.rows * shape.src_stride * _WORD_BYTES if self.request.scratch else 0
+
+    def _tile(self, lowerer: Lowerer, name: str, fmt: Format, stride: int, shape: CastShape, at: int) -> Tile:
+        kind = TileType("vec", fmt.name, shape.rows, stride, shape.valid_rows, shape.valid_cols)
+        tile = Tile(name, fmt, kind, at, shape.valid_rows, shape.valid_cols, lowerer.element_bits(fmt))
+        lowerer.check_tile(tile, HERE)
+        return tile
+
+    def _scratch(self, shape: CastShape, behind: int) -> Tile:
+        """Return an int32 tile of the source's shape, cut to what is left of the buffer."""
+        words = shape.rows * shape.src_stride
+        at: int = up(behind, self.region)
+        if at + words * _WORD_BYTES > self.capacity:
+            at = up(behind, self.alignment)
+        words = max(0, min(words, (self.capacity - at) // _WORD_BYTES))
+        words -= words % (self.line // 8 // _WORD_BYTES)
+        return Tile("tmp", format_named("i32"), TileType("vec", "i32", 1, words, 1, words), at, 1, words, 32)
+
+
+class EstimateBasis(Protocol):
+    """What was estimated, to say later what its cycles rest on."""
+
+    def trust(self, cycles: int) -> Trust:
+        """Return what its cycles rest on."""
+        ...
+
+    def sensitivities(self, cycles: int) -> tuple[Sensitivity, ...]:
+        """Return how much numbers of doubtful facts weigh."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimate(PlotMixin[Literal["causes"]]):
+    """The `cycles` of an operation alone, as the published convention of its mechanism counts them.
+
+    For strided instructions: from the first control write until the vector pipe is empty; for a vector function: from
+    its launch until it has drained, without what the scalar unit does beforehand. `causes` are those of the pipe that
+    computes in these cycles and add up to them; `bound_by` is the largest.
+
+    `trust` says what the cycles rest on and where measured ones lie, `sensitivities` which doubtful facts weigh most.
+
+    `plot` draws the causes as parts of a bar. The frame `causes` has a row per cause: its `cycles`, and their `share`
+    of all.
+    """
+
+    cycles: int
+    bound_by: Cause
+    causes: Mapping[Cause, int]
+    asked: EstimateBasis | None = field(default=None, repr=False, compare=False)
+    """The cast that was estimated; None where it is none from tile to tile."""
+    facts: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """Paths of the timing facts behind the cycles, if these were simulated; a closed form does not gather them."""
+
+    @property
+    def trust(self) -> Trust:
+        """What the cycles rest on, and an interval for measured ones."""
+        return Trust(self.cycles, (), None) if self.asked is None else self.asked.trust(self.cycles)
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """How much numbers of doubtful facts weigh, most first: the cast is estimated anew for each."""
+        return () if self.asked is None else self.asked.sensitivities(self.cycles)
+
+    def __repr__(self) -> str:
+        return f"<Estimate {self.cycles:,} cycles, bound by {self.bound_by}>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimates(PlotMixin[Literal["shapes"]]):
+    """Estimates of many shapes: `cycles` and every array of `causes` are int64, `bound_by` holds `Cause`s.
+
+    All have the shape to which the arguments broadcast. A cause that no shape has is missing. Where a shape is refused
+    `reasons` says why (elsewhere None), `bound_by` is None and its causes are 0; `cycles` are then float64, NaN where
+    refused.
+
+    `plot` draws cycles over the last index of the arrays, a curve for each value of the others. The frame `shapes` has
+    a row per shape, in C order: its number `shape`, `cycles`, `bound_by`, the cycles of each cause, the `reason` of a
+    refusal.
+    """
+
+    cycles: NDArray[np.int64] | NDArray[np.float64]
+    bound_by: NDArray[np.object_]
+    causes: Mapping[Cause, NDArray[np.int64]]
+    reasons: NDArray[np.object_]
+
+    def __repr__(self) -> str:
+        taken = self.cycles[~self.reasons.astype(bool)]
+        least, most = (f"{int(found):,}" for found in (taken.min(), taken.max())) if taken.size else ("", "")
+        cycles = f": {least} to {most} cycles" if taken.size else ""
+        refused = f", {self.cycles.size - taken.size:,} refused" if taken.size < self.cycles.size else ""
+        return f"<Estimates {self.cycles.size:,} shapes{cycles}{refused}>"
+
+
+def timed_alone(chip: Target, lowered: LoweredInstruction, text: str) -> Estimate:
+    """Simulate one lowered instruction of the vector pipe and nothing else; `text` names it in messages."""
+    body = Lowered(0, lowered.body, lowered.accesses)
+    tree = Tree(Block((body,)), (Instruction(text, "V", HERE),), interlocked=False)
+    timing = simulate(tree, chip, record_operations=False)
+    return of_timing(timing)
+
+
+def of_timing(timing: Timing) -> Estimate:
+    """Return the estimate of the one instruction that was simulated."""
+    execution = timing.executions[0]
+    found = []
+    for name, pipe in timing.pipes.items():
+        # Before it starts, as its convention has it, the scalar unit works for it and no other pipe has anything to do.
+        spent = Cause.BUSY if name == bare(Pipe.S) else Cause.EMPTY
+        left = {cause: cycles - execution.start * (cause is spent) for cause, cycles in pipe.causes.items()}
+        found.append({cause: cycles for cause, cycles in left.items() if cycles})
+    # The pipe that converts is occupied longest; a pipe may be so without being busy, at a barrier or a branch.
+    causes = min(found, key=lambda causes: causes.get(Cause.EMPTY, 0))
+    return Estimate(execution.end - execution.start, bound_by(causes), causes, facts=timing.facts)
+
+
+def bound_by(causes: Mapping[Cause, int]) -> Cause:
+    """Return the cause of most cycles, of equals the first one in the order of `Cause`."""
+    most = max(causes.values(), default=0)
+    return next((cause for cause in Cause if most and causes.get(cause) == most), Cause.EMPTY)

@@ -1,0 +1,539 @@
+"""Estimates of casts from tile to tile: by a closed form where one holds, by simulating them elsewhere."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
+
+import numpy as np
+
+from castsim.execution.tiles import Part, Tile, TileTransfer
+from castsim.execution.timing import Cause
+from castsim.isa.errors import CastsimError, ReadError, ScratchError, Span, TileError
+from castsim.isa.formats import format_named
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.program import TileType
+from castsim.isa.spellings import format_spelled
+from castsim.machines.mechanisms import lowerer_of
+from castsim.machines.registry import MachinePart
+from castsim.machines.target_cast import CastAsked
+from castsim.numerics import FormatLike, format_name
+from castsim.running.estimating.cast_estimates import (
+    BUNDLES,
+    HERE,
+    SCALAR,
+    CastCycles,
+    CastShape,
+    Estimate,
+    Estimates,
+    Number,
+    NumberFunctions,
+    OperandPlacement,
+    OperationKindWork,
+    Sensitivity,
+    TileCastRequest,
+    Trust,
+    of_arrays,
+    sensitivities,
+    timed_alone,
+    trust_of_works,
+)
+from castsim.targets import Target, TileTarget, load_target
+from castsim.targets.loader import CAST
+from castsim.targets.options import with_cores
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Integers = NDArray[np.int64]
+    Extents = ArrayLike
+
+
+# Estimates of many shapes: arguments made columns, columns worked on in chunks, results put together.
+
+_CHUNK = 1 << 14
+"""Shapes of an array that are worked on together: their columns stay in the processor's cache."""
+
+PLACE = {cause: place for place, cause in enumerate(Cause)}
+"""The row of every cause."""
+
+_NAMES = ("rows", "cols", "row_stride", "dst_row_stride", "valid_rows", "valid_cols")
+
+
+class ArrayEstimator(ABC):
+    """Estimates of one request on one target."""
+
+    @abstractmethod
+    def one(self, *extents: int | None) -> Estimate:
+        """Return the estimate of one shape; the order of its extents is that of `estimate`."""
+
+    @abstractmethod
+    def simulate(self, *extents: int | None) -> Estimate:
+        """Return what `one` returns, simulated by the engine even where there is a closed form."""
+
+    @abstractmethod
+    def fill(
+        self, start: int, shape: CastShape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions
+    ) -> None:
+        """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`.
+
+        `causes` has a row for every `Cause`, in that order, and holds zeroes.
+        """
+
+    def many(self, *extents: Any) -> Estimates:
+        """Return the estimates of the shapes to which the arguments broadcast."""
+        given = [_integers(name, value) for name, value in zip(_NAMES, extents, strict=True)]
+        known = np.broadcast_arrays(*(value for value in given if value is not None))
+        columns, extent = iter(value.reshape(-1) for value in known), known[0].shape
+        flat = [None if value is None else next(columns) for value in given]
+        size, arithmetic = known[0].size, of_arrays()
+        cycles = np.zeros(size, np.int64)
+        causes = np.zeros((len(Cause), size), np.int64)
+        reasons = np.full(size, None, object)
+
+        def estimated(start: int, stop: int) -> None:
+            """Estimate shapes together; if one is refused, each half by itself, down to the shape that is."""
+            part = slice(start, stop)
+            shape = shape_of(*(None if value is None else value[part] for value in flat))
+            try:
+                self.fill(start, shape, cycles[part], causes[:, part], arithmetic)
+            except (TileError, ScratchError) as error:
+                cycles[part], causes[:, part] = 0, 0
+                if stop - start == 1:
+                    reasons[start] = error.message
+                    return
+                middle = (start + stop) // 2
+                estimated(start, middle)
+                estimated(middle, stop)
+
+        for start in range(0, size, _CHUNK):
+            estimated(start, min(size, start + _CHUNK))
+        refused = reasons != None  # noqa: E711 - element by element
+        bounds = np.array(list(Cause), object)[np.where(causes.any(0), causes.argmax(0), PLACE[Cause.EMPTY])]
+        bounds[refused] = None
+        return Estimates(
+            (np.where(refused, np.nan, cycles) if refused.any() else cycles).reshape(extent),
+            bounds.reshape(extent),
+            {cause: row.reshape(extent) for cause, row in zip(Cause, causes, strict=True) if row.any()},
+            reasons.reshape(extent),
+        )
+
+
+def shape_of(
+    rows: Number,
+    cols: Number,
+    row_stride: Number | None,
+    dst_row_stride: Number | None,
+    valid_rows: Number | None,
+    valid_cols: Number | None,
+) -> CastShape:
+    """Return a shape, what is None taken from the tile's extents."""
+    return CastShape(
+        rows=rows,
+        src_stride=cols if row_stride is None else row_stride,
+        dst_stride=cols if dst_row_stride is None else dst_row_stride,
+        valid_rows=rows if valid_rows is None else valid_rows,
+        valid_cols=cols if valid_cols is None else valid_cols,
+        cols=cols,
+    )
+
+
+def _integers(name: str, value: Any) -> Integers | None:
+    """Return an argument as int64.
+
+    Raises:
+        ReadError: it holds something else.
+    """
+    if value is None:
+        return None
+    found = np.asarray(value)
+    if found.dtype.kind not in "iu":
+        raise ReadError(f"{name}: integers are wanted, not {found.dtype}")
+    return found.astype(np.int64, copy=False)
+
+
+# Estimates of casts: a pair of formats on a target is resolved once, for any shape, single or in arrays.
+
+_RESOLVED = 256
+"""Requests that are kept resolved."""
+
+ESTIMATORS: MachinePart[Callable[[Target, CastAsked], ArrayEstimator]] = MachinePart(
+    "estimates",
+    {
+        "strided-repeat": "castsim.running.estimating.strided:estimator",
+        "vector-function": "castsim.running.estimating.function_estimate:estimator",
+        "vliw": "castsim.running.estimating.vliw_estimate:KernelEstimator",
+    },
+)
+"""What makes the estimator of one request."""
+
+
+def estimator_of(
+    target: str | Path | Target, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
+) -> ArrayEstimator:
+    """Return the estimator of one request; those of shipped targets and of the same target object are kept.
+
+    Raises:
+        ReadError: unknown target, format, mode or saturation. IllegalError: see `castsim.isa.errors`.
+    """
+    if isinstance(target, str | Path) and str(target).endswith(".toml"):
+        return _resolve(load_target(target), src, dst, rounding, saturation, scratch)
+    key = str(target) if isinstance(target, str | Path) else _Identity(target)
+    return _kept(key, src, dst, rounding, saturation, scratch)
+
+
+class _Identity:
+    """A target as the key of a cache: equal only to itself."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def __hash__(self) -> int:
+        return id(self.target)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.target is self.target
+
+
+@lru_cache(_RESOLVED)
+def _kept(
+    key: str | _Identity, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
+) -> ArrayEstimator:
+    target = load_target(key) if isinstance(key, str) else key.target
+    return _resolve(target, src, dst, rounding, saturation, scratch)
+
+
+def _resolve(
+    target: Target, src: str, dst: str, rounding: str | None, saturation: str | None, scratch: bool
+) -> ArrayEstimator:
+    wanted = None
+    if saturation is not None:
+        if saturation not in tuple(Saturation):
+            raise ReadError(f"unknown saturation '{saturation}'", legal=[str(each) for each in Saturation])
+        wanted = Saturation(saturation)
+    asked = CastAsked(format_named(src), format_named(dst), rounding, wanted, bool(scratch))
+    return ESTIMATORS.of(target)(target, asked)
+
+
+@overload
+def estimate(
+    src: FormatLike,
+    dst: FormatLike,
+    rows: int,
+    cols: int,
+    *,
+    target: str | Path | Target,
+    row_stride: int | None = None,
+    dst_row_stride: int | None = None,
+    valid_rows: int | None = None,
+    valid_cols: int | None = None,
+    rounding: str | None = None,
+    saturation: str | None = None,
+    scratch: bool = False,
+) -> Estimate:
+    """Return the cycles of one shape."""
+
+
+@overload
+def estimate(
+    src: FormatLike,
+    dst: FormatLike,
+    rows: Extents,
+    cols: Extents,
+    *,
+    target: str | Path | Target,
+    row_stride: Extents | None = None,
+    dst_row_stride: Extents | None = None,
+    valid_rows: Extents | None = None,
+    valid_cols: Extents | None = None,
+    rounding: str | None = None,
+    saturation: str | None = None,
+    scratch: bool = False,
+) -> Estimates:
+    """Return the cycles of many shapes."""
+
+
+def estimate(
+    src: FormatLike,
+    dst: FormatLike,
+    rows: Any,
+    cols: Any,
+    *,
+    target: str | Path | Target,
+    row_stride: Any = None,
+    dst_row_stride: Any = None,
+    valid_rows: Any = None,
+    valid_cols: Any = None,
+    rounding: str | None = None,
+    saturation: str | None = None,
+    scratch: bool = False,
+) -> Estimate | Estimates:
+    """Return the cycles of one cast of a `rows` x `cols` tile and what bounds it; of many, given arrays.
+
+    The result is that of simulating the lowered cast. Tiles lie in banks that they share with no other where the
+    buffer is large enough (see `cast_estimates`); a closed form then gives the result at once, and shapes
+    for which there is none are simulated and remembered.
+
+    Args:
+        src, dst: format names, or dtypes as `castsim.cast` takes them.
+        rows, cols: extents of both tiles, in elements. These and the four below may be arrays, which broadcast.
+        target: a chip. Where casts are instructions on registers: see `castsim.running.estimating.vliw_estimate`.
+        row_stride, dst_row_stride: elements from row to row of source and destination, if not `cols`.
+        valid_rows, valid_cols: valid region, if not the whole tile.
+        rounding: a mode of the chip, or none; None takes the default.
+        saturation: on, off or None.
+        scratch: whether a tmp tile is given; it then has the size of an int32 tile of the source's shape, which
+            always suffices (docs/reference/a2a3.md section 3.5), or what is left of the buffer.
+
+    Returns:
+        Cycles, and the causes that they add up to; an `Estimates` of arrays where an extent or stride is an array.
+
+    Raises:
+        ReadError, IllegalError, TileError, ScratchError: see `castsim.isa.errors`. Given arrays, a shape that does not
+            fit raises nothing: its cycles are NaN, and `reasons` says why.
+    """
+    names = format_spelled(format_name(src)).name, format_spelled(format_name(dst)).name
+    estimator = estimator_of(target, *names, rounding, saturation, scratch)
+    extents = (rows, cols, row_stride, dst_row_stride, valid_rows, valid_cols)
+    for each in extents:
+        if hasattr(each, "__len__"):
+            return estimator.many(*extents)
+    places = tuple(map(_as_integer, extents))
+    found = estimator.one(*places)
+    asked = EstimatedCast(target, *names, rounding, saturation, scratch, places)
+    return Estimate(found.cycles, found.bound_by, found.causes, asked)
+
+
+class EstimatedCast(NamedTuple):
+    """A cast that was estimated, to say later what its cycles rest on."""
+
+    target: str | Path | Target
+    src: str
+    dst: str
+    rounding: str | None
+    saturation: str | None
+    scratch: bool
+    extents: tuple[int | None, ...]
+
+    def trust(self, cycles: int) -> Trust:
+        """Return what its cycles rest on."""
+        chip, name = self._chip(), f"tcvt {self.src} -> {self.dst}"
+        work = (
+            OperationKindWork(CAST, name, "tcvt", self.src, self.dst)
+            if chip.has_tiles
+            else OperationKindWork(BUNDLES, BUNDLES)
+        )
+        return trust_of_works(chip, {work: cycles}, cycles, self._facts())
+
+    def sensitivities(self, cycles: int) -> tuple[Sensitivity, ...]:
+        """Return how much numbers of the target's doubtful timing facts weigh."""
+        chip = self._chip()
+
+        def again(change: Callable[[Target], Target]) -> int:
+            estimator = _resolve(change(chip), self.src, self.dst, self.rounding, self.saturation, self.scratch)
+            return estimator.one(*self.extents).cycles
+
+        return sensitivities(chip, self._facts(), cycles, again)
+
+    def _facts(self) -> frozenset[str]:
+        """Return the timing facts that the cast rests on: a simulation gathers them."""
+        estimator = estimator_of(self.target, self.src, self.dst, self.rounding, self.saturation, self.scratch)
+        return estimator.simulate(*self.extents).facts
+
+    def _chip(self) -> Target:
+        return load_target(self.target)
+
+
+def _as_integer(value: Any) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ReadError(f"an extent is an integer or an array of them, not {value!r}") from None
+
+
+_SIMULATED = 1 << 16
+"""Simulated shapes that one estimator remembers."""
+
+
+class ClosedForm(Protocol):
+    """The closed form of one request on one target."""
+
+    @property
+    def uses_scratch(self) -> bool:
+        """Whether the cast needs its tmp tile."""
+        ...
+
+    @property
+    def needs_apart(self) -> bool:
+        """Whether the closed form holds only for operands that lie apart."""
+        ...
+
+    @property
+    def even_columns(self) -> bool:
+        """Whether odd numbers of columns are refused."""
+        ...
+
+    def reach(self, shape: CastShape) -> Number:
+        """Return how many bytes from the start of the destination on are written outside its rows' own, or 0."""
+        ...
+
+    def account(self, shape: CastShape, arithmetic: NumberFunctions) -> CastCycles:
+        """Return the cycles of a shape."""
+        ...
+
+
+class TileEstimator(ArrayEstimator):
+    """Casts from tile to tile: a closed form where one holds, simulations that are remembered elsewhere."""
+
+    def __init__(self, target: TileTarget, request: TileCastRequest, form: ClosedForm | None) -> None:
+        self._target = target
+        self._request = request
+        self._lowerer = lowerer_of(target)
+        self._placement = OperandPlacement.of(target, self._lowerer, request)
+        self._form = form
+        self.simulated: Callable[[CastShape], Estimate] = lru_cache(_SIMULATED)(self._simulate)
+        """Simulates one shape."""
+
+    def one(self, *extents: int | None) -> Estimate:
+        """Return the estimate of one shape."""
+        shape = shape_of(*extents)
+        if not self.is_closed(shape, SCALAR):
+            return self.simulated(shape)
+        assert self._form is not None
+        return _estimate(self._form.account(shape, SCALAR))
+
+    def simulate(self, *extents: int | None) -> Estimate:
+        """Return the same by simulating the lowered cast."""
+        return self.simulated(shape_of(*extents))
+
+    def is_closed(self, shape: CastShape, arithmetic: NumberFunctions) -> Number:
+        """Whether the closed form gives the cycles of a shape."""
+        form, placement = self._form, self._placement
+        if form is None:
+            return shape.rows != shape.rows  # nowhere
+        closed = placement.fits(shape, form.reach(shape), arithmetic)
+        if form.even_columns:
+            closed = closed & (shape.valid_cols % 2 == 0)
+        if form.needs_apart:
+            closed = closed & placement.apart(shape, arithmetic, scratch=form.uses_scratch)
+        if form.uses_scratch:
+            closed = closed & placement.holds_scratch(shape, arithmetic)
+        elif self._request.scratch:
+            closed = closed & placement.leaves_scratch(shape, arithmetic)
+        return closed & (shape.rows > 0) & (shape.cols > 0)  # a tile without elements is refused where it is simulated
+
+    def _simulate(self, shape: CastShape) -> Estimate:
+        cast = self._placement.cast(self._lowerer, shape)
+        text = f"tcvt {self._request.src.name} -> {self._request.dst.name}"
+        return timed_alone(self._target, lowerer_of(self._target).cast(cast), text)
+
+    def fill(
+        self, start: int, shape: CastShape, cycles: Integers, causes: Integers, arithmetic: NumberFunctions
+    ) -> None:
+        """Estimate a chunk of shapes, the first being number `start`, into the columns of `cycles` and `causes`."""
+        closed = self.is_closed(shape, arithmetic)
+        if self._form is not None and closed.any():
+            # Shapes that are not closed yield numbers that are not read.
+            account = self._form.account(shape, arithmetic)
+            np.copyto(cycles, account.cycles)
+            for cause, row in _split(account, arithmetic).items():
+                causes[PLACE[cause]] = row
+        for index in np.flatnonzero(~closed).tolist():
+            try:
+                found = self.simulated(CastShape(*(int(column[index]) for column in shape)))
+            except CastsimError as error:
+                error.span = Span(f"<estimate of shape {start + index}>", 1, 1)
+                raise
+            cycles[index] = found.cycles
+            causes[:, index] = [found.causes.get(cause, 0) for cause in Cause]
+
+
+def _estimate(account: CastCycles) -> Estimate:
+    """Return the estimate of one shape, in whichever pipe is occupied longer: the scalar one or that which converts."""
+    found = [item for item in account.converting if item[1]]
+    occupied = sum(cycles for _, cycles in found)
+    if account.scalar >= occupied:
+        occupied = account.scalar
+        found = [(Cause.BUSY, occupied)] if occupied else []
+    if occupied < account.cycles:
+        found.append((Cause.EMPTY, account.cycles - occupied))
+    # They are in the order of `Cause`, and of equals max takes the first: as `bound_by`, without looking them up.
+    most = max(found, key=_cycles)[0] if found else Cause.EMPTY
+    return Estimate(account.cycles, most, dict(found))
+
+
+def _cycles(item: tuple[Cause, int]) -> int:
+    return item[1]
+
+
+def _split(account: CastCycles, arithmetic: NumberFunctions) -> dict[Cause, Number]:
+    """Return the same of many shapes: their cycles by cause."""
+    choose, scalar = arithmetic.choose, account.scalar
+    converting = dict(account.converting)
+    occupied = sum(converting.values())
+    by_scalar = scalar >= occupied
+    causes = {cause: choose(by_scalar, 0, cycles) for cause, cycles in converting.items()}
+    causes[Cause.BUSY] = choose(by_scalar, scalar, converting.get(Cause.BUSY, 0))
+    causes[Cause.EMPTY] = account.cycles - choose(by_scalar, scalar, occupied)
+    return causes
+
+
+# Estimating the cycles of one tile load or store without writing a program.
+
+
+def estimate_load(
+    element: str,
+    rows: int,
+    cols: int,
+    *,
+    target: str | Path | Target,
+    transfers: int = 1,
+    by_column: bool = False,
+    cores: int | None = None,
+    store: bool = False,
+) -> Estimate:
+    """Simulate the load of `rows` x `cols` elements that are adjacent in global memory and return its cycles.
+
+    Args:
+        element: name of the element format.
+        rows, cols: what is loaded, in elements; lines of the tile are as long as their whole blocks.
+        target: a chip.
+        transfers: leading extent of the view, and with it transfer instructions; each takes an equal share.
+        cores: how many cores load at once; None: one, or what the target's description says.
+        store: whether they are stored instead.
+        by_column: whether view and tile are column-major (`dn`) and the transfers share the columns.
+
+    Raises:
+        TileError: the lines cannot be shared equally; see also `castsim.isa.errors`.
+    """
+    chip = load_target(target)
+    if cores is not None:
+        chip = with_cores(chip, cores)
+    lines, length = (cols, rows) if by_column else (rows, cols)
+    if lines % transfers:
+        raise TileError(f"{lines} lines cannot be shared by {transfers} transfers")
+    lowerer, fmt, each = lowerer_of(chip), format_named(element), lines // transfers
+    bits = lowerer.element_bits(fmt)
+    per_block = max(1, chip.memories["ub"].alignment_bytes * 8 // bits)
+    padded = -(-length // per_block) * per_block
+    if by_column:
+        # A tile counts every part of a view as further rows of the same columns.
+        held = -(-transfers * length // per_block) * per_block
+        kind = TileType("vec", fmt.name, held, each, transfers * length, each, block_layout="col_major")
+        sizes, strides = (1, 1, transfers, length, each), (0, 0, each * length, 1, length)
+    else:
+        kind = TileType("vec", fmt.name, lines, padded, lines, length)
+        sizes, strides = (1, 1, transfers, each, length), (0, 0, each * length, length, 1)
+    tile = Tile("dst", fmt, kind, 0, kind.valid_rows or 0, kind.valid_cols or 0, bits)
+    lowerer.check_tile(tile, HERE)
+    part = Part("src", fmt, 0, sizes, strides, "dn" if by_column else "nd")
+    moved = lowerer.transfer(TileTransfer(tile, part, load=not store, span=HERE))
+    return timed_alone(chip, moved, f"{'tstore' if store else 'tload'} {element}")

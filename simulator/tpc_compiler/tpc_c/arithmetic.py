@@ -1,0 +1,646 @@
+"""Moves, conversions and operators of C on values: constants are folded, the rest becomes instructions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from castsim.tpc_compiler.tpc_c.code import WORD, Emitter, Value, base_of, member_text
+from castsim.tpc_compiler.tpc_c.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    Array,
+    CType,
+    Group,
+    Index,
+    Mask,
+    Pointer,
+    Scalar,
+    TensorType,
+    Vector,
+    common,
+    promoted,
+    vector_of,
+)
+
+COMPARISONS = {"<": "less", "<=": "leq", ">": "grt", ">=": "geq", "==": "eq", "!=": "neq"}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_NAMES = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
+_COMMUTATIVE = "+*&|^"
+TARGET_TYPE = {
+    "f32": "fp32", "i32": "int32", "u32": "uint32", "i16": "int16", "u16": "uint16", "i8": "int8", "u8": "uint8",
+    "i4": "int4", "u4": "uint4",
+}  # fmt: skip
+"""Formats as conversions spell them."""
+
+
+def type_word(name: str) -> str:
+    """Return a format as the switch `target_type` names it."""
+    return TARGET_TYPE.get(name, name)
+
+
+class Arithmetic(Emitter):
+    """Values and operators."""
+
+    # ------------------------------------------------------------------------------------------------------ moves
+
+    def move(self, into: str, value: Value, predicate: str = "") -> None:
+        """Copy a value of the same type into a register, by its text."""
+        kind = value.type
+        if value.text == into and not value.known:
+            return
+        if isinstance(kind, Group):
+            target = Value(kind, into)
+            for index in range(len(kind.members)):
+                self.emit(f"mov {member_text(target, index)}, {member_text(value, index)}", predicate)
+        elif isinstance(kind, Vector | Mask):
+            self.emit(f"mov {into}, {value.text}", predicate)
+        elif isinstance(kind, Index):
+            self.emit(f"mov b11111 {into}, {value.text}", predicate)
+        elif isinstance(kind, Pointer) and kind.space == "global":
+            if not self.since("greco"):
+                message = f"a copy of a global pointer needs an instruction that {self.generation} lacks"
+                raise self.refused(message, "gen_addr for each pointer")
+            self.emit(f"mov {into}, {value.text}", predicate)
+        elif isinstance(kind, Scalar) and kind.name == "bool":
+            self.emit(f"mov {into}, {value.text if not value.known else hex(int(bool(value.const)))}", predicate)
+        else:
+            assert isinstance(kind, Scalar | Pointer)
+            self.emit(f"mov.i32 {into}, {self.operand(value)}", predicate)
+
+    def in_register(self, value: Value, into: str | None = None) -> Value:
+        """Return a value in a register, that of `into` if one is named."""
+        if value.known or (into is not None and value.text != into):
+            found = self.dest(value.type, into)
+            self.move(found.text, value)
+            return found
+        return value
+
+    def fresh(self, value: Value) -> Value:
+        """Return a value in a register that nothing else holds."""
+        if value.temp:
+            return value
+        found = self.temp(value.type)
+        self.move(found.text, value)
+        return found
+
+    def operand(self, value: Value) -> str:
+        """Return a scalar as an operand: its register, or an immediate."""
+        if not value.known:
+            return value.text
+        kind = value.type if isinstance(value.type, Scalar) else INT
+        return self.immediate(value, kind)
+
+    def result(self, kind: CType, into: str | None, income: Value | None, predicate: str, sources: list[str]) -> Value:
+        """Return the register of a result; where a predicate may be false, it holds `income` first."""
+        into = into if into is not None and self.dest(kind, into).text == into else None
+        if income is None:
+            return self.dest(kind, into)
+        if income.temp and base_of(income.text) not in map(base_of, sources):
+            return income
+        if into is not None and (base_of(into) == base_of(income.text) or base_of(into) not in map(base_of, sources)):
+            if income.text != into:
+                self.move(into, income)
+            return Value(kind, into)
+        found = self.temp(kind)
+        self.move(found.text, Value(kind, income.text, income.const))
+        return found
+
+    def bits_as(self, value: Value, kind: CType) -> Value:
+        """Return the same bits as another type."""
+        if value.known and isinstance(kind, Scalar) and isinstance(value.type, Scalar):
+            return self.from_bits(self.bits(value.const or 0, value.type), kind)
+        return Value(kind, value.text, value.const, value.temp)
+
+    # ------------------------------------------------------------------------------------------------- conversions
+
+    def converted(self, value: Value, kind: CType, *, explicit: bool = False, into: str | None = None) -> Value:
+        """Return a value in another type, as an assignment (or, `explicit`, a cast) does it.
+
+        Raises:
+            ReadError: C has no such conversion.
+        """
+        old = value.type
+        if old == kind:
+            return value
+        if isinstance(kind, Scalar) and isinstance(old, Scalar):
+            return self._scalar(value, old, kind, into)
+        if isinstance(kind, Vector) and isinstance(old, Scalar):
+            return self.broadcast(value, kind, into)
+        if isinstance(kind, Vector) and isinstance(old, Vector) and (explicit or _alike(old, kind)):
+            return self.bits_as(value, kind)
+        if isinstance(kind, Mask) and isinstance(old, Scalar) and value.known:
+            return self._mask(bool(value.const), kind, into)
+        if isinstance(kind, Mask) and isinstance(old, Scalar):
+            found = self.dest(kind, into)
+            self.emit(f"mov {found.text}, {self.truth(value)[0].text}")
+            return found
+        if isinstance(kind, Mask) and isinstance(old, Mask) and explicit:
+            return self.bits_as(value, kind)
+        address = self._address(value, old, kind)
+        if address is not None:
+            return address
+        raise self.wrong(f"a value of type {old} stands where {kind} is needed", *_ways(old, kind))
+
+    def _address(self, value: Value, old: CType, kind: CType) -> Value | None:
+        """Return an address, an aggregate or a tensor's number in another type, None if C has no such conversion."""
+        if isinstance(kind, Pointer) and isinstance(old, Pointer) and kind.space in ("", old.space):
+            return self.bits_as(value, Pointer(kind.to, old.space))
+        local = (isinstance(each, Pointer) and each.space == "local" for each in (kind, old))
+        if any(local) and isinstance(kind, Scalar | Pointer) and isinstance(old, Scalar | Pointer):
+            return None if isinstance(kind, Pointer) and isinstance(old, Pointer) else self.bits_as(value, kind)
+        if isinstance(kind, Group) and isinstance(old, Group) and _alike(old, kind):
+            return self.bits_as(value, kind)
+        number = isinstance(kind, Scalar) and isinstance(old, TensorType) and not kind.is_float
+        if number or (isinstance(kind, TensorType) and isinstance(old, Scalar) and value.known):
+            return Value(kind, const=value.const)
+        return None
+
+    def broadcast(self, value: Value, kind: Vector, into: str | None = None) -> Value:
+        """Return a scalar in all lanes of a vector."""
+        held = self.converted(value, kind.element)
+        found = self.dest(kind, into)
+        self.emit(f"mov.{kind.element.name} {found.text}, {self.operand(held)}")
+        return found
+
+    def _mask(self, truth: bool, kind: Mask, into: str | None) -> Value:
+        found = self.dest(kind, into)
+        self.emit(f"mov {found.text}, {'SP0' if truth else '0x0'}")
+        return found
+
+    def _scalar(self, value: Value, old: Scalar, kind: Scalar, into: str | None) -> Value:
+        if value.known:
+            return self._folded(value, kind)
+        if kind.name == "bool":
+            return self.truth(value)[0] if into is None else self._truth_into(value, into)
+        if old.name == "bool":
+            found = self.dest(kind, into)
+            self.emit(f"mov.i32 {found.text}, 0x0")
+            self.emit(f"mov.i32 {found.text}, {self.immediate(self.const(1, kind), kind)}", value.text)
+            return found
+        if not old.is_float and not kind.is_float and kind.bits <= old.bits:
+            return self.bits_as(value, kind)  # what stands above the type's bits is cut off when it is computed with
+        if not old.is_float and not kind.is_float:
+            return self._widened(value, old, kind, into)
+        if not old.is_float and old.bits < 32:
+            return self._scalar(self._widened(value, old, INT, None), INT, kind, into)
+        found = self.dest(kind, into)
+        if kind.is_float or kind.bits == 32:
+            return self._number(value, old, kind, found)
+        wide = self._number(value, old, INT, self.temp(INT))
+        return self.bits_as(wide, kind)
+
+    def _truth_into(self, value: Value, into: str) -> Value:
+        found = self._positive(value)
+        return self.in_register(found, into) if into.startswith("%sp") else found
+
+    def _number(self, value: Value, old: Scalar, kind: Scalar, found: Value) -> Value:
+        """Convert between an integer and a float, or two floats; C cuts off towards zero."""
+        newest = self.since("gaudi2")
+        if not kind.is_float:
+            if kind.name == "u32" and not newest:
+                raise self.refused(f"{old} to unsigned int needs an instruction of gaudi2", "(int)")
+            if old.name == "bf16" and not newest:
+                value, old = self._number(value, old, FLOAT, self.temp(FLOAT)), FLOAT
+            mode = "rz"
+            self.emit(f"convert.{old.name} target_type={type_word(kind.name)} {mode} {found.text}, {value.text}")
+            return found
+        if old.name == "u32" and not newest:
+            raise self.refused("unsigned int to a float needs an instruction of gaudi2", "(float)(int)")
+        self.emit(f"convert.{old.name} target_type={type_word(kind.name)} rhne {found.text}, {value.text}")
+        return found
+
+    def _widened(self, value: Value, old: Scalar, kind: Scalar, into: str | None) -> Value:
+        found = self.dest(kind, into)
+        if not old.signed:
+            self.emit(f"and.i32 {found.text}, {value.text}, {hex((1 << old.bits) - 1)}")
+            return found
+        wide = self.temp(INT)
+        self.emit(f"shl.i32 {wide.text}, {value.text}, {hex(32 - old.bits)}")
+        self.emit(f"ash.i32 {found.text}, {wide.text}, {hex(old.bits - 32 & WORD)}")
+        return found
+
+    def _folded(self, value: Value, kind: Scalar) -> Value:
+        number = value.const
+        assert number is not None
+        if not kind.is_float and isinstance(number, float):
+            if math.isnan(number) or abs(number) >= 1 << 32:
+                raise self.wrong(f"{number} cannot be converted to {kind}")
+            number = int(number)
+        return self.const(number, kind)
+
+    # --------------------------------------------------------------------------------------------------- conditions
+
+    def truth(self, value: Value) -> tuple[Value, bool]:
+        """Return a scalar as a predicate in an SP register or as a known truth value; the flag says `inverted`."""
+        kind = value.type
+        if not isinstance(kind, Scalar | Pointer):
+            raise self.wrong(f"a condition is a scalar, not {kind}")
+        if value.known:
+            return Value(BOOL, const=int(bool(value.const))), False
+        if isinstance(kind, Scalar) and kind.name != "bool":
+            found = self.temp(BOOL)
+            self.emit(f"cmp_neq.{kind.name} {found.text}, {value.text}, 0x0")
+            return found, False
+        if value.text.startswith("!"):
+            return Value(BOOL, value.text[1:], temp=value.temp), True
+        return value, False
+
+    def predicate_text(self, value: Value, *, inverted: bool = False) -> str:
+        """Return a predicate as an instruction takes it."""
+        text = value.text
+        if text.startswith("!"):
+            text, inverted = text[1:], not inverted
+        return f"!{text}" if inverted else text
+
+    def _positive(self, value: Value) -> Value:
+        """Return a truth value in a register of its own, not inverted."""
+        found, inverted = self.truth(value)
+        if inverted:
+            other = self.temp(BOOL)
+            self.emit(f"not.b {other.text}, {found.text}")
+            return other
+        return found
+
+    def compared(self, sign: str, one: Value, two: Value, into: str | None = None) -> Value:
+        """Return the truth of a comparison of two scalars."""
+        if isinstance(one.type, Pointer) or isinstance(two.type, Pointer):
+            raise self.wrong("pointers are not compared in kernels")
+        if not isinstance(one.type, Scalar) or not isinstance(two.type, Scalar):
+            raise self.wrong(
+                f"{sign} compares scalars, not {one.type} and {two.type}", "an intrinsic such as v_f32_cmp_grt_b"
+            )
+        kind = common(one.type, two.type)
+        one, two = self.converted(one, kind), self.converted(two, kind)
+        if one.known and two.known:
+            assert one.const is not None and two.const is not None
+            return Value(BOOL, const=int(_holds(sign, one.const, two.const)))
+        if one.known:
+            one, two, sign = two, one, _MIRRORED[sign]
+        found = self.dest(BOOL, into)
+        self.emit(f"cmp_{COMPARISONS[sign]}.{kind.name} {found.text}, {one.text}, {self.operand(two)}")
+        return found
+
+    def negated(self, value: Value) -> Value:
+        """Return the logical negation of a scalar."""
+        found, inverted = self.truth(value)
+        if found.known:
+            return Value(BOOL, const=int(not found.const))
+        other = self.temp(BOOL)
+        if inverted:
+            self.move(other.text, found)
+        else:
+            self.emit(f"not.b {other.text}, {found.text}")
+        return other
+
+    def both(self, one: Value, two: Value, word: str) -> Value:
+        """Return the conjunction (`and`) or disjunction (`or`) of two truth values."""
+        first, second = self._positive(one), self._positive(two)
+        for this, other in ((first, second), (second, first)):
+            if this.known:
+                return other if bool(this.const) == (word == "and") else Value(BOOL, const=int(word == "or"))
+        found = self.temp(BOOL)
+        self.emit(f"{word}.b {found.text}, {first.text}, {second.text}")
+        return found
+
+    # ---------------------------------------------------------------------------------------------------- operators
+
+    def binary(self, sign: str, one: Value, two: Value, into: str | None = None) -> Value:
+        """Return the result of an operator on two values."""
+        kinds = one.type, two.type
+        if any(isinstance(kind, Index) for kind in kinds):
+            return self._on_index(sign, one, two, into)
+        if any(isinstance(kind, Mask) for kind in kinds):
+            return self._on_masks(sign, one, two, into)
+        if any(isinstance(kind, Vector) for kind in kinds):
+            return self._on_vectors(sign, one, two, into)
+        if any(isinstance(kind, Pointer | Array) for kind in kinds):
+            return self.on_pointer(sign, one, two)
+        if not isinstance(one.type, Scalar) or not isinstance(two.type, Scalar):
+            raise self.wrong(f"operator {sign} does not take {one.type} and {two.type}")
+        if sign in COMPARISONS:
+            return self.compared(sign, one, two, into)
+        kind = promoted(one.type) if sign in ("<<", ">>") else common(one.type, two.type)
+        if sign in ("<<", ">>"):
+            if two.type.is_float:
+                raise self.wrong(f"operator {sign} does not take {two.type}")
+            return self._shifted(sign, self.converted(one, kind), self.converted(two, INT), kind, into)
+        return self._on_scalars(sign, self.converted(one, kind), self.converted(two, kind), kind, into)
+
+    def on_pointer(self, sign: str, one: Value, two: Value) -> Value:
+        """Return the result of an operator on a pointer."""
+        raise NotImplementedError
+
+    def _on_scalars(self, sign: str, one: Value, two: Value, kind: Scalar, into: str | None) -> Value:
+        if one.known and two.known:
+            assert one.const is not None and two.const is not None
+            return self.const(self._computed(sign, one.const, two.const, kind), kind)
+        if sign in ("/", "%"):
+            return self._divided(sign, one, two, kind, into)
+        if sign not in _NAMES or (kind.is_float and sign in "&|^"):
+            raise self.wrong(f"operator {sign} does not take {kind}")
+        if one.known and sign in _COMMUTATIVE:
+            one, two = two, one
+        neutral = {"+": 0, "-": 0, "|": 0, "^": 0, "*": 1}
+        if two.known and not kind.is_float and neutral.get(sign) == two.const:
+            return one
+        first = self.in_register(one)
+        found = self.dest(kind, into)
+        self.emit(f"{_NAMES[sign]}.{kind.name} {found.text}, {first.text}, {self.operand(two)}")
+        return found
+
+    def _computed(self, sign: str, one: float, two: float, kind: Scalar) -> float:
+        if sign in ("/", "%") and not two and not kind.is_float:
+            raise self.wrong("division by zero")
+        if kind.is_float:
+            with np.errstate(all="ignore"):
+                a, b = np.float32(one), np.float32(two)
+                values: dict[str, Callable[[], np.float32]] = {
+                    "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a / b,
+                }  # fmt: skip
+                if sign not in values:
+                    raise self.wrong(f"operator {sign} does not take {kind}")
+                return float(values[sign]())
+        x, y = int(one), int(two)
+        if sign in ("/", "%"):
+            quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+            return quotient if sign == "/" else x - quotient * y
+        whole: dict[str, Callable[[], int]] = {
+            "+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "&": lambda: x & y, "|": lambda: x | y,
+            "^": lambda: x ^ y,
+        }  # fmt: skip
+        return whole[sign]()
+
+    def _shifted(self, sign: str, one: Value, two: Value, kind: Scalar, into: str | None) -> Value:
+        if kind.is_float:
+            raise self.wrong(f"operator {sign} does not take {kind}")
+        if one.known and two.known:
+            count, number = int(two.const or 0) & 31, int(one.const or 0)
+            return self.const(number << count if sign == "<<" else number >> count, kind)
+        found = self.dest(kind, into)
+        word, count_text = self._shift(sign, two, kind)
+        self.emit(f"{word}.{kind.name} {found.text}, {self.in_register(one).text}, {count_text}")
+        return found
+
+    def _shift(self, sign: str, count: Value, kind: Scalar) -> tuple[str, str]:
+        """Return the instruction of a shift and its count: ASH goes to the right by a negative one."""
+        if sign == "<<":
+            return "shl", self.operand(count)
+        if not kind.signed:
+            return "shr", self.operand(count)
+        if count.known:
+            return "ash", hex(-int(count.const or 0) & WORD)
+        back = self.temp(INT)
+        zero = self.in_register(self.const(0, INT))
+        self.emit(f"sub.i32 {back.text}, {zero.text}, {count.text}")
+        return "ash", back.text
+
+    def _divided(self, sign: str, one: Value, two: Value, kind: Scalar, into: str | None) -> Value:
+        if kind.is_float:
+            message = f"division of floats is not an instruction: {sign}"
+            raise self.refused(message, "v_reciprocal_f32 and a product", "a factor that is computed on the host")
+        power = int(two.const or 0)
+        if two.known and not power:
+            raise self.wrong("division by zero")
+        if two.known and power > 0 and power & (power - 1) == 0:
+            return self._by_power(sign, one, power, kind, into)
+        if not kind.signed:
+            return self._unsigned(sign, one, two, into)
+        negative_one, negative_two = self.temp(BOOL), self.temp(BOOL)
+        first, second = self.in_register(one), self.in_register(two)
+        self.emit(f"cmp_less.i32 {negative_one.text}, {first.text}, 0x0")
+        self.emit(f"cmp_less.i32 {negative_two.text}, {second.text}, 0x0")
+        sizes = []
+        for each, negative in ((first, negative_one), (second, negative_two)):
+            size = self.temp(INT)
+            self.move(size.text, each)
+            zero = self.in_register(self.const(0, INT))
+            self.emit(f"sub.i32 {size.text}, {zero.text}, {each.text}", negative.text)
+            sizes.append(size)
+        found = self._unsigned(sign, sizes[0], sizes[1], None)
+        flip = negative_one
+        if sign == "/":
+            flip = self.temp(BOOL)
+            self.emit(f"xor.b {flip.text}, {negative_one.text}, {negative_two.text}")
+        zero = self.in_register(self.const(0, INT))
+        end = self.fresh(self.bits_as(found, INT))
+        self.emit(f"sub.i32 {end.text}, {zero.text}, {end.text}", flip.text)
+        return end
+
+    def _unsigned(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
+        """Divide unsigned numbers: UDIV, or eight times four steps on a pair of remainder and quotient."""
+        kind = Scalar("u32")
+        name = self.name("q")
+        first, second = self.in_register(one), self.in_register(two)
+        if self.since("gaudi2"):
+            self.emit(f"udiv.u32 %z.{name}, {first.text}, {second.text}")
+        else:
+            self.emit(f"mov.i32 %s.{name}.0, {first.text}")
+            self.emit(f"mov.i32 %s.{name}.1, 0x0")
+            steps, word = (8, "udiv_4step.u32") if self.since("gaudi") else (32, "udiv_step.u32")
+            for step in range(steps):
+                number = 31 - step * 32 // steps
+                self.emit(f"{word} %z.{name}, {second.text}, {hex(number)}")
+        found = self.temp(kind)
+        self.emit(f"mov.i32 {found.text}, %s.{name}.{0 if sign == '/' else 1}")
+        return found
+
+    def _by_power(self, sign: str, one: Value, power: int, kind: Scalar, into: str | None) -> Value:
+        """Divide by a power of two: shifts and masks; signed numbers are cut off towards zero."""
+        shift = power.bit_length() - 1
+        if not kind.signed:
+            if sign == "%":
+                return self._on_scalars("&", one, self.const(power - 1, kind), kind, into)
+            return one if not shift else self._shifted(">>", one, self.const(shift, INT), kind, into)
+        if not shift:
+            return one if sign == "/" else self.const(0, kind)
+        side = self._shifted(">>", one, self.const(31, INT), kind, None)
+        bias = self.temp(kind)
+        self.emit(f"shr.u32 {bias.text}, {side.text}, {hex(32 - shift)}")
+        total = self._on_scalars("+", one, bias, kind, None)
+        if sign == "/":
+            return self._shifted(">>", total, self.const(shift, INT), kind, into)
+        whole = self._on_scalars("&", total, self.const(-power, kind), kind, None)
+        return self._on_scalars("-", one, whole, kind, into)
+
+    # ------------------------------------------------------------------------------------------- vectors and others
+
+    def _on_vectors(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
+        kind = next(each.type for each in (one, two) if isinstance(each.type, Vector))
+        for each in (one, two):
+            if (
+                not isinstance(each.type, Scalar)
+                and each.type != kind
+                and not (
+                    sign in ("<<", ">>")
+                    and isinstance(each.type, Vector)
+                    and each.type.element.bits == kind.element.bits
+                )
+            ):
+                raise self.wrong(f"operator {sign} takes vectors of one type, not {one.type} and {two.type}")
+        if sign in COMPARISONS:
+            raise self.wrong(f"{sign} compares scalars", f"v_{kind.element.name}_cmp_{COMPARISONS[sign]}_b")
+        if sign in ("/", "%"):
+            raise self.refused(f"{sign} on vectors is not an instruction", "v_reciprocal_f32 and a product")
+        element = kind.element
+        if isinstance(one.type, Scalar) and sign in _COMMUTATIVE:
+            one, two = two, one
+        first = self.converted(one, kind)
+        second = two if isinstance(two.type, Vector) else self.converted(two, element if sign not in ("<<", ">>")
+                                                                         else INT)  # fmt: skip
+        if sign in ("<<", ">>"):
+            return self._vectors_shifted(sign, first, second, kind, into)
+        if sign not in _NAMES or (element.is_float and sign in "&|^"):
+            raise self.wrong(f"operator {sign} does not take {kind}")
+        if sign == "*" and not element.is_float:
+            return self._vector_product(first, second, kind, into)
+        found = self.dest(kind, into)
+        text = second.text if isinstance(second.type, Vector) else self.operand(second)
+        self.emit(f"{_NAMES[sign]}.{element.name} {found.text}, {first.text}, {text}")
+        return found
+
+    def _vectors_shifted(self, sign: str, one: Value, two: Value, kind: Vector, into: str | None) -> Value:
+        if kind.element.is_float:
+            raise self.wrong(f"operator {sign} does not take {kind}")
+        found = self.dest(kind, into)
+        if isinstance(two.type, Scalar):
+            word, count = self._shift(sign, two, kind.element)
+        elif sign == ">>" and kind.element.signed:
+            back, zero = self.temp(two.type), self.broadcast(self.const(0, INT), vector_of(kind.element.name))
+            self.emit(f"sub.{kind.element.name} {back.text}, {zero.text}, {two.text}")
+            word, count = "ash", back.text
+        else:
+            word, count = "shl" if sign == "<<" else "shr", two.text
+        self.emit(f"{word}.{kind.element.name} {found.text}, {one.text}, {count}")
+        return found
+
+    def _vector_product(self, one: Value, two: Value, kind: Vector, into: str | None) -> Value:
+        """Multiply vectors of integers; the low bits of the products are kept."""
+        element = kind.element
+        found = self.dest(kind, into)
+        if element.bits == 32:
+            return self._long_product(one, self.converted(two, kind), found)
+        if element.bits != 16:
+            raise self.refused(f"* on {kind} is not an instruction", "v_convert_i8_to_i16_all_b")
+        wide = self.name("p")
+        text = two.text if isinstance(two.type, Vector) else self.operand(two)
+        self.emit(f"mul.{element.name} %d.{wide}, {one.text}, {text}")
+        parts = [self.temp(kind) for _ in range(2)]
+        self.emit(f"and.i32 {parts[0].text}, %v.{wide}.0, 0xffff")
+        self.emit(f"shl.i32 {parts[1].text}, %v.{wide}.1, 0x10")
+        self.emit(f"or.i32 {found.text}, {parts[0].text}, {parts[1].text}")
+        return found
+
+    def _long_product(self, one: Value, two: Value, found: Value) -> Value:
+        """Multiply 32-bit lanes by halves: MUL of 32 bits leaves low and high words of its products side by side."""
+        low, cross, other = (self.name("p") for _ in range(3))
+        high_one, high_two, middle, moved = (self.temp(found.type) for _ in range(4))
+        self.emit(f"mul.u16 %d.{low}, {one.text}, {two.text}")
+        self.emit(f"shr.u32 {high_two.text}, {two.text}, 0x10")
+        self.emit(f"mul.u16 %d.{cross}, {one.text}, {high_two.text}")
+        self.emit(f"shr.u32 {high_one.text}, {one.text}, 0x10")
+        self.emit(f"mul.u16 %d.{other}, {high_one.text}, {two.text}")
+        self.emit(f"add.i32 {middle.text}, %v.{cross}.0, %v.{other}.0")
+        self.emit(f"shl.i32 {moved.text}, {middle.text}, 0x10")
+        self.emit(f"add.i32 {found.text}, %v.{low}.0, {moved.text}")
+        return found
+
+    def _on_masks(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
+        if sign not in "&|^" or one.type != two.type:
+            raise self.wrong(f"operator {sign} does not take {one.type} and {two.type}", "& | ^ ~ of equal types")
+        found = self.dest(one.type, into)
+        self.emit(f"{_NAMES[sign]}.b {found.text}, {one.text}, {two.text}")
+        return found
+
+    def _on_index(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
+        if sign not in _NAMES:
+            raise self.wrong(f"operator {sign} does not take int5", "+ - * & | ^")
+        found = self.temp(one.type if isinstance(one.type, Index) else two.type)
+        found = self.dest(found.type, into)
+        if isinstance(two.type, Scalar) and sign in _COMMUTATIVE:
+            one, two = two, one
+        texts = [
+            each.text if isinstance(each.type, Index) else self.operand(self.converted(each, INT))
+            for each in (one, two)
+        ]
+        self.emit(f"{_NAMES[sign]}.i32 b11111 {found.text}, {texts[0]}, {texts[1]}")
+        return found
+
+    def unary(self, sign: str, value: Value, into: str | None = None) -> Value:
+        """Return the result of + - ~ or ! on a value."""
+        kind = value.type
+        if sign == "!":
+            return self.negated(value)
+        if isinstance(kind, Scalar):
+            return self._unary_scalar(sign, value, promoted(kind), into)
+        if isinstance(kind, Mask) and sign == "~":
+            found = self.dest(kind, into)
+            self.emit(f"not.b {found.text}, {value.text}")
+            return found
+        if not isinstance(kind, Vector) or (sign == "~" and kind.element.is_float):
+            raise self.wrong(f"operator {sign} does not take {kind}")
+        if sign == "+":
+            return value
+        found = self.dest(kind, into)
+        element = kind.element
+        if sign == "~":
+            self.emit(f"not.{element.name} {found.text}, {value.text}")
+        elif element.is_float:
+            self.emit(f"xor.{element.name} {found.text}, {value.text}, {hex(1 << (element.bits - 1))}")
+        else:
+            zero = self.broadcast(self.const(0, element), kind)
+            self.emit(f"sub.{element.name} {found.text}, {zero.text}, {value.text}")
+        return found
+
+    def _unary_scalar(self, sign: str, value: Value, kind: Scalar, into: str | None) -> Value:
+        held = self.converted(value, kind)
+        if sign == "+":
+            return held
+        if sign == "~" and kind.is_float:
+            raise self.wrong(f"operator ~ does not take {kind}")
+        if held.known:
+            number = held.const or 0
+            return self.const(~int(number) if sign == "~" else -number, kind)
+        found = self.dest(kind, into)
+        if sign == "~":
+            self.emit(f"not.{kind.name} {found.text}, {held.text}")
+        elif kind.is_float:
+            self.emit(f"xor.{kind.name} {found.text}, {held.text}, {hex(1 << (kind.bits - 1))}")
+        else:
+            zero = self.in_register(self.const(0, kind))
+            self.emit(f"sub.{kind.name} {found.text}, {zero.text}, {held.text}")
+        return found
+
+
+def _holds(sign: str, one: float, two: float) -> bool:
+    return {"<": one < two, "<=": one <= two, ">": one > two, ">=": one >= two, "==": one == two, "!=": one != two}[
+        sign
+    ]
+
+
+def _alike(one: CType, two: CType) -> bool:
+    """Whether two types differ in the signs of integers at most."""
+    if isinstance(one, Vector) and isinstance(two, Vector):
+        both = one.element, two.element
+        return both[0].bits == both[1].bits and not any(each.is_float for each in both)
+    if isinstance(one, Group) and isinstance(two, Group) and len(one.members) == len(two.members):
+        return all(a == b or _alike(a, b) for a, b in zip(one.members, two.members, strict=True))
+    return False
+
+
+def _ways(old: CType, kind: CType) -> tuple[str, ...]:
+    if isinstance(old, Vector) and isinstance(kind, Vector):
+        return (f"({kind}) for the same bits", f"v_convert_{old.element.name}_to_{kind.element.name}_b for the values")
+    return ()
+
+
+def mask_of(kind: Vector) -> Mask:
+    """Return the predicate that goes with a vector."""
+    return Mask(min(kind.lanes, 256))
+
+
+__all__ = ["COMPARISONS", "Arithmetic", "mask_of", "type_word"]

@@ -1,0 +1,666 @@
+"""Expressions of C: every node of the tree becomes a value, and the instructions that make it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from castsim.isa.errors import ReadError
+from castsim.tpc_compiler.tpc_c.arithmetic import COMPARISONS
+from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Value, member_text
+from castsim.tpc_compiler.tpc_c.declared import Declared, names_of
+from castsim.tpc_compiler.tpc_c.library import Library
+from castsim.tpc_compiler.tpc_c.types import (
+    BOOL,
+    FLOAT,
+    INDEX,
+    INT,
+    UNSIGNED,
+    VOID,
+    Array,
+    CType,
+    Group,
+    Index,
+    Mask,
+    Pointer,
+    Scalar,
+    TensorType,
+    Vector,
+    common,
+)
+
+_CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
+_FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|l|ll)?[diouxXfeEgGcs]")
+MOST_CALLS = 50
+"""Functions inside each other that are still written in place."""
+
+
+@dataclass(slots=True)
+class Variable:
+    """A name of the program: a register, a known value, an array of registers, or a place in local memory."""
+
+    type: CType
+    value: Value | None = None
+    parts: list[Variable] = field(default_factory=list)
+    address: int | None = None
+    constant: bool = False
+    node: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class LValue:
+    """What can be assigned to: a register, a coordinate of an int5, or a word or vector of memory."""
+
+    type: CType
+    text: str = ""
+    index: tuple[str, int] | None = None
+    address: Value | None = None
+    constant: str = ""
+
+
+PRINTED, PRINTED_VECTOR = "S26", "V39"
+"""The registers that take what printf prints; the scheduler leaves those that a text names by number to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """A call of printf: its format, the type of its value (None: it has none), whether that is a vector's element."""
+
+    format: str
+    kind: Scalar | None
+    element: bool
+
+
+def text_of(node: Any) -> str:
+    """Return what stands between the quotes of a string."""
+    text: str = node.value[1:-1]
+    return text
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with the characters that its escapes stand for."""
+    return re.sub(r"\\(.)", lambda found: chr(_CHARACTERS.get(found[1], ord(found[1]))), text)
+
+
+class NeedsMemoryError(Exception):
+    """An array in registers is indexed by what is not known: it has to be in local memory. Holds its declaration."""
+
+
+class Expressions(Library, Declared):
+    """Values of expressions. Names are looked up in `scopes`, the innermost last."""
+
+    scopes: list[dict[str, Variable]]
+    functions: dict[str, Any]
+    calling: list[str]
+    printing: bool
+    prints: dict[tuple[int | None, int | None], Print]
+    """Calls of printf by line and column."""
+
+    # --------------------------------------------------------------------------------------------------------- names
+
+    def variable(self, name: str) -> Variable | None:
+        """Return the variable of a name, None if there is none."""
+        return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+
+    def value(self, node: Any, into: str | None = None) -> Value:
+        """Return the value of an expression; `into` is a register that may take it."""
+        before, self.here = self.here, node
+        try:
+            maker: Callable[[Any, str | None], Value] | None = getattr(self, f"_on_{type(node).__name__}", None)
+            if maker is None:
+                raise self.wrong(f"{type(node).__name__} is not an expression of TPC-C")
+            return maker(node, into)
+        finally:
+            self.here = before
+
+    def constant(self, node: Any, what: str) -> int:
+        """Return the value of an expression that has to be a known integer."""
+        count = len(self.lines)
+        found = self.value(node)
+        if not found.known or not isinstance(found.type, Scalar) or found.type.is_float:
+            raise self.wrong(f"{what} must be an integer constant", node=node)
+        del self.lines[count:]
+        return int(found.const or 0)
+
+    def _on_Constant(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        text = node.value
+        if node.type == "string":
+            raise self.wrong("strings stand in printf only")
+        if node.type == "char":
+            inner = text[1:-1]
+            return Value(INT, const=_CHARACTERS.get(inner[1:], 0) if inner.startswith("\\") else ord(inner))
+        if node.type in ("float", "double", "long double"):
+            number = float.fromhex(text.rstrip("fFlL")) if text[:2] in ("0x", "0X") else float(text.rstrip("fFlL"))
+            return self.const(number, FLOAT)
+        digits = text.rstrip("uUlL")
+        number = int(digits, 16) if digits[:2] in ("0x", "0X") else int(digits, 2) if digits[:2] in ("0b", "0B") else (
+            int(digits, 8) if len(digits) > 1 and digits[0] == "0" else int(digits))  # fmt: skip
+        if number >> 32:
+            raise self.wrong(f"{text} has more than 32 bits")
+        unsigned = "u" in text.lower() or number >> 31
+        return self.const(number, UNSIGNED if unsigned else INT)
+
+    def _on_ID(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        found = self.variable(node.name)
+        if found is None:
+            return self._named(node.name)
+        if found.address is not None and not isinstance(found.type, Array):
+            return self.loaded(self._memory(found), into)
+        if found.value is None:
+            if isinstance(found.type, Array):
+                raise self.wrong(f"{node.name} is an array; one of its elements is meant", f"{node.name}[0]")
+            raise self.wrong(f"{node.name} has no value")
+        return found.value
+
+    def _named(self, name: str) -> Value:
+        preloaded = self.named_value(name)
+        if preloaded is not None:
+            return preloaded
+        if name in self.functions or self.is_function(name):
+            raise self.refused(f"{name} is a function; pointers to functions are not supported", f"{name}(..)")
+        raise self.wrong(f"{name} is not declared")
+
+    # ------------------------------------------------------------------------------------------------------ operators
+
+    def _on_BinaryOp(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        if node.op in ("&&", "||"):
+            return self._logical(node)
+        return self.binary(node.op, self.value(node.left), self.value(node.right), into)
+
+    def _logical(self, node: Any) -> Value:
+        word = "and" if node.op == "&&" else "or"
+        left = self.converted(self.value(node.left), BOOL)
+        if left.known and bool(left.const) != (word == "and"):
+            return Value(BOOL, const=int(word == "or"))
+        if left.known or self.is_pure(node.right):
+            return self.both(left, self.converted(self.value(node.right), BOOL), word)
+        found = self.in_register(left, self.register(BOOL))
+        end = self.label()
+        self.emit(f"jmpr {end}", self.predicate_text(found, inverted=word == "and"))
+        self.in_register(self.converted(self.value(node.right), BOOL), found.text)
+        self.place(end)
+        return found
+
+    def _on_UnaryOp(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        sign = node.op
+        if sign in ("++", "--", "p++", "p--"):
+            return self._stepped(node, into)
+        if sign == "*":
+            return self._dereferenced(node.expr, into)
+        if sign == "&":
+            raise self.refused("the address of a variable is supported as *(TYPE *)&x alone", "*(int64 *)&x")
+        if sign == "sizeof":
+            kind = self.type_of(node.expr) if type(node.expr).__name__ == "Typename" else self._quiet(node.expr).type
+            return Value(UNSIGNED, const=self.size_of(kind))
+        if sign not in ("+", "-", "~", "!"):
+            raise self.wrong(f"operator {sign} is not known")
+        return self.unary(sign, self.value(node.expr), into)
+
+    def _quiet(self, node: Any) -> Value:
+        count = len(self.lines)
+        found = self.value(node)
+        del self.lines[count:]
+        return found
+
+    def _stepped(self, node: Any, into: str | None) -> Value:
+        place = self.at(node.expr)
+        old = self.loaded(place)
+        if isinstance(old.type, Index):
+            raise self.wrong(f"operator {node.op.removeprefix('p')} does not take int5", "a coordinate, p[1]++")
+        if node.op.startswith("p") and self.wants_value:
+            kept = self.temp(old.type)
+            self.move(kept.text, old)
+        else:
+            kept = old
+        one = self.const(1, INT)
+        new = self.binary("+" if "++" in node.op else "-", old, one, place.text or None)
+        self.store(place, new)
+        return kept if node.op.startswith("p") else self.loaded(place) if place.index is None else new
+
+    wants_value = True
+    """Whether the value of the expression being compiled is read."""
+
+    def _dereferenced(self, node: Any, into: str | None) -> Value:
+        """`*p`, and `*(TYPE *)&x`, the same bits as another type."""
+        if type(node).__name__ == "Cast" and type(node.expr).__name__ == "UnaryOp" and node.expr.op == "&":
+            kind = self.type_of(node.to_type)
+            value = self.value(node.expr.expr)
+            if not isinstance(kind, Pointer):
+                raise self.wrong("a pointer type stands here")
+            if self.size_of(kind.to) != self.size_of(value.type):
+                raise self.wrong(f"{value.type} and {kind.to} have other sizes: their bits cannot be shared")
+            return self.bits_as(value, kind.to)
+        return self.loaded(self._pointed(self.value(node)), into)
+
+    def _pointed(self, pointer: Value) -> LValue:
+        if not isinstance(pointer.type, Pointer):
+            raise self.wrong(f"* takes a pointer, not {pointer.type}")
+        return LValue(pointer.type.to, address=pointer)
+
+    def on_pointer(self, sign: str, one: Value, two: Value) -> Value:
+        """Return a local address some elements further on."""
+        pointer, other = (one, two) if isinstance(one.type, Pointer) else (two, one)
+        kind = pointer.type
+        if (
+            not isinstance(kind, Pointer)
+            or kind.space != "local"
+            or sign not in "+-"
+            or other.type not in (INT, UNSIGNED)
+        ):
+            raise self.wrong(
+                f"operator {sign} does not take {one.type} and {two.type}", "gen_addr with other coordinates"
+            )
+        step = self.binary("*", other, self.const(self.slot_size(kind.to), INT))
+        found = self.binary(sign, Value(INT, pointer.text, pointer.const, pointer.temp), step)
+        return Value(kind, found.text, found.const, found.temp)
+
+    def _on_TernaryOp(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        condition, inverted = self.truth(self.value(node.cond))
+        if condition.known:
+            return self.value(node.iftrue if condition.const else node.iffalse, into)
+        pure = self.is_pure(node.iftrue) and self.is_pure(node.iffalse)
+        one = self._quiet(node.iftrue) if not pure else self.value(node.iftrue)
+        two = self._quiet(node.iffalse) if not pure else self.value(node.iffalse)
+        kind = self._meeting(one, two)
+        if pure:
+            found = self.temp(kind)
+            self.in_register(self.converted(two, kind), found.text)
+            other = self.converted(one, kind)
+            self.move(found.text, other, self.predicate_text(condition, inverted=inverted))
+            return found
+        found = self.temp(kind)
+        other_label, end = self.label(), self.label()
+        self.emit(f"jmpr {other_label}", self.predicate_text(condition, inverted=not inverted))
+        self.in_register(self.converted(self.value(node.iftrue), kind), found.text)
+        self.emit(f"jmpr {end}")
+        self.place(other_label)
+        self.in_register(self.converted(self.value(node.iffalse), kind), found.text)
+        self.place(end)
+        return found
+
+    def _meeting(self, one: Value, two: Value) -> CType:
+        if one.type == two.type:
+            return one.type
+        if isinstance(one.type, Scalar) and isinstance(two.type, Scalar):
+            return common(one.type, two.type)
+        if isinstance(one.type, Vector) and isinstance(two.type, Scalar):
+            return one.type
+        if isinstance(two.type, Vector) and isinstance(one.type, Scalar):
+            return two.type
+        raise self.wrong(f"the sides of ?: are {one.type} and {two.type}")
+
+    # ---------------------------------------------------------------------------------------------------- assignments
+
+    def _on_Assignment(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        place = self.at(node.lvalue)
+        if place.constant:
+            raise self.wrong(f"{place.constant} is const and cannot be assigned to")
+        wants, self.wants_value = self.wants_value, True
+        if node.op == "=":
+            value = self.converted(self.value(node.rvalue, place.text or None), place.type, into=place.text or None)
+            self.store(place, value)
+            self.wants_value = wants
+            return value if place.index is not None or place.address is not None else self.loaded(place)
+        right = self.value(node.rvalue)
+        if place.index is not None and node.op[:-1] in ("+", "-", "*", "&", "|", "^"):
+            return self._on_dimension(node.op[:-1], place, right)
+        old = self.loaded(place)
+        new = self.binary(node.op[:-1], old, right, (place.text or None) if self._same(old, right, place) else None)
+        value = self.converted(new, place.type, into=place.text or None)
+        self.store(place, value)
+        self.wants_value = wants
+        return value if place.index is not None or place.address is not None else self.loaded(place)
+
+    def _same(self, old: Value, right: Value, place: LValue) -> bool:
+        """Whether the result of a compound assignment has the type of the place, so that it may go there at once."""
+        if isinstance(place.type, Scalar) and isinstance(old.type, Scalar):
+            return isinstance(right.type, Scalar) and place.type == common(old.type, right.type)
+        return True
+
+    def _on_dimension(self, sign: str, place: LValue, right: Value) -> Value:
+        """`p[2] += s`: one instruction on one coordinate."""
+        assert place.index is not None
+        register, dimension = place.index
+        word = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}[sign]
+        text = self.operand(self.converted(right, INT))
+        both = f"{text}, {register}" if sign != "-" else f"{register}, {text}"
+        self.emit(f"{word}.i32 b{1 << dimension:05b} {register}, {both}")
+        return self.loaded(place) if self.wants_value else Value(INT, const=0)
+
+    def store(self, place: LValue, value: Value) -> None:
+        """Put a value of the right type where it belongs."""
+        if place.index is not None:
+            register, dimension = place.index
+            self.emit(f"set_indx {register}, b{1 << dimension:05b}, {self.operand(self.converted(value, INT))}")
+        elif place.address is not None:
+            self._to_memory(place, self.converted(value, place.type))
+        elif value.text != place.text or value.known:
+            self.move(place.text, self.converted(value, place.type))
+
+    def loaded(self, place: LValue, into: str | None = None) -> Value:
+        """Return what a place holds."""
+        if place.index is not None:
+            found = self.dest(INT, into)
+            self.emit(f"mov_irf_dim {hex(place.index[1])} {found.text}, {place.index[0]}")
+            return found
+        if place.address is not None:
+            return self._from_memory(place, into)
+        return Value(place.type, place.text)
+
+    def at(self, node: Any) -> LValue:
+        """Return the place that an expression names."""
+        before, self.here = self.here, node
+        try:
+            name = type(node).__name__
+            if name == "ID":
+                return self._place_of(node.name)
+            if name == "ArrayRef":
+                return self._element(node)
+            if name == "StructRef":
+                return self._member_place(node)
+            if name == "UnaryOp" and node.op == "*":
+                return self._pointed(self.value(node.expr))
+            if name == "Cast":
+                raise self.wrong("a cast cannot be assigned to")
+            raise self.wrong("this cannot be assigned to", "a variable", "an element", "a member", "*pointer")
+        finally:
+            self.here = before
+
+    def _place_of(self, name: str) -> LValue:
+        found = self.variable(name)
+        if found is None:
+            self._named(name)
+            raise self.wrong(f"{name} cannot be assigned to")
+        if isinstance(found.type, Array):
+            raise self.wrong(f"{name} is an array and cannot be assigned to", f"{name}[0]")
+        if found.address is not None:
+            return self._memory(found)
+        constant = name if found.constant else ""
+        return LValue(found.type, found.value.text if found.value is not None else "", constant=constant)
+
+    def _on_ArrayRef(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        place = self._element(node)
+        if place.text and not place.index:
+            return Value(place.type, place.text)
+        return self.loaded(place, into)
+
+    def _element(self, node: Any) -> LValue:
+        """Return the place of an element of an array or of a coordinate of an int5."""
+        base: Any = node
+        indices: list[Any] = []
+        while type(base).__name__ == "ArrayRef":
+            indices.insert(0, base.subscript)
+            base = base.name
+        variable = self.variable(base.name) if type(base).__name__ == "ID" else None
+        if variable is not None and isinstance(variable.type, Array):
+            return self._array_element(variable, base.name, indices)
+        held = self.value(base) if variable is None else (variable.value or self.loaded(self._place_of(base.name)))
+        if isinstance(held.type, Pointer):
+            step = self.on_pointer("+", held, self.value(indices[0])) if not self._zero(indices[0]) else held
+            return self._deeper(LValue(held.type.to, address=step), indices[1:])
+        return self._deeper(LValue(held.type, held.text), indices)
+
+    def in_registers(self, node: Any) -> bool:
+        """Whether an element is a coordinate of an int5."""
+        held = self.variable(node.name.name) if type(node.name).__name__ == "ID" else None
+        return held is not None and isinstance(held.type, Index) and type(node.subscript).__name__ in ("ID", "Constant")
+
+    def _zero(self, node: Any) -> bool:
+        found = self._quiet(node)
+        return found.known and not found.const
+
+    def _deeper(self, place: LValue, indices: list[Any]) -> LValue:
+        if not indices:
+            return place
+        if isinstance(place.type, Index):
+            number = self.value(indices[0])
+            variables = [self.variable(name) for name in names_of(indices[0])]
+            if not number.known or not all(each is None or each.constant for each in variables):
+                raise self.wrong("the index of an int5 must be a constant", "const int", node=indices[0])
+            dimension = int(number.const or 0)
+            if not 0 <= dimension < 5:
+                raise self.wrong(f"an int5 has no coordinate {dimension}", "0 .. 4", node=indices[0])
+            if place.address is not None:
+                raise self.wrong("int5 in local memory is not supported")
+            return LValue(INT, index=(place.text, dimension))
+        if isinstance(place.type, Vector):
+            raise self.wrong(f"an element of a vector ({place.type}) can be printed, not computed with", "an intrinsic")
+        raise self.wrong(f"[] does not take {place.type}")
+
+    def _array_element(self, variable: Variable, name: str, indices: list[Any]) -> LValue:
+        offset: Value = self.const(0, INT)
+        while indices and isinstance(variable.type, Array):
+            number = self.converted(self.value(indices[0]), INT)
+            kind = variable.type
+            if number.known and not 0 <= int(number.const or 0) < kind.count:
+                message = f"{name} has {kind.count} elements; there is no {int(number.const or 0)}"
+                raise self.wrong(message, f"0 .. {kind.count - 1}", node=indices[0])
+            if variable.address is None:
+                if not number.known:
+                    raise NeedsMemoryError(variable.node)
+                variable = variable.parts[int(number.const or 0)]
+            else:
+                step = self.binary("*", number, self.const(self.slot_size(kind.of), INT))
+                offset = self.binary("+", offset, step)
+                variable = Variable(kind.of, address=variable.address, constant=variable.constant)
+            indices = indices[1:]
+        if isinstance(variable.type, Array):
+            raise self.wrong(f"{name} is an array of arrays; one element is meant")
+        constant = name if variable.constant else ""
+        if variable.address is None:
+            assert variable.value is not None
+            if variable.value.known:
+                return LValue(variable.type, self.in_register(variable.value).text, constant=constant)
+            return self._deeper(LValue(variable.type, variable.value.text, constant=constant), indices)
+        address = self.binary("+", offset, self.const(variable.address, INT))
+        pointer = Value(Pointer(variable.type, "local"), address.text, address.const, address.temp)
+        return self._deeper(LValue(variable.type, address=pointer, constant=constant), indices)
+
+    def _memory(self, variable: Variable) -> LValue:
+        assert variable.address is not None
+        return LValue(variable.type, address=Value(Pointer(variable.type, "local"), const=variable.address))
+
+    def _on_StructRef(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        place = self._member_place(node)
+        return Value(place.type, place.text)
+
+    def _member_place(self, node: Any) -> LValue:
+        if node.type != ".":
+            raise self.refused("-> is not supported", "a member by .v1")
+        held = self.value(node.name)
+        names = [f"v{number + 1}" for number in range(len(held.type.members))] if isinstance(held.type, Group) else []
+        if node.field.name not in names:
+            raise self.wrong(f"{held.type} has no member {node.field.name}", *names)
+        assert isinstance(held.type, Group)
+        number = names.index(node.field.name)
+        return LValue(held.type.members[number], member_text(held, number))
+
+    # --------------------------------------------------------------------------------------------------------- memory
+
+    def _from_memory(self, place: LValue, into: str | None) -> Value:
+        assert place.address is not None
+        kind, pointer = place.type, place.address
+        assert isinstance(pointer.type, Pointer)
+        if pointer.type.space == "global":
+            if not isinstance(kind, Scalar | Vector):
+                raise self.wrong(f"{kind} cannot be loaded through a global pointer")
+            found = self.dest(kind, into)
+            self.emit(f"ld_g {found.text}, {pointer.text}")
+            return found
+        found = self.temp(kind)
+        if isinstance(kind, Group):
+            for number in range(len(kind.members)):
+                self.emit(f"ld_l_v {member_text(found, number)}, {self._vlm(pointer, 256 * number)}")
+            return found
+        found = self.dest(kind, into)
+        if isinstance(kind, Vector | Mask):
+            self.emit(f"ld_l_v {found.text}, {self._vlm(pointer)}")
+        elif isinstance(kind, Scalar):
+            self.emit(f"ld_l {found.text}, {self.operand(self.bits_as(pointer, UNSIGNED))}")
+        else:
+            raise self.wrong(f"{kind} cannot be in local memory")
+        return found
+
+    def _vlm(self, pointer: Value, offset: int = 0) -> str:
+        address = self.bits_as(pointer, UNSIGNED)
+        if offset:
+            address = self.binary("+", address, self.const(offset, UNSIGNED))
+        return self.local_address(address)
+
+    def _to_memory(self, place: LValue, value: Value) -> None:
+        assert place.address is not None
+        kind, pointer = place.type, place.address
+        assert isinstance(pointer.type, Pointer)
+        if pointer.type.space == "global":
+            if not isinstance(kind, Scalar):
+                raise self.wrong(f"{kind} cannot be stored through a global pointer", "v_f32_st_tnsr")
+            self.emit(f"st_g {pointer.text}, {self.in_register(value).text}")
+        elif isinstance(kind, Group):
+            for number in range(len(kind.members)):
+                self.emit(f"st_l_v {self._vlm(pointer, 256 * number)}, {member_text(value, number)}")
+        elif isinstance(kind, Vector | Mask):
+            self.emit(f"st_l_v {self._vlm(pointer)}, {value.text}")
+        elif isinstance(kind, Scalar):
+            self.emit(f"st_l {self.operand(self.bits_as(pointer, UNSIGNED))}, {self.in_register(value).text}")
+        else:
+            raise self.wrong(f"{kind} cannot be in local memory")
+
+    # ---------------------------------------------------------------------------------------------- casts and literals
+
+    def _on_Cast(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        kind = self.type_of(node.to_type)
+        if kind == VOID:
+            self.value(node.expr)
+            return VOID_VALUE
+        value = self.value(node.expr)
+        return self.converted(value, kind, explicit=True)
+
+    def _on_CompoundLiteral(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        kind = self.type_of(node.type)
+        found = self.temp(kind)
+        self.initialised(found, node.init)
+        return found
+
+    def initialised(self, target: Value, node: Any) -> None:
+        """Fill a register of any type from an initialiser."""
+        before, self.here = self.here, node
+        kind, text = target.type, target.text
+        if type(node).__name__ != "InitList":
+            value = self.converted(self.value(node, text), kind, into=text)
+            if value.text != text or value.known:
+                self.move(text, value)
+        elif isinstance(kind, Index):
+            self._coordinates(text, node.exprs or [])
+        elif isinstance(kind, Group):
+            for number, member in enumerate(kind.members):
+                place = Value(member, member_text(target, number))
+                if node.exprs is not None and number < len(node.exprs) and len(node.exprs) > 1:
+                    self.initialised(place, node.exprs[number])
+                else:
+                    self._zeroed(place, node.exprs)
+        elif isinstance(kind, Vector | Mask):
+            self._zeroed(target, node.exprs)
+        elif node.exprs and len(node.exprs) == 1:
+            self.initialised(target, node.exprs[0])
+        else:
+            raise self.wrong(f"{kind} takes one initialiser")
+        self.here = before
+
+    def _zeroed(self, target: Value, nodes: list[Any] | None) -> None:
+        for each in nodes or []:
+            inner = each.exprs[0] if type(each).__name__ == "InitList" and each.exprs else each
+            value = self._quiet(inner)
+            if not value.known or value.const:
+                raise self.wrong(f"omit the braces to put one value into all lanes of {target.type}", "{0}", node=each)
+        self.move(target.text, self.converted(self.const(0, INT), target.type))
+
+    def _coordinates(self, text: str, nodes: list[Any]) -> None:
+        if len(nodes) > 5:
+            raise self.wrong("an int5 has five coordinates", node=nodes[5])
+        values = [self.converted(self.value(each), INT) for each in nodes]
+        values += [self.const(0, INT)] * (5 - len(values))
+        texts = [self.operand(each) for each in values]
+        for each in sorted(set(texts), key=texts.index):
+            mask = sum(1 << place for place, other in enumerate(texts) if other == each)
+            self.emit(f"set_indx {text}, b{mask:05b}, {each}")
+
+    def _on_ExprList(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        found = VOID_VALUE
+        for each in node.exprs:
+            found = self.value(each)
+        return found
+
+    # ---------------------------------------------------------------------------------------------------------- calls
+
+    def _on_FuncCall(self, node: Any, into: str | None) -> Value:  # noqa: N802
+        if type(node.name).__name__ != "ID":
+            raise self.refused("calls through pointers to functions are not supported", "a call by name")
+        name, nodes = node.name.name, node.args.exprs if node.args is not None else []
+        if name == "printf":
+            return self._printf(nodes)
+        if self.variable(name) is not None:
+            raise self.refused(f"{name} is a variable; calls through pointers to functions are not supported")
+        if name in self.functions:
+            return self.inlined(name, nodes, into)
+        wants, self.wants_value = self.wants_value, True
+        arguments = [self.value(each) for each in nodes]
+        self.wants_value = wants
+        for value, each in zip(arguments, nodes, strict=True):
+            if value.type == VOID:
+                raise self.wrong("an argument has no value", node=each)
+        return self.called(name, arguments, into)
+
+    def inlined(self, name: str, nodes: list[Any], into: str | None) -> Value:
+        """Return the result of a function of the kernel, written in place."""
+        raise NotImplementedError
+
+    def _printf(self, nodes: list[Any]) -> Value:
+        if not nodes or type(nodes[0]).__name__ != "Constant" or nodes[0].type != "string":
+            raise self.wrong("printf takes a format first", 'printf("value %d", x)')
+        if len(nodes) > 2:
+            raise self.wrong("printf takes one value at most", "one call for each value", node=nodes[2])
+        if len(_FORMAT.findall(text_of(nodes[0]))) != len(nodes) - 1:
+            raise self.wrong("the format and the values of printf do not agree")
+        if self.printing:
+            text = "printf takes a move or two in the cycles here; the chip stores what it prints to a tensor"
+            self.note(text)
+            span = self.span()
+            self.prints[span.line, span.column] = Print(_unescaped(text_of(nodes[0])), *self._printed(nodes[1:]))
+        return VOID_VALUE
+
+    def _printed(self, nodes: list[Any]) -> tuple[Scalar | None, bool]:
+        """Move what is printed to where a run takes note of it; return its type, and whether it is a vector's element.
+
+        A vector moves as a whole, and the number of the element beside it: here alone, an element of a vector is one.
+        """
+        if not nodes:
+            self.emit(f"mov.i32 {PRINTED}, 0x0")
+            return None, False
+        (node,) = nodes
+        held = self.value(node.name) if type(node).__name__ == "ArrayRef" and self._of_vector(node.name) else None
+        if held is None:
+            value = self.value(node)
+            if not isinstance(value.type, Scalar):
+                raise self.wrong(f"printf prints a scalar or an element of a vector, not {value.type}", node=node)
+            shown = self.converted(value, INT) if value.type == BOOL else value
+            self.emit(f"mov.i32 {PRINTED}, {self.operand(shown)}")
+            return shown.type if isinstance(shown.type, Scalar) else INT, False
+        assert isinstance(held.type, Vector)
+        number = self.converted(self.value(node.subscript), INT)
+        self.emit(f"mov {PRINTED_VECTOR}, {held.text}")
+        self.emit(f"mov.i32 {PRINTED}, {self.operand(number)}")
+        return held.type.element, True
+
+    def _of_vector(self, node: Any) -> bool:
+        count = len(self.lines)
+        try:
+            return isinstance(self._quiet(node).type, Vector)
+        except ReadError:  # an array of scalars: not a value by itself
+            return False
+        finally:
+            del self.lines[count:]
+
+
+__all__ = ["COMPARISONS", "INDEX", "MOST_CALLS", "Expressions", "LValue", "NeedsMemoryError", "TensorType", "Variable"]

@@ -1,0 +1,270 @@
+"""A launch of a kernel: tensors, scalars and index space put in front of its instructions, engine by engine.
+
+Without tensors the text can be scheduled and shown, not run: sizes come from the launch.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
+from castsim.isa.formats import FORMATS
+from castsim.isa.tpc import Bundle, RegisterDeclaration, TpcProgram
+from castsim.isa.tpc.program import File, Item
+from castsim.targets.tpc_compiler import function_tables
+from castsim.tpc_compiler.scheduling import Scheduled, schedule_program
+from castsim.tpc_compiler.tpc_c.code import Emitter
+from castsim.tpc_compiler.tpc_c.compiling import Compiled, MainParameter
+from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS
+from castsim.tpc_compiler.tpc_c.types import Scalar
+from castsim.tpc_compiler.virtual_registers import LabelPlace, SequentialProgram, WrittenInstruction, read_sequential
+
+DIMENSIONS = 5
+_TENSOR = re.compile(r"(?:(in|out|inout):)?([a-z][a-z0-9_]*)(?:\[([^\]]*)\])?")
+_OFFSET, _SIZE = "%i.index_space_offset", "%i.index_space_size"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGiven:
+    """A tensor of a launch: direction, format, and sizes with the fastest dimension first."""
+
+    direction: str
+    format: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """What a launch is asked for: tensors by name, members of the index space, engines, macros, folders of headers."""
+
+    tensors: Mapping[str, TensorGiven] = field(default_factory=dict)
+    index_space: tuple[int, ...] = ()
+    engines: int = 1
+    defines: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()
+    accumulators: str = ACCUMULATORS[0]
+    """In which order loops with `loop_unroll` add floats: that of the source, or as the vendor's compiler does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel ready to run: the bundles, and those of each engine with its part of the index space."""
+
+    compiled: Compiled
+    scheduled: Scheduled
+    engines: tuple[TpcProgram, ...]
+
+
+def tensor_given(name: str, text: str) -> TensorGiven:
+    """Return a tensor as `--tensor` gives it, `out:f32[64,1024]`.
+
+    Raises:
+        ReadError: it cannot be read.
+    """
+    legal = (f"{name}=f32[64,1024]", f"{name}=out:bf16[128,16]")
+    match = _TENSOR.fullmatch(text.strip())
+    if match is None or match[3] is None:
+        raise ReadError(f"--tensor {name}={text}: not a direction, a format and sizes", legal=legal)
+    if match[2] not in FORMATS:
+        raise ReadError(f"--tensor {name}: there is no format '{match[2]}'", legal=sorted(FORMATS))
+    sizes = [each.strip() for each in match[3].split(",")]
+    if not all(each.isdecimal() and int(each) for each in sizes) or len(sizes) > DIMENSIONS:
+        raise ReadError(f"--tensor {name}={text}: a tensor has one to five sizes of 1 or more", legal=legal)
+    return TensorGiven(match[1] or "", match[2], tuple(map(int, sizes)))
+
+
+def members_given(text: str) -> tuple[int, ...]:
+    """Return the members of an index space as `--index-space` gives them, `16,4`.
+
+    Raises:
+        ReadError: they are not one to five numbers of 1 or more.
+    """
+    sizes = [each.strip() for each in text.split(",")]
+    if not all(each.isdecimal() and int(each) for each in sizes) or len(sizes) > DIMENSIONS:
+        raise ReadError(f"--index-space {text}: one to five numbers of 1 or more", legal=("--index-space 16,4",))
+    return tuple(map(int, sizes))
+
+
+def parts_of(members: Sequence[int], engines: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Return offset and size of each engine's part: the dimension with most members is cut.
+
+    Engines for which no member is left have no part.
+    """
+    whole = (*members, *(1,) * (DIMENSIONS - len(members)))
+    cut = max(range(DIMENSIONS), key=lambda d: whole[d])
+    count = min(engines, whole[cut])
+    found = []
+    for engine in range(count):
+        first, last = (whole[cut] * each // count for each in (engine, engine + 1))
+        offset = tuple(first if d == cut else 0 for d in range(DIMENSIONS))
+        size = tuple(last - first if d == cut else whole[d] for d in range(DIMENSIONS))
+        found.append((offset, size))
+    return tuple(found)
+
+
+def launch(
+    compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float], *, until: float = math.inf
+) -> Launch:
+    """Return a kernel with everything that it needs, scheduled.
+
+    Raises:
+        ReadError: a tensor, a scalar or the index space is missing or unknown.
+        IllegalError: what the kernel calls cannot run here; out of registers.
+    """
+    if compiled.blocked:
+        raise compiled.blocked[0]
+    _check_names(compiled, request, arguments)
+    source = sequential(compiled, request, arguments)
+    try:
+        scheduled = schedule_program(source, compiled.target, until=until)
+    except CastsimError as error:
+        raise in_words(error) from None
+    parts = parts_of(request.index_space, request.engines)
+    engines = tuple(_placed(scheduled, offset, size) for offset, size in parts)
+    return Launch(compiled, scheduled, engines)
+
+
+def scheduled_kernel(compiled: Compiled) -> Scheduled:
+    """Return the bundles of a kernel without a launch.
+
+    Raises:
+        IllegalError: what the kernel calls cannot run here; out of registers.
+    """
+    if compiled.blocked:
+        raise compiled.blocked[0]
+    try:
+        return schedule_program(sequential(compiled, LaunchRequest(), {}), compiled.target)
+    except CastsimError as error:
+        raise in_words(error) from None
+
+
+def _check_names(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float]) -> None:
+    tensors, scalars = ([each.name for each in held] for held in (compiled.tensors, compiled.scalars))
+    for name in request.tensors:
+        if name not in tensors:
+            raise ReadError(f"main has no tensor '{name}'", legal=tensors)
+    for name in arguments:
+        if name not in scalars:
+            raise ReadError(f"--arg {name}: main has no scalar of this name", legal=scalars or ("none",))
+    for each in compiled.tensors:
+        if each.name not in request.tensors:
+            legal = (f"--tensor {each.name}=f32[64,1024]", f"--tensor {each.name}=out:f32[64,1024]")
+            raise ReadError(f"main has the tensor {each.name}; its format and sizes are not given", span=each.span,
+                            legal=legal)  # fmt: skip
+    for each in compiled.scalars:
+        if each.name not in arguments:
+            raise ReadError(f"main has the parameter {each.name} ({each.type})", span=each.span,
+                            legal=(f"--arg {each.name}=NUMBER",))  # fmt: skip
+    if not request.index_space:
+        raise ReadError("the index space is not given", legal=("--index-space 16,4",))
+
+
+def sequential(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float]) -> SequentialProgram:
+    """Return the instructions with declarations, every place being that of C."""
+    text = text_of(compiled, request, arguments)
+    first = text.count("\n", 0, text.index(_CODE)) + 1
+    spans = [line.span for line in compiled.lines]
+
+    def of_c(span: Span) -> Span:
+        number = span.line - 1 - first
+        return spans[number] if 0 <= number < len(spans) else span
+
+    try:
+        source = read_sequential(text, compiled.parsed.file, compiled.target)
+    except CastsimError as error:
+        place = None if error.span is None else of_c(error.span)
+        shown = compiled.lines[error.span.line - 1 - first].text if error.span and place is not error.span else ""
+        if error.message.startswith("tensor ") and place is not None:
+            raise error.at(place) from None
+        message = f"{compiled.target.name} has no such instruction: {error.message} ({shown})"
+        raise IllegalError(message, span=place, legal=error.legal) from None
+    instructions = tuple(
+        WrittenInstruction(
+            {slot: each.at(of_c(written.span)) for slot, each in written.slots.items()}, of_c(written.span)
+        )
+        for written in source.instructions
+    )
+    labels = tuple(LabelPlace(each.name, each.place, of_c(each.span)) for each in source.labels)
+    return replace(source, instructions=instructions, labels=labels)
+
+
+_CODE = "// code\n"
+
+
+def text_of(compiled: Compiled, request: LaunchRequest, arguments: Mapping[str, int | float]) -> str:
+    """Return the instructions as a text for `castsim schedule`, one a line."""
+    code = "\n".join(line.text for line in compiled.lines)
+    found = [f"// castsim: target {compiled.target.name}"]
+    for each in compiled.tensors:
+        given = request.tensors.get(each.name)
+        if given is not None:
+            direction = given.direction or ("out" if each.number in compiled.stored else "in")
+            found.append(f"// castsim: tensor {each.number} {each.name} {direction} {given.format} {list(given.shape)}")
+    for name, (function, columns) in compiled.tables.items():
+        shape = f"[{columns}, {_entries(name)}]" if columns > 1 else f"[{_entries(name)}]"
+        unknown = " = " + ", ".join(["0"] * columns * _entries(name)) if name in compiled.rounded else ""
+        found.append(f"// castsim: table {name} {function} f32 {shape}{unknown}")
+    parts = parts_of(request.index_space or (1,), 1)
+    for register, values in ((_OFFSET, parts[0][0]), (_SIZE, parts[0][1])):
+        if re.search(rf"{re.escape(register)}\b", code):
+            found.append(f"// castsim: reg {register} = {list(values)}")
+    for each in compiled.scalars:
+        if re.search(rf"{re.escape(each.register)}\b", code):
+            found.append(f"// castsim: reg {each.register} = {hex(_bits(compiled, each, arguments.get(each.name, 0)))}")
+    return "\n".join([*found, _CODE + code]) + "\n"
+
+
+def _entries(name: str) -> int:
+    return next((each.entries for each in function_tables() if each.table == name), 256)
+
+
+def _bits(compiled: Compiled, parameter: MainParameter, number: float) -> int:
+    kind = parameter.type
+    assert isinstance(kind, Scalar)
+    if not kind.is_float and (not isinstance(number, int) or not -(1 << 31) <= number < 1 << 32):
+        raise ReadError(f"--arg {parameter.name}={number}: {kind} takes an integer of {kind.bits} bits",
+                        span=parameter.span)  # fmt: skip
+    return Emitter(compiled.parsed, compiled.target).bits(number, kind)
+
+
+def _placed(scheduled: Scheduled, offset: tuple[int, ...], size: tuple[int, ...]) -> TpcProgram:
+    """Return the program of one engine: its part of the index space stands in two registers."""
+    names = scheduled.registers
+    declared = []
+    for each in scheduled.program.declarations:
+        held = each
+        if isinstance(each, RegisterDeclaration) and each.register.file is File.I:
+            for name, values in ((_OFFSET, offset), (_SIZE, size)):
+                if str(each.register) in names.get(name, ())[:1]:
+                    held = RegisterDeclaration(each.register, values, span=each.span)
+        declared.append(held)
+    return replace(scheduled.program, declarations=tuple(declared), items=_spanned(scheduled.program.items))
+
+
+def _spanned(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """Return bundles of which the empty ones have the place of what they wait for."""
+    found: list[Item] = []
+    last: Span | None = None
+    for item in reversed(items):
+        if isinstance(item, Bundle) and not any(item.slots) and last is not None:
+            found.append(replace(item, span=last))
+            continue
+        last = item.span if isinstance(item, Bundle) else last
+        found.append(item)
+    return tuple(reversed(found))
+
+
+def in_words(error: CastsimError) -> CastsimError:
+    """Return an error of the scheduler that speaks of variables."""
+    error.message = re.sub(r"%[a-z]+\.([A-Za-z_]\w*?)_(\d+)(?:\.\d)?\b", r"\1", error.message)
+    return error
+
+
+__all__ = [
+    "Launch", "LaunchRequest", "TensorGiven", "launch", "members_given", "parts_of", "scheduled_kernel", "sequential",
+    "tensor_given", "text_of",
+]  # fmt: skip

@@ -1,0 +1,373 @@
+"""Loops of C: hardware loops for the four innermost levels where the trips can be counted, jumps for the others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from castsim.tpc_compiler.tpc_c.code import Value, member_text
+from castsim.tpc_compiler.tpc_c.declared import assigned_in, leaves, names_of, walked
+from castsim.tpc_compiler.tpc_c.expressions import Expressions, Variable
+from castsim.tpc_compiler.tpc_c.types import INT, UNSIGNED, Array, Group, Scalar
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+_MOST_UNROLLED = 64
+SPLIT, ACCUMULATORS = "split", ("source", "split")
+_MOST_COUNTED = 100_000
+_AT_ONCE = re.compile(r"\b(?:loop_unroll|machine_unroll_count)\s*\(\s*(\d+)\s*\)")
+_FLOAT_SUM = re.compile(r"[vs]_(?:f32|bf16|f16|f8|h8)_mac")
+_UNROLL = re.compile(r"\bunroll\b\s*\(?\s*(\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLoop:
+    """A loop that counts: its variable, whether the loop declares it, start, sign, bound and step as trees."""
+
+    name: str
+    declares: bool
+    start: Any
+    sign: str
+    bound: Any
+    step: Any
+    down: bool
+    others: tuple[Any, ...]
+    """What else is done behind every trip."""
+
+
+class Loops(Expressions):
+    """Compiles loops. `open_loops` are the labels of the loops around: behind the body, and behind the loop."""
+
+    open_loops: list[tuple[str, str] | None]
+    hardware: int
+    """Hardware loops around."""
+    accumulators: str
+    """In which order loops with `loop_unroll` add floats: that of the source, or split."""
+    rotations: dict[int, list[list[Value]]]
+    """The split sums of the loops around, by their bodies."""
+
+    def statement(self, node: Any, pragmas: list[str] | None = None) -> None:
+        """Compile a statement."""
+        raise NotImplementedError
+
+    def scoped(self, node: Any) -> None:
+        """Compile a statement in a scope of its own."""
+        raise NotImplementedError
+
+    def _do_For(self, node: Any, pragmas: list[str]) -> None:  # noqa: N802
+        counted = self._counted(node)
+        self._unroll_notes(node, counted, pragmas)
+        sums = self._split_sums(node, pragmas)
+        if sums:
+            self.rotations[id(node.stmt)] = sums
+        self.scopes.append({})
+        if counted is not None and self._unrolled(node, counted, pragmas):
+            pass
+        elif counted is not None and self._may_count(node, counted):
+            self._hardware(node, counted)
+        else:
+            if node.init is not None:
+                self.statement(node.init)
+            self._jumping(node.cond, node.stmt, [node.next] if node.next is not None else [])
+        self.scopes.pop()
+        for each in self.rotations.pop(id(node.stmt), ()):
+            self._added(each)
+
+    def _unroll_notes(self, node: Any, counted: CountedLoop | None, pragmas: list[str]) -> None:
+        """Say what the vendor's compiler makes of a pragma that promises trips by so many at once.
+
+        Source: docs/reference/tpc_c.md, pragmas.
+        """
+        found = next((match for each in pragmas if (match := _AT_ONCE.search(each))), None)
+        if found is None or int(found[1]) < 2:
+            return
+        before, self.here = self.here, node
+        number = int(found[1])
+        numbers = self._numbers(node, counted, _MOST_COUNTED) if counted is not None else None
+        if numbers is not None and len(numbers) % number and not any("unaligned" in each for each in pragmas):
+            text = f"#pragma loop_unroll({number}) promises a multiple of {number} trips, and there are {len(numbers)}"
+            self.note(f"{text}: all of them run here, not in what the vendor's compiler makes of it")
+        calls = (getattr(each.name, "name", "") for each in walked(node.stmt) if type(each).__name__ == "FuncCall")
+        if self.accumulators != SPLIT and any(_FLOAT_SUM.match(str(each)) for each in calls):
+            text = f"the vendor's compiler splits the sums of a loop with #pragma loop_unroll({number}) into {number}"
+            more = "here they follow the source (--accumulators split), and the last bits can differ"
+            self.note(f"{text} that it adds at the end; {more}")
+        self.here = before
+
+    def _split_sums(self, node: Any, pragmas: list[str]) -> list[list[Value]]:
+        """Return the registers of each sum that `--accumulators split` splits as the vendor's compiler does: the
+        accumulators of float MAC that a loop with `loop_unroll(n)` only adds to. The first is the variable itself.
+        """
+        found = next((match for each in pragmas if (match := _AT_ONCE.search(each))), None)
+        if self.accumulators != SPLIT or found is None or leaves(node.stmt):
+            return []
+        adding: dict[str, int] = {}
+        for each in walked(node.stmt):
+            if type(each).__name__ != "Assignment" or each.op != "=" or type(each.rvalue).__name__ != "FuncCall":
+                continue
+            name, given = getattr(each.lvalue, "name", None), each.rvalue.args.exprs if each.rvalue.args else []
+            sums = _FLOAT_SUM.match(str(getattr(each.rvalue.name, "name", ""))) and len(given) > 2
+            if sums and isinstance(name, str) and getattr(given[2], "name", None) == name:
+                adding[name] = adding.get(name, 0) + 1
+        used = [each.name for each in walked(node.stmt) if type(each).__name__ == "ID"]
+        split: list[list[Value]] = []
+        for name, count in adding.items():
+            variable = self.variable(name)
+            if variable is None or variable.value is None or variable.value.known or used.count(name) != 2 * count:
+                continue
+            kind = variable.type
+            others = [Value(kind, self.register(kind, name)) for _ in range(int(found[1]) - 1)]
+            for each in others:
+                self.cleared(each)
+            split.append([variable.value, *others])
+        return split
+
+    def _rotated(self, sums: list[Value]) -> None:
+        """Let the next trip add to the next of the sums."""
+        kept = self.temp(sums[0].type)
+        self.move(kept.text, sums[0])
+        for one, two in pairwise(sums):
+            self.move(one.text, two)
+        self.move(sums[-1].text, Value(sums[0].type, kept.text))
+
+    def _added(self, sums: list[Value]) -> None:
+        """Add the sums, from the last to the first."""
+        kind = sums[0].type
+        total = sums[-1]
+        for each in reversed(sums[:-1]):
+            into = each.text if each is sums[0] else self.register(kind)
+            result = Value(kind, into)
+            parts = range(len(kind.members)) if isinstance(kind, Group) else ()
+            for part in parts:
+                texts = ", ".join(member_text(one, part) for one in (result, total, each))
+                self.emit(f"add.f32 {texts}")
+            if not parts:
+                self.in_register(self.binary("+", total, each, into), into)
+            total = result
+
+    def cleared(self, value: Value) -> None:
+        """Put zeros into a register."""
+        raise NotImplementedError
+
+    def _do_While(self, node: Any, pragmas: list[str]) -> None:  # noqa: N802
+        self._jumping(node.cond, node.stmt, [])
+
+    def _do_DoWhile(self, node: Any, pragmas: list[str]) -> None:  # noqa: N802
+        top, behind, end = self.label(), self.label(), self.label()
+        self.place(top)
+        self._body(node.stmt, (behind, end))
+        self.place(behind)
+        condition, inverted = self.truth(self.value(node.cond))
+        if not condition.known:
+            self.emit(f"jmpr {top}", self.predicate_text(condition, inverted=inverted))
+        elif condition.const:
+            self.emit(f"jmpr {top}")
+        self.place(end)
+
+    def _jumping(self, condition: Any, body: Any, behind_trip: list[Any]) -> None:
+        """Write a loop of jumps that tests before every trip."""
+        top, behind, end = self.label(), self.label(), self.label()
+        self.place(top)
+        if condition is not None:
+            found, inverted = self.truth(self.value(condition))
+            if not found.known:
+                self.emit(f"jmpr {end}", self.predicate_text(found, inverted=not inverted))
+            elif not found.const:
+                return
+        self._body(body, (behind, end))
+        self.place(behind)
+        for each in behind_trip:
+            self.statement(each)
+        self.emit(f"jmpr {top}")
+        self.place(end)
+
+    def _body(self, node: Any, labels: tuple[str, str] | None) -> None:
+        self.open_loops.append(labels)
+        self.scoped(node)
+        for each in self.rotations.get(id(node), ()):
+            self._rotated(each)
+        self.open_loops.pop()
+
+    # -------------------------------------------------------------------------------------------------------- counting
+
+    def _counted(self, node: Any) -> CountedLoop | None:
+        """Return how a loop counts, None if its head does not say."""
+        condition = node.cond
+        if type(condition).__name__ != "BinaryOp" or condition.op not in _MIRRORED or node.next is None:
+            return None
+        started = self._started(node.init)
+        for left, right, sign in (
+            (condition.left, condition.right, condition.op),
+            (condition.right, condition.left, _MIRRORED[condition.op]),
+        ):
+            name = getattr(left, "name", None) if type(left).__name__ == "ID" else None
+            if name is None or name not in started:
+                continue
+            declares, start = started[name]
+            nexts = node.next.exprs if type(node.next).__name__ == "ExprList" else [node.next]
+            own = [each for each in nexts if name in assigned_in(each)]
+            step = _step(own[0], name) if len(own) == 1 else None
+            if step is None:
+                return None
+            others = tuple(each for each in nexts if each is not own[0])
+            return CountedLoop(name, declares, start, sign, right, step[0], step[1], others)
+        return None
+
+    def _started(self, init: Any) -> dict[str, tuple[bool, Any]]:
+        """Return the names that a loop begins with, whether it declares them, and their values."""
+        if type(init).__name__ == "DeclList":
+            return {each.name: (True, each.init) for each in init.decls if each.init is not None}
+        listed = init.exprs if type(init).__name__ == "ExprList" else [init]
+        return {
+            each.lvalue.name: (False, each.rvalue)
+            for each in listed
+            if type(each).__name__ == "Assignment" and each.op == "=" and type(each.lvalue).__name__ == "ID"
+        }
+
+    def _may_count(self, node: Any, counted: CountedLoop) -> bool:
+        """Whether LOOP can do it: the body leaves its count alone, ends every trip, and the levels suffice."""
+        body = assigned_in(node.stmt).union(*map(assigned_in, counted.others))
+        read = names_of(counted.bound) | (names_of(counted.step) if counted.step is not None else set())
+        limit = self.target.registers.loop_iterators
+        if counted.name in body or read & (body | {counted.name}) or leaves(node.stmt):
+            return False
+        if self.height(node) > limit or self.hardware >= limit or self._local_read(counted):
+            return False
+        kind = self._type_in(node, counted)
+        bound = self._quiet(counted.bound)
+        return kind == INT and isinstance(bound.type, Scalar) and not bound.type.is_float and (
+            bound.type != UNSIGNED or bound.known)  # fmt: skip
+
+    def _local_read(self, counted: CountedLoop) -> bool:
+        """Whether bound or step rest on memory, which the body may write."""
+        trees = [each for each in (counted.bound, counted.step) if each is not None]
+        return not all(self.is_pure(each) for each in trees)
+
+    def _type_in(self, node: Any, counted: CountedLoop) -> object:
+        if counted.declares:
+            declared = next(each for each in node.init.decls if each.name == counted.name)
+            return self.type_of(declared.type)
+        found = self.variable(counted.name)
+        return None if found is None or found.address is not None else found.type
+
+    def _hardware(self, node: Any, counted: CountedLoop) -> None:
+        """Write a hardware loop; the variable is its iterator."""
+        start = self.converted(self.value(counted.start), INT)
+        outer = None if counted.declares else self.variable(counted.name)
+        self._begin_others(node, counted)
+        if outer is not None:
+            assert outer.value is not None
+            self.in_register(start, outer.value.text)
+            start = start if start.known else outer.value
+        bound = self.converted(self.value(counted.bound), INT)
+        step = self.const(1, INT) if counted.step is None else self.converted(self.value(counted.step), INT)
+        if counted.down:
+            step = self.unary("-", step)
+        end = self.label()
+        texts = [self.operand(each) for each in (start, bound, step)]
+        self.emit(f"loop {', '.join(texts)}, {counted.sign}, {end}")
+        sizes = self.target.registers
+        iterator = Value(INT, f"S{sizes.S - sizes.loop_iterators + self.hardware}")
+        self.hardware += 1
+        self.scopes.append({counted.name: Variable(INT, iterator)})
+        count = len(self.lines)
+        self._body(node.stmt, None)
+        for each in counted.others:
+            self.statement(each)
+        self.scopes.pop()
+        self.hardware -= 1
+        if outer is not None:
+            assert outer.value is not None
+            self.emit(f"add.i32 {outer.value.text}, {iterator.text}, {self.operand(step)}")
+        if all(line.is_label for line in self.lines[count:]):
+            del self.lines[count - 1 :]
+            return
+        self.place(end)
+
+    def _begin_others(self, node: Any, counted: CountedLoop) -> None:
+        """Declare or assign what the head of a loop begins with beside its variable."""
+        if type(node.init).__name__ == "DeclList":
+            for each in node.init.decls:
+                if each.name != counted.name:
+                    self.statement(each)
+        elif type(node.init).__name__ == "ExprList":
+            for each in node.init.exprs:
+                if counted.name not in assigned_in(each):
+                    self.statement(each)
+
+    # ------------------------------------------------------------------------------------------------------- unrolling
+
+    def _unrolled(self, node: Any, counted: CountedLoop, pragmas: list[str]) -> bool:
+        """Write all trips one after the other, if the pragma says so or registers are chosen by the variable."""
+        numbers = self._numbers(node, counted)
+        if numbers is None or leaves(node.stmt) or not counted.declares or counted.others:
+            return False
+        if counted.name in assigned_in(node.stmt):
+            return False
+        asked = next((match for each in pragmas if (match := _UNROLL.search(each))), None)
+        every = asked is not None and (asked[1] is None or int(asked[1]) >= len(numbers))
+        if not every and not self._chooses(node.stmt, counted.name):
+            return False
+        for number in numbers:
+            self.scopes.append({counted.name: Variable(INT, self.const(number, INT), constant=True)})
+            self._body(node.stmt, None)
+            self.scopes.pop()
+        return True
+
+    def _numbers(self, node: Any, counted: CountedLoop, most: int = _MOST_UNROLLED) -> list[int] | None:
+        """Return what the variable counts through, None if that is not known or too much."""
+        if counted.start is None or not counted.declares:
+            return None
+        trees = [counted.start, counted.bound, *([counted.step] if counted.step is not None else [])]
+        if not all(self.is_pure(each) for each in trees):
+            return None
+        values = [self._quiet(each) for each in trees]
+        if not all(each.known and isinstance(each.type, Scalar) and not each.type.is_float for each in values):
+            return None
+        start, bound = (int(each.const or 0) for each in values[:2])
+        step = (int(values[2].const or 0) if len(values) > 2 else 1) * (-1 if counted.down else 1)
+        found: list[int] = []
+        tests = {"<": lambda n: n < bound, "<=": lambda n: n <= bound, ">": lambda n: n > bound,
+                 ">=": lambda n: n >= bound, "!=": lambda n: n != bound}  # fmt: skip
+        while tests[counted.sign](start) and len(found) <= most:
+            found.append(start)
+            start += step
+        return found if len(found) <= most and found else None
+
+    def _chooses(self, body: Any, name: str) -> bool:
+        """Whether a body indexes an array of registers or an int5 by a variable."""
+        for each in walked(body):
+            if type(each).__name__ != "ArrayRef" or name not in names_of(each.subscript):
+                continue
+            base = each.name
+            while type(base).__name__ == "ArrayRef":
+                base = base.name
+            found = self.variable(base.name) if type(base).__name__ == "ID" else None
+            if (
+                found is not None
+                and found.address is None
+                and not (isinstance(found.type, Array) and id(found.node) in self.memory_arrays)
+            ):
+                return True
+        return False
+
+    memory_arrays: frozenset[int] = frozenset()
+
+
+def _step(node: Any, name: str) -> tuple[Any, bool] | None:
+    """Return by what an expression steps a variable (None: by one), and whether downwards; None for anything else."""
+    kind = type(node).__name__
+    if kind == "UnaryOp":
+        return (None, "--" in node.op)
+    if kind != "Assignment":
+        return None
+    if node.op in ("+=", "-="):
+        return (node.rvalue, node.op == "-=")
+    right = node.rvalue
+    if node.op == "=" and type(right).__name__ == "BinaryOp" and right.op in "+-":
+        if getattr(right.left, "name", None) == name:
+            return (right.right, right.op == "-")
+        if right.op == "+" and getattr(right.right, "name", None) == name:
+            return (right.left, False)
+    return None
