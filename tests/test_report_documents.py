@@ -1,18 +1,19 @@
-"""JSON derived from dataclasses: what each kind of value becomes, and what is refused."""
+"""JSON of classes of keys: what each kind of value becomes, and what is refused."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, StrEnum
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from castsim.isa.formats import format_named
-from castsim.reports.documents import document, json_of, key
+from castsim.reports.documents import ABSENT, Keys, json_of, says
 
 
 class Colour(Enum):
@@ -25,7 +26,7 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    start: int = field(metadata=key("first_byte"))
+    start: int
     causes: dict[Word, int]
 
 
@@ -38,6 +39,18 @@ class Outer:
     @property
     def count(self) -> int:
         return len(self.parts)
+
+
+class InnerKeys(Keys):
+    first_byte: int = says("Where it starts.", "start")
+    causes: dict[str, int] = says("Cycles by cause.")
+
+
+class OuterKeys(Keys):
+    title: str = says("Its name.", "name")
+    parts: list[InnerKeys] = says("What it has.")
+    note: int = says("What nothing says.", lambda _: ABSENT, optional=True)
+    count: int = says("How many parts.")
 
 
 OUTER = Outer("x", (Inner(4, {Word.LONG: 7}),))
@@ -64,18 +77,22 @@ def test_values(value, text):
     assert json.dumps(json_of(value)) == text
 
 
-def test_fields_keep_their_order_and_take_the_names_given():
-    assert json.dumps(document(OUTER)) == (
-        '{"name": "x", "parts": [{"first_byte": 4, "causes": {"a long one": 7}}], "missing": null}'
+def test_keys_keep_their_order_and_take_their_values_where_they_say():
+    assert json.dumps(OuterKeys.of(OUTER)) == (
+        '{"title": "x", "parts": [{"first_byte": 4, "causes": {"a long one": 7}}], "count": 1}'
     )
-    assert json.dumps(document(OUTER, "count", "name", name="title")) == '{"count": 1, "title": "x"}'
-    assert list(document(OUTER, name="title")) == ["title", "parts", "missing"]
+    assert OuterKeys.of(OUTER, note=3, count=2) == {**OuterKeys.of(OUTER), "count": 2, "note": 3}
 
 
-@pytest.mark.parametrize(("only", "named"), [(("nmae",), {}), ((), {"nmae": "title"}), (("name",), {"count": "n"})])
-def test_a_name_that_is_not_shown_is_refused(only, named):
-    with pytest.raises(TypeError, match="shows nothing named"):
-        document(OUTER, *only, **named)
+@pytest.mark.parametrize("given", [{"nmae": "x"}, {"name": "x"}])
+def test_a_key_that_a_document_does_not_have_is_refused(given):
+    with pytest.raises(TypeError, match="OuterKeys has no key named"):
+        OuterKeys.of(OUTER, **given)
+
+
+def test_a_key_without_a_value_is_refused():
+    with pytest.raises(TypeError, match="no value for 'parts' of OuterKeys in a SimpleNamespace"):
+        OuterKeys.of(SimpleNamespace(name="x"))
 
 
 def test_what_has_no_json_form_is_refused():

@@ -7,7 +7,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_tpc_corpus import ASSEMBLED
 from tpc_bundles import UNIT, encoding, packed, rows, some_unit
@@ -404,6 +404,7 @@ def test_random_bytes_come_back(generation: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.binary(min_size=UNIT, max_size=UNIT), max_size=3), st.sampled_from(GENERATIONS))
+@example([b"\x89" + bytes(15) + b"\x01" + bytes(15)], "greco")  # a loop in half a bundle
 def test_any_bytes_come_back(units: list[bytes], generation: str) -> None:
     tables = encoding(generation)
     text = disassemble(b"".join(units), tables).text()

@@ -392,7 +392,9 @@ def decode_bundle(code: bytes, encoding: Encoding) -> Decoded:
     if len(code) != layout.size_bytes:
         raise UnknownBundle(f"{len(code)} bytes are not a bundle of layout {layout.name}")
     view = _View(bits, layout)
-    if half is None and view.number(Slot.SPU, "opcode") == encoding.opcodes[Slot.SPU, LOOP]:
+    if view.number(Slot.SPU, "opcode") == encoding.opcodes[Slot.SPU, LOOP]:
+        if half is not None:
+            raise UnknownBundle("loop needs a full bundle and cannot be compressed")
         bundle = _read_loop(_View(bits, encoding.loop), encoding)
     else:
         bundle = _read_slots(view, encoding)
