@@ -129,6 +129,7 @@ def test_waits_are_no_part_of_executions(path: Path, folder: Path) -> None:
         if event.get("cat") == "stall":
             stalls[threads[event["tid"]], event["name"]].append((event["ts"], event["ts"] + event["dur"]))
     causes = {cause.replace("_", " ") for pipe in report["pipes"].values() for cause in pipe["causes"]} | {"issue"}
+    assert {name for _, name in stalls} <= causes
     for event in (event for event in events if event.get("cat") == "wait"):
         assert event["dur"] > 0
         assert event["name"] in causes

@@ -126,7 +126,7 @@ class _TileProgramWriter:
                 self._keep(instruction)
             else:
                 self._combine(instruction)
-            for value in {*operands(instruction), instruction.result}:
+            for value in dict.fromkeys((*operands(instruction), instruction.result)):
                 self._release(value, place, last)
         for port in self.kernel.outputs:
             tile = self.held[port.value.number]
