@@ -167,6 +167,10 @@ MICRO = {
         '%k = pto.pset_b16 "PAT_ALL" : !pto.mask<b16>',
         f"%w = pto.vadd %v, %v, %k : {_VREG}, {_VREG}, «!pto.mask<b16>» -> {_VREG}", "«pto.vbar»",
     ),
+    "results of which one is taken": _micro(
+        f'%a, «%v» = pto.vldsx2 %p[%c0], "DINTLV_B32" : !pto.ptr<f32, ub>, index -> {_VREG}, {_VREG}',
+        f"%w = pto.vadd %v, %a, %m : {_VREG}, {_VREG}, !pto.mask<b32> -> {_VREG}", "«pto.vbar»",
+    ),
 }  # fmt: skip
 """Programs of vector instructions."""
 

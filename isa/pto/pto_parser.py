@@ -233,7 +233,7 @@ class Recovery:
             if text == "=" and not whole:
                 return
             if reader.kinds[index] is TokenKind.VALUE:
-                reader.scope.forget(text[1:].partition(":")[0].partition("#")[0])
+                reader.scope.forget(text[1:].partition(":")[0].partition("#")[0], reader.starts[start])
             elif not whole and text != ",":
                 return
 

@@ -74,10 +74,17 @@ class NameScope:
         while len(self._regions) > regions:
             self.leave()
 
-    def forget(self, name: str) -> None:
-        """Take a name that is not visible for one whose definition cannot be read."""
-        if name not in self._visible and name not in self._groups:
-            self._forgotten.add(name)
+    def forget(self, name: str, since: int) -> None:
+        """Take a name for one whose definition cannot be read, unless it was visible before the character `since`."""
+        names = [f"{name}#{number}" for number in range(self._groups[name])] if name in self._groups else [name]
+        if names[0] in self._visible:
+            if self._visible[names[0]].start < since:
+                return
+            for each in names:
+                del self._visible[each]
+            self._groups.pop(name, None)
+            self._regions[-1] = [each for each in self._regions[-1] if each not in {name, *names}]
+        self._forgotten.add(name)
 
     def enter_isolated(self) -> None:
         """Begin a region that sees nothing around it."""
