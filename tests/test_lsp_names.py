@@ -61,7 +61,7 @@ def test_the_index_resolves_values_as_the_reader_does(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(reader.NameScope, "find", noted)
     monkeypatch.setattr(reader.NameScope, "are", lambda *_: False)  # no short cuts around `find`
-    monkeypatch.setattr(reader.NameScope, "named", lambda *_: None)
+    monkeypatch.setattr(reader.NameScope, "defined", lambda *_: None)
     count = 0
     for path in TILES:
         uses.clear()

@@ -28,7 +28,7 @@ IN_SCOPE = [
     (f'%r = pto.vcvt %h, %n {{rnd = «"R", part = "ODD"}} : {F16}, {B16} -> {F32}', "takes no rnd", "part = EVEN | ODD"),
     (f'%r = pto.vcvt %h, %n {{«mode = "R"}} : {F16}, {B16} -> {F32}', "no attribute 'mode'", "rnd"),
     (f"%r = pto.vcvt %v, %m : {F32}, {B32} -> «{F32}", "f32 -> f32; vtrc", "f16"),
-    (f"%r = pto.vcvt %h, %n : {F16}, {B16} -> «!pto.vreg<128xbf16>", "no conversion f16 -> bf16", "f32"),
+    (f"%r = pto.vcvt %h, %n : {F16}, {B16} -> «!pto.vreg<32xi64>", "no conversion f16 -> i64", "f32"),
     (f'%r = pto.vcvt %h, %m {{part = "EVEN"}} : {F16}, «{B32} -> {F32}', "mask of b32 for lanes of b16", B16),
     (f'%r = pto.vtrc %v, %m, «"O" : {F32}, {B32} -> {F32}', "no rounding O", "Z"),
     (f'%r = pto.vtrc %b, %k, "R" : «{I8}, {B8} -> {I8}', "does not take elements of i8", "bf16"),

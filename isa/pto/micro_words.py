@@ -581,11 +581,12 @@ def conversion(src: str, dst: str) -> Conversion:
     found = CONVERSIONS.get((src, dst)) or INTERFACE_CONVERSIONS.get((src, dst))
     if found is None:
         legal = map(element_spelling, destinations_of(src))
-        raise IllegalError(f"vcvt has no conversion {src} -> {dst}{_detour(src, dst)}", legal=legal)
+        raise IllegalError(f"vcvt has no conversion {src} -> {dst}{detour(src, dst)}", legal=legal)
     return found
 
 
-def _detour(src: str, dst: str) -> str:
+def detour(src: str, dst: str) -> str:
+    """Return how a pair without a conversion is converted in two, as an end of a message; empty if it is not."""
     if src == dst:
         return "; vtrc rounds to integral values of the same format" if src in TRUNCATED else ""
     between = [middle for middle in destinations_of(src) if (middle, dst) in CONVERSIONS]

@@ -22,7 +22,7 @@ from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
-from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion
+from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion, detour
 from castsim.isa.pto.packed import PairFormat, element_format
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import (
@@ -143,7 +143,8 @@ class LaneUnits:
         if self.target.interface_cast(src, dst, level="micro") is None:
             raise IllegalError(f"{self.target.name} has no vcvt {src} -> {dst}", span=node.span)
         raise IllegalError(
-            f"vcvt {src} -> {dst}: the vendor's verifier refuses the pair, another text has it", span=node.span,
+            f"vcvt {src} -> {dst}: the vendor's verifier refuses the pair, another text has it{detour(src, dst)}",
+            span=node.span,
             legal=("option interface_casts=accept",),
         )  # fmt: skip
 
