@@ -174,6 +174,24 @@ class DataflowTiming(Table):
         return self.scalar.arithmetic_cycles + beyond.get(kind, 0), "timing.scalar_access"
 
 
+Level = Literal["tile", "micro"]
+"""What a kernel is written in: operations of the tile library (also called from C++), or vector instructions."""
+
+
+class InterfaceCast(Fact):
+    """A type pair that a text of the vendor converts and the tile library, or the verifier of `vcvt`, does not take.
+
+    A tile cast takes after the pair `like_src`, `like_dst` of the same widths: its code on the A5, its lanes and
+    strides on the A2/A3. One that is an instruction alone has no such pair.
+    """
+
+    src: str
+    dst: str
+    like_src: str = ""
+    like_dst: str = ""
+    level: Level = "tile"
+
+
 class DataflowTarget(TargetHeader):
     """A chip whose pipes pass tiles through the buffer `ub`, in blocks of `block_bytes`."""
 
@@ -194,6 +212,12 @@ class DataflowTarget(TargetHeader):
     estimated_tiles: EstimatedTiles | None = None
     cores: Cores | None = None
     kernel_launch: KernelLaunch | None = None
+    interface_casts: tuple[InterfaceCast, ...] = ()
+
+    def interface_cast(self, src: str, dst: str, level: Level = "tile") -> InterfaceCast | None:
+        """Return what an option lets the chip cast beyond its tile library or verifier; None if not this pair."""
+        wanted = (src, dst, level)
+        return next((one for one in self.interface_casts if (one.src, one.dst, one.level) == wanted), None)
 
     @property
     def cores_at_work(self) -> int:

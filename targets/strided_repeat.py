@@ -205,12 +205,12 @@ class ScratchInstructions(Fact):
 
     `steps` names the sequence (docs/reference/a2a3.md section 3.4): `via_i32` converts whole calls to int32 and
     narrows; `chunked` does so in sub-chunks of `chunk_lanes`; `chunked_masked` also passes through int16 and f16 to
-    reach 8 bits.
+    reach 8 bits. A pair that has no instruction runs through the tile at any saturation: `through_f16`.
     """
 
     src: str
     dst: str
-    steps: Literal["via_i32", "chunked", "chunked_masked"]
+    steps: Literal["via_i32", "chunked", "chunked_masked", "through_f16"]
     chunk_lanes: Count | None = None
 
     @model_validator(mode="after")
@@ -410,8 +410,14 @@ class StridedRepeatTarget(DataflowTarget):
         return self.repeat.block_bytes
 
     def cast(self, src: str, dst: str) -> StridedCast | None:
-        """Return the rule of a type pair, None if the chip has no such cast."""
-        return next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
+        """Return the rule of a type pair, None if the chip has no such cast; some it has under an option only."""
+        found = next((rule for rule in self.casts if (rule.src, rule.dst) == (src, dst)), None)
+        like = self.interface_cast(src, dst)
+        if found is not None or like is None or self.option("interface_casts") != "accept":
+            return found
+        rule = self.cast(like.like_src, like.like_dst)
+        none = {"stem": "", "suffixes": {}, "fallback": None, "note": like.source}
+        return None if rule is None else rule.model_copy(update={"src": src, "dst": dst, **none})
 
     def scratch_sequence(self, src: str, dst: str) -> ScratchInstructions | None:
         """Return the scratch-backed sequence of a type pair, None if it has none."""
@@ -431,7 +437,7 @@ class StridedRepeatTarget(DataflowTarget):
             if rule.suffixes and rule.fallback not in rule.suffixes and not rule.plain:
                 raise ValueError(f"cast {rule.src} -> {rule.dst}: fallback {rule.fallback} has no suffix")
         for sequence in self.scratch_sequences:
-            if (sequence.src, sequence.dst) not in pairs:
+            if (sequence.src, sequence.dst) not in pairs and not self.interface_cast(sequence.src, sequence.dst):
                 raise ValueError(f"scratch sequence for {sequence.src} -> {sequence.dst}, which is not a legal cast")
         timed = {row.instruction for row in self.timing.vector.values()}
         for operation in self.tile_operations:

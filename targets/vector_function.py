@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, model_validator
 
 from castsim.isa.modes import Rounding
-from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, VectorBytes
+from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Level, VectorBytes
 from castsim.targets.description import Count, Cycles, Fact, Table
 from castsim.targets.register_text import RegisterInstruction, check_registers, parse_instruction
 from castsim.targets.tile_operations import check_kernel
@@ -52,9 +52,6 @@ class FunctionBufferPorts(Banks):
     writes_per_group: Count
     """Writes of one group in a cycle."""
 
-
-Level = Literal["tile", "micro"]
-"""What a kernel is written in: operations of the tile library (also called from C++), or vector instructions."""
 
 BY_SET, BY_LEVEL = "set", "program"
 """Values of a bit's option, and of option `ctrl`, that leave the choice to that option, and to the program's level."""
@@ -201,20 +198,6 @@ class VectorCast(Table):
     saturation_off_by_default: bool
 
 
-class InterfaceCast(Fact):
-    """A type pair that a text of the vendor converts and the tile library, or the verifier of `vcvt`, does not take.
-
-    A tile cast runs the code of the pair `like_src`, `like_dst`, of the same widths, with its own types; one that is
-    an instruction alone has no such pair.
-    """
-
-    src: str
-    dst: str
-    like_src: str = ""
-    like_dst: str = ""
-    level: Level = "tile"
-
-
 class InstructionSaturation(Fact):
     """Casts from one of `sources` to one of `formats` that saturate by an operand of their instruction.
 
@@ -244,7 +227,6 @@ class VectorFunctionTarget(DataflowTarget):
     casts: tuple[VectorCast, ...]
     variants_fact: Fact
     variants: tuple[VectorVariant, ...]
-    interface_casts: tuple[InterfaceCast, ...] = ()
     tile_operations: tuple[VectorFunctionOperation, ...]
     kernel_variants: dict[str, KernelVariants]
     arithmetic_fact: Fact
@@ -281,11 +263,6 @@ class VectorFunctionTarget(DataflowTarget):
             return found
         rule = self.cast(like.like_src, like.like_dst)
         return None if rule is None else rule.model_copy(update={"src": src, "dst": dst})
-
-    def interface_cast(self, src: str, dst: str, level: Level = "tile") -> InterfaceCast | None:
-        """Return what an option lets the chip cast beyond its tile library or verifier; None if not this pair."""
-        wanted = (src, dst, level)
-        return next((one for one in self.interface_casts if (one.src, one.dst, one.level) == wanted), None)
 
     def tile_operation(self, mnemonic: str) -> VectorFunctionOperation | None:
         """Return the rule of a vector operation, None if the chip has no such operation."""

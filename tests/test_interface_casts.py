@@ -1,4 +1,4 @@
-"""Type pairs that one text of the A5's vendor has and another refuses: an option, and exact arithmetic."""
+"""Type pairs that one text of the vendor has and another refuses: an option, and exact arithmetic."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from work_programs import NATIVE, Spot, computed, noise, program, target
+from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
 
 import castsim
+from castsim.engines import simulate
 from castsim.isa.errors import IllegalError
+from castsim.isa.modes import Saturation
+from castsim.isa.pto.packed import element_format
+from castsim.machines.strided.plan import plan_cast, scratch_need
 
 ACCEPT = ("interface_casts", "accept")
 
@@ -48,6 +52,41 @@ def test_pairs_of_the_interface(src: str, dst: str) -> None:
 def test_no_other_pair_is_let_through() -> None:
     with pytest.raises(IllegalError, match="a5 has no cast"):
         cast("ui16", "i8", np.zeros((2, 128), np.uint16), ACCEPT)
+
+
+@pytest.mark.parametrize("dst", ["i8", "ui8"])
+@pytest.mark.parametrize("shape", [(256, 128, 128), (3, 256, 200), (260, 64, 33), (1, 128, 1)], ids=str)
+@pytest.mark.parametrize("first", [-32768, 0])
+def test_narrowing_of_the_interface_on_a2a3(dst: str, shape: tuple[int, int, int], first: int) -> None:
+    """Every i16 in two programs of the first shape: clamped, or its low byte; the formula sizes the tile."""
+    rows, cols, valid = shape
+    values = np.arange(first, first + rows * cols).reshape(rows, cols).astype(np.int16)
+    x, y = (Spot(n, e, rows, cols, at, (rows, valid)) for n, e, at in (("x", "i16", 0), ("y", dst, 0x20000)))
+    legal = np.iinfo(NATIVE[dst])
+    for mode, wanted in (("ON", np.clip(values, legal.min, legal.max)), ("OFF", values.astype(NATIVE[dst]))):
+        chip = target("a2a3", ACCEPT)
+        plan = plan_cast(chip, *map(element_format, ("i16", dst)), None, Saturation(mode.lower()), scratch=True)
+        tmp = Spot("t", "i8", 1, scratch_need(plan, chip.repeat, rows, valid, cols).total, 0x2F000)
+        attribute = f"{{sat_mode = #pto<saturation_mode {mode}>}}"
+        before = noise(chip, 2)
+        x.put(before, values)
+        text = program(statement("tcvt", (x, tmp), y, attribute), (x, y, tmp))
+        after = computed(text, chip, before)
+        assert np.array_equal(y.get(after), wanted[:, :valid])
+        assert np.array_equal(after[tmp.end :], before[tmp.end :])
+        tree = walked(text, chip).tree
+        event, fast = (simulate(tree, chip, engine=name) for name in ("event", "fast"))
+        assert event.total == fast.total
+
+
+def test_narrowing_on_a2a3_needs_the_option_and_a_tmp_tile() -> None:
+    x, y = Spot("x", "i16", 2, 128, 0), Spot("y", "i8", 2, 128, 0x8000)
+    text = program(statement("tcvt", (x,), y), (x, y))
+    with pytest.raises(IllegalError, match="a2a3 has no cast i16 -> i8") as caught:
+        walked(text, target("a2a3"))
+    assert any("interface_casts=accept" in each for each in caught.value.legal)
+    with pytest.raises(IllegalError, match="runs through a tmp tile at any saturation"):
+        walked(text, target("a2a3", ACCEPT))
 
 
 # ------------------------------------------------------------------------------------------- vcvt, over every code

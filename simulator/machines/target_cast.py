@@ -16,6 +16,7 @@ from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.isa.warning_text import Warnings
 from castsim.numerics import value_of
+from castsim.targets.dataflow import DataflowTarget
 
 CastForm = Literal["1d", "2d"]
 """Code of a tile cast: one loop over all elements, or one over rows that go on behind their valid columns."""
@@ -137,6 +138,14 @@ def round_mode(rounding: str) -> RoundMode:
 # Saying that a chip does not have a type pair, and what it has instead.
 
 Pair = tuple[str, str]
+
+
+def lacks_pair(target: DataflowTarget, pairs: Sequence[Pair], src: str, dst: str) -> IllegalError:
+    """Return the error for a cast that a chip with tiles lacks, or has under option `interface_casts` only."""
+    error = no_such_pair(target.name, pairs, src, dst)
+    if target.interface_cast(src, dst) is not None:
+        error.legal = (*error.legal, "option interface_casts=accept, as the instruction set's interface has it")
+    return error
 
 
 def no_such_pair(target: str, pairs: Sequence[Pair], src: str, dst: str) -> IllegalError:

@@ -15,7 +15,7 @@ from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.operations import Action, ElementwiseCast, RoundToIntegral, ScaledConvert
-from castsim.machines.target_cast import DEFAULT_MODE, no_such_pair
+from castsim.machines.target_cast import DEFAULT_MODE, lacks_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.strided_repeat import RepeatInstruction, ScratchInstructions, StridedCast, StridedRepeatTarget
 
@@ -56,15 +56,22 @@ def plan_cast(
     """Settle mode, saturation and instruction of one cast; `scratch` says whether a tmp tile is given.
 
     Raises:
-        IllegalError: the chip has no such type pair; names the destinations it has for this source, and a detour.
+        IllegalError: the chip has no such type pair; names the destinations it has for this source, and a detour. Or
+            it needs a tmp tile.
     """
     rule = target.cast(src.name, dst.name)
     if rule is None:
-        raise no_such_pair(target.name, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
+        raise lacks_pair(target, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
     rounding, suffix, mode_warnings = _settle_mode(rule, DEFAULT_MODE if mode is None else mode)
     in_force, saturation_warnings = _settle_saturation(rule, saturation, scratch=scratch)
     ctrl = with_bit(start_ctrl(target), target.control.integer_saturation_off, in_force is Saturation.OFF)
-    sequence = target.scratch_sequence(rule.src, rule.dst) if scratch and in_force is Saturation.OFF else None
+    sequence = target.scratch_sequence(rule.src, rule.dst)
+    if sequence is not None and sequence.steps == "through_f16":
+        if not scratch:
+            text = f"{rule.src} -> {rule.dst} on {target.name} runs through a tmp tile at any saturation; it has none"
+            raise IllegalError(text, legal=("a tmp tile behind the source",))
+    elif not scratch or in_force is Saturation.ON:
+        sequence = None
     return CastPlan(
         rule=rule,
         src=src,
@@ -232,11 +239,18 @@ def scratch_formula(plan: CastPlan, repeat: RepeatInstruction, rows: int, cols: 
         return _via_i32(repeat, rows, cols, row_stride)
     lanes = min(cols, plan.sequence.chunk_lanes or cols)
     wide = ("int32 chunk", block * _blocks(4 * lanes, block))
+    narrow = block * _blocks(2 * lanes, block)
+    if plan.sequence.steps == "through_f16" and plan.saturation is Saturation.ON:
+        return ScratchNeed(narrow, (("f16 chunk", narrow),))
     if plan.sequence.steps == "chunked":
         return ScratchNeed(wide[1], (wide,))
     half = 2 * (plan.sequence.chunk_lanes or 0)
-    masked = ("int16 chunk after the first half", half + block * _blocks(2 * lanes, block))
-    return ScratchNeed(max(wide[1], masked[1]), (wide, masked))
+    masked = ("int16 chunk after the first half", half + narrow)
+    return (
+        ScratchNeed(max(wide[1], masked[1]), (wide, masked))
+        if plan.sequence.steps == "chunked_masked"
+        else (ScratchNeed(masked[1], (masked,)))
+    )
 
 
 def _via_i32(repeat: RepeatInstruction, rows: int, cols: int, row_stride: int) -> ScratchNeed:

@@ -1,7 +1,8 @@
-"""The three conversions that run through a scratch tile when saturation is off (docs/reference/a2a3.md section 3.4).
+"""Conversions that run through a scratch tile: three when saturation is off (docs/reference/a2a3.md section 3.4).
 
 They convert to a wider integer with clamping and take its low bits afterwards, so that overflow keeps the low bits of
 a large integer and infinities become -1 and 0. CTRL changes between the steps; each instruction captures it at issue.
+Integers that no instruction converts pass through f16 instead: either they or their low bytes are exact in it.
 """
 
 from __future__ import annotations
@@ -87,8 +88,23 @@ barrier
 dst = high : f16 to i8 in trunc
 barrier
 """
-_STEPS: Mapping[str, str] = {"via_i32": _VIA_I32, "chunked": _CHUNKED, "chunked_masked": _CHUNKED_MASKED}
-"""Sequences A, B and C of docs/reference/a2a3.md section 3.4, an instruction a line.
+_THROUGH_F16 = """
+low = src : i16 to f16
+barrier
+dst = low : f16 to dst in trunc
+barrier
+"""
+_CLAMPED_THROUGH_F16 = f"mask{_THROUGH_F16}"
+_MASKED_THROUGH_F16 = f"""
+mask
+high = vector_dup {LOW_BYTE}
+barrier
+low = vand src high
+barrier{_THROUGH_F16.replace("src", "low")}"""
+_STEPS: Mapping[str, str] = {
+    "via_i32": _VIA_I32, "chunked": _CHUNKED, "chunked_masked": _CHUNKED_MASKED, "through_f16": _MASKED_THROUGH_F16
+}  # fmt: skip
+"""Sequences A, B and C of docs/reference/a2a3.md section 3.4 and the one of other pairs, an instruction a line.
 
 `mask` enables the lanes of the chunk, `clamping` and `wrapping` switch the saturation of integers. `low` and `high` lie
 in the scratch tile, the latter behind the int16 of a chunk. A conversion names its formats and its mode: the cast's own
@@ -104,7 +120,7 @@ def emit_call(target: StridedRepeatTarget, plan: CastPlan, call: ConversionCall,
     """
     sequence = plan.sequence
     assert sequence is not None
-    text = _STEPS[sequence.steps]
+    text = _STEPS[sequence.steps] if plan.saturation is Saturation.OFF else _CLAMPED_THROUGH_F16
     if sequence.steps == "via_i32":
         places = {
             "src": (call.src, call.src_stride),

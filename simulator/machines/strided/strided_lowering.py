@@ -284,7 +284,7 @@ class StridedLowerer(DataflowLowerer):
             shortcut = natural_map(operations(Lowered(0, lowered.body), None), cast.src, cast.dst)
         plan, action = lowered.plan, lowered.plan.action
         wraps = isinstance(action, ElementwiseCast | ScaledConvert) and action.policy.overflow is Overflow.WRAP
-        tiles = CastTiles(cast.src, cast.dst, plan.rounding, wraps or plan.sequence is not None)
+        tiles = CastTiles(cast.src, cast.dst, plan.rounding, wraps)
         warnings = lowered.warnings + self._lacks_scratch(cast, plan)
         return LoweredInstruction(lowered.body, cast_accesses(cast), shortcut, warnings, cast=tiles)
 

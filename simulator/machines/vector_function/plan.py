@@ -14,9 +14,10 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
-from castsim.machines.target_cast import DEFAULT_MODE, no_such_pair
+from castsim.machines.target_cast import DEFAULT_MODE, lacks_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
-from castsim.targets.vector_function import KernelText, Level, VectorCast, VectorFunctionTarget, VectorVariant
+from castsim.targets.dataflow import Level
+from castsim.targets.vector_function import KernelText, VectorCast, VectorFunctionTarget, VectorVariant
 
 # The two back ends of the assembler: calls of the C++ library, or instructions that say whether they saturate.
 #
@@ -95,10 +96,7 @@ def plan_cast(
     """
     rule = target.cast(src.name, dst.name)
     if rule is None:
-        refusal = no_such_pair(target.name, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
-        if target.interface_cast(src.name, dst.name) is not None:
-            refusal.legal = (*refusal.legal, "option interface_casts=accept, as the instruction set's interface has it")
-        raise refusal
+        raise lacks_pair(target, [(row.src, row.dst) for row in target.casts], src.name, dst.name)
     rounding, mode_warnings = _settle_mode(micro_rule(target, rule) or rule, mode)
     in_force = saturation or (Saturation.OFF if rule.saturation_off_by_default else Saturation.ON)
     writes, restores = control_writes(target, rule.control, in_force)

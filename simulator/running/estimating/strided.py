@@ -108,6 +108,8 @@ class StridedForm:
             plan = plan_cast(
                 target, request.src, request.dst, request.rounding, request.saturation, scratch=request.scratch
             )
+            if plan.sequence is not None and plan.sequence.steps not in _SEQUENCES:
+                return None
             rows = _rows_of(target, plan)
         except CastsimError:
             return None
