@@ -355,9 +355,10 @@ def test_options_that_mean_nothing_for_assembly(words: str, tmp_path: Path, caps
     assert (code, "is about tile programs" in err) == (2, True), err
 
 
-def test_an_output_folder_needs_a_name(tmp_path: Path, capsys: Capture) -> None:
-    code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", "")
-    assert (code, "--out needs a folder name" in err) == (2, True), err
+@pytest.mark.parametrize(("out", "what"), [("", "--out needs a folder name"), ("y=y.npy", "a folder is meant")])
+def test_an_output_folder_needs_a_name(tmp_path: Path, capsys: Capture, out: str, what: str) -> None:
+    code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", out)
+    assert (code, what in err) == (2, True), err
 
 
 def test_a_number_beyond_the_type_of_its_argument(tmp_path: Path, capsys: Capture) -> None:

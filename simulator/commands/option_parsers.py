@@ -179,11 +179,13 @@ def output_folder(name: str | None, option: str = "--out") -> Path | None:
     """Make the folder for outputs now, so that a long run does not end with nowhere to write.
 
     Raises:
-        ReadError: no folder can be made there.
+        ReadError: no folder can be made there, or the name is that of an array's file.
     """
     if name is None:
         return None
     folder = Path(name)
+    if folder.suffix == ".npy":
+        raise ReadError(f"{option} {name}: a folder is meant, not a file", legal=(f"{option} DIR, for DIR/NAME.npy",))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
