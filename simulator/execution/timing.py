@@ -32,6 +32,8 @@ class Cause(StrEnum):
     MEMORY_BANDWIDTH = "memory bandwidth"
     EMPTY = "empty"
 
+    __hash__ = str.__hash__  # that of enumerations is written in Python, and causes are keys everywhere
+
 
 WAITING = frozenset({Cause.EMPTY, Cause.OPERAND_WAIT, Cause.FLAG_WAIT, Cause.BARRIER})
 """Causes for which a pipe waits for another unit; in all others it is occupied itself."""

@@ -29,6 +29,7 @@ from castsim.running.estimating.cast_estimates import (
     CastCycles,
     CastShape,
     Estimate,
+    EstimateBasis,
     Estimates,
     Number,
     NumberFunctions,
@@ -68,8 +69,8 @@ class ArrayEstimator(ABC):
     """Estimates of one request on one target."""
 
     @abstractmethod
-    def one(self, *extents: int | None) -> Estimate:
-        """Return the estimate of one shape; the order of its extents is that of `estimate`."""
+    def one(self, *extents: int | None, asked: EstimateBasis | None = None) -> Estimate:
+        """Return the estimate of one shape, which keeps `asked`; the order of its extents is that of `estimate`."""
 
     @abstractmethod
     def simulate(self, *extents: int | None) -> Estimate:
@@ -305,9 +306,7 @@ def estimate(
         if hasattr(each, "__len__"):
             return estimator.many(*extents)
     places = tuple(map(_as_integer, extents))
-    found = estimator.one(*places)
-    asked = EstimatedCast(target, *names, rounding, saturation, scratch, places)
-    return Estimate(found.cycles, found.bound_by, found.causes, asked)
+    return estimator.one(*places, asked=EstimatedCast(target, *names, rounding, saturation, scratch, places))
 
 
 class EstimatedCast(NamedTuple):
@@ -402,13 +401,13 @@ class TileEstimator(ArrayEstimator):
         self.simulated: Callable[[CastShape], Estimate] = lru_cache(_SIMULATED)(self._simulate)
         """Simulates one shape."""
 
-    def one(self, *extents: int | None) -> Estimate:
+    def one(self, *extents: int | None, asked: EstimateBasis | None = None) -> Estimate:
         """Return the estimate of one shape."""
         shape = shape_of(*extents)
-        if not self.is_closed(shape, SCALAR):
-            return self.simulated(shape)
-        assert self._form is not None
-        return _estimate(self._form.account(shape, SCALAR))
+        if self._form is None or not self.is_closed(shape, SCALAR):
+            found = self.simulated(shape)
+            return Estimate(found.cycles, found.bound_by, found.causes, asked)
+        return _estimate(self._form.account(shape, SCALAR), asked)
 
     def simulate(self, *extents: int | None) -> Estimate:
         """Return the same by simulating the lowered cast."""
@@ -456,22 +455,17 @@ class TileEstimator(ArrayEstimator):
             causes[:, index] = [found.causes.get(cause, 0) for cause in Cause]
 
 
-def _estimate(account: CastCycles) -> Estimate:
+def _estimate(account: CastCycles, asked: EstimateBasis | None) -> Estimate:
     """Return the estimate of one shape, in whichever pipe is occupied longer: the scalar one or that which converts."""
-    found = [item for item in account.converting if item[1]]
-    occupied = sum(cycles for _, cycles in found)
+    causes = {cause: cycles for cause, cycles in account.converting if cycles}
+    occupied = sum(causes.values())
     if account.scalar >= occupied:
         occupied = account.scalar
-        found = [(Cause.BUSY, occupied)] if occupied else []
+        causes = {Cause.BUSY: occupied} if occupied else {}
     if occupied < account.cycles:
-        found.append((Cause.EMPTY, account.cycles - occupied))
+        causes[Cause.EMPTY] = account.cycles - occupied
     # They are in the order of `Cause`, and of equals max takes the first: as `bound_by`, without looking them up.
-    most = max(found, key=_cycles)[0] if found else Cause.EMPTY
-    return Estimate(account.cycles, most, dict(found))
-
-
-def _cycles(item: tuple[Cause, int]) -> int:
-    return item[1]
+    return Estimate(account.cycles, max(causes, key=causes.__getitem__, default=Cause.EMPTY), causes, asked)
 
 
 def _split(account: CastCycles, arithmetic: NumberFunctions) -> dict[Cause, Number]:

@@ -30,6 +30,7 @@ from castsim.running.estimating.cast_estimates import (
     SCALAR,
     CastShape,
     Estimate,
+    EstimateBasis,
     Number,
     NumberFunctions,
     bound_by,
@@ -90,14 +91,14 @@ class KernelEstimator(ArrayEstimator):
         self.kernel = pipelined(path, _mode(target, asked.rounding), target)
         self._busy = [sum(slot is each for slot, _ in self.kernel.instructions) for each in Slot]
 
-    def one(self, *extents: int | None) -> Estimate:
+    def one(self, *extents: int | None, asked: EstimateBasis | None = None) -> Estimate:
         """Return the estimate of one shape."""
         shape = shape_of(*extents)
         _check(shape)
         cycles, bundles, busy = self._extent(self._steps(shape, SCALAR), SCALAR)
         causes = {Cause.BUSY: busy, Cause.DRAIN: cycles - bundles, Cause.EMPTY: bundles - busy}
         causes = {cause: spent for cause, spent in causes.items() if spent}
-        return Estimate(cycles, bound_by(causes), causes)
+        return Estimate(cycles, bound_by(causes), causes, asked)
 
     def simulate(self, *extents: int | None) -> Estimate:
         """Return the same by simulating the bundles."""
