@@ -416,7 +416,7 @@ class StridedRepeatTarget(DataflowTarget):
         if found is not None or like is None or self.option("interface_casts") != "accept":
             return found
         rule = self.cast(like.like_src, like.like_dst)
-        none = {"stem": "", "suffixes": {}, "fallback": None, "note": like.source}
+        none = {"stem": "", "suffixes": dict[Rounding, str](), "fallback": None, "note": like.source}
         return None if rule is None else rule.model_copy(update={"src": src, "dst": dst, **none})
 
     def scratch_sequence(self, src: str, dst: str) -> ScratchInstructions | None:
