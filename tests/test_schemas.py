@@ -21,7 +21,7 @@ from castsim.commands import command_line
 from castsim.lowering.graphs import graph_execution
 from castsim.reports.documents import VERSIONS
 from castsim.reports.schemas import registry
-from castsim.reports.schemas.versions import DIGESTS
+from castsim.reports.schemas.registry import DIGESTS
 
 ROOT = Path(__file__).resolve().parent.parent
 FORMS = {form.NAME: form for form in registry.every_form()}

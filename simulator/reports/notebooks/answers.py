@@ -19,18 +19,23 @@ from castsim.reports.conform import cast_text, cell_text
 from castsim.reports.documents import identifier
 from castsim.reports.lower import code_text, number_text, required_text
 from castsim.reports.lower_text import cost_text, evidence_text, headline, option_text
-from castsim.reports.notebooks.markup import (
+from castsim.reports.notebooks.presentation import (
     SERIES,
+    Column,
+    Columns,
+    DrawnPresentation,
+    Presentation,
     cause_bar,
     cause_colour,
+    integers,
     legend,
     line,
+    numbers,
     program_text,
     short,
     table,
     whole,
 )
-from castsim.reports.notebooks.presentation import Column, Columns, DrawnPresentation, Presentation, integers, numbers
 from castsim.reports.numbers import grouped
 from castsim.running.estimating import Estimate, Estimates
 
@@ -266,7 +271,7 @@ _COLOURS = {
     Verdict.CONFORMS: "#56b4e9",
     Verdict.DIFFERS: "#d55e00",
 }
-"""Colours of verdicts, as `castsim.reports.notebooks.markup` chooses them."""
+"""Colours of verdicts, as `castsim.reports.notebooks.presentation` chooses them."""
 
 
 class ConformancePresentation(DrawnPresentation):

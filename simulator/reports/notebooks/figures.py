@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.timing import WAITING, Cause, OperationTiming
 from castsim.isa.errors import ReadError, escaped
-from castsim.reports.notebooks.markup import cause_colour, colours_of, meanings
+from castsim.reports.notebooks.presentation import cause_colour, colours_of, meanings
 from castsim.reports.numbers import grouped
 from castsim.running import Result
 

@@ -14,18 +14,22 @@ from castsim.isa.errors import EngineError, LimitError
 from castsim.reports import notebooks
 from castsim.reports.documents import identifier
 from castsim.reports.notebooks.figures import shown_window
-from castsim.reports.notebooks.markup import (
+from castsim.reports.notebooks.presentation import (
+    Column,
+    Columns,
+    DrawnPresentation,
     Mark,
     cause_bar,
     cause_colour,
     colours_of,
+    integers,
     lanes,
     legend,
     line,
+    numbers,
     table,
     whole,
 )
-from castsim.reports.notebooks.presentation import Column, Columns, DrawnPresentation, integers, numbers
 from castsim.reports.numbers import causes_of, grouped, present_causes
 from castsim.reports.run_cycles import clock, duration
 from castsim.reports.run_report import lost_most

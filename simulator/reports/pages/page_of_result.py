@@ -53,8 +53,8 @@ from castsim.reports.pages.blocks import (
     Series,
     Text,
     Tone,
+    text_blocks,
 )
-from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes, value_blocks
 from castsim.reports.run_cycles import clock, duration
 from castsim.reports.specification import specification_words

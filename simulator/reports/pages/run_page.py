@@ -33,8 +33,8 @@ from castsim.reports.pages.blocks import (
     SourceRow,
     Text,
     Tone,
+    text_blocks,
 )
-from castsim.reports.pages.from_text import text_blocks
 from castsim.reports.pages.run_timeline import (
     RunTimeline,
     interval_columns,
