@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from castsim.commands.editor.alone import node_at
-from castsim.commands.editor.document import EditedText, Settings
+from castsim.commands.editor.document import EditedText, Settings, target_of_text
 from castsim.commands.editor.program_slice import excerpt, findings_in
-from castsim.commands.editor.targeted import target_of_text
 from castsim.exploration.checking import Finding, Severity, check_text
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from castsim.commands.editor.document import EditedText, Settings
-from castsim.commands.editor.targeted import target_of_text
+from castsim.commands.editor.document import EditedText, Settings, target_of_text
 from castsim.commands.editor.words import OTHERS, ROUNDINGS, SHAPES
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from castsim.commands.editor.document import EditedText, Settings
+from castsim.commands.editor.document import EditedText, Settings, target_of_text
 from castsim.commands.editor.symbols_tiles import TileIndex
-from castsim.commands.editor.targeted import target_of_text
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto import pto_parser

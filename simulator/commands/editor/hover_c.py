@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from castsim.commands.editor.document import EditedText, Settings
+from castsim.commands.editor.document import EditedText, Settings, target_of_text
 from castsim.commands.editor.hover_tiles import Said, conversion_part
-from castsim.commands.editor.targeted import target_of_text
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import forms_of
 from castsim.tpc_compiler.tpc_c.source import MACROS

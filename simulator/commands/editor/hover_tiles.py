@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.commands.editor.alone import node_at, work
-from castsim.commands.editor.document import EditedText, Settings
-from castsim.commands.editor.targeted import target_of_text
+from castsim.commands.editor.document import EditedText, Settings, target_of_text
 from castsim.commands.editor.words import OTHERS, ROUNDINGS, SHAPES
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError

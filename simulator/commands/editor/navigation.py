@@ -11,8 +11,7 @@ from itertools import pairwise
 
 from lsprotocol import types as lsp
 
-from castsim.commands.editor.document import EditedText
-from castsim.commands.editor.places import TextPlaces
+from castsim.commands.editor.document import EditedText, TextPlaces
 from castsim.commands.editor.symbols import (
     Item,
     Occurrence,

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from castsim.commands.editor.document import EditedText, Settings
-from castsim.commands.editor.targeted import target_of_text
+from castsim.commands.editor.document import EditedText, Settings, target_of_text
 from castsim.commands.editor.words import OTHERS, SHAPES
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import forms_of as micro_forms

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,368 @@ from typing import Any
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.spans import Span
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.tpc_c.code import CodeLine, Value
-from castsim.tpc_compiler.tpc_c.declared import assigned_in, walked
-from castsim.tpc_compiler.tpc_c.expressions import NeedsMemoryError, Print, Variable
-from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS
+from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, CodeLine, Value
+from castsim.tpc_compiler.tpc_c.declared import SLOT, assigned_in, leaves, names_of, space_of, walked
+from castsim.tpc_compiler.tpc_c.expressions import MOST_CALLS, Expressions, NeedsMemoryError, Print, Variable
+from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS, Loops
 from castsim.tpc_compiler.tpc_c.source import Parsed, parsed
-from castsim.tpc_compiler.tpc_c.statements import Statements
-from castsim.tpc_compiler.tpc_c.types import INDEX, TENSOR, VOID, CType, Index, Scalar, TensorType, Vector, type_named
+from castsim.tpc_compiler.tpc_c.types import (
+    INDEX,
+    INT,
+    TENSOR,
+    VOID,
+    Array,
+    CType,
+    Group,
+    Index,
+    Mask,
+    Pointer,
+    Scalar,
+    TensorType,
+    Vector,
+    Void,
+    type_named,
+)
+
+# Statements: declarations, branches, loops, functions written in place.
+
+_PRINTF = re.compile(r"tpc_printf\s*\(?\s*(enable|disable)")
+_IGNORED = re.compile(r"\b(loop_unroll|pipelined|unroll|loop_unroll_divide|machine_unroll_count)\b")
+
+
+class Statements(Loops, Expressions):
+    """Compiles statements. `memory` are the arrays that have to be in local memory, by their declarations."""
+
+    memory: frozenset[int]
+    returning: list[tuple[CType, str, str]]
+    """Of the functions being written in place: the type of the result, its register, the label behind."""
+    _used: dict[str, int]
+    _assigned: list[set[str]]
+
+    def statement(self, node: Any, pragmas: list[str] | None = None) -> None:
+        """Compile a statement."""
+        before, self.here = self.here, node
+        name = type(node).__name__
+        maker: Callable[..., None] | None = getattr(self, f"_do_{name}", None)
+        if maker is not None:
+            if name in ("For", "While", "DoWhile"):
+                maker(node, pragmas or [])
+            else:
+                maker(node)
+        elif name == "EmptyStatement":
+            pass
+        elif name in ("Goto", "Label"):
+            raise self.refused("goto is not supported", "a loop, break, continue, if")
+        else:
+            wants, self.wants_value = self.wants_value, False
+            self.value(node)
+            self.wants_value = wants
+        self.here = before
+
+    def _do_Compound(self, node: Any) -> None:  # noqa: N802
+        self.scopes.append({})
+        self._all(node.block_items or [])
+        self.scopes.pop()
+
+    def _all(self, nodes: list[Any]) -> None:
+        pragmas: list[str] = []
+        for each in nodes:
+            self.statement(each, pragmas)
+            pragmas = [*pragmas, each.string] if type(each).__name__ == "Pragma" else []
+
+    def _do_Pragma(self, node: Any) -> None:  # noqa: N802
+        if _PRINTF.search(node.string):
+            self.printing = "enable" in node.string
+        elif (match := _IGNORED.search(node.string)) is not None:
+            text = f"#pragma {match[1]} is ignored unless a loop has to be unrolled"
+            self.note(f"{text}: castsim's scheduler pipelines loops")
+
+    # --------------------------------------------------------------------------------------------------- declarations
+
+    def _do_DeclList(self, node: Any) -> None:  # noqa: N802
+        for each in node.decls:
+            self.statement(each)
+
+    def _do_Typedef(self, node: Any) -> None:  # noqa: N802
+        self.aliases[node.name] = self.type_of(node.type)
+
+    def _do_Decl(self, node: Any) -> None:  # noqa: N802
+        if node.name is None:
+            self.enumerated(node.type)
+            return
+        if type(node.type).__name__ == "FuncDecl":
+            return
+        if type(node.type).__name__ == "Enum":
+            self.enumerated(node.type)
+        if node.name in self.scopes[-1]:
+            raise self.wrong(f"{node.name} is declared twice here")
+        kind = self._declared_type(node)
+        constant = "const" in (node.quals or [])
+        self.scopes[-1][node.name] = self._declared(node, kind, constant)
+
+    def enumerated(self, node: Any) -> None:
+        """Take the constants of an enumeration."""
+        if type(node).__name__ != "Enum" or node.values is None:
+            return
+        number = 0
+        for each in node.values.enumerators:
+            if each.value is not None:
+                number = self.constant(each.value, "the value of an enumerator")
+            self.scopes[-1][each.name] = Variable(INT, Value(INT, const=number), constant=True)
+            number += 1
+
+    def _declared_type(self, node: Any) -> CType:
+        given = node.type
+        if type(given).__name__ == "ArrayDecl" and given.dim is None and type(node.init).__name__ == "InitList":
+            return Array(self.type_of(given.type), max(1, len(node.init.exprs or [])))
+        kind = self.type_of(given)
+        if isinstance(kind, Void | TensorType):
+            raise self.wrong(f"a variable cannot have the type {kind}")
+        return kind
+
+    def _declared(self, node: Any, kind: CType, constant: bool) -> Variable:
+        space = space_of(node) if not isinstance(kind, Pointer) else ""
+        if space == "global":
+            raise self.refused("variables in global memory are not supported", "a tensor", "__local__")
+        if space == "local" or (isinstance(kind, Array) and id(node) in self.memory):
+            return self._in_memory(node, kind, constant)
+        if isinstance(kind, Array):
+            return self._array(node, kind, node.init, constant)
+        assigned = node.name in self._assigned[-1]
+        if (
+            node.init is not None
+            and not assigned
+            and isinstance(kind, Scalar | Vector | Index | Mask | Pointer)
+            and (type(node.init).__name__ != "InitList")
+        ):
+            value = self.converted(self.value(node.init), kind)
+            if value.known or value.temp:
+                return Variable(kind, Value(kind, value.text, value.const), constant=constant)
+            found = Value(kind, self.register(kind, node.name))
+            self.move(found.text, value)
+            return Variable(kind, found, constant=constant)
+        found = Value(kind, self.register(kind, node.name))
+        if node.init is not None:
+            self.initialised(found, node.init)
+        else:
+            self.cleared(found)
+        return Variable(kind, found, constant=constant)
+
+    def cleared(self, value: Value) -> None:
+        """Give a variable without an initialiser a value: reading it is not an error of C that can be seen here."""
+        kind = value.type
+        if isinstance(kind, Index):
+            self.emit(f"set_indx {value.text}, b11111, 0x0")
+        elif isinstance(kind, Group):
+            for number, member in enumerate(kind.members):
+                text = f"%v.{value.text.partition('.')[2]}.{number}"
+                self.emit(f"mov.{member.element.name} {text}, 0x0")
+        elif isinstance(kind, Vector):
+            self.emit(f"mov.{kind.element.name} {value.text}, 0x0")
+        elif isinstance(kind, Mask):
+            self.emit(f"mov {value.text}, 0x0")
+        elif isinstance(kind, Scalar):
+            self.move(value.text, self.const(0, kind))
+
+    def _array(self, node: Any, kind: Array, init: Any, constant: bool) -> Variable:
+        """Return an array whose elements are registers."""
+        nodes = [] if init is None else init.exprs or [] if type(init).__name__ == "InitList" else None
+        if nodes is None:
+            raise self.wrong("an array takes an initialiser in braces")
+        if len(nodes) > kind.count:
+            raise self.wrong(f"{len(nodes)} initialisers for {kind.count} elements")
+        parts = []
+        for number in range(kind.count):
+            own = nodes[number] if number < len(nodes) else None
+            if isinstance(kind.of, Array):
+                parts.append(self._array(node, kind.of, own, constant))
+                continue
+            found = Value(kind.of, self.register(kind.of, f"{node.name or 'element'}"))
+            if own is not None and not (isinstance(kind.of, Index) and type(own).__name__ != "InitList"):
+                self.initialised(found, own)
+            else:
+                self.cleared(found)
+            parts.append(Variable(kind.of, found, constant=constant))
+        return Variable(kind, parts=parts, constant=constant, node=node)
+
+    def _in_memory(self, node: Any, kind: CType, constant: bool) -> Variable:
+        inner = kind
+        while isinstance(inner, Array):
+            inner = inner.of
+        if not isinstance(inner, Scalar | Vector | Group | Mask):
+            raise self.refused(f"{inner} cannot be in local memory")
+        if isinstance(inner, Scalar) and inner.bits < 32 and isinstance(kind, Array) and space_of(node):
+            raise self.refused(f"arrays of {inner} in local memory are not supported", "int", "float")
+        memory = "slm" if isinstance(inner, Scalar) else "vlm"
+        size = self.slot_size(kind)
+        address = self._used.get(memory, 0)
+        capacity = self.target.memories[memory].capacity_bytes
+        if address + size > capacity:
+            message = f"{node.name} takes {size} bytes of {memory.upper()}; {capacity - address} of {capacity} are free"
+            raise self.refused(message)
+        self._used[memory] = address + (size if memory == "slm" else -(-size // SLOT) * SLOT)
+        found = Variable(kind, address=address, constant=constant, node=node)
+        if node.init is not None:
+            self._fill(found, node.init)
+        return found
+
+    def _fill(self, variable: Variable, init: Any) -> None:
+        """Store the initialisers of a variable in local memory, zeros where there are none."""
+        kind = variable.type
+        assert variable.address is not None
+        if not isinstance(kind, Array):
+            self.store(self._memory(variable), self.converted(self.value(init), kind))
+            return
+        nodes = init.exprs or [] if type(init).__name__ == "InitList" else []
+        for number in range(kind.count):
+            part = Variable(kind.of, address=variable.address + number * self.slot_size(kind.of))
+            if isinstance(kind.of, Array):
+                if number < len(nodes):
+                    self._fill(part, nodes[number])
+                continue
+            value = self.value(nodes[number]) if number < len(nodes) else self.const(0, INT)
+            self.store(self._memory(part), self.converted(value, kind.of))
+
+    # ------------------------------------------------------------------------------------------------------- branches
+
+    def _do_If(self, node: Any) -> None:  # noqa: N802
+        condition, inverted = self.truth(self.value(node.cond))
+        if condition.known:
+            branch = node.iftrue if condition.const else node.iffalse
+            if branch is not None:
+                self.scoped(branch)
+            return
+        other, end = self.label(), self.label()
+        self.emit(f"jmpr {other}", self.predicate_text(condition, inverted=not inverted))
+        self.scoped(node.iftrue)
+        if node.iffalse is not None:
+            self.emit(f"jmpr {end}")
+        self.place(other)
+        if node.iffalse is not None:
+            self.scoped(node.iffalse)
+            self.place(end)
+
+    def scoped(self, node: Any) -> None:
+        """Compile a statement in a scope of its own."""
+        self.scopes.append({})
+        self.statement(node)
+        self.scopes.pop()
+
+    def _do_Switch(self, node: Any) -> None:  # noqa: N802
+        raise self.refused("switch is not supported", "if and else")
+
+    def _do_Break(self, node: Any) -> None:  # noqa: N802
+        self._leave("break", 1)
+
+    def _do_Continue(self, node: Any) -> None:  # noqa: N802
+        self._leave("continue", 0)
+
+    def _leave(self, word: str, which: int) -> None:
+        if not self.open_loops or not self.open_loops[-1]:
+            raise self.wrong(f"{word} stands in no loop")
+        self.emit(f"jmpr {self.open_loops[-1][which]}")
+
+    # ------------------------------------------------------------------------------------------------------ functions
+
+    def _do_Return(self, node: Any) -> None:  # noqa: N802
+        kind, text, end = self.returning[-1]
+        if kind == VOID:
+            if node.expr is not None:
+                raise self.wrong("a function of type void returns no value")
+        else:
+            if node.expr is None:
+                raise self.wrong(f"the function returns {kind}")
+            value = self.converted(self.value(node.expr), kind)
+            self.move(text, value)
+        self.emit(f"jmpr {end}")
+
+    def inlined(self, name: str, nodes: list[Any], into: str | None) -> Value:
+        """Return the result of a function of the kernel, written in place.
+
+        Raises:
+            IllegalError: recursion. ReadError: arguments that do not fit.
+        """
+        if name in self.calling:
+            chain = " -> ".join([*self.calling[self.calling.index(name) :], name])
+            raise self.refused(f"recursion is not supported: {chain}", "a loop")
+        if len(self.calling) > MOST_CALLS:
+            raise self.refused("functions call each other too deeply")
+        function = self.functions[name]
+        declared = list(self.parameters(function))
+        if len(declared) != len(nodes):
+            raise self.wrong(f"{name} takes {len(declared)} arguments, {len(nodes)} are given")
+        changed = assigned_in(function.body)
+        scope: dict[str, Variable] = {}
+        for (parameter, kind), node in zip(declared, nodes, strict=True):
+            value = self.converted(self.value(node), kind)
+            if parameter in changed or (value.text == into and into is not None):
+                value = self.in_register(value, self.register(kind, parameter))
+            scope[parameter] = Variable(kind, Value(kind, value.text, value.const))
+        return self.written(name, function, scope, into)
+
+    def written(self, name: str, function: Any, scope: dict[str, Variable], into: str | None) -> Value:
+        """Write a function in place, its parameters being those of `scope`."""
+        kind = self.result_type(function)
+        kept = self.scopes, self.open_loops, self.wants_value
+        self.scopes, self.open_loops, self.wants_value = [self.scopes[0], scope], [], True
+        self.calling.append(name)
+        self._assigned.append(assigned_in(function.body))
+        items = function.body.block_items or []
+        returns = [each for each in walked(function.body) if type(each).__name__ == "Return"]
+        found = VOID_VALUE
+        if kind != VOID and len(returns) == 1 and items and items[-1] is returns[0]:
+            self.scopes.append({})
+            self._all(items[:-1])
+            self.here = returns[0]
+            found = self.converted(self.value(returns[0].expr), kind)
+        elif not returns:
+            if kind != VOID:
+                raise self.wrong(f"{name} returns {kind} and has no return", node=function)
+            self.statement(function.body)
+        else:
+            end = self.label()
+            result = self.temp(kind) if kind != VOID else VOID_VALUE
+            self.returning.append((kind, result.text, end))
+            if kind != VOID:
+                self.cleared(result)
+            self.statement(function.body)
+            self.returning.pop()
+            self.place(end)
+            found = result
+        self._assigned.pop()
+        self.calling.pop()
+        self.scopes, self.open_loops, self.wants_value = kept
+        return found
+
+    def parameters(self, function: Any) -> Iterator[tuple[str, CType]]:
+        """Yield names and types of a function's parameters.
+
+        Raises:
+            IllegalError: a variable number of arguments; a pointer to a function.
+        """
+        self.here = function
+        listed = function.decl.type.args
+        names: set[str] = set()
+        for each in listed.params if listed is not None else []:
+            name = type(each).__name__
+            if name == "EllipsisParam":
+                raise self.refused("functions with a variable number of arguments are not supported", node=each)
+            if name == "ID":
+                raise self.wrong(f"the parameter {each.name} has no type", node=each)
+            if type(each.type).__name__ == "ArrayDecl":
+                raise self.refused("arrays are not passed to functions", "single values", node=each)
+            kind = self.type_of(each.type)
+            if isinstance(kind, Void):
+                continue
+            if each.name in names:
+                raise self.wrong(f"the parameter {each.name} is declared twice", node=each)
+            names |= {each.name} if each.name else set()
+            yield each.name or "", kind
+
+    def result_type(self, function: Any) -> CType:
+        """Return the type of a function's result."""
+        return self.type_of(function.decl.type.type)
+
 
 MAIN = "main"
 
@@ -206,4 +562,16 @@ def compile_kernel(
             raise IllegalError("the kernel is nested too deeply", span=Span(file, 1, 1)) from None
 
 
-__all__ = ["INDEX", "CastsimError", "Compiled", "Compiler", "Index", "MainParameter", "Vector", "compile_kernel"]
+__all__ = [
+    "INDEX",
+    "CastsimError",
+    "Compiled",
+    "Compiler",
+    "Index",
+    "MainParameter",
+    "Statements",
+    "Vector",
+    "compile_kernel",
+    "leaves",
+    "names_of",
+]
