@@ -16,9 +16,9 @@ from castsim.evidence.verification.lowering import check_plan
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
 from castsim.lowering import CastRequest, Catalogue, Method, Plan, PlanKind, Verdict, judge, plan, run_assembly, settle
+from castsim.lowering.catalogue import search
 from castsim.lowering.conformance import Cell, changed, legal_casts
 from castsim.lowering.samples import telling_codes
-from castsim.lowering.search import search
 from castsim.lowering.steps import FormatCast, LoweringStep, TileCastForm, TileOperationForm
 from castsim.numerics import Policy, array_from_codes, code_dtype, codes_from_array
 from castsim.running import load_text, run_loaded

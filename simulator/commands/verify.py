@@ -37,7 +37,7 @@ from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import workers_of
 from castsim.evidence.verification import EXHAUSTIVE, SAMPLES, STRUCTURED, VerificationRecord, required_parts, verify
 from castsim.evidence.verification.comparison import probe
-from castsim.evidence.verification.planning import plan
+from castsim.evidence.verification.running import plan
 from castsim.isa.errors import ReadError
 from castsim.isa.modes import Overflow, Rounding
 from castsim.reports.progress import verification_progress

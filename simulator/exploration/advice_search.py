@@ -10,9 +10,17 @@ from fractions import Fraction
 from pathlib import Path
 from time import process_time
 
-from castsim.exploration import buffering, equivalence, reordering, rewrites
-from castsim.exploration.buffering import (
+from castsim.exploration import equivalence, reordering, rewrites
+from castsim.exploration.equivalence import REFUSED, Baseline, faster, offer_of, original, timed
+from castsim.exploration.program_edits import (
+    SECONDS,
+    TRIES,
     Edited,
+    ProposedChange,
+    Rejection,
+    RunConfig,
+    Suggestion,
+    SuggestionEvidence,
     TextOperation,
     TileText,
     each_of,
@@ -28,17 +36,7 @@ from castsim.exploration.buffering import (
     used,
     written_by,
 )
-from castsim.exploration.equivalence import REFUSED, Baseline, faster, offer_of, original, timed
 from castsim.exploration.rewrites import MERGING
-from castsim.exploration.suggestion import (
-    SECONDS,
-    TRIES,
-    ProposedChange,
-    Rejection,
-    RunConfig,
-    Suggestion,
-    SuggestionEvidence,
-)
 from castsim.isa.codes import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.sources import Language, read_source
@@ -340,7 +338,7 @@ def _first(text: TileText, shape: tuple[int, int]) -> int:
     return min(lines, default=1)
 
 
-COMPOSED = (f"{RESIZING}, {buffering.BUFFERING}", f"{MERGING}, {buffering.BUFFERING}", "unroll")
+COMPOSED = (f"{RESIZING}, {rewrites.BUFFERING}", f"{MERGING}, {rewrites.BUFFERING}", "unroll")
 """Kinds that do more than another one, and are offered only where that alone saves less."""
 
 
@@ -488,7 +486,7 @@ def of_tiles(text: TileText, before: Baseline) -> Iterator[ProposedChange]:
             return False
 
     yield from rewrites.without_synchronisation(text, clean)
-    yield from buffering.double_buffered(text)
+    yield from rewrites.double_buffered(text)
 
     def cost(changed: str) -> int | None:
         try:
@@ -506,7 +504,7 @@ def of_tiles(text: TileText, before: Baseline) -> Iterator[ProposedChange]:
         yield change
         again = read_text(change.text, before.source.file, before.setting.entry)
         if again is not None:
-            for second in buffering.double_buffered(again):
+            for second in rewrites.double_buffered(again):
                 yield joined(change, second)
 
 

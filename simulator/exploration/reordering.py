@@ -12,8 +12,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from time import process_time
 
-from castsim.exploration.buffering import TextOperation, TileText, defined, read_by, used, written_by
-from castsim.exploration.suggestion import ProposedChange
+from castsim.exploration.program_edits import (
+    ProposedChange,
+    TextOperation,
+    TileText,
+    defined,
+    read_by,
+    used,
+    written_by,
+)
 from castsim.isa import tpc
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto

@@ -19,10 +19,14 @@ from castsim.lowering.catalogue import (
     Assembly,
     Catalogue,
     ProgramCost,
+    RequestedStep,
     assembly_of,
     catalogue_of,
     cost_of,
+    nearest,
     nearest_format,
+    search,
+    through,
 )
 from castsim.lowering.demand import (
     MOST_STEPS,
@@ -37,7 +41,6 @@ from castsim.lowering.demand import (
 )
 from castsim.lowering.proof import Evidence, Judgement, Method, goes_by_breakpoints, judge, smallest_first
 from castsim.lowering.samples import all_codes, distinct, telling_codes
-from castsim.lowering.search import RequestedStep, nearest, search, through
 from castsim.lowering.sharing import Shared
 from castsim.lowering.steps import (
     Chain,

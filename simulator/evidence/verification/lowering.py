@@ -24,12 +24,13 @@ import castsim.lowering
 from castsim.evidence.verification.kept import (
     SCHEMA_VERSION,
     KeptRecord,
+    digest_of,
+    file_digest,
     oracle_digest,
     read_workers,
     workers_document,
 )
 from castsim.evidence.verification.oracle import load_oracle, oracle_folder
-from castsim.evidence.verification.sources import digest_of, file_digest
 from castsim.execution.distribution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
 from castsim.execution.distribution.origins import Origins, ResultOrigin, Task
 from castsim.execution.timing import ProgressCallback

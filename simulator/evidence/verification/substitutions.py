@@ -21,11 +21,11 @@ from castsim.evidence.verification.kept import (
     read_tally,
     read_workers,
     sources_document,
+    substitution_digests,
     tally_document,
     today,
     workers_document,
 )
-from castsim.evidence.verification.sources import substitution_digests
 from castsim.execution.distribution.distributing import ALONE, Workers, distributed, here
 from castsim.execution.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
 from castsim.execution.timing import ProgressCallback

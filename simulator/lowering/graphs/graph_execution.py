@@ -20,16 +20,22 @@ from castsim.isa.formats import Format
 from castsim.isa.reading import read_text
 from castsim.lowering import Plan
 from castsim.lowering.graphs import onnx_nodes
-from castsim.lowering.graphs.graph_comparison import OutputComparison, against_reference, against_sets
 from castsim.lowering.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
-from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, KernelRun
+from castsim.lowering.graphs.kernel_runner import (
+    GraphKernelRunner,
+    KernelRun,
+    NodeVerdict,
+    OutputComparison,
+    against_reference,
+    against_sets,
+    verdict_of_plan,
+)
 from castsim.lowering.graphs.model import TEXT, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor, texts
 from castsim.lowering.graphs.model import judged as judged_by_version
 from castsim.lowering.graphs.onnx_nodes import placed_operands, run_onnx_node
 from castsim.lowering.graphs.onnx_reader import read_onnx
 from castsim.lowering.graphs.tosa_nodes import rescale_of, run_tosa_node
 from castsim.lowering.graphs.tosa_reader import read_tosa
-from castsim.lowering.graphs.verdict import NodeVerdict, verdict_of_plan
 from castsim.lowering.lowering_answers import Answer, changed, setting_of
 from castsim.lowering.samples import all_codes
 from castsim.lowering.specifications import AcceptanceSets, acceptance

@@ -20,10 +20,9 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
 from castsim.lowering import CastRequest, Catalogue, settle
-from castsim.lowering.catalogue import PLANNING
+from castsim.lowering.catalogue import PLANNING, search
 from castsim.lowering.lowering_answers import Answer, Setting, answer
 from castsim.lowering.samples import all_codes, telling_codes
-from castsim.lowering.search import search
 from castsim.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
 from castsim.machines.registry import MachinePart
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64

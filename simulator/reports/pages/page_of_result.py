@@ -19,8 +19,8 @@ from castsim.exploration.tuning_studies import Tuning
 from castsim.lowering import PlanKind
 from castsim.lowering.conformance import ConformanceEntry, Matrix
 from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
+from castsim.lowering.graphs.kernel_runner import NodeVerdict
 from castsim.lowering.graphs.model import TEXT
-from castsim.lowering.graphs.verdict import NodeVerdict
 from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.reports.accuracy import (
     accuracy_document,
