@@ -25,7 +25,7 @@ from castsim.lowering import (
 from castsim.lowering.lowering_answers import answer
 from castsim.lowering.proof import Judgement, judge_by_breakpoints
 from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count
-from castsim.lowering.specifications.rescale import order_keys
+from castsim.lowering.specifications.tosa_operators import order_keys
 from castsim.lowering.steps import FormatCast, TileCastForm, keeps_order, run_chain
 from castsim.lowering.substitution import substitute_of
 from castsim.numerics import Policy

@@ -328,7 +328,15 @@ def assess_all(
         IllegalError, TileError: a row whose operation or tile a target does not take; with its place in the file.
     """
     items = [(target.name, row) for target, table in measured for row in table.rows]
-    run = Assessing(HandedTargets({target.name: target for target, _ in measured if not _is_shipped(target)}))
+    run = Assessing(
+        HandedTargets(
+            {
+                target.name: target
+                for target, _ in measured
+                if not (target.name in target_names() and load_target(target.name) is target)
+            }
+        )
+    )
     found: dict[int, Computed[AssessedRow]] = {}
     keeping = None if ledger is None else _keeping(ledger, measured, [row for _, row in items])
     for one in resumed(Task("accuracy", run, here(None, workers)), items, workers, keeping, _TOGETHER):
@@ -341,10 +349,6 @@ def assess_all(
         results.append(Accuracy(target, table, rows, tuple(one.origin for one in part)))
         start += len(table.rows)
     return tuple(results)
-
-
-def _is_shipped(target: Target) -> bool:
-    return target.name in target_names() and load_target(target.name) is target
 
 
 def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> Keeping[AssessedRow]:

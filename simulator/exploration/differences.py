@@ -251,16 +251,6 @@ class OutputDifference:
     differing: int | None
     first: tuple[ElementDifference, ...] = ()
 
-    @property
-    def format_a(self) -> Format | None:
-        """The format of its elements on the first side."""
-        return None if self.a is None else self.a.format
-
-    @property
-    def format_b(self) -> Format | None:
-        """The format of its elements on the second side."""
-        return None if self.b is None else self.b.format
-
 
 def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple[OutputDifference, ...]:
     """Return every output of both sides, compared.

@@ -247,16 +247,12 @@ def _pairs(text: TileText) -> Iterator[tuple[TextOperation, TextOperation]]:
             yield one, reader
 
 
-def _saturations(node: pto.Tcvt) -> tuple[Saturation | None, ...]:
-    return tuple(dict.fromkeys((node.saturation, Saturation.ON, Saturation.OFF)))
-
-
 def _direct(text: TileText, first: TextOperation, second: TextOperation) -> Iterator[ProposedChange]:
     one, two = first.node, second.node
     assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
     path = f"{one.src_type.element} -> {two.dst_type.element}"
     for mode in dict.fromkeys((one.rounding, two.rounding, *_MODES)):
-        for saturation in _saturations(two):
+        for saturation in tuple(dict.fromkeys((two.saturation, Saturation.ON, Saturation.OFF))):
             node = replace(two, src=one.src, src_type=one.src_type, rounding=mode, saturation=saturation)
             edited = text.edited()
             edited.remove(first)

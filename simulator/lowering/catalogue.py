@@ -16,7 +16,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
 from castsim.lowering.demand import Demand, grading_of
 from castsim.lowering.sharing import Kept, Numbers, Shared
-from castsim.lowering.specifications.rescale import order_keys
+from castsim.lowering.specifications.tosa_operators import order_keys
 from castsim.lowering.steps import Chain, Constants, FormatCast, Integral, LoweringStep, Reread, RereadForm, VectorForm
 from castsim.machines.registry import MachinePart
 from castsim.numerics import Tier, array_from_codes, code_dtype, codes_from_array
@@ -359,8 +359,8 @@ class Planning(Protocol):
 PLANNING: MachinePart[Planning] = MachinePart(
     "casts to plan with",
     {
-        "strided-repeat": "castsim.lowering.strided_casts:PLANNING",
-        "vector-function": "castsim.lowering.function_casts:PLANNING",
+        "strided-repeat": "castsim.lowering.tile_casts:STRIDED",
+        "vector-function": "castsim.lowering.tile_casts:FUNCTIONS",
         "vliw": "castsim.lowering.vector_planning",
     },
 )

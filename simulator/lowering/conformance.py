@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from castsim.execution.distribution.distributing import (
     ALONE,
@@ -187,7 +187,6 @@ def _settings(spec: Specification, src: str, dst: str, version: str) -> list[tup
 
 # The entries of a matrix in JSON, as a ledger holds them until all are there.
 
-_Read = TypeVar("_Read")
 _CODED = ("lowest", "highest", "further")
 
 
@@ -209,28 +208,26 @@ def entry_document(entry: ConformanceEntry) -> dict[str, object]:
     }
 
 
-def read_entry(held: object) -> ConformanceEntry:
+def read_entry(held: Any) -> ConformanceEntry:
     """Return the entry that JSON describes.
 
     Raises:
         TypeError, KeyError, ValueError: it describes none.
     """
-    found = _mapping(held)
-    cell = _mapping(found["cell"])
-    pairs = tuple((str(name), str(value)) for name, value in _list(cell["attributes"], _pair))
+    cell, shown = held["cell"], held["counterexample"]
     return ConformanceEntry(
-        cell=Cell(str(cell["src"]), str(cell["dst"]), pairs, str(cell["target"])),
-        kind=PlanKind(str(found["kind"])),
-        verdict=Verdict(str(found["verdict"])),
-        path=_list(found["path"], str),
-        instructions=_list(found["instructions"], str),
-        options=_list(found["options"], str),
-        method=_optional(found["method"], str),
-        proven=bool(found["proven"]),
-        cycles_per_element=_optional(found["cycles_per_element"], _float),
-        counterexample=_optional(found["counterexample"], _counterexample),
-        settings=_setting(found["settings"]),
-        native=_optional(found["native"], _setting),
+        cell=Cell(cell["src"], cell["dst"], tuple((name, value) for name, value in cell["attributes"]), cell["target"]),
+        kind=PlanKind(held["kind"]),
+        verdict=Verdict(held["verdict"]),
+        path=tuple(held["path"]),
+        instructions=tuple(held["instructions"]),
+        options=tuple(held["options"]),
+        method=held["method"],
+        proven=held["proven"],
+        cycles_per_element=held["cycles_per_element"],
+        counterexample=None if shown is None else _counterexample(shown),
+        settings=_setting(held["settings"]),
+        native=None if held["native"] is None else _setting(held["native"]),
     )
 
 
@@ -245,21 +242,13 @@ def _counterexample_document(found: Counterexample) -> dict[str, object]:
     }
 
 
-def _counterexample(held: object) -> Counterexample:
-    found = _mapping(held)
-    required = _mapping(found["required"])
-    lowest, highest, further = (_optional(required[name], _coded) for name in _CODED)
-    return Counterexample(_list(found["values"], _traced), Required(lowest, highest, further, bool(required["nan"])))
-
-
-def _traced(held: object) -> TracedValue:
-    step, fmt, code, value = _list(held, _same)
-    return TracedValue(_optional(step, str), format_named(str(fmt)), int(str(code)), _number(value))
-
-
-def _coded(held: object) -> tuple[int, Number]:
-    code, value = _list(held, _same)
-    return int(str(code)), _number(value)
+def _counterexample(held: Any) -> Counterexample:
+    values = tuple(
+        TracedValue(step, format_named(fmt), code, _number(value)) for step, fmt, code, value in held["values"]
+    )
+    ends = (held["required"][name] for name in _CODED)
+    lowest, highest, further = (None if end is None else (end[0], _number(end[1])) for end in ends)
+    return Counterexample(values, Required(lowest, highest, further, held["required"]["nan"]))
 
 
 def _number_text(value: Number) -> str:
@@ -267,42 +256,12 @@ def _number_text(value: Number) -> str:
     return f"~{value!r}" if isinstance(value, float) else str(value)
 
 
-def _number(held: object) -> Number:
-    text = str(held)
+def _number(text: str) -> Number:
     return float(text[1:]) if text.startswith("~") else Fraction(text)
 
 
-def _setting(held: object) -> Setting:
-    return tuple((str(name), value if isinstance(value, int) else str(value)) for name, value in _list(held, _pair))
-
-
-def _pair(held: object) -> tuple[object, object]:
-    first, second = _list(held, _same)
-    return first, second
-
-
-def _same(held: object) -> object:
-    return held
-
-
-def _float(held: object) -> float:
-    return float(str(held))
-
-
-def _list(held: object, read: Callable[[object], _Read]) -> tuple[_Read, ...]:
-    if not isinstance(held, list):
-        raise TypeError(f"{held!r} is not a list")
-    return tuple(read(each) for each in held)
-
-
-def _mapping(held: object) -> Mapping[str, object]:
-    if not isinstance(held, dict):
-        raise TypeError(f"{held!r} is not an object")
-    return held
-
-
-def _optional(held: object, read: Callable[[object], _Read]) -> _Read | None:
-    return None if held is None else read(held)
+def _setting(held: Any) -> Setting:
+    return tuple((name, value) for name, value in held)
 
 
 Result = TypeVar("Result")
@@ -621,8 +580,6 @@ def _document(one: CellLowering) -> object:
     return [entry_document(one.entry), one.program, one.suffix]
 
 
-def _read(_: int, held: object) -> CellLowering:
-    if not isinstance(held, list):
-        raise TypeError(f"{held!r} is not a list")
+def _read(_: int, held: Any) -> CellLowering:
     entry, program, suffix = held
-    return CellLowering(read_entry(entry), None if program is None else str(program), str(suffix))
+    return CellLowering(read_entry(entry), program, suffix)

@@ -20,7 +20,7 @@ from castsim.lowering.samples import all_codes
 from castsim.lowering.sharing import Shared
 from castsim.lowering.specifications import AcceptanceSets, SpecifiedCast, acceptance, specified_cast
 from castsim.lowering.specifications.acceptance import exact_policies
-from castsim.lowering.specifications.rescale import is_nan
+from castsim.lowering.specifications.tosa_operators import is_nan
 from castsim.lowering.steps import Chain, intermediates
 from castsim.numerics import (
     Policy,

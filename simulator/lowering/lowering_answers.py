@@ -167,11 +167,11 @@ def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
 def _casts(target: Target) -> frozenset[LoweringStep]:
     """Return the casts of a target, whatever they lead to; operations with a constant depend on the request."""
     first = format_named(target.casts[0].src)
-    return frozenset(step for step in _all(catalogue_of(target, first, first)) if not _calculates(step))
-
-
-def _calculates(step: LoweringStep) -> bool:
-    return any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
+    return frozenset(
+        step
+        for step in _all(catalogue_of(target, first, first))
+        if not any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
+    )
 
 
 def _all(catalogue: Catalogue) -> Iterator[LoweringStep]:

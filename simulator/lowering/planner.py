@@ -199,10 +199,10 @@ class Plan:
     kind: PlanKind
     verdict: Verdict
     chain: Chain
-    evidence: Evidence | None
-    cost: ProgramCost | None
-    assembly: Assembly | None
-    counterexample: Counterexample | None
+    evidence: Evidence | None = None
+    cost: ProgramCost | None = None
+    assembly: Assembly | None = None
+    counterexample: Counterexample | None = None
     refuted: tuple[Refuted, ...] = ()
     searched: int = 0
     """Steps that chains as long as the one found, or as any that was tried, can be made of."""
@@ -324,9 +324,8 @@ def _standing(
         evidence=judgement.evidence,
         cost=cost,
         assembly=assembly,
-        counterexample=None,
         refuted=refuted,
-        searched=task.catalogue.count(task.demand.src, _length(judgement.chain)),
+        searched=task.catalogue.count(task.demand.src, sum(step.is_instruction for step in judgement.chain)),
     )
 
 
@@ -412,10 +411,6 @@ def _with_failing(codes: Codes, judgement: Judgement) -> Codes:
     return more
 
 
-def _length(chain: Chain) -> int:
-    return sum(step.is_instruction for step in chain)
-
-
 def _planner_kind(chain: Chain) -> PlanKind:
     instructions = [step for step in chain if step.is_instruction]
     if not instructions:
@@ -443,8 +438,6 @@ def _refusal(task: _Task, judgement: Judgement) -> Plan:
         verdict=Verdict.DIFFERS,
         chain=judgement.chain,
         evidence=judgement.evidence,
-        cost=None,
-        assembly=None,
         counterexample=counterexample(task.demand, judgement.chain, int(judgement.failing[0])),
         searched=task.catalogue.count(task.demand.src, task.request.steps),
         reason=f"of chains of up to {task.request.steps} instructions each fails on some code",
@@ -468,7 +461,7 @@ def _unreached(task: _Task) -> Plan:
         if unknown:
             reason += f": {target.name} has no instruction for elements of {' and '.join(dict.fromkeys(unknown))}"
     return Plan(
-        task.request, demand, target, kind, Verdict.DIFFERS, (), None, None, None, None,
+        task.request, demand, target, kind, Verdict.DIFFERS, (),
         searched=catalogue.count(demand.src, task.request.steps), reason=reason,
         nearest=nearest_format(catalogue, demand, task.request.steps),
     )  # fmt: skip

@@ -28,7 +28,7 @@ from castsim.lowering.graphs.graph_kernels import (
 from castsim.lowering.graphs.model import GraphTensor
 from castsim.lowering.lowering_answers import Answer, Setting, with_options_named
 from castsim.lowering.specifications import AcceptanceSets
-from castsim.lowering.specifications.rescale import is_nan
+from castsim.lowering.specifications.tosa_operators import is_nan
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array, value_of
 from castsim.running import LoadedProgram, computed, load_text, run_loaded
 

@@ -17,7 +17,7 @@ from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, f3
 from castsim.lowering.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.lowering.lowering_answers import Answer
 from castsim.lowering.specifications import AcceptanceSets, GraphValidity, Rescale, acceptance, rescale
-from castsim.lowering.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND, operand_violations
+from castsim.lowering.specifications.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND, operand_violations
 from castsim.numerics import code_dtype
 from castsim.targets import load_specification
 from castsim.targets.specification import RescaleRules

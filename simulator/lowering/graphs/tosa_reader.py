@@ -21,7 +21,7 @@ from castsim.isa.errors import CastsimError, ErrorList, IllegalError, ReadError,
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.pto.lexer import PtoSource
 from castsim.lowering.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
-from castsim.lowering.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
+from castsim.lowering.specifications.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
 from castsim.numerics import abstract_policy, code_dtype, convert_codes
 from castsim.numerics.unpack import code_bits
 from castsim.targets import load_specification
@@ -471,16 +471,12 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
         name=function.name,
         language=GraphLanguage.TOSA,
         spec="tosa",
-        version=version or _default_version(),
+        version=version or load_specification("tosa").versions.default,
         inputs=tuple(function.inputs),
         constants=function.constants,
         nodes=tuple(function.nodes),
         outputs=tuple(function.outputs),
     )
-
-
-def _default_version() -> str:
-    return load_specification("tosa").versions.default
 
 
 class _FollowUpError(ReadError):

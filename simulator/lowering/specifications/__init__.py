@@ -12,7 +12,7 @@ from castsim.lowering.specifications.acceptance import (
     specified_cast,
     text_acceptance,
 )
-from castsim.lowering.specifications.rescale import AcceptanceSets, GraphValidity, Rescale, Rescaled, rescale
+from castsim.lowering.specifications.tosa_operators import AcceptanceSets, GraphValidity, Rescale, Rescaled, rescale
 
 __all__ = [
     "AcceptanceSets",

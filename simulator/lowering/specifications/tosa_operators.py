@@ -1,4 +1,4 @@
-"""TOSA RESCALE: multiply, add, shift and clip, in exact integers, with the outcomes that TOSA has; its helpers.
+"""Operators of TOSA: RESCALE in exact integers with the outcomes that TOSA distinguishes, TABLE and helper functions.
 
 Definitions: type_conversion.adoc and RESCALE.tosac of the TOSA specification (docs/reference/semantics.md section 2).
 """
