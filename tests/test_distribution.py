@@ -21,7 +21,7 @@ from kill_campaign import halting
 
 import castsim
 from castsim.__main__ import main
-from castsim.evidence.verification import VerificationRecord, substitutions, verify
+from castsim.evidence.verification import VerificationRecord, lowering, verify
 from castsim.evidence.verification.running import plan
 from castsim.execution.distribution import cluster as client_side
 from castsim.execution.distribution import distributing
@@ -115,8 +115,8 @@ def test_a_cluster_gives_the_same(
 
 @thorough
 def test_substitutions_are_tried_by_a_cluster(cluster: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(substitutions, "CODES", 1 << 14)
-    monkeypatch.setattr(substitutions, "_PIECE", 1 << 12)
+    monkeypatch.setattr(lowering, "CODES", 1 << 14)
+    monkeypatch.setattr(lowering, "_PIECE", 1 << 12)
     words = ["verify", "--substitutions", "--target", "a2a3"]
     alone, shared = document(capsys, *words), document(capsys, *words, "--scheduler", cluster)
     assert without_workers(shared) == without_workers(alone)

@@ -10,8 +10,9 @@ import numpy as np
 import oracle
 import pytest
 
+from castsim.evidence.verification.lowering import run_text
 from castsim.isa.formats import FORMATS
-from castsim.lowering import CastRequest, Plan, PlanKind, Verdict, plan, plan_through, run_assembly, run_chain
+from castsim.lowering import CastRequest, Plan, PlanKind, Verdict, plan, plan_through, run_chain
 from castsim.numerics import code_dtype, encode_value, value_of
 
 TPC = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
@@ -138,7 +139,7 @@ def test_unsigned_integers_go_through_signed_ones_by_offsets_on_both_sides(targe
     assert found.verdict is Verdict.EXACT
     assert found.assembly is not None
     codes = np.arange(1 << 16, dtype=np.uint16)
-    results = run_assembly(found.assembly, codes)
+    results = run_text(found.assembly, codes)
     assert (results.view(np.float32) == codes).all()
 
 
@@ -166,6 +167,6 @@ def test_every_counterexample_differs_on_the_simulated_target(
     assert wrong.counterexample is not None
     program = assembly_of(wrong.chain, wrong.demand.src, wrong.demand.dst, wrong.target, 1, 256)
     code = np.array([wrong.counterexample.input.code], code_dtype(wrong.demand.src))
-    results = run_assembly(program, code)
+    results = run_text(program, code)
     assert results[0] == wrong.counterexample.result.code
     assert results[0] != right(wrong, int(code[0]), "saturate" if dst[0] in "iu" else None)

@@ -2,7 +2,6 @@
 
 found = plan(CastRequest("f16", "i8", "a5", spec="tosa"))
 found.verdict, found.chain, found.cost.cycles_per_element, found.text, found.counterexample
-results = run_assembly(found.assembly, codes)   # the program on the simulated target
 """
 
 from castsim.lowering.catalogue import (
@@ -12,7 +11,6 @@ from castsim.lowering.catalogue import (
     assembly_of,
     catalogue_of,
     cost_of,
-    run_assembly,
 )
 from castsim.lowering.demand import CastRequest, Counterexample, Demand, Required, TracedValue, Verdict, settle
 from castsim.lowering.planner import Plan, PlanKind, Refuted, plan, plan_through, plan_with
@@ -44,7 +42,6 @@ __all__ = [
     "plan",
     "plan_through",
     "plan_with",
-    "run_assembly",
     "run_chain",
     "settle",
 ]

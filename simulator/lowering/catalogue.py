@@ -1,4 +1,4 @@
-"""The catalogue of a target: legal instructions as steps, the search for chains, and programs that run one."""
+"""The catalogue of a target: legal instructions as steps, the search for chains, and programs of chains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain as all_of
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,12 +19,9 @@ from castsim.lowering.sharing import Kept, Numbers, Shared
 from castsim.lowering.specifications.tosa_operators import order_keys
 from castsim.lowering.steps import Chain, Constants, FormatCast, Integral, LoweringStep, Reread, RereadForm, VectorForm
 from castsim.machines.registry import MachinePart
-from castsim.numerics import Tier, array_from_codes, code_dtype, codes_from_array
-from castsim.running import LoadedProgram, load_text, run_loaded
+from castsim.numerics import Tier
+from castsim.running import load_text, run_loaded
 from castsim.targets import Target
-
-if TYPE_CHECKING:
-    from castsim.lowering.steps import Chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,9 +380,7 @@ def arithmetic_between(target: Target, src: Format, dst: Format) -> Steps:
 _CATALOGUES: Shared[Catalogue] = Shared(64)
 
 
-# Writing a chain as a program of the target, what that costs, and running it on codes.
-
-_NAME = "lowered"
+# Writing a chain as a program of the target, and what that costs.
 
 
 def assembly_of(chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
@@ -413,9 +408,10 @@ def cost_of(assembly: Assembly) -> ProgramCost:
     Raises:
         IllegalError, TileError: the target refuses it.
     """
+    name = f"lowered{assembly.suffix}"
     cycles = _CYCLES.of(
         (id(assembly.target), assembly.suffix, _timed(assembly.text)),
-        lambda: run_loaded(_loaded(assembly), {}, timing_only=True).cycles,
+        lambda: run_loaded(load_text(assembly.text, name, assembly.target), {}, timing_only=True).cycles,
         assembly.target,
     )
     return ProgramCost(cycles, assembly.elements, assembly.scratch_bytes, assembly.buffer_bytes, assembly.registers)
@@ -429,29 +425,6 @@ _ELEMENT = re.compile(r"(?<== arith\.constant )\S+(?= : (?!index))")
 def _timed(text: str) -> str:
     """Return what the time of a program follows from: not its comment, nor the values of constants for elements."""
     return _ELEMENT.sub("?", _COMMENT.sub("", text))
-
-
-def run_assembly(assembly: Assembly, codes: Codes) -> Codes:
-    """Run a program on the simulated target over codes of any shape, as often as they take.
-
-    Codes are those of the format that the text declares for its input; codes of its output come back.
-    """
-    flat = codes.reshape(-1)
-    pieces = []
-    loaded = _loaded(assembly)
-    for start in range(0, flat.size, assembly.elements):
-        piece = np.zeros(assembly.elements, code_dtype(assembly.source))
-        part = flat[start : start + assembly.elements]
-        piece[: part.size] = part
-        outputs = run_loaded(loaded, {"src": array_from_codes(piece, assembly.source)}, stale_reads="ignore").outputs
-        found = codes_from_array(outputs["dst"], assembly.destination).reshape(-1)
-        pieces.append(found[: part.size])
-    results = np.concatenate(pieces) if pieces else np.zeros(0, code_dtype(assembly.destination))
-    return results.reshape(codes.shape)
-
-
-def _loaded(assembly: Assembly) -> LoadedProgram:
-    return load_text(assembly.text, f"{_NAME}{assembly.suffix}", assembly.target)
 
 
 # Finding chains: all of up to four steps, shortest first, on codes that tell wrong ones from right ones.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -352,7 +353,7 @@ def conform(
     """
     asked = prepared(spec, targets, version, src, dst, options or {})
     who = Workers(workers, scheduler)
-    run = Settling(asked.spec, asked.version, prove, asked.options, asked.handed(who))
+    run = partial(_settled_group, asked=asked, targets=asked.handed(who), prove=prove)
     kept = keeping(ledger, asked, {"choice of --prove": str(prove)}, entry_document, lambda _, held: read_entry(held))
     settled = settle(run, asked.cells, who, kept, progress)
     entries, origins = tuple(one.result for one in settled), tuple(one.origin for one in settled)
@@ -412,25 +413,15 @@ def settle(
     return [found[number] for number in range(len(cells))]
 
 
-@dataclass(frozen=True)
-class Settling:
-    """Settles cells of a specification's version; see `conform`. `targets` are those of files, which others lack."""
-
-    spec: Specification
-    version: str
-    prove: bool
-    options: Mapping[str, int | str]
-    targets: HandedTargets
-
-    def __call__(self, group: WorkGroup[Cell]) -> list[ConformanceEntry]:
-        """Return the entries of cells."""
-        return [
-            settle_cell(
-                cell, self.spec, self.version, prove=self.prove, options=self.options,
-                target=self.targets.get(cell.target),
-            )
-            for cell in group.items
-        ]  # fmt: skip
+def _settled_group(
+    group: WorkGroup[Cell], asked: Prepared, targets: HandedTargets, *, prove: bool
+) -> list[ConformanceEntry]:
+    """Return the entries of cells; `targets` are those of files, which others lack."""
+    spec, version, options = asked.spec, asked.version, asked.options
+    return [
+        settle_cell(cell, spec, version, prove=prove, options=options, target=targets.get(cell.target))
+        for cell in group.items
+    ]
 
 
 def keeping(
@@ -456,20 +447,6 @@ def keeping(
 
 def _label(cell: Cell) -> str:
     return f"{cell.src} -> {cell.dst} on {cell.target}"
-
-
-def chosen_cells(
-    spec: Specification,
-    targets: Sequence[str] = (),
-    *,
-    version: str | None = None,
-    src: str | None = None,
-    dst: str | None = None,
-) -> tuple[str, list[Cell]]:
-    """Return the version in force and the cells of a matrix; arguments and errors as `conform`."""
-    chosen = specified_version(spec, version)
-    names, casts = _chosen(spec, targets, chosen, src, dst)
-    return chosen, cells_of(casts, names)
 
 
 def _chosen(
@@ -535,25 +512,17 @@ class LoweredMatrix:
     cells: tuple[CellLowering, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lowering:
-    """Lowers cells of a specification's version; every verdict is proven where that is possible."""
-
-    spec: Specification
-    version: str
-    options: Mapping[str, int | str]
-    extent: Extent
-    targets: HandedTargets
-
-    def __call__(self, group: WorkGroup[Cell]) -> list[CellLowering]:
-        """Return what cells are lowered to; errors as `castsim.lowering.lowering_answers.answer`."""
-        return [self._lowered(cell) for cell in group.items]
-
-    def _lowered(self, cell: Cell) -> CellLowering:
-        request = request_of(cell, self.spec, self.version, self.targets.get(cell.target))
-        found = answer(replace(request, **asdict(self.extent)), options=self.options, explain=False)
-        assembly = found.plan.assembly
-        return CellLowering(settled(cell, found), found.text, "" if assembly is None else assembly.suffix)
+def _lowered_group(
+    group: WorkGroup[Cell], asked: Prepared, targets: HandedTargets, extent: Extent
+) -> list[CellLowering]:
+    """Return what cells are lowered to, every verdict proven where that is possible; errors as `answer`."""
+    found = []
+    for cell in group.items:
+        request = request_of(cell, asked.spec, asked.version, targets.get(cell.target))
+        lowered = answer(replace(request, **asdict(extent)), options=asked.options, explain=False)
+        assembly = lowered.plan.assembly
+        found.append(CellLowering(settled(cell, lowered), lowered.text, "" if assembly is None else assembly.suffix))
+    return found
 
 
 def lower_all(
@@ -569,7 +538,7 @@ def lower_all(
 ) -> LoweredMatrix:
     """Lower every cast of a specification to a target; arguments and errors otherwise as `conform`."""
     asked = prepared(spec, (target,), version, None, None, options or {})
-    run = Lowering(asked.spec, asked.version, asked.options, extent, asked.handed(workers))
+    run = partial(_lowered_group, asked=asked, targets=asked.handed(workers), extent=extent)
     kept = keeping(ledger, asked, {"shape of programs": repr(extent)}, _document, _read)
     found = settle(run, asked.cells, workers, kept, progress)
     cells = tuple(one.result for one in found)

@@ -17,7 +17,7 @@ from castsim.reports.documents import VERSIONS, Document
 from castsim.reports.terminal import indented, table
 
 if TYPE_CHECKING:
-    from castsim.evidence.verification.substitutions import SubstitutionRecord
+    from castsim.evidence.verification.lowering import SubstitutionRecord
 
 
 def verify_document(record: VerificationRecord, path: Path | None) -> Document:

@@ -186,14 +186,6 @@ if TYPE_CHECKING:
 # Running the programs of kernels on their target.
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramResult:
-    """The result of running a program: codes by output, cycles of all of it, loads and stores included."""
-
-    outputs: Mapping[str, Codes]
-    cycles: int
-
-
 def run_program(
     program: NodeText,
     inputs: Mapping[str, Codes],
@@ -201,8 +193,10 @@ def run_program(
     engine: str | None,
     timed: dict[str, tuple[LoadedProgram, int]],
     limits: Limits = DEFAULT_LIMITS,
-) -> ProgramResult:
+) -> tuple[dict[str, Codes], int]:
     """Run a program on flat codes of one length, filled up with zeros to whole tiles.
+
+    Returns codes by output, and the cycles of all of it, loads and stores included.
 
     `timed` are tile programs by text that ran before on the same target and engine, with their cycles, which do not
     depend on the values: those of nodes that are alike.
@@ -227,7 +221,7 @@ def run_program(
         if fresh.tree is not None:
             timed[program.text] = fresh, cycles
     outputs = {key: codes_from_array(found[key], fmt).reshape(-1)[:size] for key, fmt in program.outputs.items()}
-    return ProgramResult(outputs, cycles)
+    return outputs, cycles
 
 
 def _filled(codes: Codes, fmt: Format, elements: int) -> Codes:
@@ -279,10 +273,10 @@ class GraphKernelRunner:
             target, settings = answered.plan.target, answered.settings
         program = WRITING.of(target).program(kernel, target, max(size, 1))
         program = replace(program, text=with_options_named(program.text, settings))
-        ran = run_program(program, inputs, self.name, self.engine, self.timed, self.limits)
+        outputs, cycles = run_program(program, inputs, self.name, self.engine, self.timed, self.limits)
         words = tuple(_words(instruction) for instruction in kernel.instructions)
-        self.stages.append(KernelRun(kernel.title, words, program, ran.cycles, size, settings))
-        return dict(ran.outputs)
+        self.stages.append(KernelRun(kernel.title, words, program, cycles, size, settings))
+        return outputs
 
     def remark(self, text: str) -> None:
         """Say something about the node, once."""
