@@ -400,17 +400,27 @@ def row_aligned(kind: pto.TileType) -> bool:
     return kind.block_layout != "row_major" or tile_size(kind) // kind.rows % 32 == 0
 
 
+def placed_sizes(text: TileText) -> dict[str, int] | None:
+    """Return the bytes of the largest tile at each address, by the name of its constant; None if one is not."""
+    found: dict[str, int] = {}
+    constants = text.constants()
+    for one in text.all():
+        node = one.node
+        if isinstance(node, pto.AllocTiles) and node.address is not None:
+            return None
+        if isinstance(node, pto.AllocTile) and node.address is not None:
+            if node.address not in constants:
+                return None
+            found[node.address] = max(found.get(node.address, 0), tile_size(node.type))
+    return found
+
+
 def first_free(text: TileText) -> int | None:
     """Return the first byte behind all tiles that are placed by hand; None if an address is no constant."""
-    constants, end = text.constants(), 0
-    for one in text.all():
-        if isinstance(one.node, pto.AllocTiles):
-            return None
-        if isinstance(one.node, pto.AllocTile) and one.node.address is not None:
-            if one.node.address not in constants:
-                return None
-            end = max(end, constants[one.node.address] + tile_size(one.node.type))
-    return -(-end // 256) * 256
+    sizes, constants = placed_sizes(text), text.constants()
+    if sizes is None or any(isinstance(one.node, pto.AllocTiles) for one in text.all()):
+        return None
+    return -(-max((constants[name] + size for name, size in sizes.items()), default=0) // 256) * 256
 
 
 def written_by(node: pto.Operation) -> tuple[str, ...]:

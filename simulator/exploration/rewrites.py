@@ -409,15 +409,6 @@ def _only_in(text: TileText, name: str, statements: Sequence[TextOperation]) -> 
 BUFFERING = "double-buffer"
 
 
-@dataclass(slots=True)
-class _Loop:
-    """A loop that may be unrolled: `trips` is None where the text does not tell."""
-
-    statement: TextOperation
-    node: pto.For
-    trips: int | None
-
-
 def double_buffered(text: TileText) -> Iterator[ProposedChange]:
     """Yield each innermost loop with two or four sets of its tiles: those that are transferred, and all of its own."""
     if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
@@ -425,17 +416,17 @@ def double_buffered(text: TileText) -> Iterator[ProposedChange]:
     for one in text.all():
         if not isinstance(one.node, pto.For) or one.node.carried or any(inner.body for inner in one.body):
             continue
-        loop = _Loop(one, one.node, trips_of(one.node, text.constants()))
+        trips = trips_of(one.node, text.constants())
         own = _own_tiles(text, one)
         moved = [name for name in own if _is_transferred(one, name)]
         for copies in (2, 4):
-            if loop.trips is not None and loop.trips < copies:
+            if trips is not None and trips < copies:
                 continue
-            if copies > 2 and (loop.trips is None or loop.trips % copies):
+            if copies > 2 and (trips is None or trips % copies):
                 continue
             for tiles, words in ((moved, "the tiles that are loaded or stored"), (own, "all of its tiles")):
                 if tiles and (tiles is moved or len(own) > len(moved)):
-                    changed = unrolled(text, loop, tiles, copies)
+                    changed = unrolled(text, one, one.node, trips, tiles, copies)
                     if changed is not None:
                         yield ProposedChange(
                             BUFFERING, f"{_TIMES[copies]} {words} in the loop of line {one.number}",
@@ -487,20 +478,20 @@ def _is_transferred(loop: TextOperation, name: str) -> bool:
     )
 
 
-def unrolled(text: TileText, loop: _Loop, tiles: list[str], copies: int) -> str | None:
+def unrolled(
+    text: TileText, statement: TextOperation, node: pto.For, trips: int | None, tiles: list[str], copies: int
+) -> str | None:
     """Return the text with a loop's body written several times on tiles of its own; None if there is no place."""
-    statement, node = loop.statement, loop.node
     taken, edited, margin = used(text.lines), text.edited(), indent(text.lines[statement.first])
     body = list(text.lines[statement.first + 1 : statement.last])
     free = first_free(text)
     if free is None:
         return None
-    step = fresh(node.step, taken, str(copies))
-    adding = [f"{margin}%{step} = arith.constant {_constant(text, node.step, copies)} : {node.type.name}"]
-    if _constant(text, node.step, copies) is None:
-        adding = [f"{margin}%{step} = arith.addi %{node.step}, %{node.step} : {node.type.name}"]
-        if copies != 2:
-            return None
+    step, size = fresh(node.step, taken, str(copies)), text.constants().get(node.step)
+    if size is None and copies != 2:
+        return None
+    made = f"arith.addi %{node.step}, %{node.step}" if size is None else f"arith.constant {size * copies}"
+    adding = [f"{margin}%{step} = {made} : {node.type.name}"]
     inner, variable, lines = margin + "  ", node.variable, list(body)
     for _ in range(copies - 1):
         names = {name: fresh(name, taken) for name in sorted(defined(body))}
@@ -508,12 +499,11 @@ def unrolled(text: TileText, loop: _Loop, tiles: list[str], copies: int) -> str 
         for name in tiles:
             if name not in names:
                 names[name] = fresh(name, taken)
-        free = _allocate(text, edited, statement, (names, taken), free, tiles)
-        placed = _placed(text, statement, body, names, taken, free, adding, margin)
-        second, free = placed
+        free = _allocate(text, edited, statement, {name: names[name] for name in tiles}, taken, free)
+        second, free = _placed(statement, body, taken, free, adding, margin)
         ahead = f"{inner}%{following} = arith.addi %{variable}, %{node.step} : {node.type.name}"
         second = renamed(second, {**names, node.variable: following})
-        if loop.trips is None or loop.trips % copies:
+        if trips is None or trips % copies:
             more = fresh("more", taken)
             test = f"{inner}%{more} = arith.cmpi slt, %{following}, %{node.upper} : {node.type.name}"
             second = [
@@ -533,22 +523,15 @@ def unrolled(text: TileText, loop: _Loop, tiles: list[str], copies: int) -> str 
     return edited.text()
 
 
-def _constant(text: TileText, name: str, copies: int) -> int | None:
-    value = text.constants().get(name)
-    return None if value is None else value * copies
-
-
 def _allocate(
-    text: TileText, edited: Edited, loop: TextOperation, naming: tuple[dict[str, str], set[str]], free: int,
-    tiles: list[str],
-) -> int:  # fmt: skip
-    """Allocate copies of tiles that stand before the loop; return the first free byte behind them."""
-    names, taken = naming
+    text: TileText, edited: Edited, loop: TextOperation, copies: Mapping[str, str], taken: set[str], free: int
+) -> int:
+    """Allocate the named copies of tiles that stand before the loop; return the first free byte behind them."""
     for one in text.all():
         node = one.node
-        if not isinstance(node, pto.AllocTile) or node.result not in tiles or loop.first <= one.first <= loop.last:
+        if not isinstance(node, pto.AllocTile) or node.result not in copies or loop.first <= one.first <= loop.last:
             continue
-        lines = renamed(text.written(one), {node.result: names[node.result]})
+        lines = renamed(text.written(one), {node.result: copies[node.result]})
         if node.address is not None:
             address = fresh(node.address, taken)
             lines = renamed(lines, {node.address: address})
@@ -559,9 +542,8 @@ def _allocate(
 
 
 def _placed(
-    text: TileText, loop: TextOperation, body: list[str], names: Mapping[str, str], taken: set[str], free: int,
-    adding: list[str], margin: str,
-) -> tuple[list[str], int]:  # fmt: skip
+    loop: TextOperation, body: list[str], taken: set[str], free: int, adding: list[str], margin: str
+) -> tuple[list[str], int]:
     """Give tiles that the body itself allocates other addresses; those of one address stay at one."""
     moved: dict[str, str] = {}
     found = list(body)

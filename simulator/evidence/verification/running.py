@@ -318,7 +318,9 @@ def verify(
     try:
         with _patient() as interrupted:
             who = Workers(workers, scheduler)
-            for done in distributed(_task(record, who), ledger.pieces(interrupted), who):
+            beside = oracle_digest if any(one.part.against == ORACLE for one in record.progress) else None
+            task = Task("verification", _compared, here(beside, who), beside)
+            for done in distributed(task, ledger.pieces(interrupted), who):
                 ledger.add(done)
         if interrupted.is_set():
             raise KeyboardInterrupt
@@ -379,12 +381,6 @@ def _piece(one: PartProgress) -> int:
 
 def _compared(piece: _Piece) -> ComparisonResult:
     return compare(piece.part, piece.start, piece.stop)
-
-
-def _task(record: VerificationRecord, workers: Workers) -> Task[_Piece, ComparisonResult]:
-    judged = any(one.part.against == ORACLE for one in record.progress)
-    beside = oracle_digest if judged else None
-    return Task("verification", _compared, here(beside, workers), beside)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -427,7 +427,11 @@ def _judged(
     if graph.language is GraphLanguage.TOSA:
         outputs, found, sets = run_tosa_node(runner, graph, node, given)
         label = f"{graph.spec}@{graph.version}"
-        judged = [] if sets is None else [_against(node.outputs[0], outputs[0], sets, list(given[:1]), label)]
+        judged = (
+            []
+            if sets is None
+            else [against_sets(node.outputs[0], GraphTensor(sets.dst, outputs[0].codes), sets, list(given[:1]), label)]
+        )
         return outputs, found, judged, None
     operands = placed_operands(graph, node, given)
     outputs, found = run_onnx_node(runner, graph, node, operands)
@@ -480,14 +484,6 @@ def _unlike(source: GraphTensor | None, result: GraphTensor, right: Codes) -> li
         ours, theirs = (codes_from_strings(one, source.format) for one in (result.codes, texts(right)))
         unequal = (ours != theirs) & ~(is_nan(ours, source.format) & is_nan(theirs, source.format))
     return [int(place) for place in np.argwhere(unequal)[0]] if unequal.any() else []
-
-
-def _against(
-    name: str, result: GraphTensor, sets: Any, sources: list[GraphTensor | None], label: str
-) -> OutputComparison:
-    """Compare with sets whose format may be the unsigned one of the result's."""
-    as_sets = GraphTensor(sets.dst, result.codes)
-    return against_sets(name, as_sets, sets, sources, label)
 
 
 def _whole(

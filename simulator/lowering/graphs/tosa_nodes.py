@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,13 @@ from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, f3
 from castsim.lowering.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.lowering.lowering_answers import Answer
 from castsim.lowering.specifications import AcceptanceSets, GraphValidity, Rescale, acceptance, rescale
-from castsim.lowering.specifications.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND, operand_violations
+from castsim.lowering.specifications.tosa_operators import (
+    DOUBLE_ROUND,
+    INEXACT_ROUND,
+    SINGLE_ROUND,
+    operand_violations,
+    read_as,
+)
 from castsim.numerics import code_dtype
 from castsim.targets import load_specification
 from castsim.targets.specification import RescaleRules
@@ -65,8 +71,8 @@ def rescaled(runner: GraphKernelRunner, operator: Rescale, x: GraphTensor, rules
     Raises:
         IllegalError: the target lacks what it takes; 48-bit input.
     """
-    src = _read_as(operator.src, operator.input_unsigned)
-    dst = _read_as(operator.dst, operator.output_unsigned)
+    src = read_as(operator.src, operator.input_unsigned)
+    dst = read_as(operator.dst, operator.output_unsigned)
     if src.bits > 32:
         raise IllegalError(f"no target holds elements of {src.bits} bits")
     codes = x.codes.astype(code_dtype(src))
@@ -83,12 +89,6 @@ def rescaled(runner: GraphKernelRunner, operator: Rescale, x: GraphTensor, rules
     if len(set(pairs)) > 1:
         runner.remark("per channel: one program for all channels of equal multiplier and shift, gathered before it")
     return GraphTensor(dst, result)
-
-
-def _read_as(name: str, unsigned: bool) -> IntFormat:
-    found = FORMATS[f"u{name[1:]}" if unsigned else name]
-    assert isinstance(found, IntFormat)
-    return found
 
 
 def _scaled(
@@ -108,25 +108,19 @@ def _scaled(
     return runner.finish(kernel, result, codes, dst)
 
 
+@dataclass
 class _RescaleWriter:
     """Appends the instructions of one RESCALE to a kernel."""
 
-    def __init__(
-        self,
-        runner: GraphKernelRunner,
-        kernel: NodeKernel,
-        operator: Rescale,
-        rules: RescaleRules,
-        src: IntFormat,
-        dst: IntFormat,
-    ) -> None:
-        self.runner = runner
-        self.kernel = kernel
-        self.operator = operator
-        self.rules = rules
-        self.src = src
-        self.dst = dst
-        self.multiplier, self.shift = operator.multiplier[0], operator.shift[0]
+    runner: GraphKernelRunner
+    kernel: NodeKernel
+    operator: Rescale
+    rules: RescaleRules
+    src: IntFormat
+    dst: IntFormat
+
+    def __post_init__(self) -> None:
+        self.multiplier, self.shift = self.operator.multiplier[0], self.operator.shift[0]
 
     def approximate(self, value: KernelValue) -> KernelValue:
         """Return the input less its zero point, times the scale in f32, rounded to nearest, as the output."""

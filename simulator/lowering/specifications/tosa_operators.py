@@ -200,8 +200,8 @@ def rescale(operator: Rescale, codes: Codes, spec: Specification | str = "tosa")
     operator = _named(operator, rules)
     mode = _mode(operator, rules)
     _check_operands(operator, rules)
-    src = _read_as(operator.src, operator.input_unsigned)
-    dst = _read_as(operator.dst, operator.output_unsigned)
+    src = read_as(operator.src, operator.input_unsigned)
+    dst = read_as(operator.dst, operator.output_unsigned)
     codes = check_codes(codes, src)
     requires = tuple(dict.fromkeys((*rules.inputs[operator.src], *mode.requires)))
     if errors := tuple(_errors(operator, mode, rules, codes.shape)):
@@ -246,8 +246,8 @@ def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
     for what, numbers, name in (
         ("multiplier", operator.multiplier, multiplier),
         ("shift", operator.shift, rules.shift_type),
-        ("input_zp", (operator.input_zp,), _read_as(operator.src, operator.input_unsigned).name),
-        ("output_zp", (operator.output_zp,), _read_as(operator.dst, operator.output_unsigned).name),
+        ("input_zp", (operator.input_zp,), read_as(operator.src, operator.input_unsigned).name),
+        ("output_zp", (operator.output_zp,), read_as(operator.dst, operator.output_unsigned).name),
     ):
         low, high = _limits(format_named(name))
         for number in numbers:
@@ -255,7 +255,8 @@ def _check_operands(operator: Rescale, rules: RescaleRules) -> None:
                 raise ReadError(f"{what} {number} is not a value of {name}", legal=(f"{low} to {high}",))
 
 
-def _read_as(name: str, unsigned: bool) -> IntFormat:
+def read_as(name: str, unsigned: bool) -> IntFormat:
+    """Return the format as which signless integers are read."""
     # There is no unsigned i48, and asking for it is an error of the graph: its values do not matter then.
     found = FORMATS.get(f"u{name[1:]}" if unsigned else name, FORMATS[name])
     assert isinstance(found, IntFormat)
