@@ -21,16 +21,16 @@ from kill_campaign import halting
 
 import castsim
 from castsim.__main__ import main
-from castsim.evidence.verification import VerificationRecord, lowering, verify
-from castsim.evidence.verification.running import plan
+from castsim.evidence.verification import lowering
+from castsim.evidence.verification.running import VerificationRecord, plan, verify
 from castsim.execution.distribution import cluster as client_side
 from castsim.execution.distribution import distributing
 from castsim.execution.distribution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
 from castsim.execution.distribution.origins import Installation, Task, installation, origin, sources_digest
 from castsim.isa.errors import EngineError, ReadError
-from castsim.lowering import CastRequest
 from castsim.lowering import conformance as lowered
 from castsim.lowering.conformance import entry_document, read_entry
+from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
 from castsim.lowering.substitution import RECORD
 from castsim.targets import Target, load_specification, load_target

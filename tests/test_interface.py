@@ -17,12 +17,12 @@ import castsim.__main__
 import castsim.isa.pto
 import castsim.isa.tpc
 from castsim import cast, estimate, run
-from castsim.evidence.verification import VerificationRecord, kept
-from castsim.evidence.verification.running import plan
+from castsim.evidence.verification import kept
+from castsim.evidence.verification.running import VerificationRecord, plan
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.spellings import format_spelled, hexadecimal_float
-from castsim.lowering import CastRequest
+from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import answer
 from castsim.targets import load_target
 

@@ -15,9 +15,11 @@ from planning_synthetic import WIDE, Case, case, issue, shortest
 from castsim.evidence.verification.lowering import check_plan, run_text
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
-from castsim.lowering import CastRequest, Catalogue, Method, Plan, PlanKind, Verdict, judge, plan, settle
-from castsim.lowering.catalogue import search
+from castsim.lowering.catalogue import Catalogue, search
 from castsim.lowering.conformance import Cell, changed, legal_casts
+from castsim.lowering.demand import CastRequest, Verdict, settle
+from castsim.lowering.planner import Plan, PlanKind, plan
+from castsim.lowering.proof import Method, judge
 from castsim.lowering.samples import telling_codes
 from castsim.lowering.steps import FormatCast, LoweringStep, TileCastForm, TileOperationForm
 from castsim.numerics import Policy, array_from_codes, code_dtype, codes_from_array

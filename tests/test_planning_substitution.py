@@ -16,10 +16,13 @@ from castsim.evidence.verification import lowering
 from castsim.evidence.verification.lowering import SubstitutionRecord, needed
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS
-from castsim.lowering import CastRequest, LoweringStep, Method, Plan, Verdict, catalogue_of, judge, settle
 from castsim.lowering import proof as exhaustive_module
+from castsim.lowering.catalogue import catalogue_of
+from castsim.lowering.demand import CastRequest, Verdict, settle
+from castsim.lowering.planner import Plan
+from castsim.lowering.proof import Method, judge
 from castsim.lowering.samples import telling_codes
-from castsim.lowering.steps import ConstantArithmetic, FormatCast, VectorForm
+from castsim.lowering.steps import ConstantArithmetic, FormatCast, LoweringStep, VectorForm
 from castsim.lowering.substitution import RECORD, Substitute, disagreeing, recorded, substitute_of
 from castsim.lowering.vector_steps import ARITHMETIC_OPTIONS
 from castsim.numerics import abstract_policy

@@ -12,7 +12,9 @@ import pytest
 
 from castsim.evidence.verification.lowering import run_text
 from castsim.isa.formats import FORMATS
-from castsim.lowering import CastRequest, Plan, PlanKind, Verdict, plan, plan_through, run_chain
+from castsim.lowering.demand import CastRequest, Verdict
+from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
+from castsim.lowering.steps import run_chain
 from castsim.numerics import code_dtype, encode_value, value_of
 
 TPC = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
@@ -161,7 +163,7 @@ def test_a_sum_that_is_rounded_is_no_offset() -> None:
 def test_every_counterexample_differs_on_the_simulated_target(
     src: str, dst: str, target: str, spec: str, path: list[str]
 ) -> None:
-    from castsim.lowering import assembly_of  # noqa: PLC0415
+    from castsim.lowering.catalogue import assembly_of  # noqa: PLC0415
 
     wrong = plan_through(CastRequest(src, dst, target, spec=spec), path)
     assert wrong.counterexample is not None

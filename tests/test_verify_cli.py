@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from castsim.__main__ import main
-from castsim.evidence.verification import VerificationRecord, comparison, kept, required_parts
+from castsim.evidence.verification import comparison, kept
+from castsim.evidence.verification.running import VerificationRecord, required_parts
 from castsim.numerics import convert_codes
 
 Capture = pytest.CaptureFixture[str]

@@ -18,8 +18,9 @@ import pytest
 
 import castsim.evidence.verification
 from castsim.__main__ import main
-from castsim.evidence.verification import VerificationRecord, kept, required_parts, source_digests
-from castsim.evidence.verification.kept import digest_of, stripped
+from castsim.evidence.verification import kept
+from castsim.evidence.verification.kept import digest_of, source_digests, stripped
+from castsim.evidence.verification.running import VerificationRecord, required_parts
 
 SHIPPED = Path(castsim.evidence.verification.__file__).parent / "records"
 RECORDS = sorted(SHIPPED.glob("*.json"))

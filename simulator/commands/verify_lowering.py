@@ -17,7 +17,7 @@ from castsim.evidence.verification.lowering import Asked, LoweringRecord, Substi
 from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
 from castsim.lowering.conformance import Cell, prepared
-from castsim.lowering.specifications import parse_specification
+from castsim.lowering.specifications.acceptance import parse_specification
 from castsim.reports.documents import VERSIONS
 from castsim.reports.lower import lowering_document
 from castsim.reports.lower_text import lowering_text

@@ -15,7 +15,7 @@ from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from castsim.evidence.verification import PartProgress, VerificationRecord
+    from castsim.evidence.verification.running import PartProgress, VerificationRecord
 
 BAR_DELAY_SECONDS = 1.0
 """A run shorter than this shows nothing."""

@@ -46,9 +46,11 @@ from castsim.files import PARTIAL
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, format_named
-from castsim.lowering import Assembly, CastRequest, Plan, Verdict, assembly_of, catalogue_of
+from castsim.lowering.catalogue import Assembly, assembly_of, catalogue_of
 from castsim.lowering.conformance import Cell
+from castsim.lowering.demand import CastRequest, Verdict
 from castsim.lowering.lowering_answers import Setting, answer
+from castsim.lowering.planner import Plan
 from castsim.lowering.samples import all_codes, telling_codes
 from castsim.lowering.steps import ConstantArithmetic, TileChoiceForm, TileOperationForm, VectorForm
 from castsim.lowering.substitution import Identity, Substitute, disagreeing, substitute_of

@@ -18,7 +18,6 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Format
 from castsim.isa.reading import read_text
-from castsim.lowering import Plan
 from castsim.lowering.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
 from castsim.lowering.graphs.kernel_runner import (
     GraphKernelRunner,
@@ -42,9 +41,10 @@ from castsim.lowering.graphs.onnx_reader import read_onnx
 from castsim.lowering.graphs.tosa_nodes import rescale_of, run_tosa_node
 from castsim.lowering.graphs.tosa_reader import read_tosa
 from castsim.lowering.lowering_answers import Answer, changed, setting_of
+from castsim.lowering.planner import Plan
 from castsim.lowering.samples import all_codes
-from castsim.lowering.specifications import AcceptanceSets, acceptance
-from castsim.lowering.specifications.tosa_operators import is_nan
+from castsim.lowering.specifications.acceptance import acceptance
+from castsim.lowering.specifications.tosa_operators import AcceptanceSets, is_nan
 from castsim.numerics import abstract_policy, code_dtype, codes_from_strings, convert_codes
 from castsim.targets import Target
 

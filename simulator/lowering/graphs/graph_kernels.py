@@ -19,8 +19,8 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
-from castsim.lowering import CastRequest, Catalogue, settle
-from castsim.lowering.catalogue import PLANNING, search
+from castsim.lowering.catalogue import PLANNING, Catalogue, search
+from castsim.lowering.demand import CastRequest, settle
 from castsim.lowering.lowering_answers import Answer, Setting, answer
 from castsim.lowering.samples import all_codes, telling_codes
 from castsim.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain

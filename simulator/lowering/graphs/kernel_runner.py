@@ -14,7 +14,7 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
-from castsim.lowering import Chain, Method, Plan, Verdict
+from castsim.lowering.demand import Verdict
 from castsim.lowering.graphs.graph_kernels import (
     F32,
     WRITING,
@@ -27,8 +27,10 @@ from castsim.lowering.graphs.graph_kernels import (
 )
 from castsim.lowering.graphs.model import GraphTensor
 from castsim.lowering.lowering_answers import Answer, Setting, with_options_named
-from castsim.lowering.specifications import AcceptanceSets
-from castsim.lowering.specifications.tosa_operators import is_nan
+from castsim.lowering.planner import Plan
+from castsim.lowering.proof import Method
+from castsim.lowering.specifications.tosa_operators import AcceptanceSets, is_nan
+from castsim.lowering.steps import Chain
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array, value_of
 from castsim.running import LoadedProgram, computed, load_text, run_loaded
 

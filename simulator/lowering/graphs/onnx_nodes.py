@@ -13,7 +13,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Rounding
-from castsim.lowering import Verdict
+from castsim.lowering.demand import Verdict
 from castsim.lowering.graphs.graph_kernels import F32, KernelValue, NodeKernel
 from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, extremes, f32
 from castsim.lowering.graphs.model import (

@@ -11,18 +11,22 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.modes import Rounding
-from castsim.lowering import Verdict
+from castsim.lowering.demand import Verdict
 from castsim.lowering.graphs.graph_kernels import F32, KernelValue, NodeKernel
 from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, f32
 from castsim.lowering.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.lowering.lowering_answers import Answer
-from castsim.lowering.specifications import AcceptanceSets, GraphValidity, Rescale, acceptance, rescale
+from castsim.lowering.specifications.acceptance import acceptance
 from castsim.lowering.specifications.tosa_operators import (
     DOUBLE_ROUND,
     INEXACT_ROUND,
     SINGLE_ROUND,
+    AcceptanceSets,
+    GraphValidity,
+    Rescale,
     operand_violations,
     read_as,
+    rescale,
 )
 from castsim.numerics import code_dtype
 from castsim.targets import load_specification
