@@ -257,29 +257,10 @@ class _Bounds(Constants):
 
     __slots__ = ()
 
-    def once(self) -> tuple[None, ...]:
-        """Return none."""
+    def _none(self, fmt: Format | None = None) -> tuple[()]:
         return ()
 
-    def offsets(self, fmt: IntFormat) -> tuple[int, ...]:
-        """Return none."""
-        return ()
-
-    def offsets_of_floats(self, fmt: FloatFormat) -> tuple[int, ...]:
-        """Return none."""
-        return ()
-
-    def masks(self, fmt: IntFormat) -> tuple[int, ...]:
-        """Return none."""
-        return ()
-
-    def signs(self, fmt: IntFormat) -> tuple[int, ...]:
-        """Return none."""
-        return ()
-
-    def shifts(self, fmt: IntFormat) -> tuple[int, ...]:
-        """Return none."""
-        return ()
+    once = offsets = offsets_of_floats = masks = signs = shifts = _none
 
 
 class _BesideBounds(Constants):

@@ -115,16 +115,15 @@ def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
 
 
 def _kind(chain: Chain) -> tuple[Any, ...]:
-    """Return the key of a chain's cost: formats and kinds of instructions, not rounding modes or constants."""
+    """Return the key of a chain's cost: formats and kinds of instructions, not rounding modes or constants.
+
+    Casts of tiles all have the same mnemonic, and rereading bits has none.
+    """
+    forms = [(step.src.name, step.dst.name, step.forms[0]) for step in chain]
     return tuple(
-        (step.src.name, step.dst.name, type(step.forms[0]), _mnemonic(step.forms[0]), _switches(step.forms[0]))
-        for step in chain
+        (src, dst, type(form), None if isinstance(form, TileCastForm | RereadForm) else form.mnemonic, _switches(form))
+        for src, dst, form in forms
     )
-
-
-def _mnemonic(form: Form) -> str | None:
-    """Return the mnemonic of a form; None for casts of tiles, which all have the same one, and for rereading bits."""
-    return None if isinstance(form, TileCastForm | RereadForm) else form.mnemonic
 
 
 def _switches(form: Form) -> tuple[Any, ...]:

@@ -218,7 +218,7 @@ class LoweringRecord(KeptRecord):
     @property
     def wrong(self) -> list[Checked]:
         """The cells whose claim does not stand."""
-        return [checked for checked in self.done.values() if checked is not None and not checked.good]
+        return [checked for checked in self.checked if not checked.good]
 
     @property
     def checked(self) -> list[Checked]:
