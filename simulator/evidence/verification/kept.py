@@ -229,9 +229,22 @@ class KeptRecord(ABC):
     KIND: ClassVar[str]
     runs: list[dict[str, Any]]
 
-    @abstractmethod
     def document(self) -> dict[str, Any]:
         """Return the record as JSON."""
+        origins = Origins()
+        head, results = self.content(origins)
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": self.KIND,
+            **head,
+            "runs": self.runs,
+            "workers": origins.documents(),
+            **results,
+        }
+
+    @abstractmethod
+    def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what the record says in all, and its results, which name who computed by places among `origins`."""
 
     @classmethod
     @abstractmethod
@@ -298,11 +311,6 @@ def oracle_digest() -> str:
     folder = oracle_folder()
     paths = [] if folder is None else sorted(folder.glob("oracle*.py"))
     return digest_of({path.name: file_digest(path) for path in paths}) if paths else ""
-
-
-def workers_document(origins: Origins) -> dict[str, list[dict[str, str]]]:
-    """Return who computed, under the key that all records have it under; entries name them by their places there."""
-    return {"workers": origins.documents()}
 
 
 def read_workers(held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[ResultOrigin]:

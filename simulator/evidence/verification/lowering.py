@@ -24,7 +24,6 @@ import numpy as np
 
 import castsim.lowering
 from castsim.evidence.verification.kept import (
-    SCHEMA_VERSION,
     KeptRecord,
     changed,
     digest_of,
@@ -36,7 +35,6 @@ from castsim.evidence.verification.kept import (
     substitution_digests,
     tally_document,
     today,
-    workers_document,
 )
 from castsim.evidence.verification.oracle import load_oracle, oracle_folder
 from castsim.execution.distribution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
@@ -225,13 +223,11 @@ class LoweringRecord(KeptRecord):
         """The cells that were run."""
         return [checked for checked in self.done.values() if checked is not None]
 
-    def document(self) -> dict[str, Any]:
-        """Return the record as JSON."""
-        found, origins = self.checked, Origins()
+    def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
+        """See `KeptRecord`."""
+        found = self.checked
         places = {cell: origins.place(by) for cell, by in self.computed_by.items()}
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": self.KIND,
+        head = {
             "specification": self.spec,
             "version": self.version,
             "samples": self.samples,
@@ -245,8 +241,8 @@ class LoweringRecord(KeptRecord):
             "codes": sum(one.codes for one in found),
             "wrong": len(self.wrong),
             "planner_sha256": self.sources,
-            "runs": self.runs,
-            **workers_document(origins),
+        }
+        return head, {
             "results": [
                 {**asdict(cell), "number": n, "result": _result(self.done[cell]), "computed_by": places.get(cell)}
                 for n, cell in enumerate(self.cells)
@@ -430,9 +426,8 @@ class SubstitutionRecord(KeptRecord):
         """Return the sources that are no longer what the record is about."""
         return changed(self.files, substitution_digests())
 
-    def document(self) -> dict[str, Any]:
-        """Return the record as JSON: `codes` of a part is how many there are, `tried` how many were compared."""
-        origins = Origins()
+    def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
+        """See `KeptRecord`: `codes` of a part is how many there are, `tried` how many were compared."""
         parts = [
             {
                 **asdict(trial.identity),
@@ -446,17 +441,13 @@ class SubstitutionRecord(KeptRecord):
             }
             for trial in self.trials
         ]
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": self.KIND,
+        head = {
             "complete": all(trial.done for trial in self.trials),
             "codes_checked": sum(trial.tried for trial in self.trials),
             "mismatches": self.mismatches,
             "sources": sources_document(self.files),
-            "runs": self.runs,
-            **workers_document(origins),
-            "parts": parts,
         }
+        return head, {"parts": parts}
 
     @classmethod
     def of_document(cls, held: Mapping[str, Any]) -> Self:

@@ -27,7 +27,6 @@ from castsim.evidence.verification.kept import (
     sources_document,
     tally_document,
     today,
-    workers_document,
 )
 from castsim.evidence.verification.oracle import oracle_folder
 from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
@@ -164,27 +163,21 @@ class VerificationRecord(KeptRecord):
             self.files = None
         self.note_run()
 
-    def document(self) -> dict[str, Any]:
-        """Return the record as JSON."""
+    def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
+        """See `KeptRecord`."""
         counts = dict.fromkeys((DONE, PARTIAL, PENDING), 0)
         for one in self.progress:
             counts[one.status] += 1
-        origins = Origins()
-        parts = [progress_document(one, origins) for one in self.progress]
         arguments = {f"{one.part.inputs}": input_set(one.part).argument for one in reversed(self.progress)}
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": self.KIND,
+        head = {
             "complete": self.complete,
             "parts_by_status": counts,
             "codes_checked": sum(one.checked for one in self.progress),
             "mismatches": self.mismatches,
             "input_sets": dict(sorted(arguments.items())),
             "sources": sources_document(self.sources()),
-            "runs": self.runs,
-            **workers_document(origins),
-            "parts": parts,
         }
+        return head, {"parts": [progress_document(one, origins) for one in self.progress]}
 
     def text(self) -> str:
         """Return the document as JSON with one part per line: readable, and in short differences between versions."""

@@ -426,13 +426,11 @@ def _judged(
     """Run a node; return its outputs, the lowering's answer, comparisons, and why there are none if there should be."""
     if graph.language is GraphLanguage.TOSA:
         outputs, found, sets = run_tosa_node(runner, graph, node, given)
+        if sets is None:
+            return outputs, found, [], None
+        as_sets = GraphTensor(sets.dst, outputs[0].codes)  # whose format may be the unsigned one of the result's
         label = f"{graph.spec}@{graph.version}"
-        judged = (
-            []
-            if sets is None
-            else [against_sets(node.outputs[0], GraphTensor(sets.dst, outputs[0].codes), sets, list(given[:1]), label)]
-        )
-        return outputs, found, judged, None
+        return outputs, found, [against_sets(node.outputs[0], as_sets, sets, list(given[:1]), label)], None
     operands = placed_operands(graph, node, given)
     outputs, found = run_onnx_node(runner, graph, node, operands)
     sets = None

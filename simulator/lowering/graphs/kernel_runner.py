@@ -380,7 +380,7 @@ class GraphKernelRunner:
         return kernel.convert(value, chain)
 
     def rounded(self, kernel: NodeKernel, value: KernelValue, dst: Format) -> KernelValue:
-        """Return an f32 as a float format, rounded to nearest, ties to even, within its range.
+        """Return an f32 as a float format, or as i32, rounded to nearest, ties to even, within its range.
 
         Raises:
             IllegalError: the target has no such cast.

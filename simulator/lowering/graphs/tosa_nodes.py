@@ -12,7 +12,7 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.modes import Rounding
 from castsim.lowering.demand import Verdict
-from castsim.lowering.graphs.graph_kernels import F32, KernelValue, NodeKernel
+from castsim.lowering.graphs.graph_kernels import KernelValue, NodeKernel
 from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, f32
 from castsim.lowering.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.lowering.lowering_answers import Answer
@@ -131,10 +131,7 @@ class _RescaleWriter:
         number = self._number(value)
         scaled = self.kernel.combine("mul", number, f32(self.multiplier * 2.0**-self.shift))
         if self.dst == _I32:
-            chain = self.runner.chip.numbers(F32, _I32)
-            if chain is None:
-                raise IllegalError(f"{self.runner.chip.target.name} has no f32 -> i32 rounded to nearest")
-            return self.kernel.convert(scaled, chain)
+            return self.runner.rounded(self.kernel, scaled, _I32)
         return self._placed(self.kernel.convert(self._bounded(scaled), self.runner.chip.integral(Rounding.RINT)))
 
     def exact(self, value: KernelValue) -> KernelValue:
@@ -260,9 +257,6 @@ class _RescaleWriter:
         return self.runner.narrowed(self.kernel, value, self.dst, self.dst.minimum, self.dst.maximum)
 
 
-_CAST_ATTRIBUTES = ("input_unsigned",)
-
-
 def run_tosa_node(
     runner: GraphKernelRunner, graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], Answer | None, AcceptanceSets | None]:
@@ -279,9 +273,7 @@ def run_tosa_node(
         return [_reshaped(node, x, inputs)], None, None
     if node.op == "tosa.rescale":
         return _rescaled(runner, graph, node, x, inputs)
-    attributes: dict[str, str | int] = {
-        name: int(node.attributes[name]) for name in _CAST_ATTRIBUTES if node.attributes.get(name)
-    }
+    attributes: dict[str, str | int] = {"input_unsigned": 1} if node.attributes.get("input_unsigned") else {}
     dst = node.results[0][0]
     result, found = converted(runner, x, dst, graph.spec, graph.version, attributes)
     demand = found.plan.demand
