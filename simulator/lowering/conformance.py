@@ -215,17 +215,17 @@ def read_entry(held: Any) -> ConformanceEntry:
     Raises:
         TypeError, KeyError, ValueError: it describes none.
     """
-    cell, shown = held["cell"], held["counterexample"]
+    cell, cycles, shown = held["cell"], held["cycles_per_element"], held["counterexample"]
     return ConformanceEntry(
-        cell=Cell(cell["src"], cell["dst"], tuple((name, value) for name, value in cell["attributes"]), cell["target"]),
+        cell=Cell(str(cell["src"]), str(cell["dst"]), _pairs(cell["attributes"]), str(cell["target"])),
         kind=PlanKind(held["kind"]),
         verdict=Verdict(held["verdict"]),
-        path=tuple(held["path"]),
-        instructions=tuple(held["instructions"]),
-        options=tuple(held["options"]),
+        path=tuple(map(str, held["path"])),
+        instructions=tuple(map(str, held["instructions"])),
+        options=tuple(map(str, held["options"])),
         method=held["method"],
-        proven=held["proven"],
-        cycles_per_element=held["cycles_per_element"],
+        proven=bool(held["proven"]),
+        cycles_per_element=None if cycles is None else float(cycles),
         counterexample=None if shown is None else _counterexample(shown),
         settings=_setting(held["settings"]),
         native=None if held["native"] is None else _setting(held["native"]),
@@ -245,11 +245,11 @@ def _counterexample_document(found: Counterexample) -> dict[str, object]:
 
 def _counterexample(held: Any) -> Counterexample:
     values = tuple(
-        TracedValue(step, format_named(fmt), code, _number(value)) for step, fmt, code, value in held["values"]
+        TracedValue(step, format_named(fmt), int(code), _number(value)) for step, fmt, code, value in held["values"]
     )
     ends = (held["required"][name] for name in _CODED)
-    lowest, highest, further = (None if end is None else (end[0], _number(end[1])) for end in ends)
-    return Counterexample(values, Required(lowest, highest, further, held["required"]["nan"]))
+    lowest, highest, further = (None if end is None else (int(end[0]), _number(end[1])) for end in ends)
+    return Counterexample(values, Required(lowest, highest, further, bool(held["required"]["nan"])))
 
 
 def _number_text(value: Number) -> str:
@@ -262,7 +262,11 @@ def _number(text: str) -> Number:
 
 
 def _setting(held: Any) -> Setting:
-    return tuple((name, value) for name, value in held)
+    return tuple((str(name), value if isinstance(value, int) else str(value)) for name, value in held)
+
+
+def _pairs(held: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), str(value)) for name, value in held)
 
 
 Result = TypeVar("Result")
