@@ -11,8 +11,8 @@ import re
 import sys
 from pathlib import Path
 
-from castsim.lowering import PlanKind
 from castsim.lowering.conformance import ConformanceEntry, Matrix, conform
+from castsim.lowering.planner import PlanKind
 from castsim.reports.conform import cast_text, cell_text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -34,7 +34,7 @@ from castsim.__main__ import main
 from castsim.exploration import equivalence
 from castsim.exploration.advice_search import Advice
 from castsim.exploration.equivalence import boundary_codes, original, proven, ranged_codes, warned_of
-from castsim.exploration.suggestion import RunConfig, Suggestion, SuggestionEvidence
+from castsim.exploration.program_edits import RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.formats import format_named
 from castsim.isa.sources import Language, Source
 from castsim.isa.warning_text import WarningKind, WarningText

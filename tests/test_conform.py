@@ -8,8 +8,9 @@ import pytest
 from conformance_record import RECORDS, answer, held, record
 
 from castsim.__main__ import main
-from castsim.lowering import PlanKind, Verdict
 from castsim.lowering.conformance import Cell, conform, legal_casts, settle_cell
+from castsim.lowering.demand import Verdict
+from castsim.lowering.planner import PlanKind
 from castsim.reports.conform import cast_text, cell_text, conform_markdown
 from castsim.targets import load_specification, target_names
 

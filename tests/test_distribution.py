@@ -23,14 +23,17 @@ import castsim
 from castsim.__main__ import main
 from castsim.evidence.verification import VerificationRecord, substitutions, verify
 from castsim.evidence.verification.planning import plan
+from castsim.evidence.verification import lowering
+from castsim.evidence.verification.running import VerificationRecord, plan, verify
+from castsim.execution.distribution import cluster as client_side
 from castsim.execution.distribution import distributing
 from castsim.execution.distribution import distributing as client_side
 from castsim.execution.distribution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
 from castsim.execution.distribution.origins import Installation, Task, installation, origin, sources_digest
 from castsim.isa.errors import EngineError, ReadError
-from castsim.lowering import CastRequest
 from castsim.lowering import conformance as lowered
 from castsim.lowering.conformance import entry_document, read_entry
+from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
 from castsim.lowering.substitution import RECORD
 from castsim.targets import Target, load_specification, load_target
@@ -115,8 +118,8 @@ def test_a_cluster_gives_the_same(
 
 @thorough
 def test_substitutions_are_tried_by_a_cluster(cluster: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(substitutions, "CODES", 1 << 14)
-    monkeypatch.setattr(substitutions, "_PIECE", 1 << 12)
+    monkeypatch.setattr(lowering, "CODES", 1 << 14)
+    monkeypatch.setattr(lowering, "_PIECE", 1 << 12)
     words = ["verify", "--substitutions", "--target", "a2a3"]
     alone, shared = document(capsys, *words), document(capsys, *words, "--scheduler", cluster)
     assert without_workers(shared) == without_workers(alone)

@@ -20,8 +20,8 @@ from castsim.__main__ import main
 from castsim.isa.formats import format_named
 from castsim.lowering.graphs import graph_execution
 from castsim.lowering.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
+from castsim.lowering.graphs.kernel_runner import NodeVerdict
 from castsim.lowering.graphs.model import GraphTensor
-from castsim.lowering.graphs.verdict import NodeVerdict
 from castsim.targets import load_target
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ

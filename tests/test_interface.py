@@ -17,12 +17,12 @@ import castsim.__main__
 import castsim.isa.pto
 import castsim.isa.tpc
 from castsim import cast, estimate, run
-from castsim.evidence.verification import VerificationRecord, sources
-from castsim.evidence.verification.planning import plan
+from castsim.evidence.verification import kept
+from castsim.evidence.verification.running import VerificationRecord, plan
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
 from castsim.isa.spellings import format_spelled, hexadecimal_float
-from castsim.lowering import CastRequest
+from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import answer
 from castsim.targets import load_target
 
@@ -279,14 +279,14 @@ def test_a_proof_is_about_no_foreign_package(tmp_path: Path, monkeypatch: pytest
     for entry in (*(ROOT / "simulator").iterdir(), ROOT / "isa", ROOT / "targets"):
         (tmp_path / "castsim" / entry.name).symlink_to(entry)
     (tmp_path / "numpy").symlink_to(Path(np.__file__).parent)
-    checkout = set(sources.source_digests(oracle=False))
-    folders = {name: tmp_path.joinpath(*name.split(".")) for name in sources.PACKAGES}
-    monkeypatch.setattr(sources, "PACKAGES", folders)
-    assert set(sources.source_digests(oracle=False)) == checkout
+    checkout = set(kept.source_digests(oracle=False))
+    folders = {name: tmp_path.joinpath(*name.split(".")) for name in kept.PACKAGES}
+    monkeypatch.setattr(kept, "PACKAGES", folders)
+    assert set(kept.source_digests(oracle=False)) == checkout
 
 
 def test_without_the_oracle_the_reference_is_the_opponent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {part.against for part in plan("bf16", "e4m3fn")} == {"oracle"}
-    monkeypatch.setattr("castsim.evidence.verification.planning.oracle_folder", lambda: None)
+    monkeypatch.setattr("castsim.evidence.verification.running.oracle_folder", lambda: None)
     assert {part.against for part in plan("bf16", "e4m3fn")} == {"reference"}
     assert VerificationRecord.of(plan("bf16", "e4m3fn")).progress

@@ -10,7 +10,8 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.lowering import CastRequest, plan
+from castsim.lowering.demand import CastRequest
+from castsim.lowering.planner import plan
 from castsim.lowering.sharing import forget
 
 

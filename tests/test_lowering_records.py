@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from castsim.lowering import CastRequest
+from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import answer
 from castsim.targets import load_specification
 

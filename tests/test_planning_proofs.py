@@ -10,23 +10,14 @@ from oracle_acceptance import accepts
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
-from castsim.lowering import (
-    CastRequest,
-    Demand,
-    LoweringStep,
-    Method,
-    PlanKind,
-    Verdict,
-    catalogue_of,
-    judge,
-    plan,
-    settle,
-)
+from castsim.lowering.catalogue import catalogue_of
+from castsim.lowering.demand import CastRequest, Demand, Verdict, settle
 from castsim.lowering.lowering_answers import answer
-from castsim.lowering.proof import Judgement, judge_by_breakpoints
+from castsim.lowering.planner import PlanKind, plan
+from castsim.lowering.proof import Judgement, Method, judge, judge_by_breakpoints
 from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count
-from castsim.lowering.specifications.rescale import order_keys
-from castsim.lowering.steps import FormatCast, TileCastForm, keeps_order, run_chain
+from castsim.lowering.specifications.tosa_operators import order_keys
+from castsim.lowering.steps import FormatCast, LoweringStep, TileCastForm, keeps_order, run_chain
 from castsim.lowering.substitution import substitute_of
 from castsim.numerics import Policy
 from castsim.reports.lower import answer_document

@@ -12,13 +12,15 @@ import pytest
 from benchmarks.answers import ASKED, ask, markdown
 from planning_synthetic import WIDE, Case, case, issue, shortest
 
-from castsim.evidence.verification.lowering import check_plan
+from castsim.evidence.verification.lowering import check_plan, run_text
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Overflow, Rounding
-from castsim.lowering import CastRequest, Catalogue, Method, Plan, PlanKind, Verdict, judge, plan, run_assembly, settle
+from castsim.lowering.catalogue import Catalogue, search
 from castsim.lowering.conformance import Cell, changed, legal_casts
+from castsim.lowering.demand import CastRequest, Verdict, settle
+from castsim.lowering.planner import Plan, PlanKind, plan
+from castsim.lowering.proof import Method, judge
 from castsim.lowering.samples import telling_codes
-from castsim.lowering.search import search
 from castsim.lowering.steps import FormatCast, LoweringStep, TileCastForm, TileOperationForm
 from castsim.numerics import Policy, array_from_codes, code_dtype, codes_from_array
 from castsim.running import load_text, run_loaded
@@ -136,7 +138,7 @@ def test_operations_on_bits_long_chains_and_builtins(src: str, dst: str, target:
     kinds = {"i8": np.int8, "i16": np.int16, "u16": np.uint16, "i32": np.int32, "f16": np.float16, "f32": np.float32}
     codes = np.arange(1 << 16, dtype=np.uint16)
     right = codes.view(kinds[src]).astype(kinds[dst])
-    results = run_assembly(found.assembly, codes).view(kinds[dst])
+    results = run_text(found.assembly, codes).view(kinds[dst])
     assert np.array_equal(results, right, equal_nan=dst == "f32")
 
 

@@ -14,14 +14,13 @@ import pytest
 
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, Format
-from castsim.lowering import CastRequest, catalogue_of, plan
 from castsim.lowering import catalogue as written
 from castsim.lowering import planner as planning
-from castsim.lowering.catalogue import arithmetic_between
+from castsim.lowering.catalogue import arithmetic_between, catalogue_of, nearest
 from castsim.lowering.conformance import ConformanceEntry, conform
-from castsim.lowering.demand import settle
+from castsim.lowering.demand import CastRequest, settle
+from castsim.lowering.planner import plan
 from castsim.lowering.samples import telling_codes
-from castsim.lowering.search import nearest
 from castsim.lowering.sharing import Equals, Kept, Numbers, Shared, forget, unshared
 from castsim.lowering.steps import Constants, LoweringStep, RereadForm, run_chain
 from castsim.lowering.tile_arithmetic import tile_arithmetic, tile_choices

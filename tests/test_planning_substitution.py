@@ -12,14 +12,17 @@ import pytest
 
 import castsim.machines.vliw.semantics
 from castsim.__main__ import main
-from castsim.evidence.verification import substitutions
-from castsim.evidence.verification.substitutions import SubstitutionRecord, needed
+from castsim.evidence.verification import lowering
+from castsim.evidence.verification.lowering import SubstitutionRecord, needed
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS
-from castsim.lowering import CastRequest, LoweringStep, Method, Plan, Verdict, catalogue_of, judge, settle
 from castsim.lowering import proof as exhaustive_module
+from castsim.lowering.catalogue import catalogue_of
+from castsim.lowering.demand import CastRequest, Verdict, settle
+from castsim.lowering.planner import Plan
+from castsim.lowering.proof import Method, judge
 from castsim.lowering.samples import telling_codes
-from castsim.lowering.steps import ConstantArithmetic, FormatCast, VectorForm
+from castsim.lowering.steps import ConstantArithmetic, FormatCast, LoweringStep, VectorForm
 from castsim.lowering.substitution import RECORD, Substitute, disagreeing, recorded, substitute_of
 from castsim.lowering.vector_steps import ARITHMETIC_OPTIONS
 from castsim.numerics import abstract_policy
@@ -163,8 +166,8 @@ def test_lowered_casts_rest_on_no_other_arithmetic_of_32_bits(specification: str
 def test_the_command_keeps_a_record_and_goes_on_with_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(substitutions, "CODES", 1 << 18)
-    monkeypatch.setattr(substitutions, "_PIECE", 1 << 16)
+    monkeypatch.setattr(lowering, "CODES", 1 << 18)
+    monkeypatch.setattr(lowering, "_PIECE", 1 << 16)
     path = tmp_path / "record.json"
     arguments = ["verify", "--substitutions", "--target", "goya", "--record", str(path)]
     assert main(arguments) == 0
@@ -186,11 +189,11 @@ def test_the_command_keeps_a_record_and_goes_on_with_it(
 def test_a_substitute_that_is_wrong_ends_with_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(substitutions, "CODES", 1 << 16)
-    monkeypatch.setattr(substitutions, "_PIECE", 1 << 16)
+    monkeypatch.setattr(lowering, "CODES", 1 << 16)
+    monkeypatch.setattr(lowering, "_PIECE", 1 << 16)
     primitive = ConstantArithmetic("made up", U32, lambda codes: codes ^ np.uint32(codes[0] == 0), constant=0xFF)
     wrong = Substitute(primitive, "and", lambda codes: codes, 1, proven=False)
-    monkeypatch.setattr(substitutions, "needed", lambda _: [wrong])
+    monkeypatch.setattr(lowering, "needed", lambda _: [wrong])
     assert main(["verify", "--substitutions"]) == 1
     assert "65536 results differ" in capsys.readouterr().out
 

@@ -10,8 +10,11 @@ import numpy as np
 import oracle
 import pytest
 
+from castsim.evidence.verification.lowering import run_text
 from castsim.isa.formats import FORMATS
-from castsim.lowering import CastRequest, Plan, PlanKind, Verdict, plan, plan_through, run_assembly, run_chain
+from castsim.lowering.demand import CastRequest, Verdict
+from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
+from castsim.lowering.steps import run_chain
 from castsim.numerics import code_dtype, encode_value, value_of
 
 TPC = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
@@ -138,7 +141,7 @@ def test_unsigned_integers_go_through_signed_ones_by_offsets_on_both_sides(targe
     assert found.verdict is Verdict.EXACT
     assert found.assembly is not None
     codes = np.arange(1 << 16, dtype=np.uint16)
-    results = run_assembly(found.assembly, codes)
+    results = run_text(found.assembly, codes)
     assert (results.view(np.float32) == codes).all()
 
 
@@ -160,12 +163,12 @@ def test_a_sum_that_is_rounded_is_no_offset() -> None:
 def test_every_counterexample_differs_on_the_simulated_target(
     src: str, dst: str, target: str, spec: str, path: list[str]
 ) -> None:
-    from castsim.lowering import assembly_of  # noqa: PLC0415
+    from castsim.lowering.catalogue import assembly_of  # noqa: PLC0415
 
     wrong = plan_through(CastRequest(src, dst, target, spec=spec), path)
     assert wrong.counterexample is not None
     program = assembly_of(wrong.chain, wrong.demand.src, wrong.demand.dst, wrong.target, 1, 256)
     code = np.array([wrong.counterexample.input.code], code_dtype(wrong.demand.src))
-    results = run_assembly(program, code)
+    results = run_text(program, code)
     assert results[0] == wrong.counterexample.result.code
     assert results[0] != right(wrong, int(code[0]), "saturate" if dst[0] in "iu" else None)

@@ -11,7 +11,13 @@ import pytest
 from golden import as_codes, format_name, load, nearest_bf16
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.lowering.specifications import acceptance, accepts, accepts_text, specified_cast, text_acceptance
+from castsim.lowering.specifications.acceptance import (
+    acceptance,
+    accepts,
+    accepts_text,
+    specified_cast,
+    text_acceptance,
+)
 from castsim.targets import load_specification
 
 SPEC = load_specification("tosa")

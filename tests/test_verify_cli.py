@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from castsim.__main__ import main
-from castsim.evidence.verification import VerificationRecord, comparison, required_parts, sources
+from castsim.evidence.verification import comparison, kept
+from castsim.evidence.verification.running import VerificationRecord, required_parts
 from castsim.numerics import convert_codes
 
 Capture = pytest.CaptureFixture[str]
@@ -158,7 +159,7 @@ def test_a_finished_record(tmp_path: Path, capsys: Capture) -> None:
     record = VerificationRecord.load(path)
     assert record.complete
     document = json.loads(path.read_text())
-    assert document["sources"]["files"] == sources.source_digests(oracle=False)
+    assert document["sources"]["files"] == kept.source_digests(oracle=False)
     assert (document["parts_by_status"], document["mismatches"]) == ({"done": 14, "partial": 0, "pending": 0}, 0)
     assert main(recorded(path)) == 2
     assert "already exists; continue it with --resume" in capsys.readouterr().err

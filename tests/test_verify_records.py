@@ -18,8 +18,9 @@ import pytest
 
 import castsim.evidence.verification
 from castsim.__main__ import main
-from castsim.evidence.verification import VerificationRecord, required_parts, source_digests, sources
-from castsim.evidence.verification.sources import digest_of, stripped
+from castsim.evidence.verification import kept
+from castsim.evidence.verification.kept import digest_of, source_digests, stripped
+from castsim.evidence.verification.running import VerificationRecord, required_parts
 
 SHIPPED = Path(castsim.evidence.verification.__file__).parent / "records"
 RECORDS = sorted(SHIPPED.glob("*.json"))
@@ -143,7 +144,7 @@ def test_everything_else_counts(old: str, new: str) -> None:
     assert stripped(SAMPLE.replace(old, new)) != stripped(SAMPLE)
 
 
-@pytest.mark.parametrize("path", sorted(sources.PACKAGES["castsim"].joinpath("numerics").rglob("*.py")), ids=str)
+@pytest.mark.parametrize("path", sorted(kept.PACKAGES["castsim"].joinpath("numerics").rglob("*.py")), ids=str)
 def test_what_remains_is_the_same_program(path: Path) -> None:
     """Apart from docstrings, stripping changes no syntax tree."""
 
@@ -174,7 +175,7 @@ def test_the_files_are_those_that_computing_a_cast_imports() -> None:
         "castsim/isa/pto/lexer.py",
     ):
         assert stranger not in names
-    compiled = sources.PACKAGES["castsim"] / "numerics" / "compiled"
+    compiled = kept.PACKAGES["castsim"] / "numerics" / "compiled"
     loaded = {path for path in compiled.glob("*.py") if f"castsim.numerics.compiled.{path.stem}" in sys.modules}
     assert {f"castsim/numerics/compiled/{path.name}" for path in loaded} <= names
 

@@ -26,7 +26,7 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.exploration.advice_search import Advice, advice_on
 from castsim.exploration.equivalence import original
-from castsim.exploration.suggestion import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
+from castsim.exploration.program_edits import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.isa.sources import CPP_SUFFIXES, Language, Source, read_source
 from castsim.reports.advice import advice_document, advice_text

@@ -39,7 +39,7 @@ from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.spellings import format_spelled, hexadecimal_float, mode_named
 from castsim.isa.warning_text import WarningText
-from castsim.lowering.specifications import acceptance, parse_specification, specified_cast
+from castsim.lowering.specifications.acceptance import acceptance, parse_specification, specified_cast
 from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.target_cast import CastForm, bare_mode

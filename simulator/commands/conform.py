@@ -28,9 +28,9 @@ from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import ledger_of, removal, resume_hint, workers_of
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
-from castsim.lowering import Verdict
 from castsim.lowering.conformance import Extent, LoweredMatrix, conform, lower_all
-from castsim.lowering.specifications import parse_specification
+from castsim.lowering.demand import Verdict
+from castsim.lowering.specifications.acceptance import parse_specification
 from castsim.reports.conform import conform_document, lowered_matrix_document
 from castsim.reports.progress import stage_progress
 

@@ -46,10 +46,10 @@ from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.spellings import format_spelled
-from castsim.lowering import CastRequest, Verdict, assembly_of, cost_of
-from castsim.lowering.demand import MOST_STEPS
+from castsim.lowering.catalogue import assembly_of, cost_of
+from castsim.lowering.demand import MOST_STEPS, CastRequest, Verdict
 from castsim.lowering.lowering_answers import Answer, answer, answer_through
-from castsim.lowering.specifications import parse_specification
+from castsim.lowering.specifications.acceptance import parse_specification
 from castsim.numerics.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 from castsim.reports.lower import answer_document
 from castsim.reports.progress import stage_progress

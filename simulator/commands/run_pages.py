@@ -8,7 +8,7 @@ from castsim.commands.editor.grammars import page_grammar
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
 from castsim.exploration.advice_search import Advice, advice_on
 from castsim.exploration.equivalence import original
-from castsim.exploration.suggestion import RunConfig
+from castsim.exploration.program_edits import RunConfig
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.sources import Language, Source
 from castsim.reports.documents import Document

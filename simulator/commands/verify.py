@@ -35,9 +35,9 @@ from castsim.commands.option_parsers import integer_from, take_words
 from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.shared_options import OptionParser
 from castsim.commands.workers import workers_of
-from castsim.evidence.verification import EXHAUSTIVE, SAMPLES, STRUCTURED, VerificationRecord, required_parts, verify
 from castsim.evidence.verification.comparison import probe
-from castsim.evidence.verification.planning import plan
+from castsim.evidence.verification.part import EXHAUSTIVE, SAMPLES, STRUCTURED
+from castsim.evidence.verification.running import VerificationRecord, plan, required_parts, verify
 from castsim.isa.errors import ReadError
 from castsim.isa.modes import Overflow, Rounding
 from castsim.reports.progress import verification_progress

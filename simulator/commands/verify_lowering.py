@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import integer_from
 from castsim.commands.outcome import CommandOutcome
-from castsim.evidence.verification import substitutions
-from castsim.evidence.verification.lowering import LoweringRecord, started, verify_lowering
-from castsim.evidence.verification.substitutions import Asked, SubstitutionRecord
+from castsim.evidence.verification import lowering
+from castsim.evidence.verification.lowering import Asked, LoweringRecord, SubstitutionRecord, started, verify_lowering
 from castsim.execution.distribution.distributing import Workers
 from castsim.isa.errors import ReadError
-from castsim.lowering.conformance import Cell, chosen_cells
-from castsim.lowering.specifications import parse_specification
+from castsim.lowering.conformance import Cell, prepared
+from castsim.lowering.specifications.acceptance import parse_specification
 from castsim.reports.documents import VERSIONS
 from castsim.reports.lower import lowering_document
 from castsim.reports.lower_text import lowering_text
@@ -69,7 +68,8 @@ def _cells(options: Namespace, spec: Specification, version: str | None) -> tupl
     """Return the version in force and the cells that are asked for."""
     src, dst = options.pair or (None, None)
     names = [name for text in options.target for name in text.split(",")]
-    return chosen_cells(spec, names, version=version, src=src, dst=dst)
+    asked = prepared(spec, names, version, src, dst, {})
+    return asked.version, list(asked.cells)
 
 
 def _other_than(
@@ -116,7 +116,7 @@ def execute_substitutions(options: Namespace, path: Path | None, workers: Worker
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
     with stage_progress(quiet=options.quiet) as progress:
         save = None if path is None else lambda: record.save(path)
-        substitutions.verify_substitutions(record, asked, save, progress, workers)
+        lowering.verify_substitutions(record, asked, save, progress, workers)
 
     def text(_: int) -> Any:
         from castsim.reports.verify import substitutions_text  # noqa: PLC0415 - rich, only if printed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Literal
@@ -306,15 +307,9 @@ _TOGETHER = 16
 Measured = Sequence[tuple[Target, MeasuredTable]]
 
 
-@dataclass(frozen=True, slots=True)
-class Assessing:
-    """Simulates rows, each with the name of its target; `targets` are those that are not as they are shipped."""
-
-    targets: HandedTargets
-
-    def __call__(self, group: WorkGroup[tuple[str, MeasuredRow]]) -> list[AssessedRow]:
-        """Return the rows, simulated; errors as `castsim.evidence.accuracy_assessment.assess`."""
-        return [assess_row(self.targets.get(name) or load_target(name), row) for name, row in group.items]
+def _assessed_group(group: WorkGroup[tuple[str, MeasuredRow]], targets: HandedTargets) -> list[AssessedRow]:
+    """Return rows, each with the name of its target, simulated; `targets` are those that are not as shipped."""
+    return [assess_row(targets.get(name) or load_target(name), row) for name, row in group.items]
 
 
 def assess_all(
@@ -328,7 +323,12 @@ def assess_all(
         IllegalError, TileError: a row whose operation or tile a target does not take; with its place in the file.
     """
     items = [(target.name, row) for target, table in measured for row in table.rows]
-    run = Assessing(HandedTargets({target.name: target for target, _ in measured if not _is_shipped(target)}))
+    own = {
+        target.name: target
+        for target, _ in measured
+        if not (target.name in target_names() and load_target(target.name) is target)
+    }
+    run = partial(_assessed_group, targets=HandedTargets(own))
     found: dict[int, Computed[AssessedRow]] = {}
     keeping = None if ledger is None else _keeping(ledger, measured, [row for _, row in items])
     for one in resumed(Task("accuracy", run, here(None, workers)), items, workers, keeping, _TOGETHER):
@@ -341,10 +341,6 @@ def assess_all(
         results.append(Accuracy(target, table, rows, tuple(one.origin for one in part)))
         start += len(table.rows)
     return tuple(results)
-
-
-def _is_shipped(target: Target) -> bool:
-    return target.name in target_names() and load_target(target.name) is target
 
 
 def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> Keeping[AssessedRow]:

@@ -175,7 +175,7 @@ def read_table(path: Path) -> MeasuredTable:
         ReadError: unreadable, empty, columns missing or named twice, a cell without the number or format it needs,
             nothing measured. Names file, line and column.
     """
-    lines = _lines(path)
+    lines = read_text(path, "table", encoding="utf-8-sig").splitlines()
     header = _cells(path, lines, 0) if lines else []
     columns = tuple(name.strip() for name in header)
     _check_columns(path, lines, columns)
@@ -198,10 +198,6 @@ def read_table(path: Path) -> MeasuredTable:
             record.check_operation()
         raise ReadError(f"table '{path}' has no measured operation")
     return MeasuredTable(str(path), columns, tuple(rows), len(skipped))
-
-
-def _lines(path: Path) -> list[str]:
-    return read_text(path, "table", encoding="utf-8-sig").splitlines()
 
 
 def _cells(path: Path, lines: Sequence[str], number: int) -> list[str]:

@@ -164,9 +164,32 @@ def compare(
         raise ReadError(message, legal=(str(codes.shape),))
     name = None if target is None else load_target(target).name
     whole = x is None and code_bits(source) <= EXHAUSTIVE_BITS
-    return _Disagreements(
-        source, destination, codes.reshape(-1), expected.reshape(-1), results.reshape(-1), nan == "any"
-    ).told(name, all_codes=whole)
+    codes, expected = codes.reshape(-1), expected.reshape(-1)
+    found, values, held = _results(results.reshape(-1), destination)
+    numbers, wanted = decode_to_float64(codes, source), decode_to_float64(expected, destination)
+    differs = (found != expected) | ~held
+    if nan == "any":
+        differs &= ~(np.isnan(wanted) & np.isnan(values))
+    ulps = np.zeros(codes.shape, np.int64)
+    both = ~np.isnan(wanted) & ~np.isnan(values)
+    apart = differs & both
+    ulps[apart] = np.abs(places(found[apart], destination) - places(expected[apart], destination))
+    first = None
+    if differs.any():
+        at = int(np.argmax(differs))
+        code = int(found[at]) if held[at] else None
+        first = ConversionCounterexample(at, int(codes[at]), int(expected[at]), code, float(values[at]))
+    return Comparison(
+        source, destination, name, codes.size, whole,
+        differing=int(differs.sum()),
+        unrepresentable=int((~held).sum()),
+        largest_ulps=int(ulps.max(initial=0)),
+        mean_ulps=float(ulps[both].mean()) if both.any() else 0.0,
+        signal_to_noise_db=_signal_to_noise(numbers, values),
+        cast_signal_to_noise_db=_signal_to_noise(numbers, wanted),
+        first=first,
+        binades=tuple(_binades(numbers, differs, ulps)),
+    )  # fmt: skip
 
 
 def tried(source: Format, destination: Format, samples: int = SAMPLES, seed: int = 0) -> Codes:
@@ -210,68 +233,20 @@ def _codes(given: ArrayLike, fmt: Format) -> Codes:
     return codes_from_array(array, fmt)
 
 
-class _Disagreements:
-    """Codes of inputs, of expected and given results, and which differ."""
-
-    def __init__(
-        self,
-        source: Format,
-        destination: Format,
-        codes: Codes,
-        expected: Codes,
-        results: Codes,
-        same_nan: bool,
-    ) -> None:
-        self.source, self.destination, self.codes, self.expected = source, destination, codes, expected
-        self.given, self.values, self.held = _results(results, destination)
-        self.numbers = decode_to_float64(codes, source)
-        self.wanted = decode_to_float64(expected, destination)
-        self.differs = (self.given != expected) | ~self.held
-        if same_nan:
-            self.differs &= ~(np.isnan(self.wanted) & np.isnan(self.values))
-
-    def told(self, target: str | None, *, all_codes: bool) -> Comparison:
-        """Return what was found."""
-        ulps = np.zeros(self.codes.shape, np.int64)
-        apart = self.differs & ~np.isnan(self.wanted) & ~np.isnan(self.values)
-        steps = places(self.given[apart], self.destination) - places(self.expected[apart], self.destination)
-        ulps[apart] = np.abs(steps)
-        compared = ulps[~np.isnan(self.wanted) & ~np.isnan(self.values)]
-        return Comparison(
-            self.source, self.destination, target, self.codes.size, all_codes,
-            differing=int(self.differs.sum()),
-            unrepresentable=int((~self.held).sum()),
-            largest_ulps=int(ulps.max(initial=0)),
-            mean_ulps=float(compared.mean()) if compared.size else 0.0,
-            signal_to_noise_db=_signal_to_noise(self.numbers, self.values),
-            cast_signal_to_noise_db=_signal_to_noise(self.numbers, self.wanted),
-            first=self._first(),
-            binades=tuple(self._binades(ulps)),
-        )  # fmt: skip
-
-    def _first(self) -> ConversionCounterexample | None:
-        if not self.differs.any():
-            return None
-        at = int(np.argmax(self.differs))
-        given = int(self.given[at]) if self.held[at] else None
-        return ConversionCounterexample(at, int(self.codes[at]), int(self.expected[at]), given, float(self.values[at]))
-
-    def _binades(self, ulps: _I64) -> list[BinadeErrors]:
-        finite = np.isfinite(self.numbers) & (self.numbers != 0)
-        exponents = np.frexp(np.where(finite, self.numbers, 1.0))[1].astype(np.int64) - 1
-        kinds = np.select([np.isnan(self.numbers), np.isinf(self.numbers), ~finite], [3, 2, 1], 0)
-        found = []
-        for kind, exponent in sorted(
-            {*zip(kinds[self.differs].tolist(), exponents[self.differs].tolist(), strict=True)}
-        ):
-            among = (kinds == kind) & (exponents == exponent)
-            differing = among & self.differs
-            number = ("number", "zero", "infinite", "nan")[kind]
-            power = int(exponent) if kind == 0 else None
-            found.append(
-                BinadeErrors(number, power, int(among.sum()), int(differing.sum()), int(ulps[differing].max(initial=0)))
-            )
-        return found
+def _binades(numbers: NDArray[np.float64], differs: NDArray[np.bool_], ulps: _I64) -> list[BinadeErrors]:
+    finite = np.isfinite(numbers) & (numbers != 0)
+    exponents = np.frexp(np.where(finite, numbers, 1.0))[1].astype(np.int64) - 1
+    kinds = np.select([np.isnan(numbers), np.isinf(numbers), ~finite], [3, 2, 1], 0)
+    found = []
+    for kind, exponent in sorted({*zip(kinds[differs].tolist(), exponents[differs].tolist(), strict=True)}):
+        among = (kinds == kind) & (exponents == exponent)
+        differing = among & differs
+        number = ("number", "zero", "infinite", "nan")[kind]
+        power = int(exponent) if kind == 0 else None
+        found.append(
+            BinadeErrors(number, power, int(among.sum()), int(differing.sum()), int(ulps[differing].max(initial=0)))
+        )
+    return found
 
 
 def _results(results: NDArray[np.generic], fmt: Format) -> tuple[Codes, NDArray[np.float64], NDArray[np.bool_]]:

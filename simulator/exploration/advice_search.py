@@ -10,35 +10,33 @@ from fractions import Fraction
 from pathlib import Path
 from time import process_time
 
-from castsim.exploration import buffering, equivalence, reordering, rewrites
-from castsim.exploration.buffering import (
-    Edited,
-    TextOperation,
-    TileText,
-    each_of,
-    fresh,
-    indent,
-    read_by,
-    read_text,
-    renamed,
-    retype,
-    row_aligned,
-    tile_size,
-    tile_types,
-    used,
-    written_by,
-)
+from castsim.exploration import equivalence, reordering, rewrites
 from castsim.exploration.equivalence import REFUSED, Baseline, faster, offer_of, original, timed
-from castsim.exploration.rewrites import MERGING
-from castsim.exploration.suggestion import (
+from castsim.exploration.program_edits import (
     SECONDS,
     TRIES,
+    Edited,
     ProposedChange,
     Rejection,
     RunConfig,
     Suggestion,
     SuggestionEvidence,
+    TextOperation,
+    TileText,
+    each_of,
+    fresh,
+    indent,
+    placed_sizes,
+    read_by,
+    read_text,
+    renamed,
+    retype,
+    row_aligned,
+    tile_types,
+    used,
+    written_by,
 )
+from castsim.exploration.rewrites import MERGING
 from castsim.isa.codes import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.sources import Language, read_source
@@ -50,11 +48,6 @@ from castsim.targets.dataflow import BLOCK_BYTES
 __all__ = ["Advice", "advice_on", "advise", "proposed"]
 
 
-# Let a loop take more of its rows, or columns, per trip, or fewer: tiles as large as the buffer holds, or as it suits.
-#
-# Every trip pays for starting transfers, instructions and loops; fewer and larger trips pay less often. Smaller ones
-# leave room for a second set of tiles.
-
 # Tiles that a program places by hand, moved apart after their sizes have changed.
 
 
@@ -63,7 +56,7 @@ def placed_anew(before: TileText, after: TileText) -> str | None:
 
     Tiles of one address stay at one. None where addresses are no constants of their own, or tiles overlapped otherwise.
     """
-    old, new = _extents(before), _extents(after)
+    old, new = placed_sizes(before), placed_sizes(after)
     if old is None or new is None:
         return None
     if old == new or not new:
@@ -89,20 +82,10 @@ def placed_anew(before: TileText, after: TileText) -> str | None:
     return edited.text()
 
 
-def _extents(text: TileText) -> dict[str, int] | None:
-    """Return the bytes of the largest tile at each address, by the name of its constant; None if one is not."""
-    found: dict[str, int] = {}
-    constants = text.constants()
-    for one in text.all():
-        node = one.node
-        if isinstance(node, pto.AllocTiles) and node.address is not None:
-            return None
-        if isinstance(node, pto.AllocTile) and node.address is not None:
-            if node.address not in constants:
-                return None
-            found[node.address] = max(found.get(node.address, 0), tile_size(node.type))
-    return found
-
+# Let a loop take more of its rows, or columns, per trip, or fewer: tiles as large as the buffer holds, or as it suits.
+#
+# Every trip pays for starting transfers, instructions and loops; fewer and larger trips pay less often. Smaller ones
+# leave room for a second set of tiles.
 
 RESIZING = "resize tiles"
 FACTORS = (Fraction(2), Fraction(4), Fraction(8), Fraction(16), Fraction(1, 2), Fraction(1, 4))
@@ -340,7 +323,7 @@ def _first(text: TileText, shape: tuple[int, int]) -> int:
     return min(lines, default=1)
 
 
-COMPOSED = (f"{RESIZING}, {buffering.BUFFERING}", f"{MERGING}, {buffering.BUFFERING}", "unroll")
+COMPOSED = (f"{RESIZING}, {rewrites.BUFFERING}", f"{MERGING}, {rewrites.BUFFERING}", "unroll")
 """Kinds that do more than another one, and are offered only where that alone saves less."""
 
 
@@ -480,22 +463,18 @@ def proposed(before: Baseline, end: float = math.inf) -> Iterator[ProposedChange
 def of_tiles(text: TileText, before: Baseline) -> Iterator[ProposedChange]:
     """Yield the changes of a tile program."""
 
-    def clean(changed: str) -> bool:
-        try:
-            loaded = before.setting.loaded(replace(before.source, text=changed))
-            return timed(loaded, before.setting).cycles <= before.cycles
-        except REFUSED:
-            return False
-
-    yield from rewrites.without_synchronisation(text, clean)
-    yield from buffering.double_buffered(text)
-
     def cost(changed: str) -> int | None:
         try:
             return timed(before.setting.loaded(replace(before.source, text=changed)), before.setting).cycles
         except REFUSED:
             return None
 
+    def clean(changed: str) -> bool:
+        cycles = cost(changed)
+        return cycles is not None and cycles <= before.cycles
+
+    yield from rewrites.without_synchronisation(text, clean)
+    yield from rewrites.double_buffered(text)
     yield from narrowed_tiles(text)
     yield from rewrites.hoisted_loads(text)
     yield from rewrites.merged_rows(text)
@@ -506,7 +485,7 @@ def of_tiles(text: TileText, before: Baseline) -> Iterator[ProposedChange]:
         yield change
         again = read_text(change.text, before.source.file, before.setting.entry)
         if again is not None:
-            for second in buffering.double_buffered(again):
+            for second in rewrites.double_buffered(again):
                 yield joined(change, second)
 
 

@@ -62,7 +62,8 @@ class LineStatement:
 
 def statements(source: str) -> tuple[LineStatement, ...]:
     """Return the lines of a program that say something, in their order; comments and blanks do not count."""
-    return tuple(_statements(source))
+    made = (statement(number, text) for number, text in enumerate(source.split("\n"), 1))
+    return tuple(each for each in made if each is not None)
 
 
 def statement(line: int, text: str) -> LineStatement | None:
@@ -74,13 +75,6 @@ def statement(line: int, text: str) -> LineStatement | None:
     if stripped.startswith(DIRECTIVE):
         tokens = [DIRECTIVE, *_TOKEN.findall(stripped.removeprefix(DIRECTIVE))]
     return LineStatement(line, tuple(tokens), stripped) if tokens else None
-
-
-def _statements(source: str) -> Iterator[LineStatement]:
-    for number, text in enumerate(source.split("\n"), 1):
-        found = statement(number, text)
-        if found is not None:
-            yield found
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,16 +244,6 @@ class OutputDifference:
     equal: bool
     differing: int | None
     first: tuple[ElementDifference, ...] = ()
-
-    @property
-    def format_a(self) -> Format | None:
-        """The format of its elements on the first side."""
-        return None if self.a is None else self.a.format
-
-    @property
-    def format_b(self) -> Format | None:
-        """The format of its elements on the second side."""
-        return None if self.b is None else self.b.format
 
 
 def compared(first: Sequence[SideOutput], second: Sequence[SideOutput]) -> tuple[OutputDifference, ...]:

@@ -13,7 +13,14 @@ from castsim.execution.input_data import check_known, make_inputs, random_codes
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.tree import elements
 from castsim.execution.vector_operations.shapes import BUFFER
-from castsim.exploration.suggestion import ProposedChange, Rejection, RunConfig, Suggestion, SuggestionEvidence, diff_of
+from castsim.exploration.program_edits import (
+    ProposedChange,
+    Rejection,
+    RunConfig,
+    Suggestion,
+    SuggestionEvidence,
+    diff_of,
+)
 from castsim.exploration.symbolic_values import same_outputs
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError

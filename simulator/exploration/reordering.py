@@ -12,8 +12,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from time import process_time
 
-from castsim.exploration.buffering import TextOperation, TileText, defined, read_by, used, written_by
-from castsim.exploration.suggestion import ProposedChange
+from castsim.exploration.program_edits import (
+    ProposedChange,
+    TextOperation,
+    TileText,
+    defined,
+    each_of,
+    read_by,
+    used,
+    written_by,
+)
 from castsim.isa import tpc
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
@@ -45,11 +53,11 @@ def reordered_statements(text: TileText, cost: Cost) -> Iterator[ProposedChange]
         needs = _dependences(text, kept)
         best = tuple(range(len(kept)))
         seen = {best}
-        for pick in (_loads_first, _stores_soon, _apart):
+        for pick, words in _PICKS.items():
             order = _listed(kept, needs, pick)
             if order not in seen:
                 seen.add(order)
-                yield _change(text, kept, order, _WORDS[pick])
+                yield _change(text, kept, order, words)
         searched = _searched(text, kept, needs, cost)
         if searched not in seen:
             yield _change(text, kept, searched, "move operations between independent ones")
@@ -98,7 +106,7 @@ def _dependences(text: TileText, block: Sequence[TextOperation]) -> list[set[int
     facts = []
     for one in block:
         lines = [*text.lines[one.first : one.last + 1]]
-        inner = [each.node for each in (one, *_inside(one))]
+        inner = [each.node for each in each_of((one,))]
         reads = {roots.get(name, name) for node in inner for name in read_by(node)}
         writes = {roots.get(name, name) for node in inner for name in written_by(node)}
         if any(_is_odd(node) for node in inner):
@@ -115,18 +123,13 @@ def _dependences(text: TileText, block: Sequence[TextOperation]) -> list[set[int
     return needs
 
 
-def _inside(one: TextOperation) -> Iterator[TextOperation]:
-    for each in one.body:
-        yield each
-        yield from _inside(each)
-
-
 def _is_odd(node: pto.Operation) -> bool:
     """Whether an operation has effects that its tiles and views do not tell."""
     return isinstance(node, pto.ScalarAccess | pto.SetValidShape | pto.Call | pto.CacheOperation | pto.ForeignOperation)
 
 
 Pick = Callable[[Sequence[TextOperation], Sequence[set[int]], list[int], list[int]], int]
+"""Takes statements, what each needs, the numbers of those that are ready, and the order so far."""
 
 
 def _listed(block: Sequence[TextOperation], needs: Sequence[set[int]], pick: Pick) -> _Order:
@@ -142,24 +145,19 @@ def _listed(block: Sequence[TextOperation], needs: Sequence[set[int]], pick: Pic
     return tuple(order)
 
 
-def _is(one: TextOperation, mnemonic: str) -> bool:
-    return isinstance(one.node, pto.TileOperation) and one.node.mnemonic == mnemonic
+def _soon(mnemonic: str) -> Pick:
+    """Return what picks statements without work first, then operations of one kind, then others."""
 
+    def pick(block: Sequence[TextOperation], _: Sequence[set[int]], ready: list[int], __: list[int]) -> int:
+        def rank(number: int) -> tuple[int, int]:
+            node = block[number].node
+            if not written_by(node) and not block[number].body:
+                return 0, number
+            return 1 if isinstance(node, pto.TileOperation) and node.mnemonic == mnemonic else 2, number
 
-def _loads_first(block: Sequence[TextOperation], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
-    def rank(number: int) -> tuple[int, int]:
-        one = block[number]
-        return (0 if not written_by(one.node) and not one.body else 1 if _is(one, "tload") else 2, number)
+        return min(ready, key=rank)
 
-    return min(ready, key=rank)
-
-
-def _stores_soon(block: Sequence[TextOperation], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
-    def rank(number: int) -> tuple[int, int]:
-        one = block[number]
-        return (0 if not written_by(one.node) and not one.body else 1 if _is(one, "tstore") else 2, number)
-
-    return min(ready, key=rank)
+    return pick
 
 
 def _apart(block: Sequence[TextOperation], needs: Sequence[set[int]], ready: list[int], order: list[int]) -> int:
@@ -174,9 +172,9 @@ def _apart(block: Sequence[TextOperation], needs: Sequence[set[int]], ready: lis
     return min(ready, key=rank)
 
 
-_WORDS: dict[Pick, str] = {
-    _loads_first: "load before the work that does not need it",
-    _stores_soon: "store as soon as the result is there",
+_PICKS: dict[Pick, str] = {
+    _soon("tload"): "load before the work that does not need it",
+    _soon("tstore"): "store as soon as the result is there",
     _apart: "put other work between operations and what needs their results",
 }
 

@@ -1,31 +1,37 @@
-"""Drop barriers and flags that order nothing: what the rest orders already, or what needs no order."""
+"""The kinds of changes to the text of a tile program that may save cycles and keep its outputs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from castsim.exploration.buffering import (
+from castsim.exploration.program_edits import (
+    Edited,
+    ProposedChange,
     TextOperation,
     TileText,
     defined,
     each_of,
+    first_free,
     fresh,
     indent,
     read_by,
+    renamed,
     retype,
+    tile_size,
     tile_types,
-    trips_of,
     used,
     written_by,
 )
-from castsim.exploration.suggestion import ProposedChange
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.pto_printer import operation_text
 from castsim.isa.pto.types import ELEMENTS
 from castsim.isa.warning_text import WarningKind
+
+# Barriers and flags that order nothing: what the rest orders already, or what needs no order.
 
 DROPPING = "drop synchronisation"
 
@@ -241,16 +247,12 @@ def _pairs(text: TileText) -> Iterator[tuple[TextOperation, TextOperation]]:
             yield one, reader
 
 
-def _saturations(node: pto.Tcvt) -> tuple[Saturation | None, ...]:
-    return tuple(dict.fromkeys((node.saturation, Saturation.ON, Saturation.OFF)))
-
-
 def _direct(text: TileText, first: TextOperation, second: TextOperation) -> Iterator[ProposedChange]:
     one, two = first.node, second.node
     assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
     path = f"{one.src_type.element} -> {two.dst_type.element}"
     for mode in dict.fromkeys((one.rounding, two.rounding, *_MODES)):
-        for saturation in _saturations(two):
+        for saturation in tuple(dict.fromkeys((two.saturation, Saturation.ON, Saturation.OFF))):
             node = replace(two, src=one.src, src_type=one.src_type, rounding=mode, saturation=saturation)
             edited = text.edited()
             edited.remove(first)
@@ -397,3 +399,168 @@ def _only_in(text: TileText, name: str, statements: Sequence[TextOperation]) -> 
     lines = {number for one in statements for number in range(one.first, one.last + 1)}
     other = [line for number, line in enumerate(text.lines) if number not in lines]
     return sum(name in used([line]) for line in other) == 1
+
+
+# A second set of tiles for a loop, so that it loads the next part while it works on this one.
+#
+# The body is written twice, the second time for the next trip and on tiles of its own. Where the number of trips may be
+# odd, the second half stands behind a comparison.
+
+BUFFERING = "double-buffer"
+
+
+def double_buffered(text: TileText) -> Iterator[ProposedChange]:
+    """Yield each innermost loop with two or four sets of its tiles: those that are transferred, and all of its own."""
+    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
+        return  # events would have to be told apart as well
+    for one in text.all():
+        if not isinstance(one.node, pto.For) or one.node.carried or any(inner.body for inner in one.body):
+            continue
+        trips = trips_of(one.node, text.constants())
+        own = _own_tiles(text, one)
+        moved = [name for name in own if _is_transferred(one, name)]
+        for copies in (2, 4):
+            if trips is not None and trips < copies:
+                continue
+            if copies > 2 and (trips is None or trips % copies):
+                continue
+            for tiles, words in ((moved, "the tiles that are loaded or stored"), (own, "all of its tiles")):
+                if tiles and (tiles is moved or len(own) > len(moved)):
+                    changed = unrolled(text, one, one.node, trips, tiles, copies)
+                    if changed is not None:
+                        yield ProposedChange(
+                            BUFFERING, f"{_TIMES[copies]} {words} in the loop of line {one.number}",
+                            "a transfer no longer waits until the previous trip has finished with its tile",
+                            one.number, changed,
+                        )  # fmt: skip
+
+
+_TIMES = {2: "double-buffer", 4: "four sets of"}
+
+
+def trips_of(node: pto.For, known: Mapping[str, int]) -> int | None:
+    """Return how often a loop runs; None if a bound is not known."""
+    bounds = [known.get(name) for name in (node.lower, node.upper, node.step)]
+    if any(bound is None for bound in bounds) or not bounds[2]:
+        return None
+    low, high, step = (bound or 0 for bound in bounds)
+    return max(0, -(-(high - low) // step))
+
+
+def _own_tiles(text: TileText, loop: TextOperation) -> list[str]:
+    """Return the tiles that every trip writes before it reads them, and that nothing but the loop reads."""
+    allocated = [one.node.result for one in text.all() if isinstance(one.node, pto.AllocTile)]
+    inside = {name for one in loop.body for name in (*read_by(one.node), *written_by(one.node))}
+    outside = {
+        name
+        for one in text.all()
+        if not (loop.first <= one.first <= loop.last) and not isinstance(one.node, pto.AllocTile) and not one.body
+        for name in used(text.written(one))
+    }
+    return [name for name in allocated if name in inside - outside and _written_first(loop, name)]
+
+
+def _written_first(loop: TextOperation, name: str) -> bool:
+    for one in loop.body:
+        if name in read_by(one.node):
+            return False
+        if name in written_by(one.node):
+            return True
+    return False
+
+
+def _is_transferred(loop: TextOperation, name: str) -> bool:
+    return any(
+        isinstance(one.node, pto.TileOperation)
+        and one.node.mnemonic in ("tload", "tstore")
+        and name in (*one.node.inputs, *one.node.outputs)
+        for one in loop.body
+    )
+
+
+def unrolled(
+    text: TileText, statement: TextOperation, node: pto.For, trips: int | None, tiles: list[str], copies: int
+) -> str | None:
+    """Return the text with a loop's body written several times on tiles of its own; None if there is no place."""
+    taken, edited, margin = used(text.lines), text.edited(), indent(text.lines[statement.first])
+    body = list(text.lines[statement.first + 1 : statement.last])
+    free = first_free(text)
+    if free is None:
+        return None
+    step, size = fresh(node.step, taken, str(copies)), text.constants().get(node.step)
+    if size is None and copies != 2:
+        return None
+    made = f"arith.addi %{node.step}, %{node.step}" if size is None else f"arith.constant {size * copies}"
+    adding = [f"{margin}%{step} = {made} : {node.type.name}"]
+    inner, variable, lines = margin + "  ", node.variable, list(body)
+    for _ in range(copies - 1):
+        names = {name: fresh(name, taken) for name in sorted(defined(body))}
+        following = fresh(node.variable, taken)
+        for name in tiles:
+            if name not in names:
+                names[name] = fresh(name, taken)
+        free = _allocate(text, edited, statement, {name: names[name] for name in tiles}, taken, free)
+        second, free = _placed(statement, body, taken, free, adding, margin)
+        ahead = f"{inner}%{following} = arith.addi %{variable}, %{node.step} : {node.type.name}"
+        second = renamed(second, {**names, node.variable: following})
+        if trips is None or trips % copies:
+            more = fresh("more", taken)
+            test = f"{inner}%{more} = arith.cmpi slt, %{following}, %{node.upper} : {node.type.name}"
+            second = [
+                test,
+                f"{inner}scf.if %{more} {{",
+                *(f"  {line}" if line else line for line in second),
+                f"{inner}}}",
+            ]
+        lines += [ahead, *second]
+        variable = following
+    head = text.lines[statement.first]
+    edited.insert(statement.first, adding)
+    edited.instead[statement.first] = (re.sub(rf"step\s+%{re.escape(node.step)}(?![\w$.\-])", f"step %{step}", head),)
+    for number in range(statement.first + 1, statement.last):
+        edited.instead[number] = ()
+    edited.instead[statement.first + 1] = tuple(lines)
+    return edited.text()
+
+
+def _allocate(
+    text: TileText, edited: Edited, loop: TextOperation, copies: Mapping[str, str], taken: set[str], free: int
+) -> int:
+    """Allocate the named copies of tiles that stand before the loop; return the first free byte behind them."""
+    for one in text.all():
+        node = one.node
+        if not isinstance(node, pto.AllocTile) or node.result not in copies or loop.first <= one.first <= loop.last:
+            continue
+        lines = renamed(text.written(one), {node.result: copies[node.result]})
+        if node.address is not None:
+            address = fresh(node.address, taken)
+            lines = renamed(lines, {node.address: address})
+            lines = [f"{indent(lines[0])}%{address} = arith.constant {free} : i64", *lines]
+            free = -(-(free + tile_size(node.type)) // 256) * 256
+        edited.insert(one.last + 1, lines)
+    return free
+
+
+def _placed(
+    loop: TextOperation, body: list[str], taken: set[str], free: int, adding: list[str], margin: str
+) -> tuple[list[str], int]:
+    """Give tiles that the body itself allocates other addresses; those of one address stay at one."""
+    moved: dict[str, str] = {}
+    found = list(body)
+    for one in loop.body:
+        node = one.node
+        if not isinstance(node, pto.AllocTile) or node.address is None:
+            continue
+        if node.address not in moved:
+            moved[node.address] = fresh(node.address, taken)
+            adding.append(f"{margin}%{moved[node.address]} = arith.constant {free} : i64")
+            sizes = [
+                tile_size(each.node.type)
+                for each in loop.body
+                if isinstance(each.node, pto.AllocTile) and each.node.address == node.address
+            ]
+            free = -(-(free + max(sizes)) // 256) * 256
+        for line in range(one.first, one.last + 1):
+            place = line - loop.first - 1
+            found[place] = renamed([found[place]], {node.address: moved[node.address]})[0]
+    return found, free

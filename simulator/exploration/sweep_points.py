@@ -1,4 +1,4 @@
-"""Files of results, read back."""
+"""The work of a sweep in chunks, its points, the rows that they give, and files of results, read back."""
 
 from __future__ import annotations
 
@@ -168,8 +168,7 @@ class SweepWork:
 
     def target(self, name: Setting) -> Target:
         """Return a target of the grid."""
-        found = self.targets[str(name)]
-        return load_target(found)
+        return load_target(self.targets[str(name)])
 
     def about(self) -> dict[str, str]:
         """Return the digests of all that rows depend on, by what each is of."""
@@ -229,10 +228,7 @@ def work_of(specification: SweepSpecification) -> SweepWork:
         simulated if specification.mode is CycleSource.SIMULATE else ESTIMATED_CHUNK, "",
     )  # fmt: skip
     digest = hashlib.sha256(json.dumps(made.about(), sort_keys=True).encode()).hexdigest()
-    return SweepWork(
-        made.kind, made.mode, made.grid, made.targets, made.programs, made.identity, made.chunk, digest,
-        made.max_cycles,
-    )  # fmt: skip
+    return replace(made, digest=digest)
 
 
 def _target(specification: SweepSpecification, name: str) -> tuple[Target, str | Target]:

@@ -282,7 +282,11 @@ class SymbolicTables:
             ]
             self._made[name] = self._interned(np.asarray(step(codes)))
         table = self._made[name]
-        terms = applied(key_of(self.seed, "table", _digest(table)), [roots], roots.shape)
+        terms = applied(
+            key_of(self.seed, "table", blake2b(table.astype(np.uint64).tobytes(), digest_size=16).hexdigest()),
+            [roots],
+            roots.shape,
+        )
         return Known(terms, roots, table)
 
     def remember(self, known: Known, terms: Fingerprints) -> None:
@@ -310,10 +314,6 @@ class SymbolicTables:
         return next(
             (one for one in self._made.values() if one.dtype == table.dtype and np.array_equal(one, table)), table
         )
-
-
-def _digest(table: Codes) -> str:
-    return blake2b(table.astype(np.uint64).tobytes(), digest_size=16).hexdigest()
 
 
 MOST_BYTES = 1 << 25

@@ -346,7 +346,10 @@ class Points:
             study.load(row.choices), study.inputs, engine=study.engine, timing_only=not study.inputs,
             max_cycles=study.max_cycles, limits=study.limits,
         )  # fmt: skip
-        outputs = {name: _digest(each) for name, each in result.outputs.items()}
+        outputs = {
+            name: hashlib.sha256(np.ascontiguousarray(each).tobytes()).hexdigest()
+            for name, each in result.outputs.items()
+        }
         return replace(
             _sized(row, result.loaded), cycles=result.cycles, bound_by=_bound_by(result.timing), outputs=outputs
         )
@@ -374,7 +377,3 @@ def _bound_by(timing: Timing) -> str | None:
         for name, pipe in timing.pipes.items()
     }
     return max(own, key=lambda name: own[name], default=None)
-
-
-def _digest(values: Codes) -> str:
-    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Self
@@ -233,7 +233,8 @@ def _searched(study: Study, simulate: int | str, ledger: TuningLedger, progress:
             break
         if simulate != ALL and _is_settled(row, done):
             continue
-        timed = finished[row.number] = _simulated(points, ledger, row, unreadable)
+        found = _looked_up(ledger, row, points.simulated, unreadable, simulated=True)
+        timed = finished[row.number] = replace(found, at_least=row.at_least)
         if timed.cycles is not None:
             done.append(timed)
     if unreadable and not done:
@@ -247,17 +248,7 @@ def _bounded(study: Study, points: Points, ledger: TuningLedger, progress: Progr
     unreadable: list[ReadError] = []
     for number, choices in enumerate(study.space.points(), 1):
         progress("bounds", number, study.space.combinations)
-        row = ChoiceRow(number, choices)
-        known = ledger.known(row, simulated=False)
-        if known is None:
-            try:
-                known = points.bounded(row)
-                ledger.add(known, simulated=False)
-            except (CastsimError, EngineError) as error:
-                if isinstance(error, ReadError):
-                    unreadable.append(error)
-                known = refused(row, error)
-        rows.append(known)
+        rows.append(_looked_up(ledger, ChoiceRow(number, choices), points.bounded, unreadable, simulated=False))
     if rows and len(unreadable) == len(rows):
         raise unreadable[0]
     if not rows:
@@ -267,17 +258,26 @@ def _bounded(study: Study, points: Points, ledger: TuningLedger, progress: Progr
     return rows
 
 
-def _simulated(points: Points, ledger: TuningLedger, row: ChoiceRow, unreadable: list[ReadError]) -> ChoiceRow:
-    known = ledger.known(row, simulated=True)
-    if known is None:
-        try:
-            known = points.simulated(row)
-            ledger.add(known, simulated=True)
-        except (CastsimError, EngineError) as error:
-            if isinstance(error, ReadError):
-                unreadable.append(error)
-            known = refused(row, error)
-    return replace(known, at_least=row.at_least)
+def _looked_up(
+    ledger: TuningLedger,
+    row: ChoiceRow,
+    find_out: Callable[[ChoiceRow], ChoiceRow],
+    unreadable: list[ReadError],
+    *,
+    simulated: bool,
+) -> ChoiceRow:
+    """Return what the ledger knows of a point, or else is found out now, and kept; why it does not run."""
+    known = ledger.known(row, simulated=simulated)
+    if known is not None:
+        return known
+    try:
+        known = find_out(row)
+        ledger.add(known, simulated=simulated)
+    except (CastsimError, EngineError) as error:
+        if isinstance(error, ReadError):
+            unreadable.append(error)
+        known = refused(row, error)
+    return known
 
 
 def _is_settled(row: ChoiceRow, done: Sequence[ChoiceRow]) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from castsim.execution.distribution.distributing import (
     ALONE,
@@ -28,11 +29,11 @@ from castsim.execution.notebook_display import PlotMixin
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
-from castsim.lowering import CastRequest, Counterexample, PlanKind, Verdict
-from castsim.lowering.demand import Number, Required, TracedValue
+from castsim.lowering.demand import CastRequest, Counterexample, Number, Required, TracedValue, Verdict
 from castsim.lowering.lowering_answers import Answer, Setting, answer, setting_of
+from castsim.lowering.planner import PlanKind
 from castsim.lowering.sharing import Equals
-from castsim.lowering.specifications import SpecifiedCast, specified_cast
+from castsim.lowering.specifications.acceptance import SpecifiedCast, specified_cast
 from castsim.lowering.steps import path_of
 from castsim.targets import Specification, Target, load_specification, load_target, target_names
 from castsim.targets.specification import TEXT
@@ -187,7 +188,6 @@ def _settings(spec: Specification, src: str, dst: str, version: str) -> list[tup
 
 # The entries of a matrix in JSON, as a ledger holds them until all are there.
 
-_Read = TypeVar("_Read")
 _CODED = ("lowest", "highest", "further")
 
 
@@ -209,28 +209,26 @@ def entry_document(entry: ConformanceEntry) -> dict[str, object]:
     }
 
 
-def read_entry(held: object) -> ConformanceEntry:
+def read_entry(held: Any) -> ConformanceEntry:
     """Return the entry that JSON describes.
 
     Raises:
         TypeError, KeyError, ValueError: it describes none.
     """
-    found = _mapping(held)
-    cell = _mapping(found["cell"])
-    pairs = tuple((str(name), str(value)) for name, value in _list(cell["attributes"], _pair))
+    cell, cycles, shown = held["cell"], held["cycles_per_element"], held["counterexample"]
     return ConformanceEntry(
-        cell=Cell(str(cell["src"]), str(cell["dst"]), pairs, str(cell["target"])),
-        kind=PlanKind(str(found["kind"])),
-        verdict=Verdict(str(found["verdict"])),
-        path=_list(found["path"], str),
-        instructions=_list(found["instructions"], str),
-        options=_list(found["options"], str),
-        method=_optional(found["method"], str),
-        proven=bool(found["proven"]),
-        cycles_per_element=_optional(found["cycles_per_element"], _float),
-        counterexample=_optional(found["counterexample"], _counterexample),
-        settings=_setting(found["settings"]),
-        native=_optional(found["native"], _setting),
+        cell=Cell(str(cell["src"]), str(cell["dst"]), _pairs(cell["attributes"]), str(cell["target"])),
+        kind=PlanKind(held["kind"]),
+        verdict=Verdict(held["verdict"]),
+        path=tuple(map(str, held["path"])),
+        instructions=tuple(map(str, held["instructions"])),
+        options=tuple(map(str, held["options"])),
+        method=held["method"],
+        proven=bool(held["proven"]),
+        cycles_per_element=None if cycles is None else float(cycles),
+        counterexample=None if shown is None else _counterexample(shown),
+        settings=_setting(held["settings"]),
+        native=None if held["native"] is None else _setting(held["native"]),
     )
 
 
@@ -245,21 +243,13 @@ def _counterexample_document(found: Counterexample) -> dict[str, object]:
     }
 
 
-def _counterexample(held: object) -> Counterexample:
-    found = _mapping(held)
-    required = _mapping(found["required"])
-    lowest, highest, further = (_optional(required[name], _coded) for name in _CODED)
-    return Counterexample(_list(found["values"], _traced), Required(lowest, highest, further, bool(required["nan"])))
-
-
-def _traced(held: object) -> TracedValue:
-    step, fmt, code, value = _list(held, _same)
-    return TracedValue(_optional(step, str), format_named(str(fmt)), int(str(code)), _number(value))
-
-
-def _coded(held: object) -> tuple[int, Number]:
-    code, value = _list(held, _same)
-    return int(str(code)), _number(value)
+def _counterexample(held: Any) -> Counterexample:
+    values = tuple(
+        TracedValue(step, format_named(fmt), int(code), _number(value)) for step, fmt, code, value in held["values"]
+    )
+    ends = (held["required"][name] for name in _CODED)
+    lowest, highest, further = (None if end is None else (int(end[0]), _number(end[1])) for end in ends)
+    return Counterexample(values, Required(lowest, highest, further, bool(held["required"]["nan"])))
 
 
 def _number_text(value: Number) -> str:
@@ -267,42 +257,16 @@ def _number_text(value: Number) -> str:
     return f"~{value!r}" if isinstance(value, float) else str(value)
 
 
-def _number(held: object) -> Number:
-    text = str(held)
+def _number(text: str) -> Number:
     return float(text[1:]) if text.startswith("~") else Fraction(text)
 
 
-def _setting(held: object) -> Setting:
-    return tuple((str(name), value if isinstance(value, int) else str(value)) for name, value in _list(held, _pair))
+def _setting(held: Any) -> Setting:
+    return tuple((str(name), value if isinstance(value, int) else str(value)) for name, value in held)
 
 
-def _pair(held: object) -> tuple[object, object]:
-    first, second = _list(held, _same)
-    return first, second
-
-
-def _same(held: object) -> object:
-    return held
-
-
-def _float(held: object) -> float:
-    return float(str(held))
-
-
-def _list(held: object, read: Callable[[object], _Read]) -> tuple[_Read, ...]:
-    if not isinstance(held, list):
-        raise TypeError(f"{held!r} is not a list")
-    return tuple(read(each) for each in held)
-
-
-def _mapping(held: object) -> Mapping[str, object]:
-    if not isinstance(held, dict):
-        raise TypeError(f"{held!r} is not an object")
-    return held
-
-
-def _optional(held: object, read: Callable[[object], _Read]) -> _Read | None:
-    return None if held is None else read(held)
+def _pairs(held: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), str(value)) for name, value in held)
 
 
 Result = TypeVar("Result")
@@ -393,7 +357,7 @@ def conform(
     """
     asked = prepared(spec, targets, version, src, dst, options or {})
     who = Workers(workers, scheduler)
-    run = Settling(asked.spec, asked.version, prove, asked.options, asked.handed(who))
+    run = partial(_settled_group, asked=asked, targets=asked.handed(who), prove=prove)
     kept = keeping(ledger, asked, {"choice of --prove": str(prove)}, entry_document, lambda _, held: read_entry(held))
     settled = settle(run, asked.cells, who, kept, progress)
     entries, origins = tuple(one.result for one in settled), tuple(one.origin for one in settled)
@@ -453,25 +417,15 @@ def settle(
     return [found[number] for number in range(len(cells))]
 
 
-@dataclass(frozen=True)
-class Settling:
-    """Settles cells of a specification's version; see `conform`. `targets` are those of files, which others lack."""
-
-    spec: Specification
-    version: str
-    prove: bool
-    options: Mapping[str, int | str]
-    targets: HandedTargets
-
-    def __call__(self, group: WorkGroup[Cell]) -> list[ConformanceEntry]:
-        """Return the entries of cells."""
-        return [
-            settle_cell(
-                cell, self.spec, self.version, prove=self.prove, options=self.options,
-                target=self.targets.get(cell.target),
-            )
-            for cell in group.items
-        ]  # fmt: skip
+def _settled_group(
+    group: WorkGroup[Cell], asked: Prepared, targets: HandedTargets, *, prove: bool
+) -> list[ConformanceEntry]:
+    """Return the entries of cells; `targets` are those of files, which others lack."""
+    spec, version, options = asked.spec, asked.version, asked.options
+    return [
+        settle_cell(cell, spec, version, prove=prove, options=options, target=targets.get(cell.target))
+        for cell in group.items
+    ]
 
 
 def keeping(
@@ -497,20 +451,6 @@ def keeping(
 
 def _label(cell: Cell) -> str:
     return f"{cell.src} -> {cell.dst} on {cell.target}"
-
-
-def chosen_cells(
-    spec: Specification,
-    targets: Sequence[str] = (),
-    *,
-    version: str | None = None,
-    src: str | None = None,
-    dst: str | None = None,
-) -> tuple[str, list[Cell]]:
-    """Return the version in force and the cells of a matrix; arguments and errors as `conform`."""
-    chosen = specified_version(spec, version)
-    names, casts = _chosen(spec, targets, chosen, src, dst)
-    return chosen, cells_of(casts, names)
 
 
 def _chosen(
@@ -576,25 +516,17 @@ class LoweredMatrix:
     cells: tuple[CellLowering, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Lowering:
-    """Lowers cells of a specification's version; every verdict is proven where that is possible."""
-
-    spec: Specification
-    version: str
-    options: Mapping[str, int | str]
-    extent: Extent
-    targets: HandedTargets
-
-    def __call__(self, group: WorkGroup[Cell]) -> list[CellLowering]:
-        """Return what cells are lowered to; errors as `castsim.lowering.lowering_answers.answer`."""
-        return [self._lowered(cell) for cell in group.items]
-
-    def _lowered(self, cell: Cell) -> CellLowering:
-        request = request_of(cell, self.spec, self.version, self.targets.get(cell.target))
-        found = answer(replace(request, **asdict(self.extent)), options=self.options, explain=False)
-        assembly = found.plan.assembly
-        return CellLowering(settled(cell, found), found.text, "" if assembly is None else assembly.suffix)
+def _lowered_group(
+    group: WorkGroup[Cell], asked: Prepared, targets: HandedTargets, extent: Extent
+) -> list[CellLowering]:
+    """Return what cells are lowered to, every verdict proven where that is possible; errors as `answer`."""
+    found = []
+    for cell in group.items:
+        request = request_of(cell, asked.spec, asked.version, targets.get(cell.target))
+        lowered = answer(replace(request, **asdict(extent)), options=asked.options, explain=False)
+        assembly = lowered.plan.assembly
+        found.append(CellLowering(settled(cell, lowered), lowered.text, "" if assembly is None else assembly.suffix))
+    return found
 
 
 def lower_all(
@@ -610,7 +542,7 @@ def lower_all(
 ) -> LoweredMatrix:
     """Lower every cast of a specification to a target; arguments and errors otherwise as `conform`."""
     asked = prepared(spec, (target,), version, None, None, options or {})
-    run = Lowering(asked.spec, asked.version, asked.options, extent, asked.handed(workers))
+    run = partial(_lowered_group, asked=asked, targets=asked.handed(workers), extent=extent)
     kept = keeping(ledger, asked, {"shape of programs": repr(extent)}, _document, _read)
     found = settle(run, asked.cells, workers, kept, progress)
     cells = tuple(one.result for one in found)
@@ -621,8 +553,6 @@ def _document(one: CellLowering) -> object:
     return [entry_document(one.entry), one.program, one.suffix]
 
 
-def _read(_: int, held: object) -> CellLowering:
-    if not isinstance(held, list):
-        raise TypeError(f"{held!r} is not a list")
+def _read(_: int, held: Any) -> CellLowering:
     entry, program, suffix = held
-    return CellLowering(read_entry(entry), None if program is None else str(program), str(suffix))
+    return CellLowering(read_entry(entry), program, suffix)

@@ -18,9 +18,8 @@ from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
 from castsim.lowering.samples import all_codes
 from castsim.lowering.sharing import Shared
-from castsim.lowering.specifications import AcceptanceSets, SpecifiedCast, acceptance, specified_cast
-from castsim.lowering.specifications.acceptance import exact_policies
-from castsim.lowering.specifications.rescale import is_nan
+from castsim.lowering.specifications.acceptance import SpecifiedCast, acceptance, exact_policies, specified_cast
+from castsim.lowering.specifications.tosa_operators import AcceptanceSets, is_nan
 from castsim.lowering.steps import Chain, intermediates
 from castsim.numerics import (
     Policy,

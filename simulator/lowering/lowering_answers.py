@@ -21,13 +21,13 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.spellings import format_spelled
-from castsim.lowering import CastRequest, Catalogue, LoweringStep, Plan, PlanKind, catalogue_of, plan, plan_through
-from castsim.lowering.catalogue import Steps, arithmetic_between
-from castsim.lowering.demand import MOST_STEPS
+from castsim.lowering.catalogue import Catalogue, Steps, arithmetic_between, catalogue_of
+from castsim.lowering.demand import MOST_STEPS, CastRequest
+from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
 from castsim.lowering.samples import telling_codes
 from castsim.lowering.sharing import Kept, Shared
-from castsim.lowering.specifications import parse_specification
-from castsim.lowering.steps import ConstantArithmetic
+from castsim.lowering.specifications.acceptance import parse_specification
+from castsim.lowering.steps import ConstantArithmetic, LoweringStep
 from castsim.numerics import FormatLike, format_name
 from castsim.targets import Specification, Target, load_target
 from castsim.targets.options import with_options
@@ -167,11 +167,11 @@ def _settings(target: Target, names: list[str]) -> Iterator[Setting]:
 def _casts(target: Target) -> frozenset[LoweringStep]:
     """Return the casts of a target, whatever they lead to; operations with a constant depend on the request."""
     first = format_named(target.casts[0].src)
-    return frozenset(step for step in _all(catalogue_of(target, first, first)) if not _calculates(step))
-
-
-def _calculates(step: LoweringStep) -> bool:
-    return any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
+    return frozenset(
+        step
+        for step in _all(catalogue_of(target, first, first))
+        if not any(isinstance(primitive, ConstantArithmetic) for primitive in step.primitives)
+    )
 
 
 def _all(catalogue: Catalogue) -> Iterator[LoweringStep]:
@@ -263,7 +263,7 @@ def answer(
     What conforms without further options goes before what needs them. If only chains do, `native` tells of a single
     instruction with options. If nothing does, the fewest options decide, of single instructions first, then of chains;
     of equally many the cheapest program. `options` of the target are kept at the values given. Without `alternatives`
-    no single instruction is looked for where a chain does. Other arguments as `castsim.lowering.plan`.
+    no single instruction is looked for where a chain does. Other arguments as `castsim.lowering.planner.plan`.
 
     Raises:
         ReadError: no such option, or a value that it cannot have; otherwise as `plan`.
@@ -291,7 +291,7 @@ def answer_through(
     """Judge the best chain through the named formats, on the target with the options given and no others.
 
     Raises:
-        ReadError, IllegalError, TileError: as `castsim.lowering.plan_through` and `answer`.
+        ReadError, IllegalError, TileError: as `castsim.lowering.planner.plan_through` and `answer`.
     """
     asked, given = _with_options(request, options or {})
     return Answer(plan_through(asked, path, progress), given)

@@ -19,10 +19,14 @@ from castsim.lowering.catalogue import (
     Assembly,
     Catalogue,
     ProgramCost,
+    RequestedStep,
     assembly_of,
     catalogue_of,
     cost_of,
+    nearest,
     nearest_format,
+    search,
+    through,
 )
 from castsim.lowering.demand import (
     MOST_STEPS,
@@ -37,7 +41,6 @@ from castsim.lowering.demand import (
 )
 from castsim.lowering.proof import Evidence, Judgement, Method, goes_by_breakpoints, judge, smallest_first
 from castsim.lowering.samples import all_codes, distinct, telling_codes
-from castsim.lowering.search import RequestedStep, nearest, search, through
 from castsim.lowering.sharing import Shared
 from castsim.lowering.steps import (
     Chain,
@@ -112,16 +115,15 @@ def _plainness(chain: Chain, demand: Demand) -> tuple[int, ...]:
 
 
 def _kind(chain: Chain) -> tuple[Any, ...]:
-    """Return the key of a chain's cost: formats and kinds of instructions, not rounding modes or constants."""
+    """Return the key of a chain's cost: formats and kinds of instructions, not rounding modes or constants.
+
+    Casts of tiles all have the same mnemonic, and rereading bits has none.
+    """
+    forms = [(step.src.name, step.dst.name, step.forms[0]) for step in chain]
     return tuple(
-        (step.src.name, step.dst.name, type(step.forms[0]), _mnemonic(step.forms[0]), _switches(step.forms[0]))
-        for step in chain
+        (src, dst, type(form), None if isinstance(form, TileCastForm | RereadForm) else form.mnemonic, _switches(form))
+        for src, dst, form in forms
     )
-
-
-def _mnemonic(form: Form) -> str | None:
-    """Return the mnemonic of a form; None for casts of tiles, which all have the same one, and for rereading bits."""
-    return None if isinstance(form, TileCastForm | RereadForm) else form.mnemonic
 
 
 def _switches(form: Form) -> tuple[Any, ...]:
@@ -196,10 +198,10 @@ class Plan:
     kind: PlanKind
     verdict: Verdict
     chain: Chain
-    evidence: Evidence | None
-    cost: ProgramCost | None
-    assembly: Assembly | None
-    counterexample: Counterexample | None
+    evidence: Evidence | None = None
+    cost: ProgramCost | None = None
+    assembly: Assembly | None = None
+    counterexample: Counterexample | None = None
     refuted: tuple[Refuted, ...] = ()
     searched: int = 0
     """Steps that chains as long as the one found, or as any that was tried, can be made of."""
@@ -321,9 +323,8 @@ def _standing(
         evidence=judgement.evidence,
         cost=cost,
         assembly=assembly,
-        counterexample=None,
         refuted=refuted,
-        searched=task.catalogue.count(task.demand.src, _length(judgement.chain)),
+        searched=task.catalogue.count(task.demand.src, sum(step.is_instruction for step in judgement.chain)),
     )
 
 
@@ -409,10 +410,6 @@ def _with_failing(codes: Codes, judgement: Judgement) -> Codes:
     return more
 
 
-def _length(chain: Chain) -> int:
-    return sum(step.is_instruction for step in chain)
-
-
 def _planner_kind(chain: Chain) -> PlanKind:
     instructions = [step for step in chain if step.is_instruction]
     if not instructions:
@@ -440,8 +437,6 @@ def _refusal(task: _Task, judgement: Judgement) -> Plan:
         verdict=Verdict.DIFFERS,
         chain=judgement.chain,
         evidence=judgement.evidence,
-        cost=None,
-        assembly=None,
         counterexample=counterexample(task.demand, judgement.chain, int(judgement.failing[0])),
         searched=task.catalogue.count(task.demand.src, task.request.steps),
         reason=f"of chains of up to {task.request.steps} instructions each fails on some code",
@@ -465,7 +460,7 @@ def _unreached(task: _Task) -> Plan:
         if unknown:
             reason += f": {target.name} has no instruction for elements of {' and '.join(dict.fromkeys(unknown))}"
     return Plan(
-        task.request, demand, target, kind, Verdict.DIFFERS, (), None, None, None, None,
+        task.request, demand, target, kind, Verdict.DIFFERS, (),
         searched=catalogue.count(demand.src, task.request.steps), reason=reason,
         nearest=nearest_format(catalogue, demand, task.request.steps),
     )  # fmt: skip

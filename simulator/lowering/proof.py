@@ -19,7 +19,7 @@ from castsim.isa.modes import Overflow
 from castsim.lowering.demand import Demand, Grading, Verdict
 from castsim.lowering.samples import codes_at, distinct, is_ordered, nearest_zero_first, number_count, telling_codes
 from castsim.lowering.sharing import Numbers, Shared
-from castsim.lowering.specifications.rescale import is_nan, order_keys
+from castsim.lowering.specifications.tosa_operators import is_nan, order_keys
 from castsim.lowering.steps import (
     Chain,
     ConstantArithmetic,

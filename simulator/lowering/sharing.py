@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 _Found = TypeVar("_Found")
 _Thing = TypeVar("_Thing")
@@ -36,14 +36,6 @@ def unshared() -> Iterator[None]:
         yield
     finally:
         _SHARING.on = before
-
-
-class Clearable(Protocol):
-    """Something that can be emptied."""
-
-    def clear(self) -> None:
-        """Give up all findings."""
-        ...
 
 
 class Kept(Generic[_Found]):
@@ -82,13 +74,14 @@ class Kept(Generic[_Found]):
         return len(self._found)
 
 
-_EVERY: list[Clearable] = []
+_EVERY: list[Callable[[], None]] = []
+"""What empties each of those that `forget` empties."""
 
 
 def forget() -> None:
     """Give up what requests share: all that is `Shared`, and the first of equal objects."""
-    for kept in _EVERY:
-        kept.clear()
+    for clear in _EVERY:
+        clear()
 
 
 class Shared(Kept[_Found]):
@@ -96,7 +89,7 @@ class Shared(Kept[_Found]):
 
     def __init__(self, most: int) -> None:
         super().__init__(most)
-        _EVERY.append(self)
+        _EVERY.append(self.clear)
 
     def of(self, key: Hashable, make: Callable[[], _Found], held: object = None) -> _Found:
         """See `Kept`."""
@@ -110,7 +103,7 @@ class Equals(Generic[_Thing]):
         self._known: list[_Thing] = []
         self._by_identity: Kept[_Thing] = Kept(most)
         self._most = most
-        _EVERY.append(self)
+        _EVERY.append(self.clear)
 
     def clear(self) -> None:
         """Give up all objects: the next of equal ones is the first again."""

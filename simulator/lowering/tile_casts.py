@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from castsim.execution.tiles import Tile, TileCast
+from castsim.execution.tree import Block, Lowered, operations
 from castsim.execution.vector_operations.shapes import BLOCK
-from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Format, format_named
+from castsim.isa.errors import IllegalError, Span
+from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import PartitionType, PointerType, RoundMode, ScalarType, TileType, ViewType
 from castsim.isa.pto.types import format_type
 from castsim.lowering.catalogue import Assembly, Catalogue, LazySteps, Steps, arithmetic_of, casts_of, machine_formats
 from castsim.lowering.steps import (
+    And,
     Chain,
     Constants,
+    FormatCast,
+    Integral,
     LoweringStep,
     Primitive,
     RereadForm,
+    Scaled,
     TileCastForm,
     TileChoiceForm,
     TileOperationForm,
 )
 from castsim.lowering.tile_arithmetic import shown, tile_arithmetic, tile_choices
-from castsim.targets import Target, TileTarget
+from castsim.numerics import scale_of
+from castsim.targets import TileTarget
+
+if TYPE_CHECKING:
+    from castsim.targets.strided_repeat import StridedRepeatTarget
+    from castsim.targets.vector_function import VectorFunctionTarget
 
 Named = tuple[str, str]
 """The name of a value of the text and the spelling of its type."""
@@ -36,33 +48,7 @@ _MASK = FORMATS["i8"]
 """Element type of the tiles that hold the bits of a comparison."""
 
 
-class Declarations(Protocol):
-    """The declarations that a program offers to its steps: its extent, further tiles, constants."""
-
-    @property
-    def target(self) -> Target:
-        """The chip."""
-        ...
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """Rows and columns of every tile."""
-        ...
-
-    def tile(self, fmt: Format) -> Named:
-        """Declare a tile of the extent."""
-        ...
-
-    def scratch(self, fmt: Format, rows: int, cols: int) -> Named:
-        """Declare a tmp tile."""
-        ...
-
-    def scalar(self, constant: int, fmt: Format) -> Named:
-        """Declare a constant, given by its code."""
-        ...
-
-
-def step_lines(step: LoweringStep, source: Named, result: Named, declarations: Declarations) -> list[str]:
+def step_lines(step: LoweringStep, source: Named, result: Named, writer: TileWriter) -> list[str]:
     """Return the lines of one instruction from tile to tile.
 
     Raises:
@@ -70,50 +56,48 @@ def step_lines(step: LoweringStep, source: Named, result: Named, declarations: D
     """
     form = step.forms[0]
     if isinstance(form, TileCastForm):
-        return [_cast(step, form, source, result, declarations)]
+        return [_cast(step, form, source, result, writer)]
     if isinstance(form, TileChoiceForm):
-        return _choice(step, form, source, result, declarations)
+        return _choice(step, form, source, result, writer)
     if not isinstance(form, TileOperationForm):
         raise IllegalError(f"{step.name} is not a tile operation")
     operands = [source]
     if form.constant is not None:
-        operands.append(declarations.scalar(form.constant, step.src))
+        operands.append(writer.scalar(form.constant, step.src))
     if form.scratch:
-        operands.append(declarations.scratch(step.src, *declarations.extent))
+        operands.append(writer.scratch(step.src, *writer.extent))
     names, kinds = (", ".join(part) for part in zip(*operands, strict=True))
     return [f"pto.{form.mnemonic} ins({names} : {kinds}) outs({result[0]} : {result[1]})"]
 
 
-def _cast(step: LoweringStep, form: TileCastForm, source: Named, result: Named, declarations: Declarations) -> str:
+def _cast(step: LoweringStep, form: TileCastForm, source: Named, result: Named, writer: TileWriter) -> str:
     words = [] if form.rounding is None else [f"rmode = #pto<round_mode {form.rounding.name}>"]
     words += [] if form.saturation is None else [f"sat_mode = #pto<saturation_mode {form.saturation.name}>"]
     attributes = f" {{{', '.join(words)}}}" if words else ""
     names, kinds = source
     if form.scratch:
-        tmp, kind = declarations.scratch(_SCRATCH, 1, _scratch_words(step, form, declarations))
+        tmp, kind = writer.scratch(_SCRATCH, 1, _scratch_words(step, form, writer))
         names, kinds = f"{names}, {tmp}", f"{kinds}, {kind}"
     return f"pto.tcvt ins({names}{attributes} : {kinds}) outs({result[0]} : {result[1]})"
 
 
-def _scratch_words(step: LoweringStep, form: TileCastForm, declarations: Declarations) -> int:
+def _scratch_words(step: LoweringStep, form: TileCastForm, writer: TileWriter) -> int:
     """Return the length of the tmp tile, whole blocks of int32."""
     from castsim.machines.strided.plan import packed_need  # noqa: PLC0415 - only where a form has scratch
 
-    target = declarations.target
+    target = writer.target
     assert target.casts_use_scratch  # or no form has scratch
-    rows, cols = declarations.extent
+    rows, cols = writer.extent
     size = packed_need(target, (step.src, step.dst), (form.rounding, form.saturation), rows, cols).total
     block = target.repeat.block_bytes
     return max(block, -(-size // block) * block) // 4
 
 
-def _choice(
-    step: LoweringStep, form: TileChoiceForm, source: Named, result: Named, declarations: Declarations
-) -> list[str]:
+def _choice(step: LoweringStep, form: TileChoiceForm, source: Named, result: Named, writer: TileWriter) -> list[str]:
     """Compare with a scalar; where that holds keep the element, elsewhere take the other scalar."""
-    mask, mask_kind = declarations.tile(_MASK)  # a bit per element, but the source's region
-    tmp, tmp_kind = declarations.scratch(step.src, 1, BLOCK)
-    (bound, kind), (other, _) = (declarations.scalar(code, step.src) for code in (form.bound, form.other))
+    mask, mask_kind = writer.tile(_MASK)  # a bit per element, but the source's region
+    tmp, tmp_kind = writer.scratch(step.src, 1, BLOCK)
+    (bound, kind), (other, _) = (writer.scalar(code, step.src) for code in (form.bound, form.other))
     return [
         f"pto.tcmps ins({source[0]}, {bound} {{cmpMode = #pto<cmp {form.mode}>}} : {source[1]}, {kind}) "
         f"outs({mask} : {mask_kind})",
@@ -125,22 +109,25 @@ def _choice(
 # Chains as `.pto` programs: one tile loaded, taken through every step, and stored.
 
 
-def tile_assembly(chain: Chain, src: Format, dst: Format, target: Target, rows: int, cols: int) -> Assembly:
+def tile_assembly(chain: Chain, src: Format, dst: Format, target: TileTarget, rows: int, cols: int) -> Assembly:
     """Return the program of a chain for one tile of `rows` x `cols` elements.
 
     Raises:
         IllegalError: a format that the text cannot spell.
     """
     first, last = machine_formats(chain, src, dst, target)
-    writer = _Writer(target, rows, cols)
-    current = writer.load(first)
+    writer = _ChainWriter(target, rows, cols)
+    source, current = writer.part("src", first), writer.tile(first)
+    writer.load(*source, current)
     for step in between_ends(chain):
         current = writer.step(step, current)
-    writer.store(current, last)
+    writer.store(current, *writer.part("dst", last))
     head = " -> ".join([src.name, *(step.dst.name for step in chain)]) if chain else f"{src.name}, copied"
+    sizes = {"rows": rows, "cols": cols}
+    lines = (*writer.head, *writer.tiles, *writer.body)
     return Assembly(
         target=target,
-        text=writer.text(head),
+        text=writer.framed([head], "lowered", writer.arguments, sizes, *lines),
         suffix=".pto",
         elements=rows * cols,
         source=first,
@@ -157,102 +144,120 @@ def between_ends(chain: Chain) -> Chain:
     return chain[places[0] : places[-1] + 1] if places else ()
 
 
-class _Writer:
-    def __init__(self, target: Target, rows: int, cols: int) -> None:
+class TileWriter(ABC):
+    """The lines of a program of tiles of one extent: constants and views ahead, declarations of tiles, operations."""
+
+    def __init__(self, target: TileTarget, rows: int, cols: int) -> None:
         self.target = target
         self.extent = (rows, cols)
         self.head: list[str] = []
         self.tiles: list[str] = []
         self.body: list[str] = []
-        self.arguments: list[str] = []
-        self.count = 0
-        self.scratch_bytes = 0
-        self.buffer_bytes = 0
 
-    def load(self, fmt: Format) -> tuple[str, str]:
-        part = self._view("src", fmt)
-        tile, kind = self.tile(fmt)
-        self.body.append(f"pto.tload ins(%psrc : {part}) outs({tile} : {kind})")
-        return tile, kind
+    def kind(self, fmt: Format, rows: int, cols: int) -> str:
+        """Return the spelling of a tile type, all of it valid."""
+        return format_type(TileType("vec", fmt.name, rows, cols, rows, cols))
 
-    def store(self, tile: tuple[str, str], fmt: Format) -> None:
-        part = self._view("dst", fmt)
-        self.body.append(f"pto.tstore ins({tile[0]} : {tile[1]}) outs(%pdst : {part})")
+    @abstractmethod
+    def tile(self, fmt: Format) -> Named:
+        """Declare a tile of the extent."""
 
-    def step(self, step: LoweringStep, source: tuple[str, str]) -> tuple[str, str]:
-        if isinstance(step.forms[0], RereadForm):
-            return self._alias(step, source)
-        result = self.tile(step.dst)
-        self.body += step_lines(step, source, result, self)
-        return result
+    @abstractmethod
+    def scratch(self, fmt: Format, rows: int, cols: int) -> Named:
+        """Declare a tmp tile."""
 
-    def text(self, head: str) -> str:
-        """Return the program."""
-        rows, cols = self.extent
+    def scalar(self, constant: int, fmt: Format) -> Named:
+        """Declare a constant, given by its code; return its name and type."""
+        name, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
+        self.head.append(f"{name} = arith.constant {shown(constant, fmt)} : {kind}")
+        return name, kind
+
+    def view(self, name: str, argument: str, kind: str) -> str:
+        """Return the line that names a view of a whole argument."""
+        return f"{name} = pto.make_tensor_view %{argument}, shape = [%rows, %cols], strides = [%cols, %c1] : {kind}"
+
+    def load(self, view: str, part: str, tile: Named) -> None:
+        """Fill a tile from a part of an argument, named and typed."""
+        self.body.append(f"pto.tload ins({view} : {part}) outs({tile[0]} : {tile[1]})")
+
+    def store(self, tile: Named, view: str, part: str) -> None:
+        """Write a tile to a part of an argument, named and typed."""
+        self.body.append(f"pto.tstore ins({tile[0]} : {tile[1]}) outs({view} : {part})")
+
+    def bitcast(self, name: str, tile: Named, kind: str) -> None:
+        """Give the bytes of a tile another name and element type."""
+        self.body.append(f"{name} = pto.bitcast {tile[0]} : {tile[1]} -> {kind}")
+
+    def framed(
+        self, title: Iterable[str], name: str, arguments: Mapping[str, Format], sizes: Mapping[str, int], *lines: str
+    ) -> str:
+        """Return the text of a function with these arguments, sizes of index type, and lines behind them."""
         # The text names architectures; a chip that answers to several is named by its first.
-        architecture = self.target.architectures[0]
-        lines = [
-            f"// {head}",
-            f'module attributes {{pto.target_arch = "{architecture}"}} {{',
-            f"  func.func @lowered({', '.join(self.arguments)}) attributes {{pto.entry}} {{",
-            "    %c0 = arith.constant 0 : index",
-            "    %c1 = arith.constant 1 : index",
-            f"    %rows = arith.constant {rows} : index",
-            f"    %cols = arith.constant {cols} : index",
-            *(f"    {line}" for line in (*self.head, *self.tiles, *self.body)),
+        given = ", ".join(f"%{name}: {format_type(PointerType(fmt.name))}" for name, fmt in arguments.items())
+        text = [
+            *(f"// {line}" for line in title),
+            f'module attributes {{pto.target_arch = "{self.target.architectures[0]}"}} {{',
+            f"  func.func @{name}({given}) attributes {{pto.entry}} {{",
+            *(f"    %{name} = arith.constant {size} : index" for name, size in {"c0": 0, "c1": 1, **sizes}.items()),
+            *(f"    {line}" for line in lines),
             "    return",
             "  }",
             "}",
         ]
-        return "".join(f"{line}\n" for line in lines)
+        return "".join(f"{line}\n" for line in text)
 
-    def _view(self, name: str, fmt: Format) -> str:
-        view = format_type(ViewType(self.extent, fmt.name))
-        part = format_type(PartitionType(self.extent, fmt.name))
-        self.arguments.append(f"%{name}: {format_type(PointerType(fmt.name))}")
-        self.head.append(
-            f"%v{name} = pto.make_tensor_view %{name}, shape = [%rows, %cols], strides = [%cols, %c1] : {view}"
-        )
-        self.head.append(
-            f"%p{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%rows, %cols] : {view} -> {part}"
-        )
-        return part
 
-    def tile(self, fmt: Format) -> tuple[str, str]:
+class _ChainWriter(TileWriter):
+    def __init__(self, target: TileTarget, rows: int, cols: int) -> None:
+        super().__init__(target, rows, cols)
+        self.arguments: dict[str, Format] = {}
+        self.count = 0
+        self.scratch_bytes = 0
+        self.buffer_bytes = 0
+
+    def part(self, name: str, fmt: Format) -> tuple[str, str]:
+        """Declare an argument; return the name and type of all of it as a part."""
+        view, part = format_type(ViewType(self.extent, fmt.name)), format_type(PartitionType(self.extent, fmt.name))
+        self.arguments[name] = fmt
+        self.head += [
+            self.view(f"%v{name}", name, view),
+            f"%p{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%rows, %cols] : {view} -> {part}",
+        ]
+        return f"%p{name}", part
+
+    def step(self, step: LoweringStep, source: Named) -> Named:
+        """Take a tile through a step; return the one with the result."""
+        if isinstance(step.forms[0], RereadForm):
+            result = self._name(), self.kind(step.dst, *self.extent)
+            self.bitcast(result[0], source, result[1])
+            return result
+        result = self.tile(step.dst)
+        self.body += step_lines(step, source, result, self)
+        return result
+
+    def tile(self, fmt: Format) -> Named:
         """Declare a tile of the extent."""
         return self._alloc(fmt, *self.extent)
 
-    def _alloc(self, fmt: Format, rows: int, cols: int) -> tuple[str, str]:
-        kind = format_type(TileType("vec", fmt.name, rows, cols, rows, cols))
-        name = f"%t{self.count}"
-        self.count += 1
-        self.tiles.append(f"{name} = pto.alloc_tile : {kind}")
-        self.buffer_bytes += rows * cols * fmt.storage_bits // 8
-        return name, kind
-
-    def scratch(self, fmt: Format, rows: int, cols: int) -> tuple[str, str]:
+    def scratch(self, fmt: Format, rows: int, cols: int) -> Named:
         """Declare a tmp tile."""
         self.scratch_bytes += rows * cols * fmt.storage_bits // 8
         return self._alloc(fmt, rows, cols)
 
-    def scalar(self, constant: int, fmt: Format) -> tuple[str, str]:
-        """Declare a constant; return its name and type."""
-        scalar, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
-        self.head.append(f"{scalar} = arith.constant {shown(constant, fmt)} : {kind}")
-        return scalar, kind
-
-    def _alias(self, step: LoweringStep, source: tuple[str, str]) -> tuple[str, str]:
-        """Give the bytes of a tile another element type."""
-        kind = format_type(TileType("vec", step.dst.name, *self.extent, *self.extent))
-        name = f"%t{self.count}"
-        self.count += 1
-        self.body.append(f"{name} = pto.bitcast {source[0]} : {source[1]} -> {kind}")
+    def _alloc(self, fmt: Format, rows: int, cols: int) -> Named:
+        name, kind = self._name(), self.kind(fmt, rows, cols)
+        self.tiles.append(f"{name} = pto.alloc_tile : {kind}")
+        self.buffer_bytes += rows * cols * fmt.storage_bits // 8
         return name, kind
+
+    def _name(self) -> str:
+        self.count += 1
+        return f"%t{self.count - 1}"
 
 
 # The tile casts of a chip as steps: every type pair with every rounding, saturation and scratch that a text can name.
 #
-# Values come from the same plans as the machines': see `strided_casts` and `function_casts`.
+# Values come from the same plans as the machines': see `_strided_tracer` and `_function_tracer`.
 
 Primitives = tuple[Primitive, ...]
 
@@ -313,3 +318,104 @@ def _forms(modes: Sequence[RoundMode | None], *, scratch: bool) -> Iterator[Tile
         for saturation in _SATURATIONS:
             for mode in modes:
                 yield TileCastForm(mode, saturation, with_tmp)
+
+
+# The steps that a tile cast of strided instructions makes of an element.
+
+_SOURCE, _TMP, _DESTINATION = 0, 1 << 20, 1 << 21
+
+
+def _strided_tracer(target: StridedRepeatTarget) -> Tracer:
+    """Return the function that gives the steps of each form of a type pair: of an instruction, or of a sequence."""
+    from castsim.machines.strided import operations as strided  # noqa: PLC0415 - only the target's machine is loaded
+    from castsim.machines.strided.plan import plan_cast  # noqa: PLC0415 - as above
+    from castsim.machines.strided.sequences import ConversionCall, emit_call  # noqa: PLC0415 - as above
+    from castsim.machines.strided.values import SCALE_FORMAT  # noqa: PLC0415 - as above
+
+    def of_action(action: object, src: Format, dst: Format) -> Primitive:
+        match action:
+            case strided.ElementwiseCast(policy):
+                return FormatCast(src, dst, policy)
+            case strided.RoundToIntegral(policy):
+                return Integral(dst, policy)
+            case strided.ScaledConvert(scale, policy):
+                assert isinstance(src, IntFormat)
+                return Scaled(src, dst, scale_of(scale, SCALE_FORMAT), policy)
+        raise TypeError(f"{action} converts nothing")
+
+    def primitives(src: Format, dst: Format, form: TileCastForm) -> Primitives:
+        plan = plan_cast(target, src, dst, form.rounding, form.saturation, scratch=form.scratch)
+        if plan.sequence is None:
+            return (of_action(plan.action, src, dst),)
+        held: dict[int, Primitives] = {_SOURCE: ()}
+        constants: dict[int, int] = {}
+        sequence = emit_call(target, plan, ConversionCall(1, _DESTINATION, _SOURCE, 0, 0, 1), _TMP)
+        for operation in operations(Lowered(0, Block(tuple(sequence))), None):
+            if not isinstance(operation, strided.StridedInstruction):
+                continue
+            place, action = operation.destination.address, operation.action
+            sources = [source.address for source in operation.sources]
+            if isinstance(action, strided.DuplicateCode):
+                constants[place] = action.value
+                continue
+            if isinstance(action, strided.BitwiseAnd):
+                value, mask = sources
+                held[place] = (*held[value], And(constants[mask]))
+            else:
+                step = of_action(action, operation.sources[0].format, operation.destination.format)
+                held[place] = (*held[sources[0]], step)
+            constants.pop(place, None)
+        return held[_DESTINATION]
+
+    return primitives
+
+
+# The steps that a tile cast of a vector function makes of an element, traced through its kernel.
+
+_HERE = Span("<plan>", 1, 1)
+
+
+def _function_tracer(target: VectorFunctionTarget) -> Tracer:
+    """Return a function for the steps of each form of a type pair; what a form does not change is traced once."""
+    from castsim.machines.vector_function import values  # noqa: PLC0415 - only the target's machine is loaded
+    from castsim.machines.vector_function.lowering import lower_cast  # noqa: PLC0415 - as above
+    from castsim.machines.vector_function.plan import plan_cast  # noqa: PLC0415 - as above
+
+    known: dict[tuple[object, ...], Primitives] = {}
+    size = target.registers.register_bytes
+
+    def traced(src: Format, dst: Format, form: TileCastForm) -> Primitives:
+        source = _row("src", src, 0, size)
+        cast = TileCast(source, _row("dst", dst, source.end, size), None, form.rounding, form.saturation, _HERE)
+        function = lower_cast(target, cast).function
+        chain = values.trace_nest(function, function.nests[-1])
+        assert chain is not None  # tests trace every variant of every pair
+        found: list[Primitive] = []
+        for step in chain:
+            match step:
+                case values.ConvertStep(before, after, policy):
+                    found.append(FormatCast(before, after, policy))
+                case values.IntegralStep(fmt, policy):
+                    found.append(Integral(fmt, policy))
+                case values.MaskStep(mask):
+                    found.append(And(mask))
+        return tuple(found)
+
+    def primitives(src: Format, dst: Format, form: TileCastForm) -> Primitives:
+        plan = plan_cast(target, src, dst, form.rounding, form.saturation, contiguous=True, scratch=False)
+        key = plan.variant, plan.rounding, plan.saturation, plan.ctrl
+        if key not in known:
+            known[key] = traced(src, dst, form)
+        return known[key]
+
+    return primitives
+
+
+def _row(name: str, fmt: Format, address: int, cols: int) -> Tile:
+    """One full row of whole trips of every kernel."""
+    bits = fmt.bits if fmt.bits == 4 else fmt.storage_bits
+    return Tile(name, fmt, TileType("vec", fmt.name, 1, cols, 1, cols), address, 1, cols, bits)
+
+
+STRIDED = TilePlanning(_strided_tracer)
+FUNCTIONS = TilePlanning(_function_tracer)

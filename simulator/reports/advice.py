@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.exploration.advice_search import Advice
-from castsim.exploration.suggestion import Suggestion, SuggestionEvidence
+from castsim.exploration.program_edits import Suggestion, SuggestionEvidence
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Cycles, Line, Percent
 from castsim.reports.terminal import table

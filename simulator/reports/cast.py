@@ -19,7 +19,8 @@ from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.warning_text import Warnings
-from castsim.lowering.specifications import AcceptanceSets, SpecifiedCast
+from castsim.lowering.specifications.acceptance import SpecifiedCast
+from castsim.lowering.specifications.tosa_operators import AcceptanceSets
 from castsim.machines.target_cast import CastForm
 from castsim.numerics import value_of
 from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says

@@ -10,10 +10,8 @@ from shlex import quote
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.lowering.graphs.graph_comparison import OutputComparison, WrongElement, number_of
 from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
-from castsim.lowering.graphs.kernel_runner import KernelRun
-from castsim.lowering.graphs.verdict import NodeVerdict
+from castsim.lowering.graphs.kernel_runner import KernelRun, NodeVerdict, OutputComparison, WrongElement, number_of
 from castsim.lowering.lowering_answers import Answer, Setting, options_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.lower import PlanEntry

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from castsim.isa.formats import Format, IntFormat
-from castsim.lowering import Counterexample, PlanKind, Verdict
-from castsim.lowering.demand import Number, Required
+from castsim.lowering.demand import Counterexample, Number, Required, Verdict
 from castsim.lowering.lowering_answers import Answer
+from castsim.lowering.planner import PlanKind
 from castsim.lowering.proof import Method
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Keys, numbered, says
 from castsim.reports.numbers import bits_text, ends_document, json_value

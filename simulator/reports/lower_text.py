@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.lowering import Chain, Counterexample, Evidence, Plan, PlanKind, ProgramCost, Verdict
+from castsim.lowering.catalogue import ProgramCost
+from castsim.lowering.demand import Counterexample, Verdict
 from castsim.lowering.lowering_answers import Alternative, Answer, options_text, setting_text
-from castsim.lowering.proof import Method
-from castsim.lowering.steps import path_of
+from castsim.lowering.planner import Plan, PlanKind
+from castsim.lowering.proof import Evidence, Method
+from castsim.lowering.steps import Chain, path_of
 from castsim.reports.lower import code_text, number_text, required_text
 from castsim.reports.numbers import grouped
 from castsim.reports.specification import specification_words

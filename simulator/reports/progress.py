@@ -70,7 +70,7 @@ def bars(*behind: ProgressColumn) -> Progress:
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
-    from castsim.evidence.verification import PartProgress, VerificationRecord
+    from castsim.evidence.verification.running import PartProgress, VerificationRecord
 
 BAR_DELAY_SECONDS = 1.0
 """A run shorter than this shows nothing."""

@@ -10,14 +10,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.evidence.verification import PartProgress, VerificationPart, VerificationRecord, input_set
+from castsim.evidence.verification.inputs import input_set
+from castsim.evidence.verification.part import VerificationPart
+from castsim.evidence.verification.running import PartProgress, VerificationRecord
 from castsim.isa.formats import Format
 from castsim.numerics import value_of
 from castsim.reports.documents import VERSIONS, Document
 from castsim.reports.terminal import indented, table
 
 if TYPE_CHECKING:
-    from castsim.evidence.verification.substitutions import SubstitutionRecord
+    from castsim.evidence.verification.lowering import SubstitutionRecord
 
 
 def verify_document(record: VerificationRecord, path: Path | None) -> Document:

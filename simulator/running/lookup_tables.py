@@ -39,7 +39,7 @@ def table_on(values: NDArray[np.integer], entries: NDArray[np.integer], target: 
 
     Args:
         values: i8 or i16, any shape.
-        entries: 256 of i8, or 513 of i16, as `tosa_functions.table` has checked them.
+        entries: 256 of i8, or 513 of i16, as `tosa_operators.table` has checked them.
         target: the processor.
 
     Raises:

@@ -15,8 +15,9 @@ from castsim.exploration.checking import Finding, Severity, check_text
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.types import format_type
-from castsim.lowering import CastRequest, PlanKind
+from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
+from castsim.lowering.planner import PlanKind
 from castsim.lowering.steps import TileCastForm
 
 # What a repair is, and a text with it.

@@ -1,4 +1,4 @@
-"""Working through a record: in pieces, in one or several processes, saving on the way."""
+"""Verifications: what is compared, the record, and working through it in pieces, in one or several processes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch, compare
-from castsim.evidence.verification.inputs import GRAIN, input_set
+from castsim.evidence.verification.inputs import GRAIN, Exhaustive, input_set
 from castsim.evidence.verification.kept import (
     SCHEMA_VERSION,
     KeptRecord,
@@ -22,18 +23,23 @@ from castsim.evidence.verification.kept import (
     oracle_digest,
     read_tally,
     read_workers,
+    source_digests,
     sources_document,
     tally_document,
     today,
-    workers_document,
 )
-from castsim.evidence.verification.part import ORACLE, VerificationPart
-from castsim.evidence.verification.sources import source_digests
+from castsim.evidence.verification.oracle import oracle_folder
+from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
+from castsim.evidence.verification.structured import NARROW, Structured
 from castsim.execution.distribution.distributing import Workers, distributed, here
 from castsim.execution.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task
-from castsim.isa.errors import CastsimError, ReadError
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.formats import Format, format_named
+from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
 from castsim.isa.reading import read_text
+from castsim.isa.spellings import mode_named
+from castsim.numerics.policy import default_rounding, legal_overflows, legal_roundings
+from castsim.numerics.tiers import Tier
 
 # The record of a verification: what was to be tried, how far it went, what was found, and on which sources.
 
@@ -157,27 +163,21 @@ class VerificationRecord(KeptRecord):
             self.files = None
         self.note_run()
 
-    def document(self) -> dict[str, Any]:
-        """Return the record as JSON."""
+    def content(self, origins: Origins) -> tuple[dict[str, Any], dict[str, Any]]:
+        """See `KeptRecord`."""
         counts = dict.fromkeys((DONE, PARTIAL, PENDING), 0)
         for one in self.progress:
             counts[one.status] += 1
-        origins = Origins()
-        parts = [progress_document(one, origins) for one in self.progress]
         arguments = {f"{one.part.inputs}": input_set(one.part).argument for one in reversed(self.progress)}
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": self.KIND,
+        head = {
             "complete": self.complete,
             "parts_by_status": counts,
             "codes_checked": sum(one.checked for one in self.progress),
             "mismatches": self.mismatches,
             "input_sets": dict(sorted(arguments.items())),
             "sources": sources_document(self.sources()),
-            "runs": self.runs,
-            **workers_document(origins),
-            "parts": parts,
         }
+        return head, {"parts": [progress_document(one, origins) for one in self.progress]}
 
     def text(self) -> str:
         """Return the document as JSON with one part per line: readable, and in short differences between versions."""
@@ -311,7 +311,9 @@ def verify(
     try:
         with _patient() as interrupted:
             who = Workers(workers, scheduler)
-            for done in distributed(_task(record, who), ledger.pieces(interrupted), who):
+            beside = oracle_digest if any(one.part.against == ORACLE for one in record.progress) else None
+            task = Task("verification", _compared, here(beside, who), beside)
+            for done in distributed(task, ledger.pieces(interrupted), who):
                 ledger.add(done)
         if interrupted.is_set():
             raise KeyboardInterrupt
@@ -374,12 +376,6 @@ def _compared(piece: _Piece) -> ComparisonResult:
     return compare(piece.part, piece.start, piece.stop)
 
 
-def _task(record: VerificationRecord, workers: Workers) -> Task[_Piece, ComparisonResult]:
-    judged = any(one.part.against == ORACLE for one in record.progress)
-    beside = oracle_digest if judged else None
-    return Task("verification", _compared, here(beside, workers), beside)
-
-
 @contextmanager
 def _patient() -> Iterator[threading.Event]:
     """Yield an event that the first SIGINT sets; the second one has its usual effect. For the main thread only."""
@@ -398,3 +394,115 @@ def _patient() -> Iterator[threading.Event]:
         yield event
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+# From words to parts: what is compared when only a pair of formats is named.
+
+SAMPLE_COUNT = 1 << 20
+"""Default number of samples for all modes of a pair together: so that a pair takes some seconds."""
+
+LEAST_SAMPLES = 1 << 16
+"""Samples taken at least for each mode."""
+
+QUICK = 1 << 26
+"""A structured set of up to this many codes is taken without being asked for."""
+
+
+def plan(
+    src: str,
+    dst: str,
+    *,
+    roundings: Sequence[str] = (),
+    overflows: Sequence[str] = (),
+    tier: str | None = None,
+    against: str | None = None,
+    inputs: str | None = None,
+    count: int | None = None,
+    seed: int = 0,
+) -> tuple[VerificationPart, ...]:
+    """Return one part per mode; what is not given is everything that the pair has.
+
+    Stochastic rounding is taken only by name.
+
+    Raises:
+        ReadError: an unknown word.
+        IllegalError: a mode that the pair does not have, or codes that cannot be tried.
+    """
+    source, destination = format_named(src), format_named(dst)
+    modes = [mode_named(Rounding, text, "rounding") for text in roundings]
+    policies = [mode_named(Overflow, text, "overflow") for text in overflows]
+    modes = modes or [mode for mode in legal_roundings(source, destination) if mode is not Rounding.STOCHASTIC]
+    policies = policies or list(legal_overflows(destination))
+    kinds = {(mode, overflow): inputs or _quick_inputs(source, destination, mode, overflow)
+             for mode, overflow in product(modes, policies)}  # fmt: skip
+    if count is None:
+        count = max(SAMPLE_COUNT // max(list(kinds.values()).count(SAMPLES), 1), LEAST_SAMPLES)
+    parts = []
+    for (mode, overflow), kind in kinds.items():
+        sampled = kind == SAMPLES
+        part = VerificationPart(
+            src=source.name,
+            dst=destination.name,
+            rounding=mode,
+            overflow=overflow,
+            tier=tier or DEFAULT_TIER,
+            against=against or default_opponent(),
+            inputs=kind,
+            count=count if sampled else 0,
+            seed=seed if sampled or mode is Rounding.STOCHASTIC else 0,
+        )
+        part.check()
+        parts.append(part)
+    return tuple(parts)
+
+
+def default_opponent() -> str:
+    """Return the default opponent of a tier: the oracle or, where that is not installed, the reference tier.
+
+    The oracle is part of the tests, which an installed package does not bring.
+    """
+    return str(Tier.REFERENCE) if oracle_folder() is None else ORACLE
+
+
+def _quick_inputs(src: Format, dst: Format, rounding: Rounding, overflow: Overflow) -> str:
+    """Return the kind of input set that proves most within a minute or so."""
+    if src.bits <= NARROW and Exhaustive(src).size <= 1 << NARROW:
+        return EXHAUSTIVE
+    if rounding in (Rounding.HYBRID, Rounding.STOCHASTIC):
+        return SAMPLES
+    try:
+        return STRUCTURED if Structured(src, dst, overflow).size <= QUICK else SAMPLES
+    except IllegalError:
+        return SAMPLES
+
+
+# The proofs that are shipped: fp32 to eleven destinations, in all modes, under both overflow policies.
+
+SOURCE = "f32"
+DESTINATIONS = ("f16", "bf16", "e4m3fn", "e5m2", "e2m1", "e1m2", "hif8", "i8", "u8", "i16", "i32")
+
+COMPILED = "compiled"
+"""What casts of large arrays take by themselves, asked for by name so that not one code goes through another tier."""
+
+GENERIC = "generic"
+REFERENCE = "reference"
+
+
+def required_parts() -> tuple[VerificationPart, ...]:
+    """Return all parts, those first that tell most for their time.
+
+    The generic kernel against the reference on the structured sets, minutes; the compiled tier against the generic
+    kernel on all codes; the generic kernel against the reference on all codes, for the default rounding, and for
+    hybrid, which no structured set decides.
+    """
+    structured, fast, slow = [], [], []
+    for name in DESTINATIONS:
+        src, dst = format_named(SOURCE), format_named(name)
+        modes = [mode for mode in legal_roundings(src, dst) if mode in DETERMINISTIC or mode is Rounding.HYBRID]
+        for mode, overflow in product(modes, legal_overflows(dst)):
+            fast.append(VerificationPart(SOURCE, name, mode, overflow, COMPILED, GENERIC, EXHAUSTIVE))
+            if mode in (default_rounding(dst), Rounding.HYBRID):
+                slow.append(VerificationPart(SOURCE, name, mode, overflow, GENERIC, REFERENCE, EXHAUSTIVE))
+            else:
+                structured.append(VerificationPart(SOURCE, name, mode, overflow, GENERIC, REFERENCE, STRUCTURED))
+    return (*structured, *fast, *slow)

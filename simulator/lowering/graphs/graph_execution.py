@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,22 +18,33 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Format
 from castsim.isa.reading import read_text
-from castsim.lowering import Plan
-from castsim.lowering.graphs import onnx_nodes
-from castsim.lowering.graphs.graph_comparison import OutputComparison, against_reference, against_sets
 from castsim.lowering.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
-from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, KernelRun
+from castsim.lowering.graphs.kernel_runner import (
+    GraphKernelRunner,
+    KernelRun,
+    NodeVerdict,
+    OutputComparison,
+    against_reference,
+    against_sets,
+    verdict_of_plan,
+)
 from castsim.lowering.graphs.model import TEXT, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor, texts
 from castsim.lowering.graphs.model import judged as judged_by_version
-from castsim.lowering.graphs.onnx_nodes import placed_operands, run_onnx_node
+from castsim.lowering.graphs.onnx_nodes import (
+    placed_operands,
+    reference_outputs,
+    reference_run,
+    run_onnx_node,
+    undefined_elements,
+)
 from castsim.lowering.graphs.onnx_reader import read_onnx
 from castsim.lowering.graphs.tosa_nodes import rescale_of, run_tosa_node
 from castsim.lowering.graphs.tosa_reader import read_tosa
-from castsim.lowering.graphs.verdict import NodeVerdict, verdict_of_plan
 from castsim.lowering.lowering_answers import Answer, changed, setting_of
+from castsim.lowering.planner import Plan
 from castsim.lowering.samples import all_codes
-from castsim.lowering.specifications import AcceptanceSets, acceptance
-from castsim.lowering.specifications.rescale import is_nan
+from castsim.lowering.specifications.acceptance import acceptance
+from castsim.lowering.specifications.tosa_operators import AcceptanceSets, is_nan
 from castsim.numerics import abstract_policy, code_dtype, codes_from_strings, convert_codes
 from castsim.targets import Target
 
@@ -383,9 +394,11 @@ def _run_node(
         )  # fmt: skip
         return replace(run, trial=_tried(runner, graph, run, given)), outputs
     except ReadError as error:
-        raise _placed(error, node) from None
+        raise (error if node.span is None else error.at(node.span)) from None
     except CastsimError as error:
-        refusal = error.message if isinstance(error, TileError) or not error.legal else _with_legal(error)
+        refusal = error.message
+        if error.legal and not isinstance(error, TileError):
+            refusal += f" (legal: {', '.join(error.legal)})"
         return NodeRun(node, (), tuple(runner.stages), tuple(runner.remarks), None, (), refusal), ()
 
 
@@ -407,25 +420,19 @@ def _tried(
     return () if unjudged is not None else tuple(comparisons)
 
 
-def _placed(error: CastsimError, node: GraphNode) -> CastsimError:
-    return error if node.span is None else error.at(node.span)
-
-
-def _with_legal(error: CastsimError) -> str:
-    return f"{error.message} (legal: {', '.join(error.legal)})"
-
-
 def _judged(
     runner: GraphKernelRunner, graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], Answer | None, list[OutputComparison], str | None]:
     """Run a node; return its outputs, the lowering's answer, comparisons, and why there are none if there should be."""
     if graph.language is GraphLanguage.TOSA:
         outputs, found, sets = run_tosa_node(runner, graph, node, given)
+        if sets is None:
+            return outputs, found, [], None
+        as_sets = GraphTensor(sets.dst, outputs[0].codes)  # whose format may be the unsigned one of the result's
         label = f"{graph.spec}@{graph.version}"
-        judged = [] if sets is None else [_against(node.outputs[0], outputs[0], sets, list(given[:1]), label)]
-        return outputs, found, judged, None
-    operands = onnx_nodes.placed_operands(graph, node, given)
-    outputs, found = onnx_nodes.run_onnx_node(runner, graph, node, operands)
+        return outputs, found, [against_sets(node.outputs[0], as_sets, sets, list(given[:1]), label)], None
+    operands = placed_operands(graph, node, given)
+    outputs, found = run_onnx_node(runner, graph, node, operands)
     sets = None
     if found is not None and operands[0] is not None:
         sets = acceptance(found.plan.demand.cast, operands[0].format, outputs[0].format, operands[0].codes)
@@ -446,9 +453,7 @@ def _against_evaluator(
 ) -> tuple[list[OutputComparison], str | None]:
     """Compare the outputs with the reference evaluator's, or return what it says against the node."""
     try:
-        expected = onnx_nodes.reference_outputs(
-            graph, node, [None if each is None else each.array for each in operands]
-        )
+        expected = reference_outputs(graph, node, [None if each is None else each.array for each in operands])
     except IllegalError as error:
         runner.remark(error.message)
         return [], error.message
@@ -460,7 +465,7 @@ def _against_evaluator(
         if result.format is TEXT:
             unequal = _unlike(operands[0], result, right)
             return [], f"its text of element {unequal} is another number than the evaluator's" if unequal else None
-        undefined = onnx_nodes.undefined_elements(node, operands, result) if sets is None else sets.anything
+        undefined = undefined_elements(node, operands, result) if sets is None else sets.anything
         comparisons.append(
             against_reference(
                 name, result, GraphTensor.of(right, result.format), operands, undefined, either_zero=node.op == "Clip"
@@ -479,18 +484,10 @@ def _unlike(source: GraphTensor | None, result: GraphTensor, right: Codes) -> li
     return [int(place) for place in np.argwhere(unequal)[0]] if unequal.any() else []
 
 
-def _against(
-    name: str, result: GraphTensor, sets: Any, sources: list[GraphTensor | None], label: str
-) -> OutputComparison:
-    """Compare with sets whose format may be the unsigned one of the result's."""
-    as_sets = GraphTensor(sets.dst, result.codes)
-    return against_sets(name, as_sets, sets, sources, label)
-
-
 def _whole(
     graph: Graph, inputs: Mapping[str, GraphTensor], results: Mapping[str, GraphTensor], done: Sequence[NodeRun]
 ) -> tuple[OutputComparison, ...]:
-    expected = onnx_nodes.reference_run(graph, dict(inputs))
+    expected = reference_run(graph, dict(inputs))
     found = []
     for name, result in results.items():
         if result.format is TEXT:
@@ -588,7 +585,10 @@ def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimE
     """
     chip = Chip(target)
     values: dict[str, GraphTensor] = {**graph.constants}
-    values |= {port.name: _input(port) for port in graph.inputs if _refusals_extent(port) <= _MOST_ELEMENTS}
+    for port in graph.inputs:
+        shape = tuple(extent if isinstance(extent, int) else 1 for extent in port.shape)
+        if math.prod(shape) <= _MOST_ELEMENTS:
+            values[port.name] = GraphTensor(port.format, _ones(port.format, shape))
     for node in graph.nodes:
         if any(name is not None and name not in values for name in node.inputs):
             continue
@@ -596,34 +596,16 @@ def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimE
         if any(each is not None and each.codes.size > _MOST_ELEMENTS for each in given):
             continue
         try:
-            outputs = _written(_NodeWriter(chip, node.name), graph, node, given)
+            writer = _NodeWriter(chip, node.name)
+            if graph.language is GraphLanguage.TOSA:
+                outputs = run_tosa_node(writer, graph, node, given)[0]
+            else:
+                outputs = run_onnx_node(writer, graph, node, placed_operands(graph, node, given))[0]
         except CastsimError as error:
-            if not _moves(node) or node.inputs[-1] in graph.constants:
+            if node.op not in ("Reshape", "tosa.reshape") or node.inputs[-1] in graph.constants:
                 yield node, error
             continue
         values |= dict(zip(node.outputs, outputs, strict=False))
-
-
-def _written(runner: GraphKernelRunner, graph: Graph, node: GraphNode, given: list[Any]) -> list[GraphTensor]:
-    if graph.language is GraphLanguage.TOSA:
-        return run_tosa_node(runner, graph, node, given)[0]
-    return run_onnx_node(runner, graph, node, placed_operands(graph, node, given))[0]
-
-
-def _moves(node: GraphNode) -> bool:
-    return node.op in ("Reshape", "tosa.reshape")
-
-
-def _shape(port: GraphInput) -> tuple[int, ...]:
-    return tuple(extent if isinstance(extent, int) else 1 for extent in port.shape)
-
-
-def _refusals_extent(port: GraphInput) -> int:
-    return math.prod(_shape(port))
-
-
-def _input(port: GraphInput) -> GraphTensor:
-    return GraphTensor(port.format, _ones(port.format, _shape(port)))
 
 
 def _ones(fmt: Format, shape: tuple[int, ...]) -> Codes:

@@ -19,11 +19,10 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
-from castsim.lowering import CastRequest, Catalogue, settle
-from castsim.lowering.catalogue import PLANNING
+from castsim.lowering.catalogue import PLANNING, Catalogue, search
+from castsim.lowering.demand import CastRequest, settle
 from castsim.lowering.lowering_answers import Answer, Setting, answer
 from castsim.lowering.samples import all_codes, telling_codes
-from castsim.lowering.search import search
 from castsim.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
 from castsim.machines.registry import MachinePart
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
@@ -370,7 +369,14 @@ class Chip:
 
     def _exact(self, src: Format, dst: Format, codes: Codes) -> Chain | None:
         """Return the shortest chain that is right on codes: searched on some of them, tried on all, searched anew."""
-        demand = settle(CastRequest(src.name, dst.name, self.target, rounding=_rounding(src, dst)))
+        demand = settle(
+            CastRequest(
+                src.name,
+                dst.name,
+                self.target,
+                rounding=(None if isinstance(src, IntFormat) and isinstance(dst, IntFormat) else "rint"),
+            )
+        )
         tried = codes[np.unique(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
         while True:
             chain = min(search(self._casts, demand, tried, _LONGEST), key=_effort, default=None)
@@ -390,10 +396,6 @@ def _effort(chain: Chain) -> tuple[int, int]:
     """Return the sort key among chains of one length: few options, narrow formats."""
     options = sum(len(step.forms[0].options) for step in chain)
     return options, sum(max(step.src.bits, step.dst.bits) for step in chain)
-
-
-def _rounding(src: Format, dst: Format) -> str | None:
-    return None if isinstance(src, IntFormat) and isinstance(dst, IntFormat) else "rint"
 
 
 def _integer_codes(fmt: Format, low: int, high: int) -> Codes:

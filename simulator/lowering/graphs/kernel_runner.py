@@ -1,19 +1,20 @@
-"""Writing and running the programs of a node one after the other, and keeping a record of them."""
+"""Running the programs of a node one after the other with a record of them, and judging what they give."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
-from castsim.lowering import Chain
-from castsim.lowering.graphs.graph_comparison import number_of
+from castsim.lowering.demand import Verdict
 from castsim.lowering.graphs.graph_kernels import (
     F32,
     WRITING,
@@ -24,23 +25,167 @@ from castsim.lowering.graphs.graph_kernels import (
     NodeKernel,
     NodeText,
 )
+from castsim.lowering.graphs.model import GraphTensor
 from castsim.lowering.lowering_answers import Answer, Setting, with_options_named
-from castsim.numerics import array_from_codes, code_dtype, codes_from_array
+from castsim.lowering.planner import Plan
+from castsim.lowering.proof import Method
+from castsim.lowering.specifications.tosa_operators import AcceptanceSets, is_nan
+from castsim.lowering.steps import Chain
+from castsim.numerics import array_from_codes, code_dtype, codes_from_array, value_of
 from castsim.running import LoadedProgram, computed, load_text, run_loaded
+
+# Judging results: element by element against the reference, or against what a specification accepts.
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class WrongElement:
+    """The first element that is not as it should be; `sources` are the elements it came from, with their formats."""
+
+    index: tuple[int, ...]
+    sources: tuple[tuple[Format, int], ...]
+    format: Format
+    result: int
+    expected: int | None
+    """A code that would be right, None where a set would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputComparison:
+    """The number of wrong elements of an output.
+
+    `against` says what they were compared with, `undefined` how many it leaves open: those are never wrong.
+    """
+
+    output: str
+    against: str
+    elements: int
+    undefined: int
+    wrong: int
+    witness: WrongElement | None
+    sets: bool = False
+    """Whether they were compared with sets of a specification, `against` being its label."""
+    passed: int = 0
+    """The number that differ from the reference and are not wrong: left open, or a zero or NaN that is as good."""
+    because: tuple[str, ...] = ()
+    """Of a whole graph: the nodes before the output with such elements, which may be why it differs."""
+
+
+def against_reference(
+    output: str,
+    result: GraphTensor,
+    expected: GraphTensor,
+    sources: list[GraphTensor | None],
+    undefined: Mask,
+    *,
+    either_zero: bool = False,
+    against: str = "reference evaluator",
+) -> OutputComparison:
+    """Compare bits; every NaN is as good as every other, with `either_zero` so are zeros of both signs."""
+    fmt = result.format
+    nan = is_nan(result.codes, fmt) & is_nan(expected.codes, fmt)
+    equal = (result.codes == expected.codes) | nan
+    right = equal | undefined
+    if either_zero and not isinstance(fmt, IntFormat):
+        numbers = [tensor.array.astype(np.float64) for tensor in (result, expected)]
+        right |= (numbers[0] == 0) & (numbers[1] == 0)
+    found = _comparison(output, against, result, right, undefined, sources, expected)
+    return replace(found, passed=int((right & ~equal).sum()))
+
+
+def against_sets(
+    output: str, result: GraphTensor, sets: AcceptanceSets, sources: list[GraphTensor | None], against: str
+) -> OutputComparison:
+    """Compare with the sets of a specification; a witness names the accepted code where there is one only."""
+    right = sets.contains(result.codes)
+    single = GraphTensor(result.format, np.where(sets.single, sets.lowest, 0)) if sets.single.any() else None
+    found = _comparison(output, against, result, right, sets.anything, sources, single)
+    witness = found.witness
+    if witness is not None and not sets.single[witness.index]:
+        witness = replace(witness, expected=None)
+    return replace(found, witness=witness, sets=True)
+
+
+def number_of(code: int, fmt: Format) -> str:
+    """Return a code as the shortest number that distinguishes it from others."""
+    value = value_of(code, fmt)
+    if isinstance(value, float):
+        return "-0" if value == 0 else str(value)
+    return str(value.numerator) if value.denominator == 1 else repr(float(value))
+
+
+def _comparison(
+    output: str,
+    against: str,
+    result: GraphTensor,
+    right: Mask,
+    undefined: Mask,
+    sources: list[GraphTensor | None],
+    expected: GraphTensor | None,
+) -> OutputComparison:
+    wrong = int((~right).sum())
+    witness = None
+    if wrong:
+        index = tuple(int(place) for place in np.unravel_index(int(np.argmin(right.reshape(-1))), right.shape))
+        found = [
+            (tensor.format, int(np.broadcast_to(tensor.codes, right.shape)[index]))
+            for tensor in sources
+            if tensor is not None and _fits(tensor.shape, right.shape)
+        ]
+        code = None if expected is None else int(expected.codes[index])
+        witness = WrongElement(index, tuple(found), result.format, int(result.codes[index]), code)
+    return OutputComparison(output, against, right.size, int(undefined.sum()), wrong, witness)
+
+
+def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, whole) == whole
+    except ValueError:
+        return False
+
+
+# The verdicts on a node: stronger than that a run met no difference only where something proves more.
+
+
+class NodeVerdict(StrEnum):
+    """The verdict on a node."""
+
+    PROVEN = "proven"
+    """Its cast is proven for every code of the source, by an argument."""
+    TRIED = "exhaustively tried"
+    """Every code of its inputs was tried."""
+    UNCHANGED = "no data changes"
+    """It moves no element from one code to another."""
+    NO_MISMATCH = "no mismatch on this input"
+    """The run met no difference; nothing is said of other inputs."""
+    DIFFERS = "differs"
+    """There is a counterexample: in the run, or in the proof or the trial of all codes."""
+    NOT_JUDGED = "not judged"
+    """It ran, and nothing says whether it is right."""
+    NOT_RUN = "not run"
+    """It could not be run."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether no input can give a wrong result."""
+        return self in (NodeVerdict.PROVEN, NodeVerdict.TRIED, NodeVerdict.UNCHANGED)
+
+
+def verdict_of_plan(plan: Plan) -> NodeVerdict:
+    """Return the verdict on a node that follows from the proof of its lowered cast."""
+    if plan.verdict is Verdict.DIFFERS:
+        return NodeVerdict.DIFFERS
+    if plan.evidence is None or not plan.evidence.proves:
+        return NodeVerdict.NO_MISMATCH
+    return NodeVerdict.TRIED if plan.evidence.method is Method.EXHAUSTIVE else NodeVerdict.PROVEN
+
 
 if TYPE_CHECKING:
     from castsim.running import LoadedProgram
 
 
 # Running the programs of kernels on their target.
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramResult:
-    """The result of running a program: codes by output, cycles of all of it, loads and stores included."""
-
-    outputs: Mapping[str, Codes]
-    cycles: int
 
 
 def run_program(
@@ -50,8 +195,10 @@ def run_program(
     engine: str | None,
     timed: dict[str, tuple[LoadedProgram, int]],
     limits: Limits = DEFAULT_LIMITS,
-) -> ProgramResult:
+) -> tuple[dict[str, Codes], int]:
     """Run a program on flat codes of one length, filled up with zeros to whole tiles.
+
+    Returns codes by output, and the cycles of all of it, loads and stores included.
 
     `timed` are tile programs by text that ran before on the same target and engine, with their cycles, which do not
     depend on the values: those of nodes that are alike.
@@ -76,7 +223,7 @@ def run_program(
         if fresh.tree is not None:
             timed[program.text] = fresh, cycles
     outputs = {key: codes_from_array(found[key], fmt).reshape(-1)[:size] for key, fmt in program.outputs.items()}
-    return ProgramResult(outputs, cycles)
+    return outputs, cycles
 
 
 def _filled(codes: Codes, fmt: Format, elements: int) -> Codes:
@@ -128,10 +275,10 @@ class GraphKernelRunner:
             target, settings = answered.plan.target, answered.settings
         program = WRITING.of(target).program(kernel, target, max(size, 1))
         program = replace(program, text=with_options_named(program.text, settings))
-        ran = run_program(program, inputs, self.name, self.engine, self.timed, self.limits)
+        outputs, cycles = run_program(program, inputs, self.name, self.engine, self.timed, self.limits)
         words = tuple(_words(instruction) for instruction in kernel.instructions)
-        self.stages.append(KernelRun(kernel.title, words, program, ran.cycles, size, settings))
-        return dict(ran.outputs)
+        self.stages.append(KernelRun(kernel.title, words, program, cycles, size, settings))
+        return outputs
 
     def remark(self, text: str) -> None:
         """Say something about the node, once."""
@@ -233,7 +380,7 @@ class GraphKernelRunner:
         return kernel.convert(value, chain)
 
     def rounded(self, kernel: NodeKernel, value: KernelValue, dst: Format) -> KernelValue:
-        """Return an f32 as a float format, rounded to nearest, ties to even, within its range.
+        """Return an f32 as a float format, or as i32, rounded to nearest, ties to even, within its range.
 
         Raises:
             IllegalError: the target has no such cast.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Rounding
-from castsim.lowering import Verdict
+from castsim.lowering.demand import Verdict
 from castsim.lowering.graphs.graph_kernels import F32, KernelValue, NodeKernel
 from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, extremes, f32
 from castsim.lowering.graphs.model import (
@@ -52,15 +53,35 @@ _RECIPROCAL = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Scales and zero points of a tensor: one for all, one for each index of an axis, or one for each block of it."""
+
+    scale: GraphTensor
+    zero_point: GraphTensor | None
+    axis: int = 1
+    block: int = 0
+
+    @classmethod
+    def of(cls, node: GraphNode, values: Sequence[GraphTensor | None]) -> Scaling:
+        """Return those of a node's operands and attributes.
+
+        Raises:
+            IllegalError: a zero point of floats, which names their type, other than 0.
+        """
+        scale, zero_point = values[1], values[2]
+        assert scale is not None
+        if zero_point is not None and not isinstance(zero_point.format, IntFormat):
+            if (zero_point.array.astype(np.float64) != 0).any():
+                raise IllegalError(
+                    f"node '{node.name}': a zero point of {zero_point.format.name} other than 0 is not supported"
+                )
+            zero_point = None
+        return cls(scale, zero_point, node.attributes.get("axis", 1), node.attributes.get("block_size", 0))
+
+
 def quantised(
-    runner: GraphKernelRunner,
-    x: GraphTensor,
-    scale: GraphTensor,
-    zero_point: GraphTensor | None,
-    dst: Format,
-    axis: int,
-    block: int,
-    saturate: str,
+    runner: GraphKernelRunner, x: GraphTensor, scaling: Scaling, dst: Format, saturate: str = "1"
 ) -> GraphTensor:
     """Execute QuantizeLinear.
 
@@ -69,6 +90,7 @@ def quantised(
     """
     if isinstance(x.format, IntFormat):
         raise IllegalError(f"QuantizeLinear of {x.format.name}: the reference divides in f64, which no target does")
+    scale = scaling.scale
     if scale.format != x.format:
         raise IllegalError(
             f"QuantizeLinear of {x.format.name} by a scale of {scale.format.name}", legal=(x.format.name,)
@@ -87,18 +109,10 @@ def quantised(
         value = runner.narrowed(kernel, value, inner, dst.minimum, dst.maximum)
         return runner.packed(runner.finish(kernel, value, codes, inner), inner, dst)
 
-    return GraphTensor(dst, _by_parts(runner, x, scale, zero_point, dst, axis, block, part))
+    return GraphTensor(dst, _by_parts(runner, x, scaling, dst, part))
 
 
-def dequantised(
-    runner: GraphKernelRunner,
-    x: GraphTensor,
-    scale: GraphTensor,
-    zero_point: GraphTensor | None,
-    dst: Format,
-    axis: int,
-    block: int,
-) -> GraphTensor:
+def dequantised(runner: GraphKernelRunner, x: GraphTensor, scaling: Scaling, dst: Format) -> GraphTensor:
     """Execute DequantizeLinear.
 
     Raises:
@@ -114,7 +128,7 @@ def dequantised(
         value = kernel.combine("mul", value, f32(factor))
         return runner.finish(kernel, runner.rounded(kernel, value, dst), codes, dst)
 
-    return GraphTensor(dst, _by_parts(runner, x, scale, zero_point, dst, axis, block, part))
+    return GraphTensor(dst, _by_parts(runner, x, scaling, dst, part))
 
 
 def dynamically_quantised(runner: GraphKernelRunner, x: GraphTensor) -> tuple[GraphTensor, GraphTensor, GraphTensor]:
@@ -137,7 +151,7 @@ def dynamically_quantised(runner: GraphKernelRunner, x: GraphTensor) -> tuple[Gr
         zero = np.rint(np.clip(np.float32(0) - low / factor, np.float32(0), top))
     scale = GraphTensor(F32, np.array(factor.view(np.uint32)))
     zero_point = GraphTensor(_U8, np.array(zero, np.uint8))
-    return quantised(runner, x, scale, zero_point, _U8, 1, 0, "1"), scale, zero_point
+    return quantised(runner, x, Scaling(scale, zero_point), _U8), scale, zero_point
 
 
 def _quotient(
@@ -210,17 +224,9 @@ def _extremes(runner: GraphKernelRunner, codes: Codes) -> tuple[np.float32, np.f
     return low.view(np.float32)[0], high.view(np.float32)[0]
 
 
-def _by_parts(
-    runner: GraphKernelRunner,
-    x: GraphTensor,
-    scale: GraphTensor,
-    zero_point: GraphTensor | None,
-    dst: Format,
-    axis: int,
-    block: int,
-    part: Part,
-) -> Codes:
+def _by_parts(runner: GraphKernelRunner, x: GraphTensor, scaling: Scaling, dst: Format, part: Part) -> Codes:
     """Run `part` on all elements of equal scale and zero point together, and put the results in their places."""
+    scale, zero_point, axis, block = scaling.scale, scaling.zero_point, scaling.axis, scaling.block
     scales = expanded(scale.codes, x.shape, axis, block, "scale")
     zeros = (
         np.zeros_like(scales) if zero_point is None else expanded(zero_point.codes, x.shape, axis, block, "zero point")
@@ -433,9 +439,9 @@ def run_onnx_node(
             low, high = _bounds(x, values, bounds_of_version(graph, node))
             return [clipped(runner, x, low, high)], None
         case "QuantizeLinear":
-            return [_quantised(runner, x, values, attributes, node)], None
+            return [_quantised(runner, x, values, node)], None
         case "DequantizeLinear":
-            return [_dequantised(runner, x, values, attributes, node)], None
+            return [_dequantised(runner, x, values, node)], None
         case "DynamicQuantizeLinear":
             return list(dynamically_quantised(runner, x)), None
     raise IllegalError(f"node '{node.name}': operator {node.op} is not supported")
@@ -579,44 +585,26 @@ def _reshaped(x: GraphTensor, shape: GraphTensor | None, node: GraphNode) -> Gra
 
 
 def _quantised(
-    runner: GraphKernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], attributes: Any, node: GraphNode
+    runner: GraphKernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], node: GraphNode
 ) -> GraphTensor:
-    scale, zero_point = values[1], values[2]
-    assert scale is not None
-    onnx = library()
+    attributes, zero_point, what = node.attributes, values[2], f"node '{node.name}'"
     dst: Format = FORMATS["u8"]
     if attributes.get("output_dtype"):
-        dst = format_of(attributes["output_dtype"], f"node '{node.name}'", onnx)
+        dst = format_of(attributes["output_dtype"], what, library())
     if zero_point is not None:
         dst = zero_point.format
-    if attributes.get("precision") and format_of(attributes["precision"], node.name, onnx) != x.format:
-        raise IllegalError(f"node '{node.name}': a precision other than the format of x is not supported")
-    saturate = str(attributes.get("saturate", 1))
-    zeros = _integer_zero(zero_point, node)
-    axis, block = attributes.get("axis", 1), attributes.get("block_size", 0)
-    return quantised(runner, x, scale, zeros, dst, axis, block, saturate)
-
-
-def _integer_zero(zero_point: GraphTensor | None, node: GraphNode) -> GraphTensor | None:
-    """Return a zero point if it is one of integers; that of floats names their type and is 0."""
-    if zero_point is None or isinstance(zero_point.format, IntFormat):
-        return zero_point
-    if (zero_point.array.astype(np.float64) != 0).any():
-        raise IllegalError(
-            f"node '{node.name}': a zero point of {zero_point.format.name} other than 0 is not supported"
-        )
-    return None
+    if attributes.get("precision") and format_of(attributes["precision"], node.name, library()) != x.format:
+        raise IllegalError(f"{what}: a precision other than the format of x is not supported")
+    return quantised(runner, x, Scaling.of(node, values), dst, str(attributes.get("saturate", 1)))
 
 
 def _dequantised(
-    runner: GraphKernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], attributes: Any, node: GraphNode
+    runner: GraphKernelRunner, x: GraphTensor, values: Sequence[GraphTensor | None], node: GraphNode
 ) -> GraphTensor:
-    scale, zero_point = values[1], values[2]
-    assert scale is not None
-    dst = scale.format
-    if attributes.get("output_dtype"):
-        dst = format_of(attributes["output_dtype"], f"node '{node.name}'", library())
+    assert values[1] is not None
+    dst = values[1].format
+    if node.attributes.get("output_dtype"):
+        dst = format_of(node.attributes["output_dtype"], f"node '{node.name}'", library())
     if isinstance(dst, IntFormat):
         raise ReadError(f"node '{node.name}': a scale of {dst.name} is not a float")
-    zeros = _integer_zero(zero_point, node)
-    return dequantised(runner, x, scale, zeros, dst, attributes.get("axis", 1), attributes.get("block_size", 0))
+    return dequantised(runner, x, Scaling.of(node, values), dst)

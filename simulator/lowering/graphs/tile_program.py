@@ -7,12 +7,12 @@ its format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from castsim.execution.vector_operations.behaviour import saturates
 from castsim.isa.errors import TileError
 from castsim.isa.formats import FORMATS, Format, IntFormat
-from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
+from castsim.isa.pto.program import PartitionType, ViewType
 from castsim.isa.pto.types import format_type
 from castsim.lowering.graphs.graph_kernels import (
     Combined,
@@ -24,8 +24,7 @@ from castsim.lowering.graphs.graph_kernels import (
     operands,
 )
 from castsim.lowering.steps import RereadForm
-from castsim.lowering.tile_arithmetic import shown
-from castsim.lowering.tile_casts import step_lines
+from castsim.lowering.tile_casts import TileWriter, step_lines
 from castsim.targets import TileTarget
 
 _COLUMNS = 256
@@ -97,28 +96,19 @@ class _Tile:
         return self.name, self.kind
 
 
-@dataclass
-class _TileProgramWriter:
-    target: TileTarget
-    kernel: NodeKernel
-    rows: int
-    cols: int
-    head: list[str] = field(default_factory=list)
-    tiles: list[str] = field(default_factory=list)
-    body: list[str] = field(default_factory=list)
-    buffer_bytes: int = 0
-    roots: dict[str, tuple[Format, _Tile]] = field(default_factory=dict)
-    free: dict[str, list[_Tile]] = field(default_factory=dict)
-    held: dict[int, _Tile] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        last = self.kernel.last_uses()
+class _TileProgramWriter(TileWriter):
+    def __init__(self, target: TileTarget, kernel: NodeKernel, rows: int, cols: int) -> None:
+        super().__init__(target, rows, cols)
+        self.kernel = kernel
+        self.buffer_bytes = 0
+        self.roots: dict[str, tuple[Format, _Tile]] = {}
+        self.free: dict[str, list[_Tile]] = {}
+        self.held: dict[int, _Tile] = {}
+        last = kernel.last_uses()
         for port in self.kernel.inputs:
             tile = self._fresh(port.format)
             self.held[port.value.number] = tile
-            self.body.append(
-                f"pto.tload ins(%p_{port.name} : {self._part(port.format)}) outs({tile.name} : {tile.kind})"
-            )
+            self.load(f"%p_{port.name}", self._part(port.format), tile.named)
         for place, instruction in enumerate(self.kernel.instructions):
             if isinstance(instruction, Converted):
                 self._convert(instruction)
@@ -129,40 +119,29 @@ class _TileProgramWriter:
             for value in dict.fromkeys((*operands(instruction), instruction.result)):
                 self._release(value, place, last)
         for port in self.kernel.outputs:
-            tile = self.held[port.value.number]
-            self.body.append(
-                f"pto.tstore ins({tile.name} : {tile.kind}) outs(%p_{port.name} : {self._part(port.format)})"
-            )
+            self.store(self.held[port.value.number].named, f"%p_{port.name}", self._part(port.format))
 
     def text(self, trips: int) -> str:
         """Return the program for `trips` tiles."""
-        ports = [*self.kernel.inputs, *self.kernel.outputs]
-        arguments = ", ".join(f"%{port.name}: {format_type(PointerType(port.format.name))}" for port in ports)
-        views = [self._view(port.name, port.format) for port in ports]
+        (rows, cols), ports = self.extent, [*self.kernel.inputs, *self.kernel.outputs]
+        kinds = {port.name: format_type(ViewType((None, None), port.format.name)) for port in ports}
         parts = [
-            f"%p_{port.name} = pto.partition_view %v_{port.name}, offsets = [%r, %c0], sizes = [%height, %cols] : "
-            f"{self._view_type(port.format)} -> {self._part(port.format)}"
-            for port in ports
+            f"%p_{name} = pto.partition_view %v_{name}, offsets = [%r, %c0], sizes = [%height, %cols] : "
+            f"{kind} -> {self._part(port.format)}"
+            for port, (name, kind) in zip(ports, kinds.items(), strict=True)
         ]
-        # The text names architectures; a chip that answers to several is named by its first.
-        lines = [
-            *(f"// {line}" for line in self.kernel.title.splitlines()),
-            f'module attributes {{pto.target_arch = "{self.target.architectures[0]}"}} {{',
-            f"  func.func @node({arguments}) attributes {{pto.entry}} {{",
-            "    %c0 = arith.constant 0 : index",
-            "    %c1 = arith.constant 1 : index",
-            f"    %rows = arith.constant {trips * self.rows} : index",
-            f"    %height = arith.constant {self.rows} : index",
-            f"    %cols = arith.constant {self.cols} : index",
-            *(f"    {line}" for line in (*self.head, *views, *self.tiles)),
-            "    scf.for %r = %c0 to %rows step %height {",
-            *(f"      {line}" for line in (*parts, *self.body)),
-            "    }",
-            "    return",
-            "  }",
+        return self.framed(
+            self.kernel.title.splitlines(),
+            "node",
+            {port.name: port.format for port in ports},
+            {"rows": trips * rows, "height": rows, "cols": cols},
+            *self.head,
+            *(self.view(f"%v_{name}", name, kind) for name, kind in kinds.items()),
+            *self.tiles,
+            "scf.for %r = %c0 to %rows step %height {",
+            *(f"  {line}" for line in (*parts, *self.body)),
             "}",
-        ]
-        return "".join(f"{line}\n" for line in lines)
+        )
 
     # ----------------------------------------------------------------------------------------------------- instructions
 
@@ -198,7 +177,8 @@ class _TileProgramWriter:
         self.held[instruction.result.number] = result
         # A bit for each of a row's elements; the selection leaves its scratch block as it likes.
         shaped = self.target.tile_arithmetic.mask_has_source_shape
-        mask = self._allocated(_BYTES, self.rows, self.cols if shaped else _COLUMNS // _BYTE)
+        rows, cols = self.extent
+        mask = self._allocated(_BYTES, rows, cols if shaped else _COLUMNS // _BYTE)
         tmp = self._allocated(_BYTES, 1, self._block)
         self.body.append(
             f"pto.tcmp ins({tested.name}, {tested.name} {{cmpMode = #pto<cmp eq>}} : {tested.kind}, {tested.kind}) "
@@ -217,8 +197,8 @@ class _TileProgramWriter:
         """Return a tile of one format as one of another of its width."""
         if fmt == view:
             return tile
-        name, kind = f"%a{len(self.body)}", self._kind(view, self.rows, self.cols)
-        self.body.append(f"{name} = pto.bitcast {tile.name} : {tile.kind} -> {kind}")
+        name, kind = f"%a{len(self.body)}", self.kind(view, *self.extent)
+        self.bitcast(name, tile.named, kind)
         return _Tile(name, kind, tile.root)
 
     def _with_constant(self, mnemonic: str, source: _Tile, constant: int, fmt: Format, result: _Tile) -> None:
@@ -229,11 +209,6 @@ class _TileProgramWriter:
 
     # ----------------------------------------------------------------------------------------------------- declarations
 
-    @property
-    def extent(self) -> tuple[int, int]:
-        """Rows and columns of a tile."""
-        return self.rows, self.cols
-
     def tile(self, fmt: Format) -> tuple[str, str]:
         """Declare a tile that nothing else uses."""
         return self._fresh(fmt).named
@@ -242,12 +217,6 @@ class _TileProgramWriter:
         """Declare a tmp tile."""
         return self._allocated(fmt, rows, cols).named
 
-    def scalar(self, constant: int, fmt: Format) -> tuple[str, str]:
-        """Declare a constant; return its name and type."""
-        name, kind = f"%k{len(self.head)}", format_type(ScalarType(fmt.name))
-        self.head.append(f"{name} = arith.constant {shown(constant, fmt)} : {kind}")
-        return name, kind
-
     # ------------------------------------------------------------------------------------------------------------ tiles
 
     def _take(self, fmt: Format) -> _Tile:
@@ -255,10 +224,10 @@ class _TileProgramWriter:
         return free.pop() if free else self._fresh(fmt)
 
     def _fresh(self, fmt: Format) -> _Tile:
-        return self._allocated(fmt, self.rows, self.cols)
+        return self._allocated(fmt, *self.extent)
 
     def _allocated(self, fmt: Format, rows: int, cols: int) -> _Tile:
-        name, kind = f"%t{len(self.tiles)}", self._kind(fmt, rows, cols)
+        name, kind = f"%t{len(self.tiles)}", self.kind(fmt, rows, cols)
         self.tiles.append(f"{name} = pto.alloc_tile : {kind}")
         bits = fmt.bits if isinstance(fmt, IntFormat) and fmt.bits < 8 else fmt.storage_bits
         self.buffer_bytes += -(-rows * cols * bits // 8 // self._block) * self._block
@@ -281,17 +250,5 @@ class _TileProgramWriter:
     def _block(self) -> int:
         return self.target.block_bytes
 
-    def _kind(self, fmt: Format, rows: int, cols: int) -> str:
-        return format_type(TileType("vec", fmt.name, rows, cols, rows, cols))
-
-    def _view_type(self, fmt: Format) -> str:
-        return format_type(ViewType((None, None), fmt.name))
-
     def _part(self, fmt: Format) -> str:
-        return format_type(PartitionType((self.rows, self.cols), fmt.name))
-
-    def _view(self, name: str, fmt: Format) -> str:
-        return (
-            f"%v_{name} = pto.make_tensor_view %{name}, shape = [%rows, %cols], strides = [%cols, %c1] : "
-            f"{self._view_type(fmt)}"
-        )
+        return format_type(PartitionType(self.extent, fmt.name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,13 +11,23 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.modes import Rounding
-from castsim.lowering import Verdict
-from castsim.lowering.graphs.graph_kernels import F32, KernelValue, NodeKernel
+from castsim.lowering.demand import Verdict
+from castsim.lowering.graphs.graph_kernels import KernelValue, NodeKernel
 from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, f32
 from castsim.lowering.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.lowering.lowering_answers import Answer
-from castsim.lowering.specifications import AcceptanceSets, GraphValidity, Rescale, acceptance, rescale
-from castsim.lowering.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND, operand_violations
+from castsim.lowering.specifications.acceptance import acceptance
+from castsim.lowering.specifications.tosa_operators import (
+    DOUBLE_ROUND,
+    INEXACT_ROUND,
+    SINGLE_ROUND,
+    AcceptanceSets,
+    GraphValidity,
+    Rescale,
+    operand_violations,
+    read_as,
+    rescale,
+)
 from castsim.numerics import code_dtype
 from castsim.targets import load_specification
 from castsim.targets.specification import RescaleRules
@@ -65,8 +75,8 @@ def rescaled(runner: GraphKernelRunner, operator: Rescale, x: GraphTensor, rules
     Raises:
         IllegalError: the target lacks what it takes; 48-bit input.
     """
-    src = _read_as(operator.src, operator.input_unsigned)
-    dst = _read_as(operator.dst, operator.output_unsigned)
+    src = read_as(operator.src, operator.input_unsigned)
+    dst = read_as(operator.dst, operator.output_unsigned)
     if src.bits > 32:
         raise IllegalError(f"no target holds elements of {src.bits} bits")
     codes = x.codes.astype(code_dtype(src))
@@ -83,12 +93,6 @@ def rescaled(runner: GraphKernelRunner, operator: Rescale, x: GraphTensor, rules
     if len(set(pairs)) > 1:
         runner.remark("per channel: one program for all channels of equal multiplier and shift, gathered before it")
     return GraphTensor(dst, result)
-
-
-def _read_as(name: str, unsigned: bool) -> IntFormat:
-    found = FORMATS[f"u{name[1:]}" if unsigned else name]
-    assert isinstance(found, IntFormat)
-    return found
 
 
 def _scaled(
@@ -108,35 +112,26 @@ def _scaled(
     return runner.finish(kernel, result, codes, dst)
 
 
+@dataclass
 class _RescaleWriter:
     """Appends the instructions of one RESCALE to a kernel."""
 
-    def __init__(
-        self,
-        runner: GraphKernelRunner,
-        kernel: NodeKernel,
-        operator: Rescale,
-        rules: RescaleRules,
-        src: IntFormat,
-        dst: IntFormat,
-    ) -> None:
-        self.runner = runner
-        self.kernel = kernel
-        self.operator = operator
-        self.rules = rules
-        self.src = src
-        self.dst = dst
-        self.multiplier, self.shift = operator.multiplier[0], operator.shift[0]
+    runner: GraphKernelRunner
+    kernel: NodeKernel
+    operator: Rescale
+    rules: RescaleRules
+    src: IntFormat
+    dst: IntFormat
+
+    def __post_init__(self) -> None:
+        self.multiplier, self.shift = self.operator.multiplier[0], self.operator.shift[0]
 
     def approximate(self, value: KernelValue) -> KernelValue:
         """Return the input less its zero point, times the scale in f32, rounded to nearest, as the output."""
         number = self._number(value)
         scaled = self.kernel.combine("mul", number, f32(self.multiplier * 2.0**-self.shift))
         if self.dst == _I32:
-            chain = self.runner.chip.numbers(F32, _I32)
-            if chain is None:
-                raise IllegalError(f"{self.runner.chip.target.name} has no f32 -> i32 rounded to nearest")
-            return self.kernel.convert(scaled, chain)
+            return self.runner.rounded(self.kernel, scaled, _I32)
         return self._placed(self.kernel.convert(self._bounded(scaled), self.runner.chip.integral(Rounding.RINT)))
 
     def exact(self, value: KernelValue) -> KernelValue:
@@ -262,9 +257,6 @@ class _RescaleWriter:
         return self.runner.narrowed(self.kernel, value, self.dst, self.dst.minimum, self.dst.maximum)
 
 
-_CAST_ATTRIBUTES = ("input_unsigned",)
-
-
 def run_tosa_node(
     runner: GraphKernelRunner, graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], Answer | None, AcceptanceSets | None]:
@@ -281,9 +273,7 @@ def run_tosa_node(
         return [_reshaped(node, x, inputs)], None, None
     if node.op == "tosa.rescale":
         return _rescaled(runner, graph, node, x, inputs)
-    attributes: dict[str, str | int] = {
-        name: int(node.attributes[name]) for name in _CAST_ATTRIBUTES if node.attributes.get(name)
-    }
+    attributes: dict[str, str | int] = {"input_unsigned": 1} if node.attributes.get("input_unsigned") else {}
     dst = node.results[0][0]
     result, found = converted(runner, x, dst, graph.spec, graph.version, attributes)
     demand = found.plan.demand

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,13 +21,16 @@ from castsim.isa.errors import CastsimError, ErrorList, IllegalError, ReadError,
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.pto.lexer import PtoSource
 from castsim.lowering.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
-from castsim.lowering.specifications.rescale import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
+from castsim.lowering.specifications.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
 from castsim.numerics import abstract_policy, code_dtype, convert_codes
 from castsim.numerics.unpack import code_bits
 from castsim.targets import load_specification
 
 # Tokens, types and attribute values. Types, arrays and dialect types are one token each, dense values another: what
 # stands inside has a grammar of its own. Forms: MLIR language reference; TOSA dialect documentation.
+
+
+_Item = TypeVar("_Item")
 
 
 class TosaTokenKind(Enum):
@@ -152,6 +155,15 @@ class TosaReader:
         self.position += 1
         return self.texts[self.position - 1]
 
+    def listed(self, end: str, read: Callable[[], _Item]) -> list[_Item]:
+        """Return what is read up to a closing token, parted by commas; the opening one is behind."""
+        found: list[_Item] = []
+        while not self.take(end):
+            if found:
+                self.expect(",")
+            found.append(read())
+        return found
+
     def type(self, *, constant: bool = False) -> TosaTensorType:
         """Read a tensor or shape type; that of a constant may be one of `index`."""
         index = self.position
@@ -183,14 +195,7 @@ class TosaReader:
 
     def types(self) -> list[TosaTensorType]:
         """Read one type, or a list in parentheses."""
-        if not self.take("("):
-            return [self.type()]
-        found: list[TosaTensorType] = []
-        while not self.take(")"):
-            if found:
-                self.expect(",")
-            found.append(self.type())
-        return found
+        return self.listed(")", self.type) if self.take("(") else [self.type()]
 
     def attributes(self) -> dict[str, TosaAttribute]:
         """Read `{name = value, ...}`, the opening brace included."""
@@ -232,20 +237,14 @@ class TosaReader:
         if kind in (TosaTokenKind.WORD, TosaTokenKind.TYPE):
             self.position += 1
             return {"true": True, "false": False}.get(text, text)
-        if not self.at("["):
+        if not self.take("["):
             self.unexpected("a value of an attribute")
-        return self._list()
+        return self.listed("]", self._item)
 
-    def _list(self) -> list[Any]:
-        self.expect("[")
-        found: list[Any] = []
-        while not self.take("]"):
-            if found:
-                self.expect(",")
-            if self.at("["):
-                raise self.error("lists within lists are not an attribute of these operators")
-            found.append(self._value())
-        return found
+    def _item(self) -> Any:
+        if self.at("["):
+            raise self.error("lists within lists are not an attribute of these operators")
+        return self._value()
 
     def _array(self, text: str, index: int) -> list[Any]:
         inner = text[text.index("<") + 1 : -1]
@@ -471,16 +470,12 @@ def read_tosa(text: str, path: Path, version: str | None = None) -> Graph:
         name=function.name,
         language=GraphLanguage.TOSA,
         spec="tosa",
-        version=version or _default_version(),
+        version=version or load_specification("tosa").versions.default,
         inputs=tuple(function.inputs),
         constants=function.constants,
         nodes=tuple(function.nodes),
         outputs=tuple(function.outputs),
     )
-
-
-def _default_version() -> str:
-    return load_specification("tosa").versions.default
 
 
 class _FollowUpError(ReadError):
@@ -547,20 +542,24 @@ class _Function:
         self.errors.raise_found()
 
     def _arguments(self) -> None:
-        reader = self.reader
-        reader.expect("(")
-        while not reader.take(")"):
-            if self.inputs:
-                reader.expect(",")
-            index = reader.position
-            name = reader.next_of(TosaTokenKind.VALUE, "an argument")[1:]
-            reader.expect(":")
-            kind = reader.type()
-            if reader.at("{"):
-                reader.attributes()
-            self._define(name, kind, index)
-            shape = tuple(f"{name}.{k}" if extent is None else extent for k, extent in enumerate(kind.shape))
-            self.inputs.append(GraphInput(name, kind.format, shape))
+        self.reader.expect("(")
+        self.inputs = self.reader.listed(")", self._argument)
+
+    def _argument(self) -> GraphInput:
+        index = self.reader.position
+        name = self.reader.next_of(TosaTokenKind.VALUE, "an argument")[1:]
+        self.reader.expect(":")
+        kind = self._described_type()
+        self._define(name, kind, index)
+        shape = tuple(f"{name}.{k}" if extent is None else extent for k, extent in enumerate(kind.shape))
+        return GraphInput(name, kind.format, shape)
+
+    def _described_type(self) -> TosaTensorType:
+        """Read a type, and attributes behind it, which are not looked at."""
+        kind = self.reader.type()
+        if self.reader.at("{"):
+            self.reader.attributes()
+        return kind
 
     def _results(self) -> list[TosaTensorType]:
         reader = self.reader
@@ -568,14 +567,7 @@ class _Function:
             return []
         if not reader.take("("):
             return [reader.type()]
-        found: list[TosaTensorType] = []
-        while not reader.take(")"):
-            if found:
-                reader.expect(",")
-            found.append(reader.type())
-            if reader.at("{"):
-                reader.attributes()
-        return found
+        return reader.listed(")", self._described_type)
 
     def _operation(self) -> None:
         reader = self.reader

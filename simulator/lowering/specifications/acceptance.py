@@ -17,7 +17,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials, TaperedFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
-from castsim.lowering.specifications.rescale import AcceptanceSets, Mask, one_of, order_keys
+from castsim.lowering.specifications.tosa_operators import AcceptanceSets, Mask, one_of, order_keys
 from castsim.numerics import (
     Policy,
     abstract_policy,
@@ -116,7 +116,10 @@ def specified_cast(
     names = _type_name(src), _type_name(dst)
     source: Format | None = None if names[0] == TEXT else _format(src)
     row = _row(found, chosen, *names, values)
-    if any(values[name] == "1" for name in _unsigning(found)):
+    if any(
+        values[name] == "1"
+        for name in [name for name, row in found.attributes.items() if row.effect == "reads the source as unsigned"]
+    ):
         source = _unsigned(found, source)
     return SpecifiedCast(
         spec=found,
@@ -181,10 +184,6 @@ def _row(spec: Specification, version: str, src: str, dst: str, attributes: Mapp
     )
     hint = f"; it came with {later}" if later else ""
     raise IllegalError(f"{spec.name} {version} has no cast {src} -> {dst}{hint}", legal=known)
-
-
-def _unsigning(spec: Specification) -> list[str]:
-    return [name for name, row in spec.attributes.items() if row.effect == "reads the source as unsigned"]
 
 
 def _unsigned(spec: Specification, src: Format | None) -> Format:

@@ -10,10 +10,10 @@ import numpy as np
 
 from castsim.evidence.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics, predicted, simulated
 from castsim.execution.timing import Cause, share
-from castsim.lowering import PlanKind, Verdict
 from castsim.lowering.conformance import ConformanceEntry, Matrix
-from castsim.lowering.demand import Counterexample
+from castsim.lowering.demand import Counterexample, Verdict
 from castsim.lowering.lowering_answers import Answer, setting_text
+from castsim.lowering.planner import PlanKind
 from castsim.reports import notebooks
 from castsim.reports.conform import cast_text, cell_text
 from castsim.reports.documents import identifier

@@ -16,12 +16,12 @@ from castsim.execution.timing import Cause
 from castsim.exploration.differences import Difference, ProgramSide, by_effect
 from castsim.exploration.tuning_candidates import ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
-from castsim.lowering import PlanKind
 from castsim.lowering.conformance import ConformanceEntry, Matrix
 from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
+from castsim.lowering.graphs.kernel_runner import NodeVerdict
 from castsim.lowering.graphs.model import TEXT
-from castsim.lowering.graphs.verdict import NodeVerdict
 from castsim.lowering.lowering_answers import Answer, setting_text
+from castsim.lowering.planner import PlanKind
 from castsim.reports.accuracy import (
     accuracy_document,
     accuracy_summary,

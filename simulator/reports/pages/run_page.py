@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 
 from castsim.execution.timing import WAITING, Cause, limiter, repeated, share
 from castsim.exploration.advice_search import Advice
-from castsim.exploration.suggestion import SuggestionEvidence
+from castsim.exploration.program_edits import SuggestionEvidence
 from castsim.machines.vliw.latency_bound import bundles
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.facts import described

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from castsim.exploration.checking.check_finding import Severity
+from castsim.exploration.checking import Severity
 from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import (
     Bits,

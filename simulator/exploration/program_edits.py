@@ -1,21 +1,124 @@
-"""Give a loop a second set of tiles, so that it loads the next part while it works on this one.
-
-The body is written twice, the second time for the next trip and on tiles of its own. Where the number of trips may be
-odd, the second half stands behind a comparison.
-"""
+"""A change to the text of a program, what it is checked against, what comes of it, and the text as lines to edit."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import unified_diff
+from enum import StrEnum
 
-from castsim.exploration.suggestion import ProposedChange
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import format_type, parse_type
+from castsim.isa.sources import Source
+from castsim.isa.warning_text import WarningKind
+from castsim.running import MAX_CYCLES, LoadedProgram, load
+from castsim.targets import Target
+from castsim.targets.options import with_options
+
+TRIES = 4
+"""Inputs on which what is not proven is tried at least."""
+
+SECONDS = 10.0
+"""Processor time after which no further change is made, and again as much to check those made."""
+
+
+class SuggestionEvidence(StrEnum):
+    """By what is known that a change keeps every bit of the outputs."""
+
+    PROVEN = "proven"
+    """Every output byte is the same term of the same input bytes."""
+    TRIED = "tried"
+    """Bit for bit over random and boundary inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedChange:
+    """A text that may be better: `kind` names what was done, `line` where, `reason` why it should help.
+
+    `recasts` tells one that takes elements through other steps, which has to be tried on every code; `warns`, of what
+    the changed program is warned because of what the change is.
+    """
+
+    kind: str
+    title: str
+    reason: str
+    line: int
+    text: str
+    recasts: bool = False
+    warns: frozenset[WarningKind] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A change that was looked at and is not offered, and `why`."""
+
+    change: ProposedChange
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A change that keeps the outputs and saves cycles; `runs` are the inputs that it was tried on."""
+
+    change: ProposedChange
+    how: SuggestionEvidence
+    runs: int
+    cycles_before: int
+    cycles: int
+    diff: str
+
+    @property
+    def gained(self) -> int:
+        """Cycles saved."""
+        return self.cycles_before - self.cycles
+
+    @property
+    def gained_percent(self) -> float:
+        """Cycles saved, in percent of those of the program as it is."""
+        return round(100 * self.gained / self.cycles_before, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """For which target and with what a program is run, as it is and changed."""
+
+    target: str | Target | None = None
+    entry: str | None = None
+    args: Mapping[str, int | float] = field(default_factory=dict)
+    inputs: Mapping[str, Codes | str] = field(default_factory=dict)
+    options: Mapping[str, int | str] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    tries: int = TRIES
+    seconds: float = SECONDS
+    max_cycles: int = MAX_CYCLES
+    limits: Limits = DEFAULT_LIMITS
+
+    def loaded(self, source: Source, args: Mapping[str, int | float] | None = None) -> LoadedProgram:
+        """Read a program.
+
+        Raises:
+            CastsimError: whatever it is refused for.
+        """
+        return load(
+            source, self.target, self.entry, self.args if args is None else args,
+            lambda chosen: with_options(chosen, self.options), limits=self.limits,
+        )  # fmt: skip
+
+
+def diff_of(file: str, before: str, after: str) -> str:
+    """Return a unified diff that `patch` applies to the file."""
+    lines: Sequence[str] = list(
+        unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), file, file)
+    )
+    ended = [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
+    return "".join(ended)
+
 
 # The text of a tile program as lines that can be edited, each statement with the lines it stands on.
 
@@ -297,17 +400,27 @@ def row_aligned(kind: pto.TileType) -> bool:
     return kind.block_layout != "row_major" or tile_size(kind) // kind.rows % 32 == 0
 
 
+def placed_sizes(text: TileText) -> dict[str, int] | None:
+    """Return the bytes of the largest tile at each address, by the name of its constant; None if one is not."""
+    found: dict[str, int] = {}
+    constants = text.constants()
+    for one in text.all():
+        node = one.node
+        if isinstance(node, pto.AllocTiles) and node.address is not None:
+            return None
+        if isinstance(node, pto.AllocTile) and node.address is not None:
+            if node.address not in constants:
+                return None
+            found[node.address] = max(found.get(node.address, 0), tile_size(node.type))
+    return found
+
+
 def first_free(text: TileText) -> int | None:
     """Return the first byte behind all tiles that are placed by hand; None if an address is no constant."""
-    constants, end = text.constants(), 0
-    for one in text.all():
-        if isinstance(one.node, pto.AllocTiles):
-            return None
-        if isinstance(one.node, pto.AllocTile) and one.node.address is not None:
-            if one.node.address not in constants:
-                return None
-            end = max(end, constants[one.node.address] + tile_size(one.node.type))
-    return -(-end // 256) * 256
+    sizes, constants = placed_sizes(text), text.constants()
+    if sizes is None or any(isinstance(one.node, pto.AllocTiles) for one in text.all()):
+        return None
+    return -(-max((constants[name] + size for name, size in sizes.items()), default=0) // 256) * 256
 
 
 def written_by(node: pto.Operation) -> tuple[str, ...]:
@@ -324,181 +437,3 @@ def read_by(node: pto.Operation) -> tuple[str, ...]:
     if isinstance(node, pto.TileOperation):
         return node.inputs
     return ()
-
-
-BUFFERING = "double-buffer"
-
-
-@dataclass(slots=True)
-class _Loop:
-    """A loop that may be unrolled: `trips` is None where the text does not tell."""
-
-    statement: TextOperation
-    node: pto.For
-    trips: int | None
-
-
-def double_buffered(text: TileText) -> Iterator[ProposedChange]:
-    """Yield each innermost loop with two or four sets of its tiles: those that are transferred, and all of its own."""
-    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
-        return  # events would have to be told apart as well
-    for one in text.all():
-        if not isinstance(one.node, pto.For) or one.node.carried or any(inner.body for inner in one.body):
-            continue
-        loop = _Loop(one, one.node, trips_of(one.node, text.constants()))
-        own = _own_tiles(text, one)
-        moved = [name for name in own if _is_transferred(one, name)]
-        for copies in (2, 4):
-            if loop.trips is not None and loop.trips < copies:
-                continue
-            if copies > 2 and (loop.trips is None or loop.trips % copies):
-                continue
-            for tiles, words in ((moved, "the tiles that are loaded or stored"), (own, "all of its tiles")):
-                if tiles and (tiles is moved or len(own) > len(moved)):
-                    changed = unrolled(text, loop, tiles, copies)
-                    if changed is not None:
-                        yield ProposedChange(
-                            BUFFERING, f"{_TIMES[copies]} {words} in the loop of line {one.number}",
-                            "a transfer no longer waits until the previous trip has finished with its tile",
-                            one.number, changed,
-                        )  # fmt: skip
-
-
-_TIMES = {2: "double-buffer", 4: "four sets of"}
-
-
-def trips_of(node: pto.For, known: Mapping[str, int]) -> int | None:
-    """Return how often a loop runs; None if a bound is not known."""
-    bounds = [known.get(name) for name in (node.lower, node.upper, node.step)]
-    if any(bound is None for bound in bounds) or not bounds[2]:
-        return None
-    low, high, step = (bound or 0 for bound in bounds)
-    return max(0, -(-(high - low) // step))
-
-
-def _own_tiles(text: TileText, loop: TextOperation) -> list[str]:
-    """Return the tiles that every trip writes before it reads them, and that nothing but the loop reads."""
-    allocated = [one.node.result for one in text.all() if isinstance(one.node, pto.AllocTile)]
-    inside = {name for one in loop.body for name in (*read_by(one.node), *written_by(one.node))}
-    outside = {
-        name
-        for one in text.all()
-        if not (loop.first <= one.first <= loop.last) and not isinstance(one.node, pto.AllocTile) and not one.body
-        for name in used(text.written(one))
-    }
-    return [name for name in allocated if name in inside - outside and _written_first(loop, name)]
-
-
-def _written_first(loop: TextOperation, name: str) -> bool:
-    for one in loop.body:
-        if name in read_by(one.node):
-            return False
-        if name in written_by(one.node):
-            return True
-    return False
-
-
-def _is_transferred(loop: TextOperation, name: str) -> bool:
-    return any(
-        isinstance(one.node, pto.TileOperation)
-        and one.node.mnemonic in ("tload", "tstore")
-        and name in (*one.node.inputs, *one.node.outputs)
-        for one in loop.body
-    )
-
-
-def unrolled(text: TileText, loop: _Loop, tiles: list[str], copies: int) -> str | None:
-    """Return the text with a loop's body written several times on tiles of its own; None if there is no place."""
-    statement, node = loop.statement, loop.node
-    taken, edited, margin = used(text.lines), text.edited(), indent(text.lines[statement.first])
-    body = list(text.lines[statement.first + 1 : statement.last])
-    free = first_free(text)
-    if free is None:
-        return None
-    step = fresh(node.step, taken, str(copies))
-    adding = [f"{margin}%{step} = arith.constant {_constant(text, node.step, copies)} : {node.type.name}"]
-    if _constant(text, node.step, copies) is None:
-        adding = [f"{margin}%{step} = arith.addi %{node.step}, %{node.step} : {node.type.name}"]
-        if copies != 2:
-            return None
-    inner, variable, lines = margin + "  ", node.variable, list(body)
-    for _ in range(copies - 1):
-        names = {name: fresh(name, taken) for name in sorted(defined(body))}
-        following = fresh(node.variable, taken)
-        for name in tiles:
-            if name not in names:
-                names[name] = fresh(name, taken)
-        free = _allocate(text, edited, statement, (names, taken), free, tiles)
-        placed = _placed(text, statement, body, names, taken, free, adding, margin)
-        second, free = placed
-        ahead = f"{inner}%{following} = arith.addi %{variable}, %{node.step} : {node.type.name}"
-        second = renamed(second, {**names, node.variable: following})
-        if loop.trips is None or loop.trips % copies:
-            more = fresh("more", taken)
-            test = f"{inner}%{more} = arith.cmpi slt, %{following}, %{node.upper} : {node.type.name}"
-            second = [
-                test,
-                f"{inner}scf.if %{more} {{",
-                *(f"  {line}" if line else line for line in second),
-                f"{inner}}}",
-            ]
-        lines += [ahead, *second]
-        variable = following
-    head = text.lines[statement.first]
-    edited.insert(statement.first, adding)
-    edited.instead[statement.first] = (re.sub(rf"step\s+%{re.escape(node.step)}(?![\w$.\-])", f"step %{step}", head),)
-    for number in range(statement.first + 1, statement.last):
-        edited.instead[number] = ()
-    edited.instead[statement.first + 1] = tuple(lines)
-    return edited.text()
-
-
-def _constant(text: TileText, name: str, copies: int) -> int | None:
-    value = text.constants().get(name)
-    return None if value is None else value * copies
-
-
-def _allocate(
-    text: TileText, edited: Edited, loop: TextOperation, naming: tuple[dict[str, str], set[str]], free: int,
-    tiles: list[str],
-) -> int:  # fmt: skip
-    """Allocate copies of tiles that stand before the loop; return the first free byte behind them."""
-    names, taken = naming
-    for one in text.all():
-        node = one.node
-        if not isinstance(node, pto.AllocTile) or node.result not in tiles or loop.first <= one.first <= loop.last:
-            continue
-        lines = renamed(text.written(one), {node.result: names[node.result]})
-        if node.address is not None:
-            address = fresh(node.address, taken)
-            lines = renamed(lines, {node.address: address})
-            lines = [f"{indent(lines[0])}%{address} = arith.constant {free} : i64", *lines]
-            free = -(-(free + tile_size(node.type)) // 256) * 256
-        edited.insert(one.last + 1, lines)
-    return free
-
-
-def _placed(
-    text: TileText, loop: TextOperation, body: list[str], names: Mapping[str, str], taken: set[str], free: int,
-    adding: list[str], margin: str,
-) -> tuple[list[str], int]:  # fmt: skip
-    """Give tiles that the body itself allocates other addresses; those of one address stay at one."""
-    moved: dict[str, str] = {}
-    found = list(body)
-    for one in loop.body:
-        node = one.node
-        if not isinstance(node, pto.AllocTile) or node.address is None:
-            continue
-        if node.address not in moved:
-            moved[node.address] = fresh(node.address, taken)
-            adding.append(f"{margin}%{moved[node.address]} = arith.constant {free} : i64")
-            sizes = [
-                tile_size(each.node.type)
-                for each in loop.body
-                if isinstance(each.node, pto.AllocTile) and each.node.address == node.address
-            ]
-            free = -(-(free + max(sizes)) // 256) * 256
-        for line in range(one.first, one.last + 1):
-            place = line - loop.first - 1
-            found[place] = renamed([found[place]], {node.address: moved[node.address]})[0]
-    return found, free
