@@ -21,11 +21,8 @@ from kill_campaign import halting
 
 import castsim
 from castsim.__main__ import main
-from castsim.evidence.verification import VerificationRecord, substitutions, verify
-from castsim.evidence.verification.planning import plan
 from castsim.evidence.verification import lowering
 from castsim.evidence.verification.running import VerificationRecord, plan, verify
-from castsim.execution.distribution import cluster as client_side
 from castsim.execution.distribution import distributing
 from castsim.execution.distribution import distributing as client_side
 from castsim.execution.distribution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
