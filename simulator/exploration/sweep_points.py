@@ -172,13 +172,14 @@ class SweepWork:
 
     def about(self) -> dict[str, str]:
         """Return the digests of all that rows depend on, by what each is of."""
-        programs = hashlib.sha256()
-        for name, program in sorted(self.programs.items()):
-            for part in (name.encode(), program.source.text.encode(), program.source.data):
-                programs.update(len(part).to_bytes(8, "little") + part)
+        programs = (
+            part
+            for name, program in sorted(self.programs.items())
+            for part in (name.encode(), program.source.text.encode(), program.source.data)
+        )
         return {
             "specification": hashlib.sha256(self.canonical().encode()).hexdigest(),
-            "program": programs.hexdigest(),
+            "program": digest_of(*programs),
             "version of castsim": self.identity.version,
             "state of the targets' facts": self.identity.facts_digest,
             "state of castsim's source files": self.identity.sources,
