@@ -199,12 +199,13 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
         return AssessedRow(row, TRIPS, row.rows, row.cols, cycles, reason=_reason(target, row))
     convention, rows, cols, valid_rows, valid_cols = shape_of(target, row)
     try:
+        measured = _as_measured(target, row)
         if row.operation in TRANSFERS:
             found = estimate_load(
                 row.src.name,
                 valid_rows,
                 valid_cols,
-                target=_as_measured(target, row),
+                target=measured,
                 transfers=row.transfers,
                 by_column=row.layout == "dn",
                 store=row.operation == STORE,
@@ -215,7 +216,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 row.dst.name,
                 rows,
                 cols,
-                target=_as_measured(target, row),
+                target=measured,
                 valid_rows=valid_rows,
                 valid_cols=valid_cols,
             )
@@ -227,7 +228,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
                 row.src.name,
                 rows,
                 cols,
-                target=_as_measured(target, row),
+                target=measured,
                 valid_rows=valid_rows,
                 valid_cols=valid_cols,
                 in_place=in_place,

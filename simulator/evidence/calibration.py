@@ -26,12 +26,6 @@ from castsim.targets import Target, load_target, target_names
 from castsim.targets.description import Fact, Table
 from castsim.targets.options import with_facts
 
-# The fit itself: relative errors of the rows made small by a library's bounded least squares.
-#
-# Simulated cycles are whole numbers, so differences over small steps are noise. A number is moved both ways, by twice
-# as much each time until the row that it moves most is moved by 32 cycles: what rounding adds is then a few per cent
-# of the slope. Between the values that a fact can have the cycles are continued along these slopes.
-
 # The numbers of a target that rows of a table depend on, named by their path in the description.
 #
 # No list says which they are: each number of the timing tables is moved, and those count that move the cycles of a
@@ -201,6 +195,12 @@ def _legal(target: Target, path: str, value: Decimal) -> bool:
         return False
     return True
 
+
+# The fit itself: relative errors of the rows made small by a library's bounded least squares.
+#
+# Simulated cycles are whole numbers, so differences over small steps are noise. A number is moved both ways, by twice
+# as much each time until the row that it moves most is moved by 32 cycles: what rounding adds is then a few per cent
+# of the slope. Between the values that a fact can have the cycles are continued along these slopes.
 
 ENOUGH = 32
 """Cycles that a step moves the row by that it moves most."""

@@ -419,10 +419,11 @@ def _stated(rows: Sequence[Residual]) -> tuple[int, int, IntervalTrial] | None:
 
 def _row(target: str, kind: str, own: Sequence[Residual], share: int, level: int, trial: IntervalTrial) -> Residuals:
     sizes = [abs(row.percent) for row in own]
+    low, high = interval([row.percent for row in own], level)
     return Residuals(
         target, kind, len(own), sum(row.refitted for row in own),
         round(fmean(sizes), 2), round(median(sizes), 2), round(max(sizes), 2),
-        share, *_outwards(interval([row.percent for row in own], level)), round(trial.held, 1),
+        share, floor(low * 100) / 100, ceil(high * 100) / 100, round(trial.held, 1),  # bounds that hold no less
     )  # fmt: skip
 
 
@@ -485,8 +486,3 @@ def _residual(assessed: AssessedRow, *, refitted: bool = False) -> Residual:
     pair = f" {row.src.name} -> {row.dst.name}" if row.operation == CAST_OPERATION else ""
     source = f"{row.source_kind} {Path(row.span.file).name}"
     return Residual(kind_of(row), percent, row.operation + pair, row.src.storage_bits, source, refitted)
-
-
-def _outwards(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return bounds with two decimals that hold no less."""
-    return floor(bounds[0] * 100) / 100, ceil(bounds[1] * 100) / 100

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from castsim.execution.interpreter.vector_unit import LOAD as BODY_LOAD
 from castsim.execution.interpreter.vector_unit import STORE as BODY_STORE
@@ -87,10 +88,11 @@ _MEASURED = "measured"
 _QUALITIES = (_MEASURED, "measured_dma")
 _MOST_DIGITS = 18
 """Of a number in a cell: far more than any shape or time has."""
-_LAYOUTS = ("nd", "dn")
+_LAYOUTS = {"": "nd", "nd": "nd", "dn": "dn"}
 _ANSWERS = {"": False, "false": False, "true": True}
 _FITTED = {"": False, "no": False, "yes": True}
-_SOURCES = ("", *(str(kind) for kind in SourceKind if kind is not SourceKind.ASSUMPTION))
+_SOURCES = {"": None, **{str(kind): kind for kind in SourceKind if kind is not SourceKind.ASSUMPTION}}
+_Meaning = TypeVar("_Meaning")
 
 CAST = "tcvt"
 """The operation of rows that name none."""
@@ -281,12 +283,12 @@ class _TableLine:
             predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None),
             convention=self._cells.get("convention") or None,
             options=self._options(),
-            in_place=_ANSWERS[self._word("in_place", tuple(_ANSWERS))],
-            runtime_valid=_ANSWERS[self._word("runtime_valid", tuple(_ANSWERS))],
+            in_place=self._word("in_place", _ANSWERS),
+            runtime_valid=self._word("runtime_valid", _ANSWERS),
             transfers=self._optional("transfers") or 1,
-            layout=self._word("layout", _LAYOUTS) or _LAYOUTS[0],
-            fitted=self._fitted(),
-            source_kind=self._source_kind(),
+            layout=self._word("layout", _LAYOUTS),
+            fitted=self._word("fitted", _FITTED),
+            source_kind=self._word("source_kind", _SOURCES),
             convention_span=self._span("convention"),
         )
 
@@ -301,23 +303,16 @@ class _TableLine:
             rows=loops, cols=trips, valid_rows=loops, valid_cols=trips, path="loops",
             outer_trips=None, inner_trips=None, measured_cycles=self._cycles(),
             predicted=next(filter(None, map(self._prediction, _PREDICTIONS)), None), body=body,
-            fitted=self._fitted(), source_kind=self._source_kind(),
+            fitted=self._word("fitted", _FITTED), source_kind=self._word("source_kind", _SOURCES),
         )  # fmt: skip
 
-    def _fitted(self) -> bool:
-        return _FITTED[self._word("fitted", tuple(_FITTED))]
-
-    def _source_kind(self) -> SourceKind | None:
-        found = self._word("source_kind", _SOURCES)
-        return SourceKind(found) if found else None
-
-    def _word(self, column: str, legal: tuple[str, ...]) -> str:
-        """Return a cell in lower case; one that is missing or empty is ''."""
+    def _word(self, column: str, meanings: Mapping[str, _Meaning]) -> _Meaning:
+        """Return what the word of a cell means, in any case; one that is missing or empty is ''."""
         text = self._cells.get(column, "").lower()
-        if text and text not in legal:
+        if text not in meanings:
             message = f"{column} '{text}' is not a legal value"
-            raise ReadError(message, span=self._span(column), legal=filter(None, legal))
-        return text
+            raise ReadError(message, span=self._span(column), legal=filter(None, meanings))
+        return meanings[text]
 
     def _path_class(self, rows: int, cols: int, valid_cols: int) -> str:
         """Return the shape class; a spelling that does not begin with it leaves it to the shape."""

@@ -33,7 +33,7 @@ from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
-from castsim.targets import Target
+from castsim.targets import Target, is_specification, load_specification, load_target
 from castsim.tpc_compiler.scheduling import schedule
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
@@ -251,11 +251,7 @@ def check_text(
 
 
 def _request(target: str | Path | Target | None, args: Mapping[str, int | float] | None, limits: Limits) -> LoadRequest:
-    if isinstance(target, str | Path):
-        from castsim.targets import load_target  # noqa: PLC0415 - only where one is named
-
-        target = load_target(target)
-    return LoadRequest(target, args=args or {}, limits=limits)
+    return LoadRequest(None if target is None else load_target(target), args=args or {}, limits=limits)
 
 
 def _language(file: str, given: str | None) -> str | None:
@@ -313,8 +309,6 @@ def _source(file: str, text: str, language: str | None, request: LoadRequest) ->
 
 
 def _of_target(path: Path) -> Iterator[Finding]:
-    from castsim.targets import is_specification, load_specification, load_target  # noqa: PLC0415 - as above
-
     try:
         (load_specification if is_specification(path) else load_target)(path)
     except CastsimError as error:

@@ -133,13 +133,6 @@ def trial_inputs(
     return found
 
 
-def given_inputs(uses: Mapping[str, ArgumentUse], setting: RunConfig) -> dict[str, Codes]:
-    """Return the inputs that were given; arrays as they are."""
-    named = {name: text for name, text in setting.inputs.items() if isinstance(text, str)}
-    arrays = {name: array for name, array in setting.inputs.items() if not isinstance(array, str)}
-    return {**make_inputs(named, uses), **arrays}
-
-
 def bits_equal(one: Mapping[str, Codes], other: Mapping[str, Codes], uses: Mapping[str, ArgumentUse]) -> bool:
     """Whether two runs gave the same outputs to the bit; their shapes may differ."""
     if one.keys() != other.keys():
@@ -206,10 +199,10 @@ class Baseline:
     def _try(self, number: int) -> None:
         uses = self.timed.loaded.arguments
         try:
-            given = number == 0 and bool(self.setting.inputs)
-            inputs = given_inputs(uses, self.setting) if given else {}
-            drawn = trial_inputs(number, uses, self.setting, self.deciding)
-            inputs = {**drawn, **inputs}
+            given = self.setting.inputs if number == 0 else {}  # arrays as they are
+            named = make_inputs({name: text for name, text in given.items() if isinstance(text, str)}, uses)
+            arrays = {name: array for name, array in given.items() if not isinstance(array, str)}
+            inputs = {**trial_inputs(number, uses, self.setting, self.deciding), **named, **arrays}
             self.trials.append((inputs, computed(self.loaded, inputs, self.setting.limits)))
         except REFUSED:
             return

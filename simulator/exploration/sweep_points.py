@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -172,13 +172,14 @@ class SweepWork:
 
     def about(self) -> dict[str, str]:
         """Return the digests of all that rows depend on, by what each is of."""
-        programs = hashlib.sha256()
-        for name, program in sorted(self.programs.items()):
-            for part in (name.encode(), program.source.text.encode(), program.source.data):
-                programs.update(len(part).to_bytes(8, "little") + part)
+        programs = (
+            part
+            for name, program in sorted(self.programs.items())
+            for part in (name.encode(), program.source.text.encode(), program.source.data)
+        )
         return {
             "specification": hashlib.sha256(self.canonical().encode()).hexdigest(),
-            "program": programs.hexdigest(),
+            "program": digest_of(*programs),
             "version of castsim": self.identity.version,
             "state of the targets' facts": self.identity.facts_digest,
             "state of castsim's source files": self.identity.sources,
@@ -259,25 +260,19 @@ _GROUPING = ("src", "dst", "target", "rounding", "saturation")
 """Choices of casts that arrays of shapes have in common."""
 
 
-@dataclass(frozen=True, slots=True)
 class Results:
     """The rows of a chunk: cycles, those of each cause, the largest cause, and what went wrong (None: nothing).
 
     `numbers` are those of the combinations, `causes` has a row for every `Cause`.
     """
 
-    numbers: Integers
-    cycles: Integers = field(init=False)
-    causes: Integers = field(init=False)
-    bound_by: NDArray[np.object_] = field(init=False)
-    errors: NDArray[np.object_] = field(init=False)
-
-    def __post_init__(self) -> None:
-        size = len(self.numbers)
-        object.__setattr__(self, "cycles", np.zeros(size, np.int64))
-        object.__setattr__(self, "causes", np.zeros((len(CAUSES), size), np.int64))
-        object.__setattr__(self, "bound_by", np.full(size, None, object))
-        object.__setattr__(self, "errors", np.full(size, None, object))
+    def __init__(self, numbers: Integers) -> None:
+        size = len(numbers)
+        self.numbers = numbers
+        self.cycles: Integers = np.zeros(size, np.int64)
+        self.causes: Integers = np.zeros((len(CAUSES), size), np.int64)
+        self.bound_by: NDArray[np.object_] = np.full(size, None, object)
+        self.errors: NDArray[np.object_] = np.full(size, None, object)
 
     def set(self, row: int, cycles: int, bound_by: Cause, causes: Mapping[Cause, int]) -> None:
         """Set a row that has cycles."""
@@ -293,10 +288,6 @@ class Results:
         else:
             message = "not enough memory" if isinstance(error, MemoryError) else f"internal error: {error!r}"
         self.errors[rows] = message
-
-
-class _OneEstimate(Protocol):
-    def __call__(self, *extents: int | None) -> Estimate: ...
 
 
 def computed(work: SweepWork, number: int) -> Results:
@@ -395,7 +386,7 @@ def _estimated(
 
 
 def _one_by_one(
-    results: Results, rows: Integers, extents: tuple[Integers, Integers, Integers], one: _OneEstimate
+    results: Results, rows: Integers, extents: tuple[Integers, Integers, Integers], one: Callable[..., Estimate]
 ) -> None:
     for row, *shape in zip(rows.tolist(), *(each.tolist() for each in extents), strict=True):
         try:

@@ -359,7 +359,8 @@ class SeededTerms:
         if isinstance(shortcut, TileEffect):
             effect = shortcut if deltas is None else shortcut.moved(deltas[0])
             if not effect_terms(SymbolicMemory(self.seed, self.buffer, self.constants), effect):
-                self._whole(effect_key(effect), accesses(lowered, deltas))
+                key = key_of(0, *effect_words(effect), "whole")  # wherever its tiles lie
+                self._whole(key, accesses(lowered, deltas))
             return
         if isinstance(shortcut, NaturalMap | WholeTile) and self._cast(shortcut, lowered, deltas):
             return
@@ -503,11 +504,6 @@ class SeededTerms:
 
     def _memory(self, access: Access) -> Fingerprints:
         return self.arguments[access.space.argument] if isinstance(access.space, GlobalSpace) else self.buffer
-
-
-def effect_key(effect: TileEffect) -> np.uint64:
-    """Return the fingerprint of an operation on tiles, wherever these lie and whatever they are called."""
-    return key_of(0, *effect_words(effect), "whole")
 
 
 def _side(stream: Stream) -> Side:

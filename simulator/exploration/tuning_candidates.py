@@ -1,8 +1,7 @@
-"""One point of a space: the kernel with these choices, loaded, bounded, simulated."""
+"""The points of a space of choices: the kernel with these choices, loaded, bounded, simulated."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,10 +11,9 @@ from itertools import product
 from math import prod
 from pathlib import Path
 
-import numpy as np
-
 from castsim.engines import simulate
 from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier
+from castsim.execution.input_data import digest
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import WAITING, Cause, Timing
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
@@ -346,10 +344,7 @@ class Points:
             study.load(row.choices), study.inputs, engine=study.engine, timing_only=not study.inputs,
             max_cycles=study.max_cycles, limits=study.limits,
         )  # fmt: skip
-        outputs = {
-            name: hashlib.sha256(np.ascontiguousarray(each).tobytes()).hexdigest()
-            for name, each in result.outputs.items()
-        }
+        outputs = {name: digest(each) for name, each in result.outputs.items()}
         return replace(
             _sized(row, result.loaded), cycles=result.cycles, bound_by=_bound_by(result.timing), outputs=outputs
         )

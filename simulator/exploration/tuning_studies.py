@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -14,6 +13,7 @@ import numpy as np
 import castsim
 from castsim.execution.distribution.distributing import Ledger as FileLedger
 from castsim.execution.distribution.distributing import LedgerLabels
+from castsim.execution.distribution.origins import digest_of
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import ProgressCallback
 from castsim.exploration.tuning_candidates import (
@@ -350,22 +350,14 @@ def about(study: Study) -> dict[str, str]:
     named = [str(value) for axis in study.space.axes if axis.kind is ChoiceKind.TARGET for value in axis.values]
     targets = [*map(_content, named), *([] if study.target is None else [_described(study.target)])]
     return {
-        "program": _digest(study.source.text.encode(), study.source.data),
-        "settings": _digest(json.dumps(settings, sort_keys=True).encode()),
-        "target": _digest(*filter(None, targets)),
-        "inputs": _digest(
+        "program": digest_of(study.source.text.encode(), study.source.data),
+        "settings": digest_of(json.dumps(settings, sort_keys=True).encode()),
+        "target": digest_of(*filter(None, targets)),
+        "inputs": digest_of(
             *(part for name, given in sorted(study.inputs.items()) for part in (name.encode(), _given(given)))
         ),
         "version of castsim": castsim.__version__,
     }
-
-
-def _digest(*parts: bytes | memoryview) -> str:
-    found = hashlib.sha256()
-    for part in parts:
-        found.update(len(part).to_bytes(8, "little"))
-        found.update(part)
-    return found.hexdigest()
 
 
 def _content(name: str) -> bytes:

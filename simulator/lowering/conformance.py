@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -309,15 +309,6 @@ class Matrix(PlotMixin[Literal["cells"]]):
         return self.entries[number * width : (number + 1) * width]
 
 
-def cells_of(casts: Iterable[SpecifiedCast], targets: Sequence[str]) -> list[Cell]:
-    """Return the cells of a matrix, cast by cast."""
-    return [
-        Cell(_named(cast.src, cast), _named(cast.dst, cast), changed(cast), target)
-        for cast in casts
-        for target in targets
-    ]
-
-
 def conform(
     spec: Specification | str | Path,
     targets: Sequence[str] = (),
@@ -398,7 +389,12 @@ def prepared(
     chosen = specified_version(found, version)
     names, casts = _chosen(found, targets, chosen, src, dst)
     given = [setting_of(load_target(name), options) for name in names]
-    return Prepared(found, chosen, casts, names, dict(options), given[0], tuple(cells_of(casts, names)))
+    cells = tuple(
+        Cell(_named(cast.src, cast), _named(cast.dst, cast), changed(cast), target)
+        for cast in casts
+        for target in names
+    )
+    return Prepared(found, chosen, casts, names, dict(options), given[0], cells)
 
 
 def settle(

@@ -298,7 +298,7 @@ def answer_through(
 
 
 def _with_options(request: CastRequest, options: Mapping[str, int | str]) -> tuple[CastRequest, Setting]:
-    target = load_target(request.target) if isinstance(request.target, str | Path) else request.target
+    target = load_target(request.target)
     given = setting_of(target, options)
     return replace(request, target=changed(target, dict(given))), given
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -335,7 +334,7 @@ def _settled(request: CastRequest) -> tuple[Demand, Target]:
     if min(request.rows, request.cols) < 1:
         raise ReadError(f"a tensor of {request.rows} x {request.cols} elements", legal=("1 x 1 and more",))
     demand = settle(request)
-    chip = load_target(request.target) if isinstance(request.target, str | Path) else request.target
+    chip = load_target(request.target)
     _check_satisfiable(demand)
     return demand, chip
 

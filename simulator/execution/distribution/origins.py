@@ -81,11 +81,12 @@ def sources_digest() -> str:
     return digest_of(*(part for name in sorted(found) for part in (name.encode(), found[name].read_bytes())))
 
 
-def digest_of(*parts: bytes) -> str:
+def digest_of(*parts: bytes | memoryview) -> str:
     """Return one SHA-256 over parts, of which none runs into the next."""
     found = hashlib.sha256()
     for part in parts:
-        found.update(len(part).to_bytes(8, "little") + part)
+        found.update(len(part).to_bytes(8, "little"))
+        found.update(part)
     return found.hexdigest()
 
 

@@ -44,7 +44,7 @@ from castsim.lowering.lowering_answers import Answer, changed, setting_of
 from castsim.lowering.planner import Plan
 from castsim.lowering.samples import all_codes
 from castsim.lowering.specifications.acceptance import acceptance
-from castsim.lowering.specifications.tosa_operators import AcceptanceSets, is_nan
+from castsim.lowering.specifications.tosa_operators import AcceptanceSets, Rescale, is_nan
 from castsim.numerics import abstract_policy, code_dtype, codes_from_strings, convert_codes
 from castsim.targets import Target
 
@@ -180,19 +180,19 @@ def all_operands(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | No
     if x is None:
         return None
     if graph.language is GraphLanguage.TOSA:
-        return _channels(given, _multipliers(graph, node)) if node.op == "tosa.rescale" else None
+        return _channels(x, given, rescale_of(graph, node)) if node.op == "tosa.rescale" else None
     if node.op in _PAIRS and len(given) == 2:
         return _pairs(graph, node, given)
     constant = all(name is None or name in graph.constants for name in node.inputs[1:])
     if node.op not in _ALONE or not constant:
         return None
-    return _scaled(node, given) if node.op in _WITH_SCALES else _alone(given)
+    return _scaled(node, x, given) if node.op in _WITH_SCALES else _alone(x, given)
 
 
-def _alone(given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+def _alone(x: GraphTensor, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
     """Return all codes of the first operand in one dimension, and the others."""
-    codes = _codes(given[0])
-    return None if codes is None or given[0] is None else [GraphTensor(given[0].format, codes), *given[1:]]
+    codes = all_codes(x.format)
+    return None if codes is None else [GraphTensor(x.format, codes), *given[1:]]
 
 
 def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
@@ -200,16 +200,14 @@ def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -
     first, second = given
     if first is None or second is None:
         return None
-    constants = [name in graph.constants for name in node.inputs]
+    operands = [(tensor, name in graph.constants) for tensor, name in zip((first, second), node.inputs, strict=True)]
     if node.inputs[0] == node.inputs[1]:
-        codes = _codes(first)
+        codes = all_codes(first.format)
         return None if codes is None else [GraphTensor(first.format, codes)] * 2
-    if any(constant and tensor.codes.size == 1 for constant, tensor in zip(constants, (first, second), strict=True)):
-        ranging = [_codes(tensor) if not constant else tensor.codes.reshape(()) for constant, tensor in
-                   zip(constants, (first, second), strict=True)]  # fmt: skip
+    if any(constant and tensor.codes.size == 1 for tensor, constant in operands):
+        ranging = [tensor.codes.reshape(()) if constant else all_codes(tensor.format) for tensor, constant in operands]
     else:
-        sides = [np.unique(tensor.codes) if constant else _codes(tensor) for constant, tensor in
-                 zip(constants, (first, second), strict=True)]  # fmt: skip
+        sides = [np.unique(tensor.codes) if constant else all_codes(tensor.format) for tensor, constant in operands]
         if sides[0] is None or sides[1] is None or sides[0].size * sides[1].size > LARGEST:
             return None
         ranging = [np.repeat(sides[0], sides[1].size), np.tile(sides[1], sides[0].size)]
@@ -218,14 +216,14 @@ def _pairs(graph: Graph, node: GraphNode, given: Sequence[GraphTensor | None]) -
     return [GraphTensor(first.format, ranging[0]), GraphTensor(second.format, ranging[1])]
 
 
-def _scaled(node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
+def _scaled(node: GraphNode, x: GraphTensor, given: Sequence[GraphTensor | None]) -> list[GraphTensor | None] | None:
     """Return all codes once, or once for every scale along an axis."""
-    x, scale = given[:2]
-    if x is None or scale is None or node.attributes.get("block_size"):
+    scale = given[1]
+    if scale is None or node.attributes.get("block_size"):
         return None
     if scale.codes.size == 1:
-        return _alone(given)
-    rank, codes = len(x.shape), _codes(x)
+        return _alone(x, given)
+    rank, codes = len(x.shape), all_codes(x.format)
     axis = node.attributes.get("axis", 1)
     place = axis + rank if axis < 0 else axis
     if codes is None or rank < 2 or not 0 <= place < rank or codes.size * scale.codes.size > LARGEST:
@@ -236,23 +234,15 @@ def _scaled(node: GraphNode, given: Sequence[GraphTensor | None]) -> list[GraphT
     return [GraphTensor(x.format, np.ascontiguousarray(np.broadcast_to(aligned, shape))), *given[1:]]
 
 
-def _channels(given: Sequence[GraphTensor | None], count: int) -> list[GraphTensor | None] | None:
-    """Return all codes in every channel, the last dimension."""
-    x, codes = given[0], _codes(given[0])
-    if x is None or codes is None or codes.size * count > LARGEST:
+def _channels(
+    x: GraphTensor, given: Sequence[GraphTensor | None], operator: Rescale
+) -> list[GraphTensor | None] | None:
+    """Return all codes in every channel for which a RESCALE has multipliers, the last dimension."""
+    codes, count = all_codes(x.format), len(operator.multiplier) if operator.per_channel else 1
+    if codes is None or codes.size * count > LARGEST:
         return None
     every = np.ascontiguousarray(np.broadcast_to(codes[:, np.newaxis], (codes.size, count)))
     return [GraphTensor(x.format, every), *given[1:]]
-
-
-def _multipliers(graph: Graph, node: GraphNode) -> int:
-    """Return the number of channels for which a RESCALE has multipliers."""
-    operator = rescale_of(graph, node)
-    return len(operator.multiplier) if operator.per_channel else 1
-
-
-def _codes(tensor: GraphTensor | None) -> Codes | None:
-    return None if tensor is None else all_codes(tensor.format)
 
 
 MOST_ELEMENTS = 1 << 25

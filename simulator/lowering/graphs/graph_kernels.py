@@ -420,8 +420,3 @@ def _within(codes: Codes, src: Format, dst: Format) -> Codes:
         return codes[numbers]
     results = convert_codes(codes, src, dst, abstract_policy(src, dst))
     return codes[numbers & np.isfinite(decode_to_float64(results, dst))]
-
-
-def named(fmt: Format | str) -> Format:
-    """Return a format by its name, or as it is."""
-    return format_named(fmt) if isinstance(fmt, str) else fmt

@@ -14,7 +14,7 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
-from castsim.lowering.demand import Verdict
+from castsim.lowering.demand import Verdict, decimal_text
 from castsim.lowering.graphs.graph_kernels import (
     F32,
     WRITING,
@@ -110,9 +110,7 @@ def against_sets(
 def number_of(code: int, fmt: Format) -> str:
     """Return a code as the shortest number that distinguishes it from others."""
     value = value_of(code, fmt)
-    if isinstance(value, float):
-        return "-0" if value == 0 else str(value)
-    return str(value.numerator) if value.denominator == 1 else repr(float(value))
+    return "-0" if isinstance(value, float) and value == 0 else decimal_text(value)
 
 
 def _comparison(
