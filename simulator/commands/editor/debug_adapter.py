@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.editor.debugging.messages import Arguments, Channel
+from castsim.commands.editor.debug_messages import Arguments, Channel
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document, Json
 from castsim.reports.stepping import element_value, operation_text, stop_line
