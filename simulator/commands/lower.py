@@ -37,11 +37,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, integer_from
+from castsim.commands.option_parsers import assignments, integer_from, refuse_workers
 from castsim.commands.outcome import STDOUT, CommandOutcome, write_program
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
-from castsim.commands.workers import refuse_workers
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.commands.cpp_kernels import execute_cpp, launch_of
+from castsim.commands.kernels import execute_cpp, launch_of
 from castsim.commands.option_parsers import (
     CORE,
     GRAPHS,
