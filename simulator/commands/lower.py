@@ -81,9 +81,8 @@ def declare(parser: OptionParser) -> None:
 # The shape of the tensor that `castsim lower` writes a program for: which shapes the program can have, and why not.
 #
 # A program of tiles holds the whole tensor in the buffer, in lines of whole blocks; a program of a vector unit loops
-# over
-# it. A shape that does not go is refused in the words of the command line: its user never saw the text that does not
-# fit.
+# over it. A shape that does not go is refused in the words of the command line: its user never saw the text that does
+# not fit.
 
 LARGEST = 1 << 26
 """Elements of the largest tensor: its conversion is simulated to the end, for several chains, to find the fastest."""
@@ -142,7 +141,8 @@ def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple
             return False
         return True
 
-    block = next((size for size in _powers() if goes(1, size)), None)
+    powers = [1 << place for place in range(_WIDEST_BLOCK.bit_length())]
+    block = next((size for size in powers if goes(1, size)), None)
     if block is None:
         return ()
     widest = block * _most(lambda count: goes(1, count * block))
@@ -151,10 +151,6 @@ def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple
         f"--cols: a multiple of {block} up to {widest}",
         f"--rows with --cols {cols}: up to {_most(lambda count: goes(count, cols))}",
     )
-
-
-def _powers() -> list[int]:
-    return [1 << place for place in range(_WIDEST_BLOCK.bit_length())]
 
 
 def _most(goes: Callable[[int], bool]) -> int:
@@ -166,10 +162,6 @@ def _most(goes: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if goes(middle) else (low, middle)
     return low
-
-
-_LONGEST = MOST_STEPS
-"""Instructions of the longest chain that the search follows."""
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -258,7 +250,14 @@ def _request(options: Namespace) -> CastRequest:
 
 def _extent(options: Namespace) -> dict[str, int]:
     rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
-    return {"rows": rows, "cols": cols, "steps": _steps(options.steps)}
+    steps = integer_from("--steps", options.steps)
+    if steps > MOST_STEPS:
+        raise ReadError(
+            f"--steps {steps}: chains have up to {MOST_STEPS} instructions; each further one multiplies the "
+            "search by the number of casts of the target",
+            legal=[str(number + 1) for number in range(MOST_STEPS)],
+        )
+    return {"rows": rows, "cols": cols, "steps": steps}
 
 
 def _answered(options: Namespace, request: CastRequest) -> Answer:
@@ -267,17 +266,6 @@ def _answered(options: Namespace, request: CastRequest) -> Answer:
         if options.via:
             return planned(request, lambda one: answer_through(one, options.via, progress, options=values))
         return planned(request, lambda one: answer(one, progress, options=values))
-
-
-def _steps(text: str) -> int:
-    steps = integer_from("--steps", text)
-    if steps > _LONGEST:
-        raise ReadError(
-            f"--steps {steps}: chains have up to {_LONGEST} instructions; each further one multiplies the "
-            "search by the number of casts of the target",
-            legal=[str(number + 1) for number in range(_LONGEST)],
-        )
-    return steps
 
 
 _SOURCES = ("f32", "f16", "bf16")

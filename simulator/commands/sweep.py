@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import refuse_both, workers_of
 from castsim.commands.outcome import STDOUT, CommandOutcome
@@ -40,9 +39,6 @@ from castsim.isa.errors import ReadError
 from castsim.reports.documents import Document
 from castsim.reports.progress import stage_progress
 from castsim.reports.tuning import sweep_document, sweep_text
-
-if TYPE_CHECKING:
-    pass
 
 
 def declare(parser: OptionParser) -> None:
