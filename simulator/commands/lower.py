@@ -96,27 +96,6 @@ _WIDEST_BLOCK = 1 << 10
 """Elements up to which columns are tried as the size of a block."""
 
 
-def planned(request: CastRequest, make: Callable[[CastRequest], Answer]) -> Answer:
-    """Return the answer to a request.
-
-    Raises:
-        ReadError: more elements than are simulated.
-        TileError: the target holds no program of this shape; names --rows and --cols and what goes.
-        CastsimError: as `make`.
-    """
-    target = load_target(request.target)
-    if not target.has_tiles:
-        _check_elements(request.rows, request.cols)
-    try:
-        return make(request)
-    except TileError as error:
-        raise TileError(
-            f"--rows {request.rows} --cols {request.cols}: no program for {target.name} converts a tile of this "
-            f"shape: {error.message}",
-            legal=_going(request, make),
-        ) from None
-
-
 def _check_elements(rows: int, cols: int) -> None:
     if rows * cols > LARGEST:
         most = {"rows": LARGEST // cols, "cols": LARGEST // rows}
@@ -261,11 +240,31 @@ def _extent(options: Namespace) -> dict[str, int]:
 
 
 def _answered(options: Namespace, request: CastRequest) -> Answer:
+    """Return the answer to a request.
+
+    Raises:
+        ReadError: more elements than are simulated.
+        TileError: the target holds no program of this shape; names --rows and --cols and what goes.
+    """
     values = assignments("--option", options.options)
     with stage_progress(quiet=options.quiet) as progress:
-        if options.via:
-            return planned(request, lambda one: answer_through(one, options.via, progress, options=values))
-        return planned(request, lambda one: answer(one, progress, options=values))
+
+        def make(one: CastRequest) -> Answer:
+            if options.via:
+                return answer_through(one, options.via, progress, options=values)
+            return answer(one, progress, options=values)
+
+        target = load_target(request.target)
+        if not target.has_tiles:
+            _check_elements(request.rows, request.cols)
+        try:
+            return make(request)
+        except TileError as error:
+            raise TileError(
+                f"--rows {request.rows} --cols {request.cols}: no program for {target.name} converts a tile of this "
+                f"shape: {error.message}",
+                legal=_going(request, make),
+            ) from None
 
 
 _SOURCES = ("f32", "f16", "bf16")

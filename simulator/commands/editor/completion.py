@@ -256,34 +256,23 @@ _SHAPE = re.compile(r"^(?:\d+x)+")
 """Extents, which are written in one word with the element behind them."""
 
 
-def completions(text: EditedText, line: int, column: int, settings: Settings) -> list[Completed]:
-    """Return what may stand at a place, line and column from 1, of which the beginning is typed already."""
+def completions(text: EditedText, line: int, column: int, settings: Settings) -> tuple[list[CompletionItem], int]:
+    """Return what may stand at a place, line and column from 1, and how many characters of it are typed already."""
     before = text.lines[line - 1][: column - 1]
     typed = _TYPED.search(before)
     start = "" if typed is None else _SHAPE.sub("", typed[0].lstrip('"'))
     ahead = before[: len(before) - len(start)]
     if text.language == "c":
-        return []
+        return [], 0
     if text.language == "pto":
         found: Iterable[CompletionItem] = tile_suggestions(text, line, ahead, start)
     else:
         found = assembly_suggestions(text, ahead, start, settings)
-    return list(_matching(found, start))
-
-
-@dataclass(frozen=True, slots=True)
-class Completed(CompletionItem):
-    """A suggestion, and how many characters of it stand before the cursor."""
-
-    typed: int = 0
-
-
-def _matching(found: Iterable[CompletionItem], start: str) -> Iterator[Completed]:
-    seen = set()
+    fitting: dict[str, CompletionItem] = {}
     for one in found:
-        if one.text.lower().startswith(start.lower()) and one.text not in seen:
-            seen.add(one.text)
-            yield Completed(one.text, one.kind, one.detail, one.about, len(start))
+        if one.text.lower().startswith(start.lower()):
+            fitting.setdefault(one.text, one)
+    return list(fitting.values()), len(start)
 
 
 # What an operation takes, while its operands are typed: its forms, and which operand the cursor is at.
@@ -304,7 +293,6 @@ _BY_HAND = {
 }
 """Forms of operations that are in no table (docs/reference/pto.md section 3)."""
 
-_MNEMONIC = re.compile(r"\b(?:pto\.)?([A-Za-z_][\w.]*)")
 _NAMED = re.compile(r"(?:pto\.\w+|scf\.for)\b")
 _OPERAND = re.compile(r"[%<][\w]+>?")
 _SEPARATOR = re.compile(r";|\|\||[{}]")

@@ -284,7 +284,9 @@ def _operation(text: EditedText, line: int, name: str, word: str, settings: Sett
     if isinstance(node, pto.Tcvt) and name == "tcvt" and target is not None:
         parts.append(_cast(node, target))
     if node is not None and target is not None and (row is not None or isinstance(node, pto.Tcvt)):
-        parts += _work(node, statement, target, settings)
+        instructions, cycles = work(node, statement, target) or ("", None)
+        parts += [] if cycles is None else [f"Alone: {cycles:,} cycles"]
+        parts += [f"Executed as\n\n```pto\n{instructions}\n```"] if instructions else []
     return Said(parts, of_operation=True)
 
 
@@ -321,14 +323,6 @@ def _cast(node: pto.Tcvt, target: Target) -> str:
         scratch=node.tmp is not None,
         form=form_of(node.src_type, node.dst_type) if machine_of(target).cast_forms else None,
     )
-
-
-def _work(node: Operation, statement: str, target: Target, settings: Settings) -> list[str]:
-    found = work(node, statement, target, settings)
-    if found is None:
-        return []
-    parts = [] if found.cycles is None else [f"Alone: {found.cycles:,} cycles"]
-    return [*parts, *([f"Executed as\n\n```pto\n{found.instructions}\n```"] if found.instructions else [])]
 
 
 def _micro(name: str, node: Operation | None) -> list[str]:

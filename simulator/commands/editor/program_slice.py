@@ -308,12 +308,13 @@ def _read(found: Excerpt, settings: Settings) -> list[Finding]:
 
 
 def _read_assembly(text: EditedText, settings: Settings) -> list[Finding]:
-    from castsim.isa.tpc import parse  # noqa: PLC0415 - only the language in use is loaded
+    from castsim.isa.tpc import parse as parse_assembly  # noqa: PLC0415 - only the language in use is loaded
     from castsim.machines.vliw.program_sources import chosen_target  # noqa: PLC0415 - as above
     from castsim.tpc_compiler.virtual_registers import has_virtual_registers  # noqa: PLC0415 - as above
 
     if not has_virtual_registers(text.text):
-        parse(text.text, chosen_target(text.text, text.name, settings.request().target).dialect, text.name)
+        target = chosen_target(text.text, text.name, settings.request().target)
+        parse_assembly(text.text, target.dialect, text.name)
     return []
 
 
@@ -322,14 +323,6 @@ def _read_assembly(text: EditedText, settings: Settings) -> list[Finding]:
 _SCOPE = re.compile(r"^( *)pto\.vecscope \{\n.*?^\1\}\n", re.MULTILINE | re.DOTALL)
 _MOST_LINES = 24
 """Lines of vector instructions that are shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class StatementWork:
-    """What a target executes for a statement, as text of its vector instructions, and the cycles of that alone."""
-
-    instructions: str
-    cycles: int | None
 
 
 def node_at(text: EditedText, line: int) -> tuple[Operation | None, str]:
@@ -346,21 +339,23 @@ def node_at(text: EditedText, line: int) -> tuple[Operation | None, str]:
     return (own[-1] if own else None), "\n".join(found.text.lines[found.first : found.last + 1])
 
 
-def work(node: Operation, statement: str, target: Target, settings: Settings) -> StatementWork | None:
-    """Return what a target does for a cast or a vector operation; None for others, and where it is refused."""
+def work(node: Operation, statement: str, target: Target) -> tuple[str, int | None] | None:
+    """Return what a target executes for a cast or a vector operation, and the cycles of that alone.
+
+    The former as text of its vector instructions. None for other operations, and where it is refused.
+    """
     declared = _declarations(node)
     if declared is None:
         return None
     head = f'module attributes {{pto.target_arch = "{target.architectures[0]}"}} {{\nfunc.func @alone() {{\n'
     source = Source("statement.pto", Language.TILES, f"{head}{declared}{statement}\nreturn\n}}\n}}\n")
-    request = LoadRequest(target)
     try:
-        walking = walking_of(source, request)
+        walking = walking_of(source, LoadRequest(target))
         if isinstance(walking, MicroProgram):
             return None
         walking = replace(walking, plan=None)
         program = walking.program()
-        return StatementWork(_instructions(program, walking.function), _cycles(node, target))
+        return _instructions(program, walking.function), _cycles(node, target)
     except (CastsimError, EngineError):
         return None
 

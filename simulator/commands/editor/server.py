@@ -24,7 +24,7 @@ from castsim.commands.editor.checker import Checker, Open
 from castsim.commands.editor.completion import (
     OPERAND_TRIGGERS,
     TRIGGERS,
-    Completed,
+    CompletionItem,
     ShownSignature,
     completions,
     shown,
@@ -292,8 +292,9 @@ def _answer_words(server: CastsimServer) -> None:
             return lsp.CompletionList(is_incomplete=False, items=[])
         places = ls.places(known)
         line, column = places.place(params.position)
-        found = completions(known.text, line, column, ls.checker.settings)
-        return lsp.CompletionList(is_incomplete=False, items=[_item(one, line, column, places) for one in found])
+        found, typed = completions(known.text, line, column, ls.checker.settings)
+        place = places.range(line, column - typed, column)
+        return lsp.CompletionList(is_incomplete=False, items=[_item(one, place) for one in found])
 
 
 def _answer_lines(server: CastsimServer) -> None:
@@ -486,8 +487,8 @@ def _repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], se
         return []
 
 
-def _item(found: Completed, line: int, column: int, places: TextPlaces) -> lsp.CompletionItem:
-    edit = lsp.TextEdit(places.range(line, column - found.typed, column), found.text)
+def _item(found: CompletionItem, place: Range) -> lsp.CompletionItem:
+    edit = lsp.TextEdit(place, found.text)
     about = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.about) if found.about else None
     return lsp.CompletionItem(
         found.text, kind=_KINDS[found.kind], detail=found.detail or None, documentation=about, text_edit=edit
