@@ -295,13 +295,13 @@ def refuse_both(options: Namespace) -> None:
         raise ReadError("--workers and --scheduler both say who computes", legal=("--workers N", "--scheduler ADDRESS"))
 
 
-def refuse_workers(options: Namespace, why: str, *names: str) -> None:
+def refuse_workers(options: Namespace, why: str) -> None:
     """Reject options that say who computes, where they mean nothing.
 
     Raises:
         ReadError: one was given; `why` it means nothing.
     """
-    for name in names or ("workers", "scheduler", "ledger"):
+    for name in ("workers", "scheduler", "ledger"):
         value = getattr(options, name)
         if value is not None:
             raise ReadError(f"--{name} {value}: {why}")
