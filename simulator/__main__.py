@@ -84,7 +84,7 @@ def _run(arguments: list[str]) -> int:
 def _executed(name: str, options: Namespace) -> CommandOutcome:
     if options.max_file_bytes is None and options.max_memory is None:
         return _at_its_options(name, options)
-    from castsim.commands.memory_limit import bounded  # noqa: PLC0415 - only who sets a limit pays for it
+    from castsim.commands.option_parsers import bounded  # noqa: PLC0415 - only who sets a limit pays for it
 
     with bounded(options.max_file_bytes, options.max_memory):
         return _at_its_options(name, options)

@@ -74,7 +74,7 @@ def test_the_extension_names_its_files() -> None:
 def test_launches_have_the_attributes_that_the_adapter_reads() -> None:
     package = json.loads((VSCODE / "package.json").read_text(encoding="utf-8"))
     (debugger,) = package["contributes"]["debuggers"]
-    read = (ROOT / "simulator" / "commands" / "editor" / "debugging" / "server.py").read_text(encoding="utf-8")
+    read = (ROOT / "simulator" / "commands" / "editor" / "debug_adapter.py").read_text(encoding="utf-8")
     attributes = debugger["configurationAttributes"]["launch"]["properties"]
     assert [name for name in attributes if f'"{name}"' not in read] == []
 

@@ -14,14 +14,12 @@ from lsprotocol import types as lsp
 from pycparser import CParser, c_ast
 from pygls.exceptions import JsonRpcException
 
+from castsim.commands.editor.actions import formatted
+from castsim.commands.editor.completion import shown, signatures
 from castsim.commands.editor.document import EditedText, Settings
-from castsim.commands.editor.formatting import formatted
 from castsim.commands.editor.navigation import LEGEND, _edit, _packed
-from castsim.commands.editor.signatures import shown, signatures
-from castsim.commands.editor.symbols import SymbolKind
-from castsim.commands.editor.symbols_assembly import AssemblyIndex
+from castsim.commands.editor.symbols import AssemblyIndex, SymbolKind, TileIndex
 from castsim.commands.editor.symbols_c import CIndex
-from castsim.commands.editor.symbols_tiles import TileIndex
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import pto_parser
 from castsim.isa.pto import statement_reader as reader

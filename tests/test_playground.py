@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from castsim.__main__ import main
-from castsim.commands import run_pages
+from castsim.commands import run_views
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAYGROUND = ROOT / "docs" / "playground"
@@ -55,7 +55,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[list[object]]:
     """What the commands give with NumPy, each with its page."""
     found: list[list[object]] = []
     with contextlib.chdir(tmp_path_factory.mktemp("expected")), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_pages, "advice_of", lambda *_, **__: "the playground tries no changes; castsim advise does")
+        patch.setattr(run_views, "advice_of", lambda *_, **__: "the playground tries no changes; castsim advise does")
         for line, name, text in requests(REQUESTS):
             Path(name).write_text(text, encoding="utf-8")
             page = Path("report.html")

@@ -11,7 +11,7 @@ import pytest
 from pto_cpp_runs import KERNELS, needs_compiler, same_bits
 
 import castsim
-from castsim.commands.cpp_kernels import is_cpp
+from castsim.commands.kernels import is_cpp
 from castsim.pto_cpp import run
 
 pytestmark = needs_compiler

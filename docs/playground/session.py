@@ -28,9 +28,9 @@ def execute(line: str, name: str, program: str) -> tuple[int, str, str]:
     A `run` without `--html` gets one. The page is empty where none was written, or where it would need NumPy.
     """
     from castsim.__main__ import main  # noqa: PLC0415 - after the stand-in
-    from castsim.commands import run_pages  # noqa: PLC0415 - the same
+    from castsim.commands import run_views  # noqa: PLC0415 - the same
 
-    run_pages.advice_of = lambda *_, **__: NO_ADVICE
+    run_views.advice_of = lambda *_, **__: NO_ADVICE
     words, page = shlex.split(line), Path("report.html")
     Path(name).write_text(program, encoding="utf-8")
     page.unlink(missing_ok=True)

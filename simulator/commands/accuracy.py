@@ -24,11 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import output_folder
+from castsim.commands.option_parsers import output_folder, refuse_workers, workers_of
 from castsim.commands.outcome import CommandOutcome
-from castsim.commands.page_files import check_page, with_note, write_page_of
+from castsim.commands.page_files import check_page, ledger_of, removal, resume_hint, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
-from castsim.commands.workers import ledger_of, refuse_workers, removal, resume_hint, workers_of
 from castsim.evidence.accuracy_assessment import accuracy, measured_targets
 from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record
 from castsim.evidence.measured_rows import read_table

@@ -70,10 +70,11 @@ def execute(options: Namespace) -> CommandOutcome:
 
 def _kernel(options: Namespace) -> CommandOutcome:
     """Compile a kernel in C, to bundles or to one instruction a line."""
-    from castsim.commands.kernels_in_c import compiled_of, scheduled_kernel, sequential_text  # noqa: PLC0415 - loads a compiler
+    from castsim.commands.kernels import compiled_of  # noqa: PLC0415 - as below
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, scheduled_kernel, text_of  # noqa: PLC0415 - loads a compiler
 
     source, compiled = compiled_of(options, options.file)
-    shown = sequential_text(compiled) if options.text else scheduled_kernel(compiled).text
+    shown = text_of(compiled, LaunchRequest(), {}) if options.text else scheduled_kernel(compiled).text
     written = write_out(options.out, shown.encode(), options.file)
     document = {"file": source.file, "target": compiled.target.name, "text": shown, "output": json_of(written)}
     return CommandOutcome(document, lambda _: plain(shown.rstrip("\n")) if written is None else f"{written}: assembly")

@@ -14,7 +14,7 @@ from castsim.execution.input_data import make_inputs, read_input, write_array
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.formats import FORMATS, Format, format_named
 from castsim.reports.builtins import (
     builtin_document,
     builtin_text,
@@ -29,7 +29,6 @@ from castsim.tpc_compiler.builtin_calls import Builtin, call, emitted
 from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT
 from castsim.tpc_compiler.special_function_calls import (
     FunctionProgram,
-    FunctionResult,
     call_function,
     descriptor_call,
     function_program,
@@ -48,11 +47,7 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
         raise ReadError("--out has nothing to write without --in", legal=("--in x=FILE.npy|random:SEED|zeros",))
     result = None if x is None else call(found, x, args)
     assembly = found.text(1, args or None) if result is None else result.text
-    files = {} if options.out is None or result is None else {OUTPUT: Path(options.out) / f"{OUTPUT}.npy"}
-    for name, path in files.items():
-        assert result is not None
-        write_array(path, result.outputs[name])
-
+    files = {} if result is None else _written(options, {OUTPUT: result.outputs[OUTPUT]})
     document = builtin_document(found, assembly, result, files)
 
     return CommandOutcome(
@@ -74,18 +69,10 @@ def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[st
     texts = assignments("--arg", options.args) | {name: inputs.pop(name) for name in numbers & inputs.keys()}
     args = {name: scalar(name, text) for name, text in texts.items()}
     source = found.built.signature.source
-    use = ArgumentUse(
-        format=format_named(source.format),
-        elements=source.elements,
-        padded={source.elements},
-        shapes={(source.elements,)},
-        needs_input=True,
-        stored=False,
-    )
     text = inputs.get(INPUT, "")
     if text and text != "zeros" and not text.startswith("random:"):
         return read_input(text, INPUT), args  # any number of calls
-    return make_inputs(inputs, {INPUT: use}).get(INPUT), args
+    return make_inputs(inputs, {INPUT: _use((source.elements,), format_named(source.format))}).get(INPUT), args
 
 
 def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFunction) -> CommandOutcome:
@@ -107,7 +94,7 @@ def emit_or_call_function(options: Namespace, target: VliwTarget, row: SpecialFu
         legal = [f"--in {name}=FILE.npy|random:SEED|zeros" for name in program.operands]
         raise ReadError("without operands nothing is computed", legal=legal)
     result = call_function(program, operands, tables) if operands else None
-    files = _written(options, result)
+    files = {} if result is None else _written(options, result.outputs)
     told = function_document(program, result, files)
 
     return CommandOutcome(
@@ -150,18 +137,14 @@ def _operands(options: Namespace, program: FunctionProgram) -> tuple[dict[str, C
     return {name: found[name] for name in order}, {name: found[name] for name in found if name not in order}
 
 
-def _use(shape: tuple[int, ...]) -> ArgumentUse:
+def _use(shape: tuple[int, ...], fmt: Format = FORMATS["f32"]) -> ArgumentUse:
     elements = int(np.prod(shape))
-    return ArgumentUse(
-        format=FORMATS["f32"], elements=elements, padded={elements}, shapes={shape}, needs_input=True, stored=False
-    )
+    return ArgumentUse(format=fmt, elements=elements, padded={elements}, shapes={shape}, needs_input=True, stored=False)
 
 
-def _written(options: Namespace, result: FunctionResult | None) -> dict[str, Path]:
+def _written(options: Namespace, outputs: Mapping[str, Codes]) -> dict[str, Path]:
     """Write the outputs where that is asked for."""
-    if options.out is None or result is None:
-        return {}
-    files = {name: Path(options.out) / f"{name}.npy" for name in result.outputs}
+    files = {} if options.out is None else {name: Path(options.out) / f"{name}.npy" for name in outputs}
     for name, path in files.items():
-        write_array(path, result.outputs[name])
+        write_array(path, outputs[name])
     return files

@@ -253,7 +253,8 @@ def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, N
             yield _abstract_column(request, _comparable(request, rounding, None), rounding)
         for target in request.targets:
             try:
-                yield from [_on_target(request, target, rounding, form, told) for form in _forms(target)]
+                forms: tuple[CastForm | None, ...] = machine_of(target).cast_forms or (None,)
+                yield from [_on_target(request, target, rounding, form, told) for form in forms]
                 done += 1
             except IllegalError as error:
                 if not request.lenient:
@@ -263,10 +264,6 @@ def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, N
     if not done and refusal is not None:
         tried = ", ".join(target.name for target in request.targets)
         raise IllegalError(f"no target casts {request.src.name} -> {request.dst.name} as asked; tried: {tried}")
-
-
-def _forms(target: Target) -> tuple[CastForm | None, ...]:
-    return machine_of(target).cast_forms or (None,)
 
 
 def _on_target(

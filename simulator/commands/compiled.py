@@ -82,7 +82,10 @@ def execute(options: Namespace) -> CommandOutcome:
         reading=options.reading,
         order=options.order,
     )
-    return _emitted(cast) if options.emit else _compared(cast, options.values)
+    if not options.emit:
+        return _compared(cast, options.values)
+    assembly = cast.kernel.text()  # of one vector
+    return CommandOutcome({**cast_document(cast), "assembly": assembly}, lambda _: plain(assembly.rstrip("\n")))
 
 
 def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
@@ -122,12 +125,6 @@ def _text(options: Namespace) -> CommandOutcome:
         )
 
     return CommandOutcome({"casts": casts}, text)
-
-
-def _emitted(cast: CompiledCast) -> CommandOutcome:
-    """Show the assembly of one vector."""
-    assembly = cast.kernel.text()
-    return CommandOutcome({**cast_document(cast), "assembly": assembly}, lambda _: plain(assembly.rstrip("\n")))
 
 
 def _table(target: str) -> CommandOutcome:

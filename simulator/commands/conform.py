@@ -21,11 +21,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, output_folder
+from castsim.commands.option_parsers import assignments, output_folder, workers_of
 from castsim.commands.outcome import STDOUT, CommandOutcome, write_program
-from castsim.commands.page_files import check_page, with_note, write_page_of
+from castsim.commands.page_files import check_page, ledger_of, removal, resume_hint, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
-from castsim.commands.workers import ledger_of, removal, resume_hint, workers_of
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
 from castsim.lowering.conformance import Extent, LoweredMatrix, conform, lower_all

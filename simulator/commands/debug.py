@@ -37,9 +37,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 
-from castsim.commands.cpp_kernels import is_kernel, recording_of, refuse_elsewhere, without_arguments
-from castsim.commands.cpp_kernels import launch_of as kernel_launch
-from castsim.commands.editor.debugging.server import serve, serve_port
+from castsim.commands.editor.debug_adapter import serve, serve_port
+from castsim.commands.kernels import is_kernel, recording_of, refuse_elsewhere, without_arguments
+from castsim.commands.kernels import launch_of as kernel_launch
 from castsim.commands.option_parsers import (
     GRAPHS,
     LAST_PORT,

@@ -25,7 +25,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from castsim.commands.cpp_kernels import launch_of, refuse_elsewhere, side_of
+from castsim.commands.kernels import launch_of, refuse_elsewhere, side_of
 from castsim.commands.option_parsers import GRAPHS, assignments, most_cycles, opaque_cycles, run_limits_of, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.page_files import check_page, with_note, write_page_of

@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.command_line import parser_of
 from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalars_of
-from castsim.commands.outcome import CommandOutcome
+from castsim.commands.outcome import CommandOutcome, write_program
 from castsim.commands.page_files import check_file, write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
 from castsim.execution.input_data import write_array
-from castsim.files import file_name, file_names, whole_file
+from castsim.files import file_name, file_names
 from castsim.isa.errors import ReadError
 from castsim.lowering.graphs.graph_execution import MOST_ELEMENTS, make_tensors, read_graph, run_graph
 from castsim.lowering.lowering_answers import setting_of
@@ -63,26 +63,10 @@ def declare(parser: OptionParser) -> None:
     parser.take("target_options", "cores", "page")
 
 
-_OF_GRAPHS = frozenset(
-    (
-        "program",
-        "target",
-        "inputs",
-        "args",
-        "out",
-        "summary",
-        "html",
-        "engine",
-        "options",
-        "json",
-        "quiet",
-        "max_walk",
-        "max_statements",
-        "max_elements",
-        "max_file_bytes",
-        "max_memory",
-    )
-)
+_OF_GRAPHS = frozenset((
+    "program", "target", "inputs", "args", "out", "summary", "html", "engine", "options", "json", "quiet", "max_walk",
+    "max_statements", "max_elements", "max_file_bytes", "max_memory",
+))  # fmt: skip
 """Options of `castsim run` that mean something for a graph."""
 
 
@@ -157,10 +141,6 @@ def _write_programs(found: GraphRun, folder: Path | None) -> Mapping[tuple[str, 
         for place, stage in enumerate(node.stages):
             number = f"{len(files):03d}"
             path = folder / f"{number}_{file_name(node.node.name)}_{place}{stage.program.suffix}"
-            try:
-                with whole_file(path) as file:
-                    file.write(stage.program.text.encode())
-            except OSError as error:
-                raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None
+            write_program(path, stage.program.text)
             files[node.node.name, place] = path
     return files

@@ -73,10 +73,10 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     loaded = load_target(options.target)
     target = tpc_target(loaded, f"{loaded.name} has no TPC assembly")
-    reader = _LatencyReader(target.dialect)
+    known: dict[str, SlottedInstruction] = {}
     found: list[tuple[str, str, PairDistance | None]] = []
     for one, other in _pairs(options):
-        producer, consumer = reader.read(one), reader.read(other)
+        producer, consumer = (_read_once(each, target.dialect, known) for each in (one, other))
         found.append((one.text, other.text, pair_distance(target, producer, consumer)))
     entries = [pair_entry(target, *each) for each in found]
 
@@ -110,35 +110,27 @@ def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionT
         yield _InstructionText(file, first, number), _InstructionText(file, second, number, start)
 
 
-class _LatencyReader:
-    """Reads instructions; equal texts once."""
+def _read_once(written: _InstructionText, dialect: Dialect, known: dict[str, SlottedInstruction]) -> SlottedInstruction:
+    """Return the only instruction of a text in its slot, equal texts read once; errors name its place in the file."""
+    if written.text not in known:
+        try:
+            known[written.text] = _instruction(written.text, written, dialect)
+        except CastsimError:
+            # Read again where it stands, so that the error says so.
+            known[written.text] = _instruction(written.in_place, written, dialect)
+    return known[written.text]
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
-        self._known: dict[str, SlottedInstruction] = {}
 
-    def read(self, written: _InstructionText) -> SlottedInstruction:
-        """Return the only instruction of a text in its slot; errors name its place in the file."""
-        found = self._known.get(written.text)
-        if found is None:
-            try:
-                found = self._read(written.text, written)
-            except CastsimError:
-                # Read again where it stands, so that the error says so.
-                found = self._read(written.in_place, written)
-            self._known[written.text] = found
-        return found
-
-    def _read(self, text: str, written: _InstructionText) -> SlottedInstruction:
-        items = parse(text, self._dialect, written.file).items
-        placed = [
-            SlottedInstruction(slot, instruction)
-            for item in items
-            if isinstance(item, Bundle)
-            for slot, instruction in zip(Slot, item.slots, strict=True)
-            if instruction is not None
-        ]
-        if len(items) != 1 or len(placed) != 1:
-            message = f"'{written.text.strip()[:60]}' is not one instruction"
-            raise written.error(message, ("one instruction", "four slots of which three are nop"))
-        return placed[0]
+def _instruction(text: str, written: _InstructionText, dialect: Dialect) -> SlottedInstruction:
+    items = parse(text, dialect, written.file).items
+    placed = [
+        SlottedInstruction(slot, instruction)
+        for item in items
+        if isinstance(item, Bundle)
+        for slot, instruction in zip(Slot, item.slots, strict=True)
+        if instruction is not None
+    ]
+    if len(items) != 1 or len(placed) != 1:
+        message = f"'{written.text.strip()[:60]}' is not one instruction"
+        raise written.error(message, ("one instruction", "four slots of which three are nop"))
+    return placed[0]

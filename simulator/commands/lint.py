@@ -72,8 +72,10 @@ def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
 
 def _kernel(options: Namespace) -> tuple[str, VliwTarget, TpcProgram, _Own]:
     """Return a kernel's bundles, and what leaves the findings that are about its own instructions."""
-    from castsim.commands import kernels_in_c  # noqa: PLC0415 - loads the compiler
+    from castsim.commands.kernels import compiled_of  # noqa: PLC0415 - as below
+    from castsim.tpc_compiler.tpc_c.launching import scheduled_kernel  # noqa: PLC0415 - loads a compiler
+    from castsim.tpc_compiler.tpc_c.printing import without_prints  # noqa: PLC0415 - as above
 
-    source, compiled = kernels_in_c.compiled_of(options, options.program)
-    program = kernels_in_c.scheduled_kernel(compiled).program
-    return source.file, compiled.target, program, lambda found: kernels_in_c.without_prints(found, compiled.prints)
+    source, compiled = compiled_of(options, options.program)
+    program = scheduled_kernel(compiled).program
+    return source.file, compiled.target, program, lambda found: without_prints(found, compiled.prints)

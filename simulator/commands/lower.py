@@ -37,11 +37,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, integer_from
+from castsim.commands.option_parsers import assignments, integer_from, refuse_workers
 from castsim.commands.outcome import STDOUT, CommandOutcome, write_program
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
-from castsim.commands.workers import refuse_workers
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
@@ -82,9 +81,8 @@ def declare(parser: OptionParser) -> None:
 # The shape of the tensor that `castsim lower` writes a program for: which shapes the program can have, and why not.
 #
 # A program of tiles holds the whole tensor in the buffer, in lines of whole blocks; a program of a vector unit loops
-# over
-# it. A shape that does not go is refused in the words of the command line: its user never saw the text that does not
-# fit.
+# over it. A shape that does not go is refused in the words of the command line: its user never saw the text that does
+# not fit.
 
 LARGEST = 1 << 26
 """Elements of the largest tensor: its conversion is simulated to the end, for several chains, to find the fastest."""
@@ -96,27 +94,6 @@ _USUAL = (16, 256)
 
 _WIDEST_BLOCK = 1 << 10
 """Elements up to which columns are tried as the size of a block."""
-
-
-def planned(request: CastRequest, make: Callable[[CastRequest], Answer]) -> Answer:
-    """Return the answer to a request.
-
-    Raises:
-        ReadError: more elements than are simulated.
-        TileError: the target holds no program of this shape; names --rows and --cols and what goes.
-        CastsimError: as `make`.
-    """
-    target = load_target(request.target)
-    if not target.has_tiles:
-        _check_elements(request.rows, request.cols)
-    try:
-        return make(request)
-    except TileError as error:
-        raise TileError(
-            f"--rows {request.rows} --cols {request.cols}: no program for {target.name} converts a tile of this "
-            f"shape: {error.message}",
-            legal=_going(request, make),
-        ) from None
 
 
 def _check_elements(rows: int, cols: int) -> None:
@@ -143,7 +120,8 @@ def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple
             return False
         return True
 
-    block = next((size for size in _powers() if goes(1, size)), None)
+    powers = [1 << place for place in range(_WIDEST_BLOCK.bit_length())]
+    block = next((size for size in powers if goes(1, size)), None)
     if block is None:
         return ()
     widest = block * _most(lambda count: goes(1, count * block))
@@ -152,10 +130,6 @@ def _going(request: CastRequest, make: Callable[[CastRequest], Answer]) -> tuple
         f"--cols: a multiple of {block} up to {widest}",
         f"--rows with --cols {cols}: up to {_most(lambda count: goes(count, cols))}",
     )
-
-
-def _powers() -> list[int]:
-    return [1 << place for place in range(_WIDEST_BLOCK.bit_length())]
 
 
 def _most(goes: Callable[[int], bool]) -> int:
@@ -167,10 +141,6 @@ def _most(goes: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if goes(middle) else (low, middle)
     return low
-
-
-_LONGEST = MOST_STEPS
-"""Instructions of the longest chain that the search follows."""
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -259,26 +229,42 @@ def _request(options: Namespace) -> CastRequest:
 
 def _extent(options: Namespace) -> dict[str, int]:
     rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
-    return {"rows": rows, "cols": cols, "steps": _steps(options.steps)}
+    steps = integer_from("--steps", options.steps)
+    if steps > MOST_STEPS:
+        raise ReadError(
+            f"--steps {steps}: chains have up to {MOST_STEPS} instructions; each further one multiplies the "
+            "search by the number of casts of the target",
+            legal=[str(number + 1) for number in range(MOST_STEPS)],
+        )
+    return {"rows": rows, "cols": cols, "steps": steps}
 
 
 def _answered(options: Namespace, request: CastRequest) -> Answer:
+    """Return the answer to a request.
+
+    Raises:
+        ReadError: more elements than are simulated.
+        TileError: the target holds no program of this shape; names --rows and --cols and what goes.
+    """
     values = assignments("--option", options.options)
     with stage_progress(quiet=options.quiet) as progress:
-        if options.via:
-            return planned(request, lambda one: answer_through(one, options.via, progress, options=values))
-        return planned(request, lambda one: answer(one, progress, options=values))
 
+        def make(one: CastRequest) -> Answer:
+            if options.via:
+                return answer_through(one, options.via, progress, options=values)
+            return answer(one, progress, options=values)
 
-def _steps(text: str) -> int:
-    steps = integer_from("--steps", text)
-    if steps > _LONGEST:
-        raise ReadError(
-            f"--steps {steps}: chains have up to {_LONGEST} instructions; each further one multiplies the "
-            "search by the number of casts of the target",
-            legal=[str(number + 1) for number in range(_LONGEST)],
-        )
-    return steps
+        target = load_target(request.target)
+        if not target.has_tiles:
+            _check_elements(request.rows, request.cols)
+        try:
+            return make(request)
+        except TileError as error:
+            raise TileError(
+                f"--rows {request.rows} --cols {request.cols}: no program for {target.name} converts a tile of this "
+                f"shape: {error.message}",
+                legal=_going(request, make),
+            ) from None
 
 
 _SOURCES = ("f32", "f16", "bf16")

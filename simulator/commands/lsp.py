@@ -15,7 +15,6 @@ from __future__ import annotations
 from argparse import Namespace
 from importlib.util import find_spec
 
-from castsim.commands.editor.document import Settings
 from castsim.commands.option_parsers import scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
@@ -43,7 +42,8 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.target is not None:
         load_target(options.target)
     args = scalars_of(options)
-    from castsim.commands.editor.server import serve  # noqa: PLC0415 - pygls may be missing
+    from castsim.commands.editor.document import Settings  # noqa: PLC0415 - pygls may be missing
+    from castsim.commands.editor.server import serve  # noqa: PLC0415 - as above
 
     serve(Settings(options.target, args))
     return CommandOutcome({}, lambda _: "")

@@ -1,16 +1,21 @@
-"""The meaning of the options that several commands share: assignments, numbers, limits, folders."""
+"""The meaning of the options that several commands share: assignments, numbers, limits, folders, processes, memory."""
 
 from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.execution.run_limits import MAX_CYCLES, Limits
-from castsim.isa.errors import ReadError
-from castsim.isa.reading import MAX_STATEMENTS
+from castsim.isa.errors import LimitError, ReadError
+from castsim.isa.reading import MAX_STATEMENTS, file_limit, limit_of
+
+if TYPE_CHECKING:
+    from castsim.execution.distribution.distributing import Workers
 
 GRAPHS = (".onnx", ".mlir", ".tosa")
 """Suffixes of graphs, which `castsim graph` runs."""
@@ -19,8 +24,8 @@ _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)", re.ASCII)
 _MOST_DIGITS = 300
 """Of a hexadecimal argument: the range of f64 ends before, and longer numbers could not be shown."""
 _LIMIT_DIGITS = 1000
-_LEVELS = ("1", "2", "3")
 """More no limit needs, and Python converts no 5000 of them."""
+_LEVELS = ("1", "2", "3")
 LAST_PORT = 65535
 """Of a computer: port numbers have 16 bits."""
 _LAST_MACHINE = 0xFFFF
@@ -264,3 +269,126 @@ def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
         if not macro.partition("=")[0].isidentifier():
             raise ReadError(f"--define {macro}: not of the form NAME or NAME=VALUE", legal=("--define NAME=VALUE",))
     return tuple(map(Path, options.folders)), tuple(options.macros)
+
+
+# Who computes.
+
+
+def workers_of(options: Namespace) -> Workers:
+    """Return who computes.
+
+    Raises:
+        ReadError: no number of processes; both processes and a scheduler.
+    """
+    from castsim.execution.distribution.distributing import Workers  # noqa: PLC0415 - few commands compute with several
+
+    refuse_both(options)
+    count = 1 if options.workers is None else integer_from("--workers", options.workers)
+    return Workers(count, options.scheduler)
+
+
+def refuse_both(options: Namespace) -> None:
+    """Reject processes of this machine together with a scheduler.
+
+    Raises:
+        ReadError: both were given.
+    """
+    if options.workers is not None and options.scheduler is not None:
+        raise ReadError("--workers and --scheduler both say who computes", legal=("--workers N", "--scheduler ADDRESS"))
+
+
+def refuse_workers(options: Namespace, why: str) -> None:
+    """Reject options that say who computes, where they mean nothing.
+
+    Raises:
+        ReadError: one was given; `why` it means nothing.
+    """
+    for name in ("workers", "scheduler", "ledger"):
+        value = getattr(options, name)
+        if value is not None:
+            raise ReadError(f"--{name} {value}: {why}")
+
+
+# The limit of `--max-memory`: what a command takes beyond it is refused, and no other process of the machine suffers.
+# What counts is memory that a process writes to and that no file backs (RLIMIT_DATA, which Linux keeps for it): mapped
+# `.npy` files do not. Processes that a command starts have the same limit each.
+
+MEMORY_OPTION = "--max-memory"
+"""The option of the command line."""
+
+LEAST_MEMORY = 128 << 20
+"""Smallest limit: what Python and the libraries need before anything is read."""
+
+_SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
+_SIZE = re.compile(r"(\d{1,18})([KMG]?)", re.ASCII)
+_MOST_BYTES = 1 << 62
+
+
+def memory_of(text: str) -> int:
+    """Return the bytes that `--max-memory` gives.
+
+    Raises:
+        ReadError: no number of bytes, or fewer than `LEAST_MEMORY`.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    size = int(found[1]) << _SIZE_UNITS[found[2]] if found else 0
+    if not LEAST_MEMORY <= size <= _MOST_BYTES:
+        raise ReadError(
+            f"{MEMORY_OPTION} {text[:40]}: not a number of bytes from {LEAST_MEMORY} on",
+            legal=(f"{LEAST_MEMORY}", "512M", "4G"),
+        )
+    return size
+
+
+@contextmanager
+def bounded(file_bytes: str | None, memory: str | None) -> Iterator[None]:
+    """Keep the limits of `--max-file-bytes` and `--max-memory` while the block lasts, as typed; None: not given.
+
+    Raises:
+        ReadError: what was typed.
+        LimitError: as `memory_limit`.
+    """
+    with ExitStack() as limits:
+        if memory is not None:
+            limits.enter_context(memory_limit(memory_of(memory)))
+        if file_bytes is not None:
+            limits.enter_context(file_limit(limit_of(file_bytes)))
+        yield
+
+
+@contextmanager
+def memory_limit(size: int) -> Iterator[None]:
+    """Let the process take no more than `size` bytes while the block lasts.
+
+    Raises:
+        LimitError: it would have taken more.
+        ReadError: the system keeps no such limit.
+    """
+    try:
+        import resource  # noqa: PLC0415 - Windows has none
+    except ImportError:
+        raise ReadError(f"{MEMORY_OPTION}: this system keeps no limits of processes") from None
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    bound = size if hard == resource.RLIM_INFINITY else min(size, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (bound, hard))
+    try:
+        yield
+    except Exception as error:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))  # first of all: the message needs memory too
+        if not _of_memory(error):
+            raise
+        raise LimitError(
+            f"more memory is needed than {size} bytes, the limit of {MEMORY_OPTION}",
+            legal=(f"{MEMORY_OPTION} N with a larger N",),
+        ) from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _of_memory(error: BaseException | None) -> bool:
+    """Whether an error is that no memory was left, or came of one that was."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

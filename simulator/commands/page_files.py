@@ -1,15 +1,22 @@
-"""`--html FILE` of commands: the name of the file checked before, the page written after."""
+"""`--html FILE` and `--ledger FILE` of commands: the names of files checked before, the page written after.
+
+From its ledger a second start of a command goes on.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
-from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome
+from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, tell
 from castsim.files import whole_file
 from castsim.isa.errors import ReadError
 
@@ -139,3 +146,63 @@ def with_note(report: RenderableType, options: Namespace, *notes: str) -> Render
 
 def _is_device(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path)  # noqa: PTH110, PTH113 - beside realpath
+
+
+# The ledger of a long command.
+
+
+def ledger_of(options: Namespace, **others: str | None) -> Path | None:
+    """Return the ledger that was named.
+
+    `others` are the files that the command reads and writes, by option; `--json` and `--html` are known.
+
+    Raises:
+        ReadError: it cannot be made, or is another of the files.
+    """
+    if options.ledger is None:
+        return None
+    check_file("--ledger", options.ledger)
+    named = {"json": options.json, "html": options.html, **others}
+    refuse_same("--ledger", options.ledger, {f"--{name}": file for name, file in named.items()})
+    return Path(options.ledger)
+
+
+def removal(ledger: Path | None) -> Callable[[], None] | None:
+    """Return what removes a ledger once the results are written."""
+    if ledger is None:
+        return None
+
+    def remove() -> None:
+        with suppress(OSError):
+            ledger.unlink()
+
+    return remove
+
+
+@contextmanager
+def resume_hint(ledger: Path | str | None, what: str) -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, and say then how `what` goes on."""
+    try:
+        with _terminated_is_interrupted():
+            yield
+    except KeyboardInterrupt:
+        if ledger is not None:
+            tell(f"the {what} was interrupted; the same command continues from {ledger}")
+        raise
+
+
+@contextmanager
+def _terminated_is_interrupted() -> Iterator[None]:
+    """For the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -28,13 +28,13 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.commands.cpp_kernels import execute_cpp, launch_of
+from castsim.commands.kernels import execute_cpp, launch_of
 from castsim.commands.option_parsers import (
     CORE,
     GRAPHS,
@@ -79,18 +79,15 @@ from castsim.targets import Target, load_target
 from castsim.targets.options import watched, with_options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import RenderableType
 
-    from castsim.execution.timing import Listener, Timing
+    from castsim.execution.timing import Listener
     from castsim.exploration.lifted_limits import LiftedLimit
     from castsim.isa.pto import program as pto
     from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.reports.views.timeline import Timeline
-    from castsim.running import LoadedProgram, Result
+    from castsim.running import Result
     from castsim.running.estimating.cast_estimates import Sensitivity
-    from castsim.targets import Target
 
 
 def declare(parser: OptionParser) -> None:
@@ -169,17 +166,6 @@ def _read_once(options: Namespace) -> bool:
     return options.program == "-" or path.is_fifo() or path.is_char_device()
 
 
-def names_of(options: Namespace, target: Target) -> tuple[str, ...]:
-    """Return the limits to lift, none if the option was not given.
-
-    Raises:
-        ReadError: no such limit.
-    """
-    if options.what_if is None:
-        return ()
-    return limits_asked_for(target, [name.strip() for name in options.what_if.split(",")])
-
-
 def weighed(options: Namespace, target: Target, result: Result) -> tuple[Sensitivity, ...] | None:
     """Return how much numbers of facts weigh, if that is asked for or the program short; None otherwise.
 
@@ -206,18 +192,6 @@ def _issued(node: Node) -> int:
     return node.issued if isinstance(node, MicroFunction) else 0
 
 
-def lift_limits(
-    names: tuple[str, ...],
-    target: Target,
-    result: Result,
-    reload: Callable[[Callable[[Target], Target]], LoadedProgram],
-    run: Callable[[LoadedProgram], Timing],
-) -> tuple[LiftedLimit, ...]:
-    """Return the gain of lifting each limit, largest first."""
-    latencies = result.loaded.latencies(result.timing) if names else None
-    return gains(target, names, result.timing, lambda lift: run(reload(lift)), latencies)
-
-
 # The fragments that `castsim run -e` takes in place of a file.
 
 _DRAWN = "random:0"
@@ -241,11 +215,6 @@ def fragment_of(options: Namespace) -> Fragment | None:
         raise ReadError("a fragment has one entry; --entry and --all-entries are for .pto files")
     options.program = NAME
     return whole(options.execute, load_target(options.target))
-
-
-def drawn_inputs(loaded: LoadedProgram) -> dict[str, str]:
-    """Return random inputs for all that a program reads."""
-    return {name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}
 
 
 # The option of `castsim run` that gives the parameters of a tile program their values.
@@ -319,7 +288,7 @@ def run_source(
     options: Namespace, source: Source | None, see: Callable[[Result], Result] = lambda result: result
 ) -> CommandOutcome:
     """Run the program of a source, or else the file that the options name; what `see` makes of the result is told."""
-    _check_options(options, ENGINES)
+    _check_options(options)
     check_views(options)
     check_what_if(options)
     if options.all_entries:
@@ -329,15 +298,17 @@ def run_source(
     further = check_report(options, loaded.target)
     _check_language(options, loaded)
     findings = _lint(loaded) if options.lint else None
-    limits = names_of(options, loaded.target)
+    limits: tuple[str, ...] = ()
+    if options.what_if is not None:
+        limits = limits_asked_for(loaded.target, [name.strip() for name in options.what_if.split(",")])
     folder = output_folder(options.out)
-    result, gains, timeline, weights = _simulate(options, loaded, limits, source)
+    result, lifted, timeline, weights = _simulate(options, loaded, limits, source)
     result = see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
-        result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=gains, further=further,
+        result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=lifted, further=further,
         sensitivities=weights, list_facts=options.facts, summary=options.summary,
     )  # fmt: skip
     document = run_document(report)
@@ -376,7 +347,7 @@ def _simulate(
     """Run the program, and once more with each limit lifted; also return what the views show and what facts weigh."""
     inputs = assignments("--in", options.inputs)
     if source is not None and source.program is None and not options.timing_only:
-        inputs = {**drawn_inputs(loaded), **inputs}
+        inputs = {**{name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}, **inputs}
     limit = most_cycles(options)
     with run_progress(loaded.tree) as progress:
 
@@ -399,15 +370,13 @@ def _simulate(
         if progress is not None:
             progress.stage("views")
         timeline = timeline_of(options, result, progress)
-        again = (
-            loaded.target,
-            result,
-            lambda lift: _load(options, source, lift)[0],
-            lambda program: simulated(program, progress, again=True).timing,
-        )
         weights = None if result.untimed else weighed(options, loaded.target, result)
-        gains = lift_limits(limits, *again)
-    return result, gains, timeline, weights
+        lifted = gains(
+            loaded.target, limits, result.timing,
+            lambda lift: simulated(_load(options, source, lift)[0], progress, again=True).timing,
+            result.loaded.latencies(result.timing) if limits else None,
+        )  # fmt: skip
+    return result, lifted, timeline, weights
 
 
 def _races(options: Namespace, source: Source | None) -> str:
@@ -416,9 +385,9 @@ def _races(options: Namespace, source: Source | None) -> str:
     return REPORT if shown else STOP
 
 
-def _check_options(options: Namespace, engines: Sequence[str]) -> None:
-    if options.engine is not None and options.engine not in engines:
-        raise ReadError(f"engine '{options.engine}' is not available", legal=engines)
+def _check_options(options: Namespace) -> None:
+    if options.engine is not None and options.engine not in ENGINES:
+        raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
     if options.no_skip and options.engine == "event":
         raise ReadError("--no-skip is about the fast engine; engine 'event' skips nothing")
     if options.timing_only and options.partial:
@@ -554,19 +523,6 @@ def _write(result: Result, folder: Path | None, *, partial: bool) -> Mapping[str
 # `--all-entries`: every function of a file by itself, and a table of what came of it.
 
 
-@dataclass(frozen=True, slots=True)
-class EntryOutcome:
-    """A function, and its cycles, None if they are not modelled, or why it cannot be run."""
-
-    name: str
-    cycles: int | None
-    error: str | None
-
-    def document(self) -> dict[str, str | int | None]:
-        """Return it as JSON."""
-        return {"entry": self.name, "cycles": self.cycles, "error": self.error}
-
-
 def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Result]) -> CommandOutcome:
     """Run every function of a tile program that no other one calls; the exit code is 1 if any fails.
 
@@ -593,22 +549,23 @@ def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Resul
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     source = read_source(path, lambda: False)
     program = parse(source.text, source.file, go_past_refused=True)
-    found = tuple(_entry_outcomes(options, program, run))
+    found = list(_entry_outcomes(options, program, run))
     if not found:
         raise ReadError(f"{path}: no function to run")
-    failed = sum(one.error is not None for one in found)
-    document = {"program": source.file, "entries": [one.document() for one in found], "failed": failed}
+    failed = sum(one["error"] is not None for one in found)
+    document = {"program": source.file, "entries": found, "failed": failed}
     return CommandOutcome(document, lambda _: _entries_text(found, failed), code=1 if failed else 0)
 
 
 def _entry_outcomes(
     options: Namespace, program: pto.Program, run: Callable[[Namespace], Result]
-) -> Iterator[EntryOutcome]:
+) -> Iterator[dict[str, str | int | None]]:
+    """Yield a function, and its cycles, None if they are not modelled, or why it cannot be run."""
     refused = {one.name: one.error for one in program.refused}
     functions = {function.name: function for function in entries(program)}
     for name in (*functions, *refused):
         if name in refused:
-            yield EntryOutcome(name, None, _first_line(refused[name]))
+            yield {"entry": name, "cycles": None, "error": _first_line(refused[name])}
             continue
         known = {argument.name for argument in functions[name].arguments}
         changed = Namespace(**vars(options))
@@ -618,9 +575,9 @@ def _entry_outcomes(
             setattr(changed, kind, given)
         try:
             result = run(changed)
-            yield EntryOutcome(name, None if result.untimed else result.cycles, None)
+            yield {"entry": name, "cycles": None if result.untimed else result.cycles, "error": None}
         except (CastsimError, EngineError) as error:
-            yield EntryOutcome(name, None, _first_line(error))
+            yield {"entry": name, "cycles": None, "error": _first_line(error)}
 
 
 def _first_line(error: Exception) -> str:
@@ -628,14 +585,13 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _entries_text(found: tuple[EntryOutcome, ...], failed: int) -> RenderableType:
-    width = max(len(one.name) for one in found) + 1
-    rows = [f"{'@' + one.name:{width}}  {_entry_shown(one)}" for one in found]
-    total = f"{len(found)} functions, {failed} failed"
-    return plain("\n".join([*rows, "", total]), no_wrap=False)
-
-
-def _entry_shown(one: EntryOutcome) -> str:
-    if one.error is not None:
-        return f"failed: {one.error}"
-    return "no cycles: not modelled for vector instructions" if one.cycles is None else f"{one.cycles} cycles"
+def _entries_text(found: Sequence[Mapping[str, str | int | None]], failed: int) -> RenderableType:
+    width = max(len(str(one["entry"])) for one in found) + 1
+    rows = []
+    for one in found:
+        shown = (
+            "no cycles: not modelled for vector instructions" if one["cycles"] is None else f"{one['cycles']} cycles"
+        )
+        shown = shown if one["error"] is None else f"failed: {one['error']}"
+        rows.append(f"@{one['entry']}".ljust(width) + f"  {shown}")
+    return plain("\n".join([*rows, "", f"{len(found)} functions, {failed} failed"]), no_wrap=False)

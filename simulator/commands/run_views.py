@@ -1,4 +1,4 @@
-"""The options of `castsim run` that show a run cycle by cycle."""
+"""The options of `castsim run` that show a run cycle by cycle, and its page, with the changes that were tried."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
 from castsim.commands.page_files import check_file, write_page
 from castsim.engines import observe
 from castsim.files import whole_file
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import CastsimError, EngineError, ReadError
+from castsim.isa.sources import Language, Source
 from castsim.reports.views.recording import SegmentRecorder, Window
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.execution.timing import Listener
+    from castsim.exploration.advice_search import Advice
     from castsim.reports.documents import Document
+    from castsim.reports.pages.blocks import Page
     from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
     from castsim.running import Result
@@ -156,8 +160,58 @@ def write_run_page(options: Namespace, report: RunReport, document: Document, *,
     """
     if options.html is None:
         return []
-    from castsim.commands import run_pages  # noqa: PLC0415 - takes a while, and few ask for a page
-
     window = None if options.window is None else window_of(options)
-    write_page(options.html, run_pages.page_of_run(options, report, document, window, is_read=is_read))
+    write_page(options.html, page_of_run(options, report, document, window, is_read=is_read))
     return [f"html: written to {options.html}"]
+
+
+_ADVICE_SECONDS = 1.0
+"""Processor time for making changes of a run that is shown, and as much for checking them."""
+
+_MOST_ADVISED = 20_000
+"""Executions of a program that is changed beside its run: each change is run again, on both engines."""
+
+
+def page_of_run(
+    options: Namespace, report: RunReport, document: Document, window: Window | None, *, is_read: bool
+) -> Page:
+    """Return the page; `is_read` tells a program whose text is what a file holds.
+
+    Raises:
+        ReadError: the window reaches beyond the run.
+    """
+    from castsim.commands.editor.grammars import page_grammar  # noqa: PLC0415 - takes a while, and few ask for a page
+    from castsim.reports.pages.run_page import run_page  # noqa: PLC0415 - as above
+
+    result = report.result
+    grammar = page_grammar("pto" if result.loaded.target.has_tiles else "tpc")
+    return run_page(report, document, window, advice_of(options, result, is_read=is_read), grammar)
+
+
+def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
+    """Return the changes that save cycles of a run, or why none was tried; None where the run itself is in doubt."""
+    if result.untimed or result.races or result.stale_reads:
+        return None
+    from castsim.exploration.advice_search import advice_on  # noqa: PLC0415 - as above
+    from castsim.exploration.equivalence import original  # noqa: PLC0415 - as above
+    from castsim.exploration.suggestion import RunConfig  # noqa: PLC0415 - as above
+
+    loaded = result.loaded
+    changing = ("sync", "opaque", "declare", "machine", "unsafe_scratch", "max_cycles")
+    given = [name for name in changing if getattr(options, name) not in (None, [], False, "insert")]
+    if not is_read or not loaded.source:
+        return "castsim advise changes kernels in C and C++" if loaded.source else "a binary has no text"
+    if given:
+        return f"the run has --{given[0].replace('_', '-')}"
+    if len(result.timing.executions) > _MOST_ADVISED:
+        return f"more than {_MOST_ADVISED:,} executions; castsim advise tries them"
+    setting = RunConfig(
+        loaded.target, loaded.entry if loaded.target.has_tiles else None,
+        scalars_of(options),
+        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options),
+    )  # fmt: skip
+    language = Language.TILES if loaded.target.has_tiles else Language.ASSEMBLY
+    try:
+        return advice_on(original(Source(loaded.file, language, loaded.source), setting))
+    except (CastsimError, EngineError) as error:
+        return f"castsim advise refuses it: {str(error).partition(chr(10))[0]}"

@@ -28,21 +28,17 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from castsim.commands.option_parsers import refuse_both, workers_of
 from castsim.commands.outcome import STDOUT, CommandOutcome
-from castsim.commands.page_files import check_file, check_page, refuse_same, write_page
+from castsim.commands.page_files import check_file, check_page, refuse_same, resume_hint, write_page
 from castsim.commands.shared_options import OptionParser
-from castsim.commands.workers import refuse_both, resume_hint, workers_of
 from castsim.exploration.sweep_studies import sweep
 from castsim.files import LEDGER
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import Document
 from castsim.reports.progress import stage_progress
 from castsim.reports.tuning import sweep_document, sweep_text
-
-if TYPE_CHECKING:
-    pass
 
 
 def declare(parser: OptionParser) -> None:

@@ -62,7 +62,7 @@ def execute(options: Namespace) -> CommandOutcome:
     match options.what:
         case []:
             return _list()
-        case [name, *pair] if len(pair) in (0, 2) and _is_specification(name):
+        case [name, *pair] if len(pair) in (0, 2) and is_specification(name):
             return _specification(name, *pair)
         case [name]:
             return _one(name)
@@ -83,10 +83,6 @@ def _list() -> CommandOutcome:
         TargetsList.of(targets=targets, specifications=specifications),
         lambda _: stacked(specification.list_text(specifications), "", list_text(targets)),
     )
-
-
-def _is_specification(name: str) -> bool:
-    return is_specification(name)
 
 
 def _specification(name: str, *pair: str) -> CommandOutcome:

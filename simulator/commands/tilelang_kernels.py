@@ -19,6 +19,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from castsim.commands.kernels import as_files
 from castsim.commands.option_parsers import TILELANG, assignments, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.execution.input_data import from_memory, make_inputs, read_input
@@ -128,10 +129,7 @@ def _on_all(options: Namespace, run: RunSource) -> CommandOutcome:
         return replace(result, outputs={name: _codes(array, uses[name]) for name, array in stored.items()})
 
     with tempfile.TemporaryDirectory(prefix="castsim-cores-") as folder:
-        for name, array in given.items():
-            plain = np.ascontiguousarray(array)
-            np.save(Path(folder) / name, plain if plain.dtype.isbuiltin == 1 else plain.view(f"u{plain.itemsize}"))
-        inputs = [f"{name}={folder}/{name}.npy" for name in given]
+        inputs = as_files(given, Path(folder))
         outcome = _told(
             Namespace(**{**vars(options), "inputs": inputs}), found.programs[found.longest], run,
             (lambda result: result) if options.timing_only else settle,

@@ -1,4 +1,4 @@
-"""An open text, and what is known of it."""
+"""An open text: what is asked for beside it, its target, and its places as castsim and as clients count them."""
 
 from __future__ import annotations
 
@@ -57,6 +57,23 @@ def normalised(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+# The target of a text, also of one that cannot be read as a whole.
+
+_ARCHITECTURE = re.compile(r'pto\.target_arch\s*=\s*"([^"\n]*)"')
+
+
+def target_of_text(text: EditedText, settings: Settings) -> Target | None:
+    """Return the target that is asked for, else the one that a text names; None if it cannot be told."""
+    try:
+        asked = settings.request().target
+        if text.language == "pto":
+            named = _ARCHITECTURE.search(text.text)
+            return choose_target(named and named[1], asked)
+        return chosen_target(text.text, text.name, asked)
+    except CastsimError:
+        return None
+
+
 # Places in a text as castsim counts them (lines from 1, columns in code points from 1) and as clients do.
 
 
@@ -86,20 +103,3 @@ class TextPlaces:
             passed += self.units(character)
             column += 1
         return number + 1, column + 1
-
-
-# The target of a text, also of one that cannot be read as a whole.
-
-_ARCHITECTURE = re.compile(r'pto\.target_arch\s*=\s*"([^"\n]*)"')
-
-
-def target_of_text(text: EditedText, settings: Settings) -> Target | None:
-    """Return the target that is asked for, else the one that a text names; None if it cannot be told."""
-    try:
-        asked = settings.request().target
-        if text.language == "pto":
-            named = _ARCHITECTURE.search(text.text)
-            return choose_target(named and named[1], asked)
-        return chosen_target(text.text, text.name, asked)
-    except CastsimError:
-        return None

@@ -13,6 +13,7 @@ from lsprotocol import types as lsp
 
 from castsim.commands.editor.document import EditedText, TextPlaces
 from castsim.commands.editor.symbols import (
+    AssemblyIndex,
     Item,
     Occurrence,
     Symbol,
@@ -20,11 +21,10 @@ from castsim.commands.editor.symbols import (
     SymbolKind,
     SymbolLine,
     TextBlock,
+    TileIndex,
     TokenType,
 )
-from castsim.commands.editor.symbols_assembly import AssemblyIndex
 from castsim.commands.editor.symbols_c import CIndex, means_something
-from castsim.commands.editor.symbols_tiles import TileIndex
 from castsim.isa.errors import ReadError
 
 

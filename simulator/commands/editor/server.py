@@ -6,10 +6,9 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,6 +26,19 @@ from castsim.commands.editor.document import EditedText, Settings, TextPlaces, n
 from castsim.commands.editor.formatting import formatted
 from castsim.commands.editor.hover_c import kernel_hover
 from castsim.commands.editor.hover_tiles import Said, conversion_part, format_part, listed, tile_hover
+from castsim.commands.editor.actions import Repair, formatted, repairs
+from castsim.commands.editor.checker import Checker, Open
+from castsim.commands.editor.completion import (
+    OPERAND_TRIGGERS,
+    TRIGGERS,
+    CompletionItem,
+    ShownSignature,
+    completions,
+    shown,
+    signatures,
+)
+from castsim.commands.editor.document import EditedText, Settings, TextPlaces, normalised
+from castsim.commands.editor.hover import hover
 from castsim.commands.editor.navigation import (
     LEGEND,
     Colours,
@@ -42,115 +54,13 @@ from castsim.commands.editor.navigation import (
 from castsim.commands.editor.program_slice import change, excerpt
 from castsim.commands.editor.signatures import TRIGGERS as OPERAND_TRIGGERS
 from castsim.commands.editor.signatures import ShownSignature, shown, signatures
+from castsim.commands.editor.program_slice import change
 from castsim.commands.editor.symbols import SymbolIndex
 from castsim.exploration.checking import Finding, Severity
 from castsim.isa.errors import CastsimError, ReadError
-from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.tpc import Bundle, Form, Slot, TpcInstruction, available, forms_of, parse
-from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES
-from castsim.isa.tpc.instructions import ALIASES
-from castsim.machines.vliw.program_sources import assembly_target
-from castsim.targets import Target
 
 if sys.platform == "linux":
     import fcntl
-
-# What is said of a word of TPC assembly.
-
-_REGISTER = re.compile(r"%?(VP|SP|AD|V|S|I)(\d+)$", re.IGNORECASE)
-_FILES = {
-    "V": "vector register of 256 bytes",
-    "S": "scalar register of 32 bits",
-    "I": "index register: the coordinates of an element of a tensor",
-    "AD": "address register of 64 bits",
-    "SP": "scalar predicate; SP0 is always true",
-    "VP": "vector predicate, a bit for each byte of a vector",
-}
-
-
-def assembly_hover(text: EditedText, line: int, word: str, settings: Settings) -> Said | None:
-    """Return what is known of a word; None if nothing is."""
-    target = target_of_text(text, settings)
-    register = _REGISTER.match(word)
-    if register is not None:
-        return Said([_register(register[1].upper(), word, target)])
-    lowered = word.lower()
-    mnemonic, _, suffix = lowered.partition(".")
-    mnemonic = lowered if forms_of(lowered) else ALIASES.get(mnemonic, mnemonic)
-    if forms := forms_of(mnemonic):
-        instruction = _instruction(text, line, mnemonic, suffix, target)
-        return Said(_instruction_parts(mnemonic, forms, instruction, target), of_operation=True)
-    name = TYPE_ALIASES.get(lowered, lowered)
-    if name in FORMATS and (name in TYPES or lowered in TYPE_ALIASES):
-        return Said([format_part(format_named(name), word)])
-    chip = assembly_target(target)
-    if chip is not None and lowered in chip.convert_rounding.modes:
-        return Said([f"`{word}` rounds by {chip.convert_rounding.modes[lowered]}"])
-    return None
-
-
-def _register(file: str, word: str, target: Target | None) -> str:
-    chip = assembly_target(target)
-    count = None if chip is None else chip.dialect.registers.get(file)
-    many = "" if count is None or chip is None else f"; {chip.name} has {file}0 to {file}{count - 1}"
-    return f"`{word}` is a {_FILES[file]}{many}"
-
-
-def _instruction(
-    text: EditedText, line: int, mnemonic: str, suffix: str, target: Target | None
-) -> TpcInstruction | None:
-    """Return the instruction of a line that has a mnemonic, None if the line cannot be read."""
-    found = excerpt(text, line - 1, line - 1)
-    chip = assembly_target(target)
-    if found is None or chip is None:
-        return None
-    try:
-        items = parse(found.text.text, chip.dialect, text.name).items
-    except CastsimError:
-        return None
-    own = [
-        instruction
-        for item in items
-        if isinstance(item, Bundle)
-        for instruction in item.slots
-        if instruction is not None and instruction.span.line == line and instruction.form.mnemonic == mnemonic
-    ]
-    typed = [one for one in own if one.type == TYPE_ALIASES.get(suffix, suffix)]
-    return next(iter(typed or own), None)
-
-
-def _instruction_parts(
-    mnemonic: str, forms: tuple[Form, ...], instruction: TpcInstruction | None, target: Target | None
-) -> list[str]:
-    chip = assembly_target(target)
-    dialect = None if chip is None else chip.dialect
-    here = [form for form in forms if dialect is None or available(form, dialect)]
-    if not here and target is not None:
-        return [f"`{mnemonic}`: {target.name} does not have it"]
-    shown = here if instruction is None else [instruction.form]
-    lines = "\n".join(dict.fromkeys(form.pattern() for form in shown))
-    slots = [Slot(slot).name for slot in sorted({slot for form in shown for slot in form.slots})]
-    parts = [f"`{mnemonic}` in the slots {listed(slots)}\n\n```tpc\n{lines}\n```"]
-    types = tuple(dict.fromkeys(kind for form in shown for kind in form.types))
-    if types:
-        parts.append(f"Types: {listed(types)}")
-    switches = tuple(dict.fromkeys(switch.name for form in shown for switch in form.switches))
-    if switches:
-        parts.append(f"Switches: {listed(switches)}")
-    if instruction is not None and target is not None:
-        parts += _conversion(instruction, target)
-    return parts
-
-
-def _conversion(instruction: TpcInstruction, target: Target) -> list[str]:
-    switches = dict(instruction.switches)
-    result = switches.get("target_type")
-    if instruction.type is None or not isinstance(result, str) or instruction.form.mnemonic != "convert":
-        return []
-    rounding = switches.get(ROUNDING)
-    mode = rounding if isinstance(rounding, str) else None
-    return [conversion_part(format_named(instruction.type), format_named(result), target, mode, None)]
-
 
 # Findings as the diagnostics of an editor.
 
@@ -195,38 +105,6 @@ def finding_range(found: Finding, places: TextPlaces) -> Range:
     if found.line is None or found.column is None:
         return _TOP
     return places.range(found.line, found.column, found.end_column or found.column + 1)
-
-
-# What is said of the word under the pointer: operations, values, types, modes, registers.
-
-_HOVERS = {"pto": tile_hover, "tpc": assembly_hover, "c": kernel_hover}
-_WORD = re.compile(r"[%!@#]?[\w.$]+(?:-(?!>)[\w.$]+)*")
-
-
-@dataclass(frozen=True, slots=True)
-class Hover:
-    """Markdown on a word, from column to column of its line, from 1, the end exclusive."""
-
-    text: str
-    column: int
-    end: int
-
-
-def hover(
-    text: EditedText, line: int, column: int, settings: Settings, cycles: Sequence[CheckedLine] = ()
-) -> Hover | None:
-    """Return what is known of the word at a place; None if nothing is. `cycles` are those of the text's lines."""
-    written = text.lines[line - 1]
-    found = next((one for one in _WORD.finditer(written) if one.start() < column <= one.end() + 1), None)
-    if found is None or "//" in written[: found.start()]:
-        return None
-    said = _HOVERS[text.language](text, line, found[0], settings)
-    if said is None:
-        return None
-    own = next((one for one in cycles if one.line == line), None)
-    if own is not None and said.of_operation:
-        said.parts.append(f"In this program: {own.label}\n\n```\n{own.about}\n```")
-    return Hover("\n\n".join(said.parts), found.start() + 1, found.end() + 1)
 
 
 CHECKED = "castsim/checked"
@@ -424,8 +302,9 @@ def _answer_words(server: CastsimServer) -> None:
             return lsp.CompletionList(is_incomplete=False, items=[])
         places = ls.places(known)
         line, column = places.place(params.position)
-        found = completions(known.text, line, column, ls.checker.settings)
-        return lsp.CompletionList(is_incomplete=False, items=[_item(one, line, column, places) for one in found])
+        found, typed = completions(known.text, line, column, ls.checker.settings)
+        place = places.range(line, column - typed, column)
+        return lsp.CompletionList(is_incomplete=False, items=[_item(one, place) for one in found])
 
 
 def _answer_lines(server: CastsimServer) -> None:
@@ -618,8 +497,8 @@ def _repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], se
         return []
 
 
-def _item(found: Completed, line: int, column: int, places: TextPlaces) -> lsp.CompletionItem:
-    edit = lsp.TextEdit(places.range(line, column - found.typed, column), found.text)
+def _item(found: CompletionItem, place: Range) -> lsp.CompletionItem:
+    edit = lsp.TextEdit(place, found.text)
     about = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.about) if found.about else None
     return lsp.CompletionItem(
         found.text, kind=_KINDS[found.kind], detail=found.detail or None, documentation=about, text_edit=edit

@@ -1,6 +1,6 @@
-"""Kernels in C++ as `run`, `record`, `advise`, `diff` and `debug` take them: named on their line, and executed.
+"""Kernels in C and C++ as commands take them: those in C are compiled to bundles, those in C++ compiled and executed.
 
-Nothing else compiles or executes one.
+Nothing else executes one in C++. The compiler of C and the recorder are loaded once a kernel is named.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +22,7 @@ from castsim.commands.option_parsers import (
     assignments,
     headers_of,
     opaque_cycles,
+    positive,
     refuse,
     run_limits_of,
     scalars_of,
@@ -32,8 +32,9 @@ from castsim.execution.run_limits import Limits
 from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source
+from castsim.isa.sources import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source, read_source
 from castsim.running import LoadedProgram, load, run_loaded
+from castsim.running.loaded import LoadRequest
 from castsim.targets import Target
 from castsim.targets.options import with_options
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from castsim.pto_cpp import CppRecording, Request
+    from castsim.tpc_compiler.tpc_c.compiling import Compiled
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
@@ -52,8 +54,7 @@ def launch_of(options: Namespace, *programs: str | None) -> LaunchRequest | None
     """
     named = programs or (options.program,)
     if any(is_kernel(each) for each in named):
-        found: LaunchRequest = _compiler().launch_asked(options)
-        return found
+        return _launch_asked(options)
     refuse(options, LAUNCH, named[0], (KERNEL_SUFFIX,))
     if not any(str(each or "").endswith(CPP_SUFFIXES) for each in named):
         refuse(options, HEADERS, named[0], (KERNEL_SUFFIX, *CPP_SUFFIXES))
@@ -65,22 +66,57 @@ def is_kernel(program: str | None) -> bool:
     return str(program or "").endswith(KERNEL_SUFFIX)
 
 
+def _launch_asked(options: Namespace) -> LaunchRequest:
+    from castsim.running.c_kernels import with_shapes  # noqa: PLC0415 - loads the compiler
+    from castsim.tpc_compiler.tpc_c.launching import members_given, tensor_given  # noqa: PLC0415 - as above
+    from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS  # noqa: PLC0415 - as above
+
+    order = options.accumulators or ACCUMULATORS[0]
+    if order not in ACCUMULATORS:
+        raise ReadError(f"--accumulators {order[:40]}: no order of sums", legal=ACCUMULATORS)
+    tensors = {name: tensor_given(name, text) for name, text in assignments("--tensor", options.tensors).items()}
+    wanted = replace(
+        _headers_asked(options),
+        tensors=tensors,
+        index_space=members_given(options.index_space) if options.index_space else (),
+        accumulators=order,
+        engines=positive("--tpcs", options.tpcs) if options.tpcs else 1,
+    )
+    return with_shapes(wanted, assignments("--in", getattr(options, "inputs", [])))
+
+
+def _headers_asked(options: Namespace) -> LaunchRequest:
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest  # noqa: PLC0415 - loads the compiler
+
+    folders, macros = headers_of(options)
+    defines = {name: value if given else "1" for name, given, value in (each.partition("=") for each in macros)}
+    return LaunchRequest(defines=defines, folders=folders)
+
+
+def compiled_of(options: Namespace, path: str) -> tuple[Source, Compiled]:
+    """Return a kernel in C, compiled for the target that options name."""
+    from castsim.running.c_kernels import compiled_kernel  # noqa: PLC0415 - loads the compiler
+
+    source = read_source(Path(path), lambda: False)
+    return source, compiled_kernel(source, LoadRequest(options.target, launch=_headers_asked(options)))
+
+
 def bundles_of(options: Namespace, launch: LaunchRequest, arguments: Mapping[str, int | float]) -> Source:
-    """Return the bundles of a kernel on its first engine as a program in assembly.
+    """Return the bundles of a kernel in C on its first engine as a program in assembly.
 
     Raises:
         ReadError, IllegalError: as `castsim.running.c_kernels.load_kernel`.
     """
-    found: Source = _compiler().bundles_asked(options, launch, arguments)
-    return found
+    from castsim.isa.tpc.printer import print_program  # noqa: PLC0415 - as below
+    from castsim.running.c_kernels import load_kernel  # noqa: PLC0415 - loads the compiler
+
+    changes = assignments("--option", options.options)
+    request = LoadRequest(options.target, None, arguments, lambda target: with_options(target, changes), launch=launch)
+    loaded = load_kernel(read_source(Path(options.program), lambda: False), request)
+    return Source(f"{loaded.entry}.tpc", Language.ASSEMBLY, print_program(loaded.launch.engines[0]))
 
 
-def _compiler() -> ModuleType:
-    """Return the commands' part that loads the compiler, which is loaded once a kernel is named."""
-    from castsim.commands import kernels_in_c  # noqa: PLC0415 - as said
-
-    return kernels_in_c
-
+# Kernels in C++.
 
 _CORE = re.compile(r"(\d{1,6})(?:/(\d{1,6}))?")
 
@@ -107,17 +143,18 @@ def request_of(options: Namespace, program: str, limits: Limits | None = None) -
     Raises:
         ReadError: what was typed.
     """
+    from castsim.pto_cpp import Request  # noqa: PLC0415 - the recorder is for those who name a kernel
+
     changes = assignments("--option", options.options)
     block, blocks = _core("--block", options.block)
     sub, subs = _core("--sub", options.sub)
-    found: Request = _recorder().Request(
+    return Request(
         Path(program), options.entry,
         scalars_of(options),
         assignments("--in", options.inputs), options.target, lambda target: with_options(target, changes), block,
         blocks, sub, subs or 1, *headers_of(options),
         run_limits_of(options) if limits is None else limits,
     )  # fmt: skip
-    return found
 
 
 def recording_of(options: Namespace, limits: Limits | None = None) -> CppRecording:
@@ -137,15 +174,9 @@ def side_of(
 
 
 def _recorded(request: Request) -> CppRecording:
-    found: list[CppRecording] = _recorder().record(request)
-    return found[0]
+    from castsim.pto_cpp import record  # noqa: PLC0415 - as above
 
-
-def _recorder() -> ModuleType:
-    """Return the recorder, which is loaded once a kernel in C++ is named."""
-    import castsim.pto_cpp  # noqa: PLC0415 - as said
-
-    return castsim.pto_cpp
+    return record(request)[0]
 
 
 def as_text(recording: CppRecording) -> Source:
@@ -180,7 +211,9 @@ def execute_cpp(options: Namespace, run: RunSource) -> CommandOutcome:
         raise ReadError("--all-entries is about .pto files", legal=("--entry F",))
     if not options.all_blocks:
         return run(without_arguments(options), recording_of(options).source)
-    recordings, inputs = _recorder().record_all(request_of(options, options.program))
+    from castsim.pto_cpp import record_all  # noqa: PLC0415 - as above
+
+    recordings, inputs = record_all(request_of(options, options.program))
     return _on_all(options, recordings, dict(inputs), run)
 
 
@@ -194,7 +227,7 @@ def _on_all(
         for number, recording in enumerate(recordings):
             if number != longest and not options.timing_only:
                 held |= _outputs(options, recording, held)
-        named = _as_files(recordings[longest], held, Path(folder)) if not options.timing_only else []
+        named = [] if options.timing_only else as_files(_taken(recordings[longest], held), Path(folder))
         outcome = run(
             Namespace(**{**vars(without_arguments(options)), "inputs": named}), recordings[longest].source
         )  # fmt: skip
@@ -224,22 +257,22 @@ def _loaded(options: Namespace, recording: CppRecording) -> LoadedProgram:
 
 
 def _outputs(options: Namespace, recording: CppRecording, held: Mapping[str, Codes]) -> dict[str, Codes]:
-    loaded = _loaded(options, recording)
-    names = recording.extents
-    given = {name: _padded(array, names[name]) for name, array in held.items() if name in names}
+    loaded, given = _loaded(options, recording), _taken(recording, held)
     return dict(run_loaded(loaded, given, engine=options.engine, races=IGNORE, limits=run_limits_of(options)).outputs)
 
 
-def _as_files(recording: CppRecording, held: Mapping[str, Codes], folder: Path) -> list[str]:
-    """Write arrays where `--in` can name them."""
-    named = []
-    for name, array in held.items():
-        if name in recording.extents:
-            plain = _padded(array, recording.extents[name])
-            plain = plain if plain.dtype.isbuiltin == 1 else plain.view(f"<u{plain.dtype.itemsize}")
-            np.save(folder / f"{name}.npy", plain)
-            named.append(f"{name}={folder / f'{name}.npy'}")
-    return named
+def _taken(recording: CppRecording, held: Mapping[str, Codes]) -> dict[str, Codes]:
+    """Return the arrays that a core reads and writes, each as large as it needs."""
+    sizes = recording.extents
+    return {name: _padded(array, sizes[name]) for name, array in held.items() if name in sizes}
+
+
+def as_files(arrays: Mapping[str, Codes], folder: Path) -> list[str]:
+    """Write arrays to files, and return how `--in` names them."""
+    for name, array in arrays.items():
+        plain = np.ascontiguousarray(array)
+        np.save(folder / f"{name}.npy", plain if plain.dtype.isbuiltin == 1 else plain.view(f"<u{plain.itemsize}"))
+    return [f"{name}={folder / f'{name}.npy'}" for name in arrays]
 
 
 def _padded(array: Codes, size: int) -> Codes:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.editor.debugging.messages import Arguments, Channel
+from castsim.commands.editor.debug_messages import Arguments, Channel
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.reports.documents import Document, Json
 from castsim.reports.stepping import element_value, operation_text, stop_line
@@ -159,8 +159,7 @@ KERNEL_KEYS = ("tensor", "define")
 
 # One session of an editor with a program: its requests and the events that follow them.
 #
-# Source: Debug Adapter Protocol, "Specification". Everything runs in one thread: a move ends before the next request
-# is
+# Source: Debug Adapter Protocol, "Specification". Everything runs in one thread: a move ends before the next request is
 # read.
 
 THREAD = 1
@@ -208,6 +207,8 @@ class Session:
     _numbers: dict[int, int] = field(default_factory=dict)
     """The numbers of breakpoints as the editor knows them, by those of the stepper."""
     _next_number: int = 1
+    _after: list[Callable[[], None]] = field(default_factory=list)
+    """What is done once a request has its answer."""
     _over: bool = False
 
     def run(self) -> None:
@@ -227,12 +228,12 @@ class Session:
         command = message.get("command")
         reply: dict[str, Json] = {"request_seq": message.get("seq", 0), "command": command}
         given = message.get("arguments")
-        after: list[Callable[[], None]] = []
+        self._after = []
         try:
             handle = self._handlers().get(command if isinstance(command, str) else "")
             if handle is None:
                 raise ReadError(f"the request '{escaped(str(command))[:40]}' is not supported")
-            found = handle(Arguments(given if isinstance(given, dict) else {}), after)
+            found = handle(Arguments(given if isinstance(given, dict) else {}))
         except (CastsimError, EngineError) as error:
             shown = error.render().replace("{", "(").replace("}", ")")
             body: Document = {"error": {"id": 1, "format": shown, "showUser": True}}
@@ -241,44 +242,44 @@ class Session:
                 self._event("terminated")
             return
         self.channel.send("response", success=True, body=found, **reply)
-        for each in after:
+        for each in self._after:
             each()
 
-    def _handlers(self) -> Mapping[str, Callable[[Arguments, list[Callable[[], None]]], Document]]:
+    def _handlers(self) -> Mapping[str, Callable[[Arguments], Document]]:
         return {
             "initialize": self._initialize,
             "launch": self._launch,
             "attach": self._launch,
             "setBreakpoints": self._set_breakpoints,
             "setFunctionBreakpoints": self._set_function_breakpoints,
-            "setExceptionBreakpoints": lambda *_: {"breakpoints": []},
+            "setExceptionBreakpoints": lambda _: {"breakpoints": []},
             "configurationDone": self._configuration_done,
-            "threads": lambda *_: {"threads": [{"id": THREAD, "name": self._name()}]},
+            "threads": lambda _: {"threads": [{"id": THREAD, "name": self._name()}]},
             "stackTrace": self._stack_trace,
-            "scopes": lambda *_: {"scopes": [*self._shown().scopes()]},
+            "scopes": lambda _: {"scopes": [*self._shown().scopes()]},
             "variables": self._variables,
             "evaluate": self._evaluate,
             "readMemory": self._read_memory,
             **dict.fromkeys(("setVariable", "setExpression", "writeMemory"), _change_nothing),
-            "next": lambda _, after: self._move(after, self._program().step_over),
-            "stepIn": lambda _, after: self._move(after, self._program().step),
-            "stepOut": lambda _, after: self._move(after, self._program().step_out),
-            "stepBack": lambda _, after: self._move(after, self._program().reverse_step),
-            "continue": lambda _, after: self._run(after, self._program().run),
-            "reverseContinue": lambda _, after: self._run(after, self._program().reverse_run),
-            "pause": lambda _, after: self._stop(after, "pause"),
+            "next": lambda _: self._move(self._program().step_over),
+            "stepIn": lambda _: self._move(self._program().step),
+            "stepOut": lambda _: self._move(self._program().step_out),
+            "stepBack": lambda _: self._move(self._program().reverse_step),
+            "continue": lambda _: self._run(self._program().run),
+            "reverseContinue": lambda _: self._run(self._program().reverse_run),
+            "pause": self._pause,
             "disconnect": self._end,
             "terminate": self._terminate,
         }
 
     # ---------------------------------------------------------------------------------------------------------- begin
 
-    def _initialize(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
+    def _initialize(self, given: Arguments) -> Document:
         self._first = 1 if given.flag("linesStartAt1", default=True) else 0
-        after.append(lambda: self._event("initialized"))
+        self._after.append(lambda: self._event("initialized"))
         return dict.fromkeys(_CAPABILITIES, True)
 
-    def _launch(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
+    def _launch(self, given: Arguments) -> Document:
         launch = self.launch or SteppedLaunch("")
         program = given.text("program")
         launch = replace(
@@ -303,13 +304,12 @@ class Session:
         self._stop_at_end = given.flag("stopAtEnd")
         self.stepper = launch.stepper()
         self.variables = Variables(self.stepper)
-        after += [self._place_asked, self._begin]
+        self._after += [self._place_asked, self._begin]
         return {}
 
-    def _configuration_done(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
-        del given
+    def _configuration_done(self, _: Arguments) -> Document:
         self._configured = True
-        after.append(self._begin)
+        self._after.append(self._begin)
         return {}
 
     def _begin(self) -> None:
@@ -336,20 +336,17 @@ class Session:
                 return each
         return None
 
-    def _end(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
-        del given, after
+    def _end(self, _: Arguments) -> Document:
         self._over = True
         return {}
 
-    def _terminate(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
-        del given
-        after.append(lambda: self._event("terminated"))
+    def _terminate(self, _: Arguments) -> Document:
+        self._after.append(lambda: self._event("terminated"))
         return {}
 
     # ---------------------------------------------------------------------------------------------------- breakpoints
 
-    def _set_breakpoints(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
-        del after
+    def _set_breakpoints(self, given: Arguments) -> Document:
         source = given.table("source")
         file = source.text("path") or source.text("name") or ""
         wanted = given.tables("breakpoints")
@@ -385,9 +382,8 @@ class Session:
             for wanted, number in zip(asked.wanted, asked.answered, strict=True):
                 self._event("breakpoint", reason="changed", breakpoint=self._place(asked, wanted, number))
 
-    def _set_function_breakpoints(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
+    def _set_function_breakpoints(self, given: Arguments) -> Document:
         """Take `cycle N` and `if CONDITION` for names of functions."""
-        del after
         self._take_away(self._functions)
         self._functions = []
         answers: list[Json] = []
@@ -419,19 +415,19 @@ class Session:
 
     # ---------------------------------------------------------------------------------------------------------- moves
 
-    def _move(self, after: list[Callable[[], None]], move: Callable[[], None]) -> Document:
+    def _move(self, move: Callable[[], None]) -> Document:
         move()
-        after.append(lambda: self._stopped("step", None))
+        self._after.append(lambda: self._stopped("step", None))
         return {}
 
-    def _run(self, after: list[Callable[[], None]], run: Callable[[], Breakpoint | None]) -> Document:
+    def _run(self, run: Callable[[], Breakpoint | None]) -> Document:
         hit = run()
-        after.append(lambda: self._stopped("breakpoint", hit))
+        self._after.append(lambda: self._stopped("breakpoint", hit))
         return {"allThreadsContinued": True}
 
-    def _stop(self, after: list[Callable[[], None]], reason: str) -> Document:
+    def _pause(self, _: Arguments) -> Document:
         self._program()
-        after.append(lambda: self._stopped(reason, None))
+        self._after.append(lambda: self._stopped("pause", None))
         return {}
 
     def _stopped(self, reason: str, hit: Breakpoint | None) -> None:
@@ -453,8 +449,7 @@ class Session:
 
     # ----------------------------------------------------------------------------------------------------------- looks
 
-    def _stack_trace(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
-        del given, after
+    def _stack_trace(self, _: Arguments) -> Document:
         stepper = self._program()
         file = stepper.trace.file
         path = str(Path(file).resolve())
@@ -465,14 +460,12 @@ class Session:
         }  # fmt: skip
         return {"stackFrames": [frame], "totalFrames": 1}
 
-    def _variables(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
-        del after
+    def _variables(self, given: Arguments) -> Document:
         found = self._shown().below(given.number("variablesReference"), given.number("start"), given.number("count"))
         return {"variables": [*found]}
 
-    def _evaluate(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
+    def _evaluate(self, given: Arguments) -> Document:
         """Return elements, or whether a condition holds."""
-        del after
         text = (given.text("expression") or "").strip().removeprefix("print ")
         scalars = self._program().scalars()
         if text.startswith("%") and text[1:] in scalars:
@@ -486,9 +479,8 @@ class Session:
                 raise error from None
             return {"result": str(holds).lower(), "variablesReference": 0}
 
-    def _read_memory(self, given: Arguments, after: list[Callable[[], None]]) -> Document:
+    def _read_memory(self, given: Arguments) -> Document:
         """Return bytes of what has a name; behind the end of its memory there are none."""
-        del after
         name, count = given.text("memoryReference") or "", min(given.number("count"), _MOST_BYTES)
         offset = given.given.get("offset", 0)
         if not isinstance(offset, int):
@@ -528,8 +520,7 @@ def _words(given: Arguments, key: str) -> list[str]:
     return [str(each) for each in found]
 
 
-def _change_nothing(given: Arguments, after: list[Callable[[], None]]) -> Document:
-    del given, after
+def _change_nothing(_: Arguments) -> Document:
     raise ReadError(
         "the run is recorded, so that no value of it can be changed; launch it again with other inputs",
         legal=("in", "arg"),

@@ -1,1 +1,0 @@
-"""The Debug Adapter Protocol: editors step through programs (https://microsoft.github.io/debug-adapter-protocol)."""
