@@ -10,9 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from castsim.commands.editor.alone import node_at
-from castsim.commands.editor.document import EditedText, Settings, target_of_text
-from castsim.commands.editor.program_slice import excerpt, findings_in
 from castsim.commands.editor.document import EditedText, Settings, target_of_text
 from castsim.commands.editor.program_slice import excerpt, findings_in, node_at
 from castsim.commands.editor.symbols import TileIndex
@@ -23,12 +20,10 @@ from castsim.isa.pto import pto_parser
 from castsim.isa.pto.program import For, If, Section, While, nodes
 from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.pto.types import format_type
-from castsim.lowering.demand import CastRequest
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.printer import canonical_text
 from castsim.lowering import CastRequest, PlanKind
 from castsim.lowering.lowering_answers import Answer, answer
-from castsim.lowering.planner import PlanKind
 from castsim.lowering.steps import TileCastForm
 from castsim.machines.vliw.program_sources import assembly_target
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from castsim.commands.editor.document import EditedText, Settings, target_of_text
-from castsim.commands.editor.words import OTHERS, ROUNDINGS, SHAPES
 from castsim.commands.editor.hover import OTHERS, ROUNDINGS, SHAPES
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding

@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from castsim.commands.editor.document import EditedText, Settings
-from castsim.exploration.checking import Finding, in_order, of_errors, of_warnings
-from castsim.isa.errors import CastsimError
-from castsim.isa.pto.pto_parser import parse as parse_pto
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.checking.check_finding import Finding, in_order, of_errors, of_warnings
 from castsim.isa.errors import CastsimError, EngineError

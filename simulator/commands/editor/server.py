@@ -19,13 +19,6 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from castsim import __version__
-from castsim.commands.editor.actions import Repair, repairs
-from castsim.commands.editor.checker import CheckedLine, Checker, Open
-from castsim.commands.editor.completion import TRIGGERS, Completed, completions
-from castsim.commands.editor.document import EditedText, Settings, TextPlaces, normalised, target_of_text
-from castsim.commands.editor.formatting import formatted
-from castsim.commands.editor.hover_c import kernel_hover
-from castsim.commands.editor.hover_tiles import Said, conversion_part, format_part, listed, tile_hover
 from castsim.commands.editor.actions import Repair, formatted, repairs
 from castsim.commands.editor.checker import Checker, Open
 from castsim.commands.editor.completion import (
@@ -51,9 +44,6 @@ from castsim.commands.editor.navigation import (
     renamable,
     renamed,
 )
-from castsim.commands.editor.program_slice import change, excerpt
-from castsim.commands.editor.signatures import TRIGGERS as OPERAND_TRIGGERS
-from castsim.commands.editor.signatures import ShownSignature, shown, signatures
 from castsim.commands.editor.program_slice import change
 from castsim.commands.editor.symbols import SymbolIndex
 from castsim.exploration.checking import Finding, Severity
