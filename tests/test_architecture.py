@@ -117,6 +117,7 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("pytest", ("castsim.testing",)),
         ("shtab", ("castsim.commands.completion",)),
         ("platformdirs", ("castsim.files.kept_code",)),
+        ("distributed", ("castsim.execution.distribution.cluster",)),  # it refuses to be imported without
     ],
 )
 def test_libraries_stay_where_they_belong(library: str, homes: tuple[str, ...]) -> None:

@@ -194,7 +194,7 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
         return None
     from castsim.exploration.advice_search import advice_on  # noqa: PLC0415 - as above
     from castsim.exploration.equivalence import original  # noqa: PLC0415 - as above
-    from castsim.exploration.suggestion import RunConfig  # noqa: PLC0415 - as above
+    from castsim.exploration.program_edits import RunConfig  # noqa: PLC0415 - as above
 
     loaded = result.loaded
     changing = ("sync", "opaque", "declare", "machine", "unsafe_scratch", "max_cycles")

@@ -22,8 +22,9 @@ from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.pto.types import format_type
 from castsim.isa.tpc import parse
 from castsim.isa.tpc.printer import canonical_text
-from castsim.lowering import CastRequest, PlanKind
+from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
+from castsim.lowering.planner import PlanKind
 from castsim.lowering.steps import TileCastForm
 from castsim.machines.vliw.program_sources import assembly_target
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers

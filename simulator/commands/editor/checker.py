@@ -20,8 +20,7 @@ from castsim.commands.editor.program_slice import change, quick_findings
 from castsim.execution.entry_and_target import entries
 from castsim.execution.interpreter.arguments import core_numbers
 from castsim.execution.synchronisation.race_findings import IGNORE
-from castsim.exploration.checking import Finding, check_text
-from castsim.exploration.checking.check_finding import of_error
+from castsim.exploration.checking import Finding, check_text, of_error
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from castsim.commands.editor.document import EditedText, Settings
 from castsim.execution.tree import Block, Loop, Lowered, Node
-from castsim.exploration.checking.check_finding import Finding, in_order, of_errors, of_warnings
+from castsim.exploration.checking import Finding, in_order, of_errors, of_warnings
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Operation, nodes

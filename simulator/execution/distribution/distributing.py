@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
-import re
-import secrets
 import stat
 import struct
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
-
-from distributed import Client, Future, KilledWorker, get_worker, wait
-from distributed import client as distributed_client
 
 from castsim.execution.distribution.origins import (
     FinishedPiece,
@@ -35,174 +26,10 @@ from castsim.execution.distribution.origins import (
     carried_out_here,
     digest_of,
     installation,
-    origin,
     origin_of,
-    refuse_another,
 )
-from castsim.isa.errors import EngineError, ReadError
+from castsim.isa.errors import ReadError
 from castsim.targets import Target, load_target, target_names
-
-# Pieces carried out by the workers of a Dask cluster, in any order; what a lost worker had is computed again.
-
-if find_spec("distributed") is None:
-    raise ReadError("--scheduler needs distributed, which is not installed", legal=("pip install 'castsim[cluster]'",))
-
-
-TIMEOUT_SECONDS = 5
-"""How long a scheduler may take to answer."""
-PATIENCE_SECONDS = 60
-"""How long a cluster may be without workers."""
-_ATTEMPTS = 5
-"""How often a piece is handed out whose workers die."""
-_ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/]+:[0-9]{1,5}")
-_CLOSED: type[Exception] = getattr(distributed_client, "ClosedClientError", RuntimeError)
-"""What a client raises that has lost its scheduler; before distributed 2025, a plain one."""
-_ADDRESSES = ("--scheduler tcp://HOST:8786", "--workers N")
-
-
-def carried_out_there(
-    task: Task[Piece, Result], pieces: Iterable[Piece], address: str
-) -> Iterator[FinishedPiece[Piece, Result]]:
-    """Carry out pieces, which are taken one by one as they are needed; yield each as it is done.
-
-    Raises:
-        ReadError: distributed is not installed; no scheduler answers.
-        EngineError: a worker has no castsim, or another; there are no workers for a minute; a piece kills workers; the
-            scheduler ends.
-        Exception: whatever the task raises.
-    """
-    with _client(address) as client:
-        _refuse_others(client, task, address)
-        hands = _Hands(client, task, address)
-        waiting = iter(pieces)
-        seen = time.monotonic()
-        while True:
-            for piece in islice(waiting, max(0, 4 * max(1, hands.threads()) - len(hands.running))):
-                hands.out(_Handed(piece))
-            if not hands.running:
-                return
-            finished = hands.finished()
-            if finished or hands.threads():
-                seen = time.monotonic()
-            elif time.monotonic() - seen > PATIENCE_SECONDS:
-                raise EngineError(f"--scheduler {address}: there have been no workers for {PATIENCE_SECONDS} s")
-            for future in finished:
-                handed = hands.running.pop(future)
-                found = _result(future)
-                if found is not None:
-                    yield FinishedPiece(handed.piece, *found)
-                    continue
-                handed.attempts += 1
-                if handed.attempts == _ATTEMPTS:
-                    raise EngineError(f"--scheduler {address}: every worker dies of the piece {handed.piece}")
-                hands.out(handed)
-
-
-@dataclass(slots=True)
-class _Handed(Generic[Piece]):
-    """A piece that was handed out, and how often its workers have died."""
-
-    piece: Piece
-    attempts: int = 0
-
-
-@dataclass(slots=True)
-class _Hands(Generic[Piece, Result]):
-    """What the workers have at hand. Each start has keys of its own, so that no two share a result."""
-
-    client: Client
-    task: Task[Piece, Result]
-    address: str
-    running: dict[Future[tuple[Result, ResultOrigin]], _Handed[Piece]] = field(default_factory=dict)
-    _start: str = field(default_factory=lambda: secrets.token_hex(8))
-    _number: int = 0
-
-    def out(self, handed: _Handed[Piece]) -> None:
-        """Hand out a piece."""
-        self._number += 1
-        key = f"castsim-{self._start}-{self._number}"
-        with _while_it_lives(self.address):
-            future = self.client.submit(_carried_out, self.task, handed.piece, key=key, pure=False, retries=0)
-        self.running[future] = handed
-
-    def threads(self) -> int:
-        """Return how many pieces the workers can do at once."""
-        with _while_it_lives(self.address):
-            return sum(self.client.nthreads().values())
-
-    def finished(self) -> list[Future[tuple[Result, ResultOrigin]]]:
-        """Return what is done, waiting a second for it at most."""
-        with suppress(TimeoutError, CancelledError):  # a cancelled one is done: its piece will be handed out again
-            wait(list(self.running), timeout=1, return_when="FIRST_COMPLETED")
-        return [future for future in self.running if future.done()]
-
-
-@contextmanager
-def _while_it_lives(address: str) -> Iterator[None]:
-    """Tell of a scheduler that has ended while the block asked it for something.
-
-    Raises:
-        EngineError: it has.
-    """
-    try:
-        yield
-    except (OSError, CancelledError, _CLOSED):
-        raise EngineError(f"--scheduler {address}: the scheduler has ended, or cannot be reached any more") from None
-
-
-def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, ResultOrigin]:
-    """Carry out a piece on a worker, which may have come to the cluster later than the task."""
-    name = str(get_worker().name)
-    refuse_another(task.installation, installation(task.beside), name, task.name)
-    return task.compute(piece), origin(name)
-
-
-def _result(future: Future[tuple[Result, ResultOrigin]]) -> tuple[Result, ResultOrigin] | None:
-    """Return what came of a piece and where, None if its workers died.
-
-    Raises:
-        Exception: whatever the task raises.
-    """
-    try:
-        return future.result()
-    except (KilledWorker, CancelledError):
-        return None
-    finally:
-        future.release()
-
-
-def _refuse_others(client: Client, task: Task[Piece, Result], address: str) -> None:
-    """Refuse workers whose castsim is not this one, before they are given anything.
-
-    Raises:
-        EngineError: a worker has no castsim, or another one; names the worker.
-    """
-    with _while_it_lives(address):
-        found = client.run(installation, task.beside, on_error="return")
-    for worker, there in found.items():
-        if not isinstance(there, Installation):
-            raise EngineError(f"worker {worker} cannot load castsim: {there!r}")
-        refuse_another(task.installation, there, str(worker), task.name)
-
-
-@contextmanager
-def _client(address: str) -> Iterator[Client]:
-    if _ADDRESS.fullmatch(address) is None:
-        raise ReadError(f"--scheduler {address}: not an address with a port", legal=_ADDRESSES)
-    for name in ("distributed", "distributed.client"):  # the latter has a level of its own
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    try:
-        client = Client(address, timeout=TIMEOUT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError):
-        raise ReadError(
-            f"--scheduler {address}: no scheduler answers within {TIMEOUT_SECONDS} s", legal=_ADDRESSES
-        ) from None
-    try:
-        with client.as_current():
-            yield client
-    finally:
-        client.close(timeout=TIMEOUT_SECONDS)
-
 
 # A ledger: the results of every piece of work that is done, appended to one file, so that a second start goes on.
 #
@@ -475,6 +302,7 @@ def distributed(
     """
     if workers.scheduler is None:
         return carried_out_here(task, pieces, workers.count)
+    from castsim.execution.distribution.cluster import carried_out_there  # noqa: PLC0415 - distributed is an extra
 
     return carried_out_there(task, pieces, workers.scheduler)
 
