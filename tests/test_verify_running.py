@@ -30,8 +30,8 @@ from castsim.evidence.verification import (
     verify,
 )
 from castsim.evidence.verification.comparison import probe
+from castsim.evidence.verification.inputs import LARGEST
 from castsim.evidence.verification.planning import plan
-from castsim.evidence.verification.structured import LARGEST
 from castsim.isa import DETERMINISTIC, IllegalError, Overflow, ReadError, Rounding, format_named
 from castsim.numerics import convert_codes
 from castsim.numerics.blocks import check_codes, code_dtype

@@ -5,12 +5,11 @@ a `VerificationRecord` keeps the results, so that a proof can be interrupted, co
 """
 
 from castsim.evidence.verification.comparison import ComparisonResult, Mismatch, compare
-from castsim.evidence.verification.inputs import Exhaustive, InputSet, Samples, input_set
+from castsim.evidence.verification.inputs import Exhaustive, InputSet, Samples, Structured, input_set
 from castsim.evidence.verification.matrix import required_parts
 from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
 from castsim.evidence.verification.running import PartProgress, VerificationObserver, VerificationRecord, verify
 from castsim.evidence.verification.sources import source_digests
-from castsim.evidence.verification.structured import Structured
 
 __all__ = [
     "DEFAULT_TIER",

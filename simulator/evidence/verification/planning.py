@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from castsim.evidence.verification.inputs import Exhaustive
+from castsim.evidence.verification.inputs import NARROW, Exhaustive, Structured
 from castsim.evidence.verification.oracle import oracle_folder
 from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
-from castsim.evidence.verification.structured import NARROW, Structured
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Overflow, Rounding
