@@ -49,7 +49,8 @@ class FloatFormat(_Stored):
     """A binary float of sign, exponent and fraction fields.
 
     `has_zero` is False for pure exponent formats (e8m0): code 0 is then the smallest power of two, not zero.
-    `nan_override` replaces the canonical NaN code that follows from `specials`.
+    `nan_override` replaces the canonical NaN code that follows from `specials`. `dtype` is the name that NumPy or
+    ml_dtypes gives its numbers; a register of `bias_bits` bits may set the bias.
     """
 
     name: str
@@ -60,6 +61,8 @@ class FloatFormat(_Stored):
     signed: bool = True
     has_zero: bool = True
     nan_override: int | None = None
+    dtype: str | None = None
+    bias_bits: int = 0
 
     @property
     def bits(self) -> int:
@@ -161,6 +164,7 @@ class TaperedFormat(_Stored):
     has_nan: bool = True
     nan_has_sign: bool = False
     has_negative_zero: bool = False
+    dtype: None = None
 
     @property
     def sign_bit(self) -> int:
@@ -175,11 +179,15 @@ class TaperedFormat(_Stored):
 
 @dataclass(frozen=True)
 class IntFormat(_Stored):
-    """A two's complement or unsigned integer; `boolean` integers read any nonzero value as 1."""
+    """A two's complement or unsigned integer; `boolean` integers read any nonzero value as 1.
+
+    `dtype` is the name that NumPy or ml_dtypes gives its numbers, or those of the next wider integer.
+    """
 
     name: str
     bits: int
     signed: bool
+    dtype: str
     boolean: bool = False
 
     @property
@@ -214,52 +222,51 @@ def _hif8_binades() -> tuple[Binade, ...]:
 
 
 _ROWS: tuple[Format, ...] = (
-    FloatFormat("f64", 11, 52, 1023),
-    FloatFormat("f32", 8, 23, 127),
-    FloatFormat("f16", 5, 10, 15),
-    FloatFormat("bf16", 8, 7, 127),
-    FloatFormat("e4m3fn", 4, 3, 7, Specials.NAN_ALL_ONES),
-    FloatFormat("e4m3fnuz", 4, 3, 8, Specials.NAN_NEGATIVE_ZERO),
-    FloatFormat("e5m2", 5, 2, 15),
-    FloatFormat("e5m2fnuz", 5, 2, 16, Specials.NAN_NEGATIVE_ZERO),
-    FloatFormat("e8m0", 8, 0, 127, Specials.NAN_ALL_ONES, signed=False, has_zero=False),
-    FloatFormat("e3m2", 3, 2, 3, Specials.NONE),
-    FloatFormat("e2m3", 2, 3, 1, Specials.NONE),
-    FloatFormat("e2m1", 2, 1, 1, Specials.NONE),
+    FloatFormat("f64", 11, 52, 1023, dtype="float64"),
+    FloatFormat("f32", 8, 23, 127, dtype="float32"),
+    FloatFormat("f16", 5, 10, 15, dtype="float16"),
+    FloatFormat("bf16", 8, 7, 127, dtype="bfloat16"),
+    FloatFormat("e4m3fn", 4, 3, 7, Specials.NAN_ALL_ONES, dtype="float8_e4m3fn"),
+    FloatFormat("e4m3fnuz", 4, 3, 8, Specials.NAN_NEGATIVE_ZERO, dtype="float8_e4m3fnuz"),
+    FloatFormat("e5m2", 5, 2, 15, dtype="float8_e5m2"),
+    FloatFormat("e5m2fnuz", 5, 2, 16, Specials.NAN_NEGATIVE_ZERO, dtype="float8_e5m2fnuz"),
+    FloatFormat("e8m0", 8, 0, 127, Specials.NAN_ALL_ONES, signed=False, has_zero=False, dtype="float8_e8m0fnu"),
+    FloatFormat("e3m2", 3, 2, 3, Specials.NONE, dtype="float6_e3m2fn"),
+    FloatFormat("e2m3", 2, 3, 1, Specials.NONE, dtype="float6_e2m3fn"),
+    FloatFormat("e2m1", 2, 1, 1, Specials.NONE, dtype="float4_e2m1fn"),
     FloatFormat("e1m2", 1, 2, 1, Specials.NONE),
     TaperedFormat("hif8", 8, _hif8_binades(), infinity_code=0x6F, nan_code=0x80),
-    FloatFormat("f8_143", 4, 3, 7, nan_override=0x7F),
+    FloatFormat("f8_143", 4, 3, 7, nan_override=0x7F, bias_bits=4),
     FloatFormat("f8_152", 5, 2, 15, nan_override=0x7F),
     *(
-        IntFormat(f"{'i' if signed else 'u'}{bits}", bits, signed)
+        IntFormat(f"{'i' if signed else 'u'}{bits}", bits, signed, f"{'' if signed else 'u'}int{bits}")
         for bits in (2, 4, 8, 16, 32, 64)
         for signed in (True, False)
     ),
-    IntFormat("i48", 48, True),
-    IntFormat("bool", 1, False, boolean=True),
+    IntFormat("i48", 48, True, "int64"),
+    IntFormat("bool", 1, False, "bool", boolean=True),
 )
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
 """Every format under its own name."""
 
 _ALIASES: dict[str, str] = {
-    "fp64": "f64", "double": "f64", "float64": "f64",
-    "fp32": "f32", "float": "f32", "float32": "f32", "single": "f32",
-    "fp16": "f16", "half": "f16", "float16": "f16",
-    "bfloat16": "bf16",
-    "e4m3": "e4m3fn", "fp8_e4m3": "e4m3fn", "fp8_e4m3fn": "e4m3fn", "float8_e4m3fn": "e4m3fn", "f8e4m3fn": "e4m3fn",
-    "fp8_e4m3fnuz": "e4m3fnuz", "float8_e4m3fnuz": "e4m3fnuz",
-    "fp8_e5m2": "e5m2", "float8_e5m2": "e5m2", "f8e5m2": "e5m2",
-    "fp8_e5m2fnuz": "e5m2fnuz", "float8_e5m2fnuz": "e5m2fnuz",
-    "e8m0fnu": "e8m0", "fp8_e8m0": "e8m0", "float8_e8m0fnu": "e8m0",
+    "fp64": "f64", "double": "f64",
+    "fp32": "f32", "float": "f32", "single": "f32",
+    "fp16": "f16", "half": "f16",
+    "e4m3": "e4m3fn", "fp8_e4m3": "e4m3fn", "fp8_e4m3fn": "e4m3fn", "f8e4m3fn": "e4m3fn",
+    "fp8_e4m3fnuz": "e4m3fnuz",
+    "fp8_e5m2": "e5m2", "f8e5m2": "e5m2",
+    "fp8_e5m2fnuz": "e5m2fnuz",
+    "e8m0fnu": "e8m0", "fp8_e8m0": "e8m0",
     "fp6_e3m2": "e3m2", "fp6_e2m3": "e2m3", "e3m2fn": "e3m2", "e2m3fn": "e2m3",
     "fp4_e2m1": "e2m1", "e2m1fn": "e2m1", "e2m1x2": "e2m1", "fp4_e2m1x2": "e2m1", "f4e2m1x2": "e2m1",
-    "float4_e2m1fn": "e2m1",
     "fp4_e1m2": "e1m2", "e1m2x2": "e1m2", "fp4_e1m2x2": "e1m2", "f4e1m2x2": "e1m2",
     "h8": "hif8", "hifloat8": "hif8",
     "fp8_143": "f8_143", "fp8_152": "f8_152",
     "boolean": "bool", "i1": "bool",
 }  # fmt: skip
+_ALIASES |= {row.dtype: row.name for row in reversed(_ROWS) if row.dtype is not None}
 for _bits in (2, 4, 8, 16, 32, 64, 48):
     for _prefix in ("s", "si", "int"):
         _ALIASES[f"{_prefix}{_bits}"] = f"i{_bits}"
@@ -284,10 +291,13 @@ def format_named(text: str) -> Format:
     found = FORMATS[name]
     if not at:
         return found
-    if name != "f8_143":
-        raise ReadError(f"format '{text}': only f8_143 has a settable bias", legal=("f8_143@BIAS",))
-    if not bias_text.isdecimal() or not 0 <= int(bias_text) <= 15:
-        raise ReadError(f"format '{text}': the bias register holds 0 to 15", legal=("f8_143@0 to f8_143@15",))
+    if not isinstance(found, FloatFormat) or not found.bias_bits:
+        able = [row.name for row in _ROWS if isinstance(row, FloatFormat) and row.bias_bits]
+        legal = [f"{each}@BIAS" for each in able]
+        raise ReadError(f"format '{text}': only {', '.join(able)} has a settable bias", legal=legal)
+    most = 2**found.bias_bits - 1
+    if not bias_text.isdecimal() or int(bias_text) > most:
+        legal = [f"{name}@0 to {name}@{most}"]
+        raise ReadError(f"format '{text}': the bias register holds 0 to {most}", legal=legal)
     bias = int(bias_text)
-    assert isinstance(found, FloatFormat)
-    return found if bias == found.bias else replace(found, name=f"f8_143@{bias}", bias=bias)
+    return found if bias == found.bias else replace(found, name=f"{name}@{bias}", bias=bias)

@@ -12,33 +12,17 @@ from numpy.typing import NDArray
 
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Format, IntFormat
+from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.numerics.blocks import check_codes, check_out, check_values, code_dtype, walk
 from castsim.numerics.cast import check_random
 from castsim.numerics.policy import Policy
 from castsim.numerics.tiers import Tier, convert_codes
 
-_NUMPY_DTYPES = {
-    "f64": "float64", "f32": "float32", "f16": "float16",
-    "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16",
-    "i32": "int32", "u32": "uint32", "i64": "int64", "u64": "uint64",
-    "i48": "int64", "bool": "bool",
-}  # fmt: skip
-_ML_DTYPES = {
-    "bf16": "bfloat16", "e4m3fn": "float8_e4m3fn", "e4m3fnuz": "float8_e4m3fnuz",
-    "e5m2": "float8_e5m2", "e5m2fnuz": "float8_e5m2fnuz", "e8m0": "float8_e8m0fnu",
-    "e3m2": "float6_e3m2fn", "e2m3": "float6_e2m3fn", "e2m1": "float4_e2m1fn",
-    "i2": "int2", "u2": "uint2", "i4": "int4", "u4": "uint4",
-}  # fmt: skip
-
-
 FormatLike = str | np.dtype[Any] | type[Any]
 """A format in the Python interface: its name, or a dtype of NumPy or ml_dtypes, as an object or a class."""
 
-_SHARED = frozenset({"i48"})
-"""Formats whose numbers come in the dtype that is another's own."""
-
-_OF_DTYPES = {name: fmt for fmt, name in {**_NUMPY_DTYPES, **_ML_DTYPES}.items() if fmt not in _SHARED}
+_OF_DTYPES = {fmt.dtype: name for name, fmt in reversed(FORMATS.items()) if fmt.dtype is not None}
+"""The format whose own numbers a dtype holds: of several, as of integers of 48 and 64 bits, the first."""
 
 
 def format_name(given: FormatLike) -> str:
@@ -67,18 +51,14 @@ _LIBRARIES = ("numpy", "ml_dtypes")
 
 def native_dtype(fmt: Format) -> np.dtype[Any] | None:
     """Return the NumPy or ml_dtypes dtype of a format's numbers, None if neither library has one."""
-    if fmt.name in _NUMPY_DTYPES:
-        return np.dtype(_NUMPY_DTYPES[fmt.name])
-    if fmt.name in _ML_DTYPES:
+    if fmt.dtype is None:
+        return None
+    if not hasattr(np, fmt.dtype):
         import ml_dtypes  # noqa: PLC0415  # its import takes longer than most casts
 
-        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_DTYPES[fmt.name]))
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, fmt.dtype))
         return dtype
-    return None
-
-
-def _native_name(fmt: Format) -> str | None:
-    return _NUMPY_DTYPES.get(fmt.name) or _ML_DTYPES.get(fmt.name)
+    return np.dtype(fmt.dtype)
 
 
 def _unsigned_view(array: Codes) -> Codes:
@@ -106,7 +86,7 @@ def codes_from_array(array: Codes, fmt: Format) -> Codes:
     _check_array(array, fmt)
     if is_codes(array, fmt):
         return check_codes(array, fmt)
-    native = _native_name(fmt)
+    native = fmt.dtype
     if isinstance(fmt, IntFormat) and fmt.bits < 8:
         return _narrow_integer_codes(array, fmt)
     if native is None or array.dtype.name != native:
@@ -121,7 +101,7 @@ def _check_array(array: object, fmt: Format) -> None:
 
 def _wrong_dtype(array: Codes, fmt: Format) -> ReadError:
     takes_codes = not isinstance(fmt, IntFormat) or fmt.bits < 8
-    legal = [_native_name(fmt), str(code_dtype(fmt)) if takes_codes else None]
+    legal = [fmt.dtype, str(code_dtype(fmt)) if takes_codes else None]
     return ReadError(
         f"an array of {fmt.name} cannot have dtype {array.dtype}",
         legal=dict.fromkeys(name for name in legal if name is not None),
@@ -130,7 +110,7 @@ def _wrong_dtype(array: Codes, fmt: Format) -> ReadError:
 
 def _narrow_integer_codes(array: Codes, fmt: IntFormat) -> Codes:
     """Return codes of integers below a byte."""
-    if array.dtype.name == _ML_DTYPES.get(fmt.name):
+    if array.dtype.name == fmt.dtype and not fmt.boolean:
         codes = _unsigned_view(array)
         # Arithmetic of that library may leave a sign in the unused bits.
         return codes & np.uint8((1 << fmt.bits) - 1) if codes.size and int(codes.max()) >> fmt.bits else codes
@@ -204,7 +184,7 @@ def codes_of_out(out: Codes, fmt: Format) -> Codes:
     """
     if not isinstance(out, np.ndarray):
         raise ReadError(f"out must be an array of {fmt.name}, not {type(out).__name__}", legal=(str(code_dtype(fmt)),))
-    if out.dtype != code_dtype(fmt) and out.dtype.name != _native_name(fmt) and not _holds_signed_bytes(out, fmt):
+    if out.dtype != code_dtype(fmt) and out.dtype.name != fmt.dtype and not _holds_signed_bytes(out, fmt):
         raise _wrong_dtype(out, fmt)
     return _unsigned_view(out)
 

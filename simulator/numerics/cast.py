@@ -13,11 +13,9 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, Specials
 from castsim.isa.modes import Rounding
 from castsim.numerics.blocks import check_codes, code_dtype, convert_blocks
-from castsim.numerics.e8m0 import asl_flags
-from castsim.numerics.pack import pack, round_to_integer
+from castsim.numerics.pack import asl_flags, pack, payload_nan_codes, round_to_integer
 from castsim.numerics.policy import HYBRID_WORDS, NanToFloat, Policy, check_policy, is_power_format
 from castsim.numerics.rounding import U64
-from castsim.numerics.specials import payload_nan_codes
 from castsim.numerics.unpack import Unpacked, normalise, unpack
 
 
@@ -199,7 +197,7 @@ def scaled_cast_codes(
 def e8m0_flags(codes: Codes, src: Format, dst: FloatFormat) -> NDArray[np.uint8]:
     """Return the flags that a conversion to the power-of-two format `dst` raises by the ASL rule.
 
-    Bits as in `castsim.numerics.e8m0`: invalid 0x01, overflow 0x04, underflow 0x08, inexact 0x10. They depend
+    Bits as in `castsim.numerics.pack`: invalid 0x01, overflow 0x04, underflow 0x08, inexact 0x10. They depend
     neither on rounding nor on saturation (docs/reference/pto.md section 6.2). Errors as `cast_codes`.
     """
     if not is_power_format(dst):

@@ -3,17 +3,176 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import isqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.numerics.e8m0 import pack_power
-from castsim.numerics.policy import Policy
-from castsim.numerics.rounding import I64, U64, UNGUARDED, Draw, rule_of, shift_round
-from castsim.numerics.specials import infinity_codes, nan_codes, overflow_codes
+from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
+from castsim.numerics.rounding import I64, U64, UNGUARDED, Draw, increment, rule_of, shift_round
 from castsim.numerics.unpack import TOP, Mask, Unpacked, code_bits, normalise
+
+# Conversion to a pure power of two (e8m0), by either rule of `policy.E8M0Rule`.
+
+_SQRT_2 = np.uint64(isqrt(2 << 126))
+"""floor(sqrt(2) * 2**63): a normalised significand is above the geometric midpoint iff it is greater."""
+
+INVALID, OVERFLOW, UNDERFLOW, INEXACT = 0x01, 0x04, 0x08, 0x10
+"""Sticky flags of the ASL rule (docs/reference/pto.md section 6.1)."""
+
+
+def pack_power(value: Unpacked, dst: FloatFormat, policy: Policy) -> U64:
+    """Return codes of the power-of-two format `dst` for normalised finite numbers.
+
+    Negative numbers give the NaN code. Zero: the smallest power when saturating by the ONNX rule, else NaN.
+    """
+    assert dst.nan_code is not None
+    highest = dst.max_finite_code
+    zero = value.significand == 0
+    rounded = _rounded_exponent_asl if policy.e8m0_rule is E8M0Rule.ASL else _rounded_exponent
+    field = rounded(value, policy.rounding) - dst.min_exponent
+    invalid = (value.negative != 0) & ~zero
+    if policy.e8m0_rule is E8M0Rule.ASL:
+        invalid |= zero
+    low, high = _out_of_range(value, dst)
+    if policy.overflow is Overflow.SATURATE:
+        field = np.where(low, 0, np.where(high, highest, np.clip(field, 0, highest)))
+    else:
+        invalid |= zero | low | high | (field < 0) | (field > highest)
+    return np.where(invalid, np.uint64(dst.nan_code), np.clip(field, 0, highest).view(np.uint64))
+
+
+def _out_of_range(value: Unpacked, dst: FloatFormat) -> tuple[Mask, Mask]:
+    """Tell which numbers, before any rounding, lie below the smallest and above the largest power."""
+    top = dst.max_finite_code + dst.min_exponent
+    high = (value.exponent > top) | ((value.exponent == top) & (value.significand > TOP))
+    return value.exponent < dst.min_exponent, high
+
+
+def _rounded_exponent(value: Unpacked, rounding: Rounding) -> I64:
+    """Round the significand to one bit; the exponent grows with the carry."""
+    leading = shift_round(value.significand, np.int64(63), value.negative, rule_of(rounding))
+    rounded: I64 = value.exponent + (leading == 2)
+    return rounded
+
+
+def _rounded_exponent_asl(value: Unpacked, rounding: Rounding) -> I64:
+    """Round log2 of the number to an integer. Ties cannot occur: no such logarithm is half an odd number."""
+    sticky = (value.significand != TOP).astype(np.uint64)
+    above = (value.significand > _SQRT_2).astype(np.uint64)
+    negative = ((value.exponent < 0) & (sticky != 0)).astype(np.uint64)
+    # The logarithm is e plus a fraction; its magnitude, for negative e, is -e-1 plus one minus that fraction.
+    kept = np.where(negative != 0, -value.exponent - 1, value.exponent)
+    last = (kept & 1).astype(np.uint64)
+    half = (above ^ negative) & sticky
+    up = increment(last, half, sticky, negative, np.uint64(0), np.uint64(rule_of(rounding)))
+    magnitude = kept + up.astype(np.int64)
+    rounded: I64 = np.where(negative != 0, -magnitude, magnitude)
+    return rounded
+
+
+def asl_flags(value: Unpacked, dst: FloatFormat) -> NDArray[np.uint8]:
+    """Return the flags that the ASL rule raises for each normalised number; they depend on no mode."""
+    infinite = value.infinite if value.infinite is not None else np.zeros(value.significand.shape, bool)
+    nan = value.nan if value.nan is not None else np.zeros(value.significand.shape, bool)
+    low, high = _out_of_range(value, dst)
+    invalid = nan | (value.negative != 0) | ((value.significand == 0) & ~infinite)
+    flags = np.where(value.significand != TOP, INEXACT, 0)
+    flags = np.where(low, UNDERFLOW | INEXACT, flags)
+    flags = np.where(high | infinite, OVERFLOW | INEXACT, flags)
+    return np.where(invalid, INVALID, flags).astype(np.uint8)
+
+
+# Codes of results that are not a rounded number: NaN, infinity, overflow. Each is a pair (positive, negative).
+
+CodePair = tuple[int, int]
+
+
+def nan_codes(dst: Format, policy: Policy) -> CodePair:
+    """Return the codes that NaN of either sign becomes."""
+    if isinstance(dst, IntFormat):
+        value = {
+            NanToInteger.ZERO: 0,
+            NanToInteger.MAXIMUM: dst.maximum,
+            NanToInteger.MINIMUM: dst.minimum,
+        }[policy.nan_to_integer]
+        return (_low_bits(value, dst),) * 2
+    if policy.nan_to_float is NanToFloat.FIXED and policy.nan_code is not None:
+        return policy.nan_code, policy.nan_code
+    if dst.nan_code is None or (policy.nan_to_float is NanToFloat.ZERO and dst.has_zero):
+        return 0, 0
+    return dst.nan_code, dst.nan_code | (dst.sign_bit if dst.nan_has_sign else 0)
+
+
+def infinity_codes(dst: Format, policy: Policy) -> CodePair:
+    """Return the codes that an infinity of either sign becomes."""
+    if isinstance(dst, IntFormat):
+        return _infinity_to_integer(dst, policy)
+    finite = policy.infinity_to_max if policy.overflow is Overflow.SPECIAL else not policy.keep_infinity
+    positive, negative = _largest(dst) if finite else _beyond_finite(dst)
+    if not dst.signed and dst.nan_code is not None:
+        negative = dst.nan_code
+    return positive, negative
+
+
+def overflow_codes(dst: FloatFormat | TaperedFormat, policy: Policy) -> CodePair:
+    """Return the codes that a finite number beyond the destination's range becomes.
+
+    IEEE 754: modes that round toward zero stop at the largest finite value, all others go on to infinity.
+    """
+    largest = _largest(dst)
+    if policy.overflow is Overflow.SATURATE or policy.rounding in (Rounding.TRUNC, Rounding.ODD):
+        return largest
+    beyond = _beyond_finite(dst)
+    if policy.rounding is Rounding.FLOOR:
+        return largest[0], beyond[1]
+    if policy.rounding is Rounding.CEIL:
+        return beyond[0], largest[1]
+    return beyond
+
+
+def payload_nan_codes(codes: U64, src: FloatFormat, dst: FloatFormat, fallback: U64) -> U64:
+    """Return NaN codes of `dst` with sign and fraction of the NaN codes of `src`, the fraction left-aligned.
+
+    `fallback` is taken where the kept fraction would be 0, which is not a NaN.
+    """
+    narrowing = src.fraction_bits - dst.fraction_bits
+    fraction = codes & np.uint64(src.fraction_mask)
+    fraction = fraction >> np.uint64(narrowing) if narrowing >= 0 else fraction << np.uint64(-narrowing)
+    sign = (codes >> np.uint64(src.bits - 1)) << np.uint64(dst.bits - 1)
+    quiet = sign | np.uint64(dst.exponent_mask << dst.fraction_bits) | fraction
+    return np.where(fraction == 0, fallback, quiet)
+
+
+def _infinity_to_integer(dst: IntFormat, policy: Policy) -> CodePair:
+    extremes = (dst.maximum, dst.minimum)
+    if policy.overflow is Overflow.WRAP and policy.infinity_wrap is not InfinityWrap.EXTREME:
+        half = 1 << ((policy.wrap_bits or 1) - 1)
+        extremes = (half - 1, -half) if policy.infinity_wrap is InfinityWrap.CLAMP else (0, 0)
+    return _low_bits(extremes[0], dst), _low_bits(extremes[1], dst)
+
+
+def _low_bits(value: int, dst: IntFormat) -> int:
+    wrapped = value & ((1 << dst.bits) - 1)
+    if wrapped > dst.maximum:  # negative: in two's complement of the code's width
+        wrapped += (1 << code_bits(dst)) - (1 << dst.bits)
+    return wrapped
+
+
+def _largest(dst: FloatFormat | TaperedFormat) -> CodePair:
+    return dst.max_finite_code, dst.max_finite_code | dst.sign_bit
+
+
+def _beyond_finite(dst: FloatFormat | TaperedFormat) -> CodePair:
+    """Return infinity, or NaN in a format without it, or the largest finite value in a format with neither."""
+    if dst.infinity_code is not None:
+        return dst.infinity_code, dst.infinity_code | dst.sign_bit
+    if dst.nan_code is not None:
+        return dst.nan_code, dst.nan_code | (dst.sign_bit if dst.nan_has_sign else 0)
+    return _largest(dst)
 
 
 def pack(value: Unpacked, dst: Format, policy: Policy, words: U64 | None = None) -> U64:

@@ -52,9 +52,9 @@ class Tier(StrEnum):
     TABLE = "table"
     """Look-up in tables that the reference fills; no random words, and few wide sources."""
     COMPILED = "compiled"
-    """Machine code for the cast, by the shortest path (extra `fast`; without it the other tiers stand in)."""
+    """Machine code for the cast, by the shortest path (numba; without it the other tiers stand in)."""
     GENERIC = "generic"
-    """The reference's steps compiled, formats and policy at run time, without shortcuts (extra `fast`)."""
+    """The reference's steps compiled, formats and policy at run time, without shortcuts (numba)."""
 
 
 _COMPILED = Tier.COMPILED
@@ -155,7 +155,7 @@ class _Plan:
         if self.loaded is None and self._has_loop() and (requested or self._compiling_pays(count)):
             selection = _compiled_tier()
             if isinstance(selection, str):
-                hint(f"{selection}; casts are faster with it: pip install 'castsim[fast]'")
+                hint(f"{selection}; casts are faster with it: pip install numba")
             else:
                 self.loaded = selection.fastest_loop(self.src, self.dst, self.policy)
         return self.loaded

@@ -6,22 +6,219 @@ among processes and taken up again.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.evidence.verification.part import EXHAUSTIVE, STRUCTURED, VerificationPart
-from castsim.evidence.verification.structured import NARROW, Structured, ramp, segments, with_sign
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Format, IntFormat, TaperedFormat
+from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.unpack import code_bits
+
+# The structured input set: few codes that stand for all codes of a wide source.
+#
+# A deterministic rounding sees the bits that stay, the first dropped bit, whether any later one is set, and the sign.
+# So it is enough to try, for every sign and every place of the leading one, every pattern of the bits that can stay,
+# each with a handful of patterns below that realise all cases of half and sticky.
+
+LARGEST = 1 << 34
+"""Codes of the largest set that is worth trying: an hour or so at the speed of the reference."""
+
+NARROW = 16
+"""Sources of up to this many bits are tried on all their codes instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class MagnitudeSegment:
+    """The magnitudes `first` to `first + 2**width - 1`: one leading one, `width` bits below, of which `kept` stay."""
+
+    first: int
+    width: int
+    kept: int
+
+    @property
+    def endings(self) -> tuple[int, ...]:
+        """The patterns of the bits that do not stay: 0, 1, half - 1, half, half + 1, all ones, each once."""
+        dropped = self.width - self.kept
+        half, end = (1 << dropped) >> 1, 1 << dropped
+        wanted = (0, 1, half - 1, half, half + 1, end - 1)
+        return tuple(sorted({pattern for pattern in wanted if 0 <= pattern < end}))
+
+    @property
+    def size(self) -> int:
+        """How many codes of the segment are tried."""
+        return len(self.endings) << self.kept
+
+
+def kept_bits(dst: Format, overflow: Overflow, exponent: int, width: int) -> int:
+    """Return the number of the `width` bits below a leading one of weight 2**exponent that can stay.
+
+    Nothing stays of an integer that is clamped, nor of one whose bits all lie above those that wrapping takes.
+    """
+    if isinstance(dst, IntFormat):
+        beyond = dst.bits + (width if overflow is Overflow.WRAP else 0)
+        kept = exponent if exponent < beyond and not dst.boolean else 0
+    elif isinstance(dst, TaperedFormat):
+        by_exponent = {binade.exponent: binade.fraction_bits for binade in dst.binades}
+        lowest, highest = min(by_exponent), max(by_exponent)
+        kept = by_exponent[min(max(exponent, lowest), highest)] - max(lowest - exponent, 0)
+    else:
+        kept = dst.fraction_bits - max(dst.min_exponent - exponent, 0)
+    return min(max(kept, 0), width)
+
+
+def segments(src: FloatFormat | IntFormat, dst: Format, overflow: Overflow) -> tuple[MagnitudeSegment, ...]:
+    """Return segments that hold every magnitude of the source exactly once.
+
+    For a float these are its exponents (that of infinity and NaN included) and the places of a subnormal's leading
+    one; for an integer the places of the leading one. Zero is a segment of its own.
+    """
+
+    def segment(first: int, width: int, exponent: int) -> MagnitudeSegment:
+        return MagnitudeSegment(first, width, kept_bits(dst, overflow, exponent, width))
+
+    if isinstance(src, IntFormat):
+        magnitudes = [segment(1 << place, place, place) for place in range(src.bits - src.signed)]
+        extreme = [MagnitudeSegment(-src.minimum, 0, 0)] if src.signed else []
+        return (MagnitudeSegment(0, 0, 0), *magnitudes, *extreme)
+    lowest = src.min_exponent - src.fraction_bits
+    tiny = [segment(1 << place, place, lowest + place) for place in range(src.fraction_bits)]
+    below = [MagnitudeSegment(0, 0, 0), *tiny] if src.has_zero else [segment(0, src.fraction_bits, -src.bias)]
+    normal = [
+        segment(field << src.fraction_bits, src.fraction_bits, field - src.bias)
+        for field in range(1, src.exponent_mask + 1)
+    ]
+    return (*below, *normal)
+
+
+def with_sign(magnitudes: NDArray[np.uint64], negative: NDArray[np.uint64], src: FloatFormat | IntFormat) -> Codes:
+    """Return codes of `src`: sign and magnitude for floats, two's complement for integers. `negative` is 0 or 1.
+
+    The extreme of a signed integer has no positive counterpart and is negative either way.
+    """
+    if isinstance(src, FloatFormat):
+        codes = magnitudes | negative * np.uint64(src.sign_bit)
+    else:
+        negative = negative | (magnitudes >> np.uint64(src.bits - 1) & np.uint64(src.signed))
+        codes = ((magnitudes ^ (np.uint64(0) - negative)) + negative) & np.uint64((1 << code_bits(src)) - 1)
+    return codes.astype(code_dtype(src))
+
+
+@dataclass(frozen=True)
+class Structured:
+    """The structured set of a pair, in a fixed order: positive codes, then negative ones.
+
+    Raises:
+        IllegalError: a source that is tried on all codes anyway, or a set too large to try.
+    """
+
+    src: Format
+    dst: Format
+    overflow: Overflow
+
+    def __post_init__(self) -> None:
+        if isinstance(self.src, TaperedFormat) or self.src.bits <= NARROW:
+            raise IllegalError(
+                f"a structured set stands for the codes of a wide source; those of {self.src.name} are few",
+                legal=("--exhaustive",),
+            )
+        if self.size > LARGEST:
+            raise IllegalError(
+                f"the structured set of {self.src.name} -> {self.dst.name} under '{self.overflow}' has"
+                f" {self.size:.1e} codes, the limit is {LARGEST:.1e}",
+                legal=("--samples N",),
+            )
+
+    @property
+    def argument(self) -> str:
+        """Why the set suffices."""
+        return (
+            "Every sign and exponent (for subnormals and integers: every place of the leading one) with every pattern"
+            " of the bits that can stay in the result, each followed by dropped bits 0, 1, half-1, half, half+1 and"
+            " all ones. That decides all codes, because a deterministic mode sees only the kept bits, the half bit,"
+            " the sticky bit and the sign, and every combination of them is in the set. Nothing counts as kept of"
+            " values that are clamped, or that lie above all bits that wrapping takes."
+        )
+
+    @cached_property
+    def segments(self) -> tuple[MagnitudeSegment, ...]:
+        """All segments of magnitudes."""
+        assert not isinstance(self.src, TaperedFormat)
+        return segments(self.src, self.dst, self.overflow)
+
+    @cached_property
+    def _runs(self) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """Return the runs of codes that share an ending, as (lowest magnitude, kept, dropped bits), and their ends."""
+        runs, ends, total = [], [], 0
+        for segment in self.segments:
+            for ending in segment.endings:
+                runs.append((segment.first + ending, segment.kept, segment.width - segment.kept))
+                total += 1 << segment.kept
+                ends.append(total)
+        return runs, ends
+
+    @property
+    def size(self) -> int:
+        """How many codes there are, the doubles of an integer's zero and extreme included."""
+        return self._runs[1][-1] << self.src.signed
+
+    def codes(self, start: int, stop: int) -> Codes:
+        """Return the codes at positions `start` to `stop - 1`."""
+        half = self._runs[1][-1]
+        result = np.empty(stop - start, code_dtype(self.src))
+        middle = min(max(half, start), stop) - start
+        self._fill(result[:middle], start, negative=False)
+        self._fill(result[middle:], max(start, half) - half, negative=True)
+        return result
+
+    def _fill(self, result: Codes, start: int, *, negative: bool) -> None:
+        """Write the codes of one sign from position `start` among them on."""
+        runs, ends = self._runs
+        number, done = bisect_right(ends, start), 0
+        while done < len(result):
+            lowest, kept, dropped = runs[number]
+            inside = start + done - (ends[number] - (1 << kept))
+            stretch = result[done : done + (1 << kept) - inside]
+            _fill_run(stretch, lowest + (inside << dropped), dropped)
+            done += len(stretch)
+            number += 1
+        _give_sign(result, self.src, negative=negative)
+
+
+def _fill_run(result: Codes, first: int, dropped: int) -> None:
+    """Write `first` and what follows in steps of 2**dropped."""
+    dtype = result.dtype.type
+    result[...] = ramp(1 << (len(result) - 1).bit_length(), result.dtype)[: len(result)]
+    result <<= dtype(dropped)
+    result += dtype(first)
+
+
+@lru_cache(maxsize=64)
+def ramp(count: int, dtype: np.dtype[Any]) -> Codes:
+    """Return 0 to `count - 1`, to be read only; kept, because few lengths occur again and again."""
+    return np.arange(count, dtype=dtype)
+
+
+def _give_sign(magnitudes: Codes, src: Format, *, negative: bool) -> None:
+    """Turn magnitudes into codes: sign bit of floats, two's complement of integers; an extreme is always negative."""
+    dtype = magnitudes.dtype.type
+    if isinstance(src, IntFormat):
+        if negative:
+            np.subtract(dtype(0), magnitudes, out=magnitudes)
+        elif src.signed and code_bits(src) > src.bits:
+            extreme = dtype(-src.minimum)
+            magnitudes[magnitudes == extreme] = dtype((1 << code_bits(src)) + src.minimum)
+    elif negative:
+        magnitudes |= dtype(src.sign_bit)
+
 
 GRAIN = 1 << 12
 """Samples are drawn in stretches of this length, each from a generator of its own."""

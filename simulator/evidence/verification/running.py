@@ -30,7 +30,7 @@ from castsim.evidence.verification.kept import (
 )
 from castsim.evidence.verification.oracle import oracle_folder
 from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
-from castsim.evidence.verification.structured import NARROW, Structured
+from castsim.evidence.verification.inputs import NARROW, Structured
 from castsim.execution.distribution.distributing import Workers, distributed, here
 from castsim.execution.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task
 from castsim.isa.errors import CastsimError, IllegalError, ReadError

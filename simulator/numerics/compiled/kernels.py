@@ -1,4 +1,4 @@
-"""Loops over arrays that the steps are compiled into: one for any cast of a family, one for a single cast."""
+"""Loops over arrays: the compiled steps for any cast of a family or for a single one, and look-ups in a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from castsim.numerics.compiled.steps import (
     unpack_integer,
     unpack_tapered,
 )
-from castsim.numerics.compiled.words import KernelFunction, Word, above, band, bor, like, shl
+from castsim.numerics.compiled.words import KernelFunction, Word, above, add, band, bor, like, shl, shr, sub
 
 _FLOAT, _INTEGER, _TAPERED, _POWER, _BOOLEAN = (int(kind) for kind in FormatFamily)
 
@@ -87,5 +87,25 @@ def single_kernel(
         for index in range(codes.size):
             word = random[index] if draws else 0
             results[index] = convert(like(codes[index], model), word, p, tables, source, destination, width)
+
+    return kernel
+
+
+# The loop of the table tier, for any table: two integers describe it.
+
+
+def lookup_kernel(shortened: bool, model: Word, stamp: int) -> KernelFunction:
+    """Make the loop that looks codes up; `shortened` by `fields[0]` bits first, the last one sticky."""
+
+    def kernel(codes: Codes, results: Codes, table: Codes, fields: Codes) -> None:
+        if stamp < 0:
+            return
+        dropped = like(fields[0], model)
+        mask = sub(shl(like(1, model), dropped), 1)
+        for index in range(codes.size):
+            code = like(codes[index], model)
+            if shortened:
+                code = shr(bor(code, add(band(code, mask), mask)), dropped)
+            results[index] = table[code]
 
     return kernel

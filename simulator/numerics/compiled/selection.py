@@ -1,23 +1,70 @@
-"""The choice of the compiled loop for a cast, and running it over arrays."""
+"""The choice of the compiled loop for a cast, and running it over arrays. Importing this module imports numba."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
+import numba
 import numpy as np
+from numba import types
 
+from castsim.files import kept_code
 from castsim.isa.codes import Codes
 from castsim.isa.formats import Format, TaperedFormat
 from castsim.isa.modes import Rounding
+from castsim.numerics import rounding
 from castsim.numerics.blocks import code_dtype
-from castsim.numerics.compiled import kernels, lookups, shortcuts
+from castsim.numerics.compiled import fields, kernels, shortcuts, steps, words
 from castsim.numerics.compiled.fields import FormatFamily, family_of, fields_of, tables_of, word_bits
-from castsim.numerics.compiled.loading import compiled, has_half_conversion, signature, source_stamp
+from castsim.numerics.compiled.hint import hint
 from castsim.numerics.policy import Policy
 from castsim.numerics.tables import LookupTable, table_of, table_size
+
+_settings: Any = numba.config
+if _settings.DISABLE_JIT:
+    raise ImportError("it is told not to compile, by NUMBA_DISABLE_JIT")
+
+
+@cache
+def source_stamp() -> int:
+    """Return a hash of all sources that decide what kernels compute."""
+    digest = hashlib.sha256()
+    for module in (rounding, fields, kernels, shortcuts, steps, words):
+        assert module.__file__ is not None
+        digest.update(Path(module.__file__).read_bytes())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+@cache
+def has_half_conversion() -> bool:
+    """Whether the processor converts between f16 and f32; elsewhere a slow library routine would."""
+    features = llvm.get_host_cpu_features()
+    return bool(features.get("f16c")) or llvm.get_process_triple().startswith(("aarch64", "arm64"))
+
+
+def compiled(make: Callable[[], Any], signature: Any) -> Callable[..., None]:
+    """Return the machine code of the loop that `make` returns, from the disk where it is there."""
+    loop, is_kept = kept_code.compiled(make(), signature, nogil=True)
+    if not is_kept:
+        hint(
+            "compiled casts cannot be kept on disk and are compiled anew; set NUMBA_CACHE_DIR to a folder that "
+            "only you can write to"
+        )
+    found: Callable[..., None] = loop
+    return found
+
+
+def signature(codes: np.dtype[Any], results: np.dtype[Any], extra: np.dtype[Any], parameters: np.dtype[Any]) -> Any:
+    """Return the types of a loop over contiguous arrays of these dtypes, of which only the results are written."""
+    read = [types.Array(numba.from_dtype(dtype), 1, "C", readonly=True) for dtype in (codes, extra, parameters)]
+    return types.void(read[0], types.Array(numba.from_dtype(results), 1, "C"), read[1], read[2])
+
 
 _LARGEST_TABLE = 1 << 16
 """Entries of a table that second-level caches hold; larger ones lose against computing."""
@@ -94,7 +141,7 @@ def _single_precision_loop(src: Format, dst: Format, policy: Policy) -> Compiled
 def _lookup_code(codes: np.dtype[Any], results: np.dtype[Any], shortened: bool) -> Callable[..., None]:
     model = np.uint64(0) if codes.itemsize > 4 else np.uint32(0)
     types = signature(codes, results, results, _NO_FIELDS.dtype)
-    return compiled(lambda: lookups.lookup_kernel(shortened, model, source_stamp()), types)
+    return compiled(lambda: kernels.lookup_kernel(shortened, model, source_stamp()), types)
 
 
 def _lookup_loop(src: Format, dst: Format, table: LookupTable) -> CompiledLoop:
