@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch, compare
-from castsim.evidence.verification.inputs import GRAIN, Exhaustive, input_set
+from castsim.evidence.verification.inputs import GRAIN, NARROW, Exhaustive, Structured, input_set
 from castsim.evidence.verification.kept import (
     SCHEMA_VERSION,
     KeptRecord,
@@ -30,7 +30,6 @@ from castsim.evidence.verification.kept import (
 )
 from castsim.evidence.verification.oracle import oracle_folder
 from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
-from castsim.evidence.verification.inputs import NARROW, Structured
 from castsim.execution.distribution.distributing import Workers, distributed, here
 from castsim.execution.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
