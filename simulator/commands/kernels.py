@@ -235,6 +235,8 @@ def _on_all(
     told = ", ".join(f"{count}" for count in cycles)
 
     def text(width: int) -> RenderableType:
+        if len(cores) == 1:
+            return outcome.text(width)
         head = f"{len(cores)} cores; the longest, block {longest}, is shown. Cycles of each: {told}\n"
         return stacked(plain(f"{head}\n", no_wrap=False), outcome.text(width))
 

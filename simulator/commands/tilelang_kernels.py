@@ -143,7 +143,7 @@ def _on_all(options: Namespace, run: RunSource) -> CommandOutcome:
     cores = {"cores": [{"block": number, "cycles": count} for number, count in enumerate(cycles)]} if timed else {}
 
     def text(width: int) -> RenderableType:
-        return Group(Text(head), outcome.text(width))
+        return Group(Text(head), outcome.text(width)) if len(cycles) > 1 else outcome.text(width)
 
     return replace(outcome, document={**outcome.document, **cores}, text=text)
 
