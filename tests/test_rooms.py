@@ -55,7 +55,7 @@ execution         44  15000
 exploration       16   6700
 files              2    300
 isa               51  15200
-lowering          29  10300
+lowering          29  10100
 machines          70  28300
 numerics          23   4200
 pto_cpp            4   1500
