@@ -1,13 +1,19 @@
-"""Integer expressions over names, for parameters of programs and conditions between them; nothing else is evaluated."""
+"""What is typed for values: integer expressions over names, lists, formats and numbers as other languages write them."""
 
 from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
-from typing import NoReturn
+from contextlib import suppress
+from fractions import Fraction
+from functools import lru_cache
+from typing import NoReturn, TypeVar
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import ReadError, SourceText, Span
+from castsim.isa.formats import Format, format_named
+from castsim.isa.modes import Overflow, Rounding, Saturation
 
 Value = int | str
 """The value of a name: an integer, or a word."""
@@ -147,3 +153,138 @@ class Expression:
 
     def _refuse(self, message: str, legal: tuple[str, ...] = _LEGAL) -> NoReturn:
         raise ReadError(f"{message} in '{self.text}'", span=self.span, legal=legal)
+
+
+# Lists of values as they are typed: `8..64`, `8..64:8`, `8..64*2`, `128,256`, `RINT,FLOOR`.
+
+LEGAL = ("8..64", "8..64:8 (step 8)", "8..64*2 (doubling)", "128,256,512", "RINT,FLOOR")
+"""Forms of a list."""
+MOST = 100_000
+"""Values of one list."""
+
+_WORD = re.compile(r"[A-Za-z_][\w.+/-]*", re.ASCII)
+_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]{1,16}|\d{1,19})", re.ASCII)
+_RANGE = re.compile(r"(\d{1,19})\s*\.\.\s*(\d{1,19})\s*(?:([:*])\s*(\d{1,19}))?", re.ASCII)
+
+
+def read_values(source: SourceText, start: int, end: int) -> tuple[Value, ...]:
+    """Return the values that stand between two offsets of a text, in their order, each once.
+
+    Raises:
+        ReadError: a malformed value or range, an empty range or list, too many values; carries its place.
+    """
+    found: dict[Value, None] = {}
+    for item in re.finditer(r"[^,]+|(?<=,)(?=,|\Z)", source.text[start:end] or " "):
+        text = item[0].strip()
+        offset = start + item.start() + len(item[0]) - len(item[0].lstrip())
+        span = Span.within(source, min(offset, max(start, end - 1)), max(1, len(text)))
+        found |= dict.fromkeys(_item(text, span))
+        if len(found) > MOST:
+            raise ReadError(f"more than {MOST} values", span=span, legal=LEGAL)
+    return tuple(found)
+
+
+def read_value(text: str, span: Span) -> Value:
+    """Return one value: an integer or a word.
+
+    Raises:
+        ReadError: it is neither.
+    """
+    text = text.strip()
+    if _INTEGER.fullmatch(text):
+        value = int(text, 16 if "x" in text.lower() else 10)
+        if abs(value) < LARGEST:
+            return value
+    if _WORD.fullmatch(text):
+        return text
+    raise ReadError(f"'{text}' is neither an integer nor a word", span=span, legal=("16", "0x10", "RINT"))
+
+
+def _item(text: str, span: Span) -> range | tuple[Value, ...]:
+    if ".." not in text:
+        if not text:
+            raise ReadError("a value is missing", span=span, legal=LEGAL)
+        return (read_value(text, span),)
+    given = _RANGE.fullmatch(text)
+    if given is None:
+        raise ReadError(f"'{text}' is not a range", span=span, legal=LEGAL)
+    first, last, sign, by = int(given[1]), int(given[2]), given[3], int(given[4] or 1)
+    if last < first:
+        raise ReadError(f"the range {text} is empty: it ends before it begins", span=span, legal=(f"{last}..{first}",))
+    if by == 0 or (sign == "*" and (by == 1 or first == 0)):
+        raise ReadError(f"the range {text} never gets to its end", span=span, legal=LEGAL)
+    if sign == "*":
+        found = [first]
+        while found[-1] * by <= last:
+            found.append(found[-1] * by)
+        return tuple(found)
+    if (last - first) // by >= MOST:
+        raise ReadError(f"the range {text} has more than {MOST} values", span=span, legal=LEGAL)
+    return range(first, last + 1, by)
+
+
+# Formats and numbers as other languages write them: types of C, ONNX and libraries, hexadecimal floats.
+
+_WORDS = {"char": "i8", "uchar": "u8", "short": "i16", "ushort": "u16", "int": "i32", "uint": "u32"}
+_SMALL_FLOAT = re.compile(r"(?:(?:float|fp)\d_?|f8(?=\w+fnuz))(u?e\d+m\d\w*)")
+_HEXADECIMAL = re.compile(r"([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?p([+-]?\d+)", re.ASCII | re.IGNORECASE)
+_LONGEST_TEXT, _LARGEST_EXPONENT = 1000, 20_000
+
+
+@lru_cache(maxsize=256)
+def format_spelled(text: str) -> Format:
+    """Return the format that a name means in castsim or elsewhere.
+
+    Beside the names of `format_named`: `torch.bfloat16`, `fp16_t`, `int4b_t`, `fp8e4m3_t`, `float8e4m3fn`,
+    `float4_e2m1x2_t`, and C's `char`, `short`, `int` with `u` for unsigned ones, of 8, 16 and 32 bits.
+
+    Raises:
+        ReadError: no such format.
+    """
+    name = text.strip().lower().removeprefix("torch.").removesuffix("_t")
+    small = _SMALL_FLOAT.fullmatch(name)
+    bits = re.fullmatch(r"(u?int\d+)b", name)
+    others = (name, _WORDS.get(name), small and small[1].removeprefix("u"), bits and bits[1])
+    try:
+        return format_named(text)
+    except ReadError:
+        for other in others:
+            with suppress(ReadError):
+                if other:
+                    return format_named(other)
+        raise
+
+
+def hexadecimal_float(text: str) -> Fraction | float | None:
+    """Return the number that `0x1.8p+3` is, exactly; None for a text that is no hexadecimal float of C99.
+
+    Raises:
+        ReadError: it has no digits, or more than castsim reads.
+    """
+    found = _HEXADECIMAL.fullmatch(text.strip())
+    if found is None:
+        return None
+    digits, fraction = found[2] + (found[3] or ""), found[3] or ""
+    if not digits or len(text) > _LONGEST_TEXT or abs(int(found[4])) > _LARGEST_EXPONENT:
+        raise ReadError(f"'{text[:40]}' is not a hexadecimal float", legal=("0x1.8p+3",))
+    number = int(digits, 16) * Fraction(2) ** (int(found[4]) - 4 * len(fraction))
+    if found[1] != "-":
+        return number
+    return -number if number else -0.0
+
+
+# Modes by the words that people type.
+
+_Mode = TypeVar("_Mode", Rounding, Overflow, Saturation)
+
+
+def mode_named(kind: type[_Mode], text: str, what: str) -> _Mode:
+    """Return the mode of a kind that a word names, in capitals or not.
+
+    Raises:
+        ReadError: none of this name; `what` is what the message calls it.
+    """
+    try:
+        return kind(text.lower())
+    except ValueError:
+        raise ReadError(f"unknown {what} '{text}'", legal=[str(member) for member in kind]) from None

@@ -21,7 +21,7 @@ from castsim.evidence.verification import kept
 from castsim.evidence.verification.running import VerificationRecord, plan
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import format_named
-from castsim.isa.spellings import format_spelled, hexadecimal_float
+from castsim.isa.value_expressions import format_spelled, hexadecimal_float
 from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import answer
 from castsim.targets import load_target

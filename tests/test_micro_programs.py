@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from castsim.__main__ import main
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.isa.sources import Language, Source
+from castsim.isa.reading import Language, Source
 from castsim.running import run
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles

@@ -11,7 +11,7 @@ from micro_cases import texts
 from castsim.engines import simulate
 from castsim.execution.synchronisation.race_findings import REPORT, STOP, RaceKind
 from castsim.isa.errors import EngineError, RaceError
-from castsim.isa.sources import Language, Source
+from castsim.isa.reading import Language, Source
 from castsim.machines.vector_function.scope_recorder import _moved
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.isa.sources import Language, Source
+from castsim.isa.reading import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import run
 from castsim.running.loaded import ExecutionResult, LoadRequest, RunOptions

@@ -8,13 +8,11 @@ import pytest
 
 import castsim
 from castsim.__main__ import main
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, SourceText, Span
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import filled, parameters, with_values
 from castsim.isa.pto.pto_parser import parse
-from castsim.isa.spans import SourceText, Span
-from castsim.isa.value_expressions import Expression
-from castsim.isa.value_lists import read_values
+from castsim.isa.value_expressions import Expression, read_values
 
 Capture = pytest.CaptureFixture[str]
 SAMPLE = Path(__file__).parent.parent / "programs" / "tuning" / "f32_to_bf16_tiles.pto"

@@ -15,10 +15,9 @@ from castsim.execution import input_data, run_limits
 from castsim.execution.input_data import read_array
 from castsim.exploration import sweep_specification, tuning_candidates
 from castsim.exploration import sweep_specification as axes
-from castsim.isa import reading, value_expressions, value_lists
-from castsim.isa.errors import CastsimError, Span
+from castsim.isa import reading, value_expressions
+from castsim.isa.errors import CastsimError, SourceText, Span
 from castsim.isa.pto.pto_parser import parse
-from castsim.isa.spans import SourceText
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.lowering.graphs.tosa_reader import read_tosa
 from castsim.machines.vliw import lookup_tables
@@ -167,7 +166,7 @@ def whole_number(value: int, _: Path) -> object:
 
 def values(count: int, _: Path) -> object:
     text = f"1..{count}"
-    return value_lists.read_values(SourceText("--tile", text), 0, len(text))
+    return value_expressions.read_values(SourceText("--tile", text), 0, len(text))
 
 
 def choices(count: int, _: Path) -> object:
@@ -217,7 +216,7 @@ CASES = {
     ),
     "characters of an expression": Case(400, expression, "longer than 400 characters", "400 characters"),
     "number in an expression": Case(2**63 - 1, whole_number, "more than 63 bits", "63 bits"),
-    "values of a list": Case(value_lists.MOST, values, "more than 100000 values", "100,000 values"),
+    "values of a list": Case(value_expressions.MOST, values, "more than 100000 values", "100,000 values"),
     "points of a search": Case(
         tuning_candidates.MOST_POINTS, choices, "more than 1000000", "1,000,000 points", step=1000
     ),

@@ -15,9 +15,8 @@ from enum import Enum
 from itertools import accumulate, compress, islice, repeat
 from operator import sub
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import ReadError, SourceText, Span
 from castsim.isa.reading import too_many_statements
-from castsim.isa.spans import SourceText
 
 
 class TokenKind(Enum):

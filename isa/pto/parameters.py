@@ -12,11 +12,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
-from castsim.isa.spans import Span
-from castsim.isa.value_expressions import Expression, Value
-from castsim.isa.value_lists import LEGAL, read_value, read_values
+from castsim.isa.value_expressions import LEGAL, Expression, Value, read_value, read_values
 
 __all__ = ["FORM", "LEGAL", "RANGED", "Filled", "Parameter", "filled", "parameters", "unknown_parameter", "with_values"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from castsim.isa.spans import Located
+from castsim.isa.errors import Located
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import ReadError, SourceText, Span
 from castsim.isa.formats import FORMATS, FloatFormat
-from castsim.isa.spans import SourceText
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.program import (
     GROUPED,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from functools import cached_property
 
-from castsim.isa.spans import Located, Span
+from castsim.isa.errors import Located, Span
 from castsim.isa.tpc.forms import ROUNDING, Form, Value
 
 WORD_BITS = 32

@@ -18,7 +18,7 @@ from castsim.commands.option_parsers import HEADERS, refuse
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import KERNEL_SUFFIX
+from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.isa.tpc import canonical_text, parse, target_declared_in
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.reports.documents import json_of

@@ -6,10 +6,8 @@ from pathlib import Path
 
 from castsim.commands.option_parsers import GRAPHS
 from castsim.files import whole_file
-from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.reading import STDIN, read_bytes
-from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
-from castsim.isa.spans import Span
+from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, STDIN, TILE_SUFFIX, read_bytes
 from castsim.isa.tpc.encoding import Encoding
 from castsim.machines.vliw.program_sources import tpc_target
 from castsim.targets import load_target

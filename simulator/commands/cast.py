@@ -37,7 +37,7 @@ from castsim.execution.outcomes import Judge
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
-from castsim.isa.spellings import format_spelled, hexadecimal_float, mode_named
+from castsim.isa.value_expressions import format_spelled, hexadecimal_float, mode_named
 from castsim.isa.warning_text import WarningText
 from castsim.lowering.specifications.acceptance import acceptance, parse_specification, specified_cast
 from castsim.machines.casting import cast_on_target

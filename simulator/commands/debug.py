@@ -52,7 +52,7 @@ from castsim.commands.option_parsers import (
 from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
-from castsim.isa.sources import CPP_SUFFIXES
+from castsim.isa.reading import CPP_SUFFIXES
 from castsim.reports.documents import Document
 from castsim.reports.stepping import element_lines, operation_text, pipe_lines, source_lines, stop_document, stop_line
 from castsim.running.stepper import SteppedLaunch, Stepper

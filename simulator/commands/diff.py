@@ -31,8 +31,7 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
-from castsim.isa.reading import STDIN
-from castsim.isa.sources import CPP_SUFFIXES
+from castsim.isa.reading import CPP_SUFFIXES, STDIN
 from castsim.reports.comparing import SideRequest, diff_sides
 from castsim.reports.difference import difference_document, difference_text
 

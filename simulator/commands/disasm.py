@@ -16,7 +16,7 @@ from castsim.commands.option_parsers import GRAPHS, machine_number
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
-from castsim.isa.sources import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.tpc.encoding import disassemble, program_bytes
 from castsim.reports.listing import disassembled_document, disassembled_text, source_text
 

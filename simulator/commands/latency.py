@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from castsim.commands.assembly_files import named_bytes
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
-from castsim.isa.errors import CastsimError, ReadError
+from castsim.isa.errors import CastsimError, ReadError, SourceText, Span
 from castsim.isa.reading import STDIN
-from castsim.isa.spans import SourceText, Span
 from castsim.isa.tpc import Bundle, Slot, parse
 from castsim.isa.tpc.dialect import Dialect
 from castsim.machines.vliw.latency_bound import PairDistance, SlottedInstruction, pair_distance

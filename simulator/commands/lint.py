@@ -18,7 +18,7 @@ from castsim.commands.assembly_files import read_assembly
 from castsim.commands.option_parsers import HEADERS, refuse, statements_of
 from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser
-from castsim.isa.sources import KERNEL_SUFFIX
+from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.isa.tpc import TpcProgram, parse
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices

@@ -43,8 +43,8 @@ from castsim.commands.page_files import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
-from castsim.isa.sources import ASSEMBLY_SUFFIXES, TILE_SUFFIX
-from castsim.isa.spellings import format_spelled
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX
+from castsim.isa.value_expressions import format_spelled
 from castsim.lowering.catalogue import assembly_of, cost_of
 from castsim.lowering.demand import MOST_STEPS, CastRequest, Verdict
 from castsim.lowering.lowering_answers import Answer, answer, answer_through

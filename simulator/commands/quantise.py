@@ -29,7 +29,7 @@ from castsim.execution.input_data import read_array, write_array
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format
-from castsim.isa.spellings import format_spelled
+from castsim.isa.value_expressions import format_spelled
 from castsim.numerics import array_from_codes, code_dtype
 from castsim.numerics.quantisation import quantise
 from castsim.reports.quantise import SHOWN, quantised_document, quantised_rows, quantised_text

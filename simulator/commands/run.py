@@ -65,8 +65,8 @@ from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import parameters, unknown_parameter, with_values
-from castsim.isa.sources import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, read_source
-from castsim.isa.value_lists import read_value
+from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, read_source
+from castsim.isa.value_expressions import read_value
 from castsim.machines.mechanisms import lowerer_of
 from castsim.reports.progress import run_progress
 from castsim.reports.run import run_document, run_text, section

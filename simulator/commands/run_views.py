@@ -14,7 +14,7 @@ from castsim.commands.page_files import check_file, write_page
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, EngineError, ReadError
-from castsim.isa.sources import Language, Source
+from castsim.isa.reading import Language, Source
 from castsim.reports.views.recording import SegmentRecorder, Window
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
-from castsim.isa.spellings import format_spelled
+from castsim.isa.value_expressions import format_spelled
 from castsim.reports import specification
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import (

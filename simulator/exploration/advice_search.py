@@ -39,7 +39,7 @@ from castsim.exploration.program_edits import (
 from castsim.exploration.rewrites import MERGING
 from castsim.isa.codes import Codes
 from castsim.isa.pto import program as pto
-from castsim.isa.sources import Language, read_source
+from castsim.isa.reading import Language, read_source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vliw.program_sources import assembly_target
 from castsim.targets import Target

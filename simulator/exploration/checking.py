@@ -23,8 +23,7 @@ from castsim.isa.pto.program import REGION_FIELDS, Condition, Operation, Return,
 from castsim.isa.pto.pto_parser import calls, inlined, parse
 from castsim.isa.pto.statement_reader import FollowUpError
 from castsim.isa.pto.vector_operations import ALIASES
-from castsim.isa.reading import STDIN, read_bytes
-from castsim.isa.sources import ASSEMBLY_SUFFIXES, Language, Source, source_of
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, STDIN, Language, Source, read_bytes, source_of
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.isa.warning_text import WarningKind, WarningText

@@ -25,7 +25,7 @@ from castsim.exploration.symbolic_values import same_outputs
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
-from castsim.isa.sources import Source
+from castsim.isa.reading import Source
 from castsim.isa.warning_text import WarningKind
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vector_function.function_launches import MicroFunction

@@ -15,7 +15,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import format_type, parse_type
-from castsim.isa.sources import Source
+from castsim.isa.reading import Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running import MAX_CYCLES, LoadedProgram, load
 from castsim.targets import Target

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from castsim.isa.errors import ReadError, Span, TargetDataError
+from castsim.isa.errors import ReadError, SourceText, Span, TargetDataError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.reading import is_file, read_bytes
-from castsim.isa.spans import SourceText
-from castsim.isa.spellings import mode_named
-from castsim.isa.value_expressions import Expression, Value
-from castsim.isa.value_lists import read_value, read_values
+from castsim.isa.value_expressions import Expression, Value, mode_named, read_value, read_values
 from castsim.targets.csv_tables import places_of, read_toml
 
 if TYPE_CHECKING:

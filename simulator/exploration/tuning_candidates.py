@@ -18,12 +18,10 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import WAITING, Cause, Timing
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
 from castsim.isa.codes import Codes
-from castsim.isa.errors import CastsimError, EngineError, ReadError
+from castsim.isa.errors import CastsimError, EngineError, ReadError, SourceText, Span
 from castsim.isa.pto.parameters import with_values
-from castsim.isa.sources import Language, Source
-from castsim.isa.spans import SourceText, Span
-from castsim.isa.value_expressions import Expression, Value
-from castsim.isa.value_lists import LEGAL, read_values
+from castsim.isa.reading import Language, Source
+from castsim.isa.value_expressions import LEGAL, Expression, Value, read_values
 from castsim.running import MAX_CYCLES, Loaded, LoadedProgram, load, run_loaded
 from castsim.targets import Target
 from castsim.targets.options import with_options

@@ -31,8 +31,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, ReadError
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import parameters, unknown_parameter
-from castsim.isa.reading import is_file
-from castsim.isa.sources import Language, read_source
+from castsim.isa.reading import Language, is_file, read_source
 from castsim.isa.value_expressions import Value
 from castsim.running import MAX_CYCLES
 from castsim.targets import Target

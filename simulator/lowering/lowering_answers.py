@@ -20,7 +20,7 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import Format, format_named
-from castsim.isa.spellings import format_spelled
+from castsim.isa.value_expressions import format_spelled
 from castsim.lowering.catalogue import Catalogue, Steps, arithmetic_between, catalogue_of
 from castsim.lowering.demand import MOST_STEPS, CastRequest
 from castsim.lowering.planner import Plan, PlanKind, plan, plan_through

@@ -19,7 +19,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.spellings import mode_named
+from castsim.isa.value_expressions import mode_named
 from castsim.numerics import (
     FormatLike,
     Policy,

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from castsim.isa.errors import ReadError, Span
-from castsim.isa.spans import SourceText
+from castsim.isa.errors import ReadError, SourceText, Span
 
 # The text of a C++ kernel: what the host's compiler does not read, and which functions could be the entry.
 #

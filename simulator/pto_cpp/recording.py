@@ -27,8 +27,7 @@ from castsim.isa.errors import CastsimError, EngineError, LimitError, ReadError,
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.pto_printer import print_program
-from castsim.isa.reading import read_bytes
-from castsim.isa.sources import Language, Source
+from castsim.isa.reading import Language, Source, read_bytes
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.pto_cpp.compiling import CppKernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
 from castsim.pto_cpp.program_making import Maker, SentTile

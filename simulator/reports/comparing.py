@@ -26,8 +26,7 @@ from castsim.exploration.differences import (
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, ReadError, Span
 from castsim.isa.formats import Format, format_named
-from castsim.isa.reading import read_bytes
-from castsim.isa.sources import Source, source_from
+from castsim.isa.reading import Source, read_bytes, source_from
 from castsim.numerics import codes_from_array
 from castsim.reports.documents import VERSIONS, identifier
 from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from castsim.execution.timing import Cause
+from castsim.isa.errors import SHOWN
 from castsim.isa.formats import Format, IntFormat
-from castsim.isa.spans import SHOWN
 from castsim.numerics import value_of
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text

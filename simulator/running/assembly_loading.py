@@ -10,7 +10,7 @@ from castsim.execution import run_limits
 from castsim.execution.input_data import check_elements
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
-from castsim.isa.sources import Language, Source
+from castsim.isa.reading import Language, Source
 from castsim.machines.vliw.assembled import AssembledProgram, execute, load_assembly, load_binary
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint_checking import lint

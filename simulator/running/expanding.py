@@ -11,7 +11,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import has_logical_registers
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_printer import print_program
-from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source
+from castsim.isa.reading import TILE_SUFFIX, Language, Source, read_source
 from castsim.machines.mechanisms import VectorUnits, vector_units_of
 from castsim.running.loaded import LoadRequest
 from castsim.running.micro import MicroProgram

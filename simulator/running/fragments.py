@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, SourceText, Span
 from castsim.isa.formats import FORMATS, FloatFormat, Format, format_named
 from castsim.isa.pto.attributes import ROUND_MODES
 from castsim.isa.pto.lexer import closest
@@ -21,8 +21,7 @@ from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, Tile
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import BLOCK_BITS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
-from castsim.isa.sources import Language, Source
-from castsim.isa.spans import SourceText
+from castsim.isa.reading import Language, Source
 from castsim.machines.mechanisms import tile_target
 from castsim.targets import Target, TileTarget
 

@@ -47,7 +47,7 @@ from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.pto.parameters import options_named
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_parser import inlined, parse
-from castsim.isa.sources import TILE_SUFFIX, Language, Source, read_source, source_of
+from castsim.isa.reading import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.machines.vliw.program_sources import targets_running
 from castsim.running.loaded import (

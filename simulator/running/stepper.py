@@ -25,7 +25,7 @@ from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.pto.packed import element_format, held_element
 from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType
-from castsim.isa.sources import Source
+from castsim.isa.reading import Source
 from castsim.isa.tpc import TensorDeclaration, VlmDeclaration
 from castsim.isa.tpc.program import File
 from castsim.machines.mechanisms import machine_of

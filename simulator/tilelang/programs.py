@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import Located, ReadError, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
-from castsim.isa.sources import Language, Source
-from castsim.isa.spans import Located
+from castsim.isa.reading import Language, Source
 from castsim.tilelang.cores import Meeting
 from castsim.tilelang.lowering import LoweredKernel
 from castsim.tilelang.scalars import INDEX, Number, Place, TextValue, element_of, pointer

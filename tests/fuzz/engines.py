@@ -19,7 +19,7 @@ from test_scope_time import same as same_timing
 
 from castsim.engines import simulate
 from castsim.isa.errors import CastsimError
-from castsim.isa.sources import source_of
+from castsim.isa.reading import source_of
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
 from castsim.targets import load_target

@@ -228,7 +228,7 @@ READERS: dict[str, Reader] = {
     "sweep": Reader(
         study_readers.read_sweep, study_grammar.sweep_seeds, study_grammar.sweep,
         (f"{_SWEEPS}/sweep_specification.py", f"{_SWEEPS}/sweep_points.py", "isa/value_expressions.py",
-         "isa/value_lists.py"),
+         "isa/value_expressions.py"),
     ),
     "sweep-rows": Reader(
         study_readers.read_rows, study_grammar.rows_seeds, study_grammar.rows,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.sources import ELF_MAGIC
+from castsim.isa.reading import ELF_MAGIC
 from castsim.isa.tpc.encoding.bundle_encoding import Decoded, UnknownBundle, assumed_items, decode_bundle, encode_bundle
 from castsim.isa.tpc.encoding.encoding_tables import LOOP, CompressedLayout, Encoding
 from castsim.isa.tpc.printer import print_bundle

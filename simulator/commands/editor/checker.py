@@ -24,7 +24,7 @@ from castsim.exploration.checking import Finding, check_text, of_error
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
-from castsim.isa.sources import Language, Source
+from castsim.isa.reading import Language, Source
 from castsim.isa.warning_text import WarningKind
 from castsim.running.program_loading import DataDependentProgram, load
 from castsim.running.program_runs import run_loaded

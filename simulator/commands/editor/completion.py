@@ -19,7 +19,7 @@ from castsim.isa.pto.micro_words import forms_of as micro_forms
 from castsim.isa.pto.tile_types import BLOCK_LAYOUTS, LOCATIONS, PADS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS
 from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, text_name
-from castsim.isa.sources import Language
+from castsim.isa.reading import Language
 from castsim.isa.tpc import FORMS, Form, Slot, Switch, available, forms_of
 from castsim.isa.tpc.dialect import Dialect
 from castsim.isa.tpc.forms import SELECTORS

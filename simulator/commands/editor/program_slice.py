@@ -19,7 +19,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Operation, nodes
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import format_type
-from castsim.isa.sources import Language, Source
+from castsim.isa.reading import Language, Source
 from castsim.machines.mechanisms import vector_units_of
 from castsim.machines.vector_function.function_operations import VectorFunction, mnemonic
 from castsim.running.estimating import estimate

@@ -11,7 +11,7 @@ from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE,
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.spellings import mode_named
+from castsim.isa.value_expressions import mode_named
 from castsim.numerics.policy import legal_overflows, legal_roundings
 from castsim.numerics.tiers import Tier
 

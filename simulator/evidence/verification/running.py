@@ -36,7 +36,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
 from castsim.isa.reading import read_text
-from castsim.isa.spellings import mode_named
+from castsim.isa.value_expressions import mode_named
 from castsim.numerics.policy import default_rounding, legal_overflows, legal_roundings
 from castsim.numerics.tiers import Tier
 

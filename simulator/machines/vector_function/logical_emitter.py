@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from castsim.isa.errors import NOWHERE, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, ScalarType, Type, VectorType
-from castsim.isa.spans import NOWHERE, Span
 
 Use = tuple[str, Type]
 """A value and its type."""

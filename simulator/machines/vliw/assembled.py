@@ -22,8 +22,7 @@ from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Format, format_named
-from castsim.isa.reading import MAX_STATEMENTS, read_text
-from castsim.isa.sources import ASSEMBLY_SUFFIXES, Source
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, MAX_STATEMENTS, Source, read_text
 from castsim.isa.tpc import (
     Declaration,
     Register,

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.sources import Language
+from castsim.isa.reading import Language
 from castsim.targets import Target, load_target, target_names
 
 if TYPE_CHECKING:
-    from castsim.isa.spans import Span
+    from castsim.isa.errors import Span
     from castsim.isa.tpc import TargetDeclaration
     from castsim.targets.vliw import VliwTarget
 

@@ -17,7 +17,7 @@ from castsim.isa.errors import CastsimError, ReadError, ScratchError, Span, Tile
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import TileType
-from castsim.isa.spellings import format_spelled
+from castsim.isa.value_expressions import format_spelled
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.registry import MachinePart
 from castsim.machines.target_cast import CastAsked

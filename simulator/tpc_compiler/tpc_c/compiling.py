@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.spans import Span
+from castsim.isa.errors import CastsimError, IllegalError, Span
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, CodeLine, Value
 from castsim.tpc_compiler.tpc_c.declared import SLOT, assigned_in, leaves, names_of, space_of, walked

@@ -14,9 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import is_file, read_text
-from castsim.isa.spans import Span
 from castsim.tpc_compiler.tpc_c.types import GENERATIONS, names_in
 
 # The switches of intrinsics: constants of the vendor's header, and the words of instructions that they stand for.
