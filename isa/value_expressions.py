@@ -1,4 +1,4 @@
-"""What is typed for values: integer expressions over names, lists, formats and numbers as other languages write them."""
+"""What is typed for values: integer expressions over names, lists, formats and numbers as other languages have."""
 
 from __future__ import annotations
 
