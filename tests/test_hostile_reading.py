@@ -27,7 +27,7 @@ from castsim.isa.errors import IllegalError, ReadError, Span, escaped
 from castsim.isa.formats import FORMATS
 from castsim.isa.reading import file_limit, read_bytes, read_text
 from castsim.isa.terminal_colours import is_coloured
-from castsim.reports.progress import bars
+from castsim.reports.bars import bars
 from castsim.reports.terminal import rendered, table
 
 Capture = pytest.CaptureFixture[str]

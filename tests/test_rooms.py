@@ -59,7 +59,7 @@ lowering          29  10100
 machines          70  28300
 numerics          23   4200
 pto_cpp            4   1500
-reports           59  15600
+reports           62  15600
 running           23   7600
 targets           16   5500
 testing            1    100

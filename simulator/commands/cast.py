@@ -374,7 +374,7 @@ def cast_strings(options: Namespace) -> CommandOutcome:
     document = {"source_format": options.src.lower(), "destination_format": options.dst.lower(), "results": rows}
 
     def text(_: int) -> Any:
-        from castsim.reports.cast import string_table  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.cast_text import string_table  # noqa: PLC0415 - rich, only if printed
 
         return string_table(options.src.lower(), options.dst.lower(), rows)
 
@@ -408,7 +408,7 @@ def execute(options: Namespace) -> CommandOutcome:
     table = cast_values(_request(options))
 
     def text(_: int) -> Any:
-        from castsim.reports.cast import cast_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.cast_text import cast_text  # noqa: PLC0415 - rich, only if printed
 
         return cast_text(table)
 

@@ -98,7 +98,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _program(options: Namespace, program: str) -> CommandOutcome:
-    from castsim.reports.scratch import program_document, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
+    from castsim.reports.program_scratch import program_document, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
 
     scalars = scalars_of(options)
     found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))

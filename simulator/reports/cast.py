@@ -1,19 +1,12 @@
-"""The results of casting single values: the table of `castsim cast` as data, JSON and text."""
+"""The results of casting single values: the table of `castsim cast` as data and as JSON."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache
-from itertools import groupby, zip_longest
-from typing import Any
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import Format, IntFormat, TaperedFormat
@@ -27,7 +20,6 @@ from castsim.reports.documents import CommandDocument, Document, Keys, identifie
 from castsim.reports.numbers import Number, bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
-from castsim.reports.terminal import table
 from castsim.targets import Target
 
 # The results that specifications accept for single values: rows beside those of targets, as data and as JSON.
@@ -337,195 +329,3 @@ def spread(group: Sequence[CastResultRow], fmt: Format) -> int | None:
     if len(known) == len(places):
         return max(known) - min(known)
     return None if known else 0
-
-
-# The results of casting single values, as text.
-
-_OUTCOME = "outcome"
-
-DIGITS = 20
-"""Longest decimal that is written out exactly; longer ones are cut to 9 significant digits and marked."""
-
-
-def cast_text(found: CastResults) -> RenderableType:
-    """Return the table, one row per value, target and mode, and the warnings."""
-    return Group(*_sections(found))
-
-
-def string_table(src: str, dst: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Return casts from or to text, one row each."""
-    numbers = dst != "string"
-    made = table("given", "output bits", "value") if numbers else table("given", "text")
-    for row in rows:
-        made.add_row(row["given"], *((row["output_bits"], str(row["value"])) if numbers else (row["text"],)))
-    return Group(Text(f"{src} -> {dst}", style="bold"), made)
-
-
-def number_text(value: Fraction | float) -> str:
-    """Return a number exactly if that is short, else to 9 significant digits with `~` before it."""
-    if isinstance(value, float):
-        return str(value) if not math.isnan(value) else "nan"
-    if value.denominator == 1 and abs(value) < 10**DIGITS:
-        return str(value.numerator)
-    places = value.denominator.bit_length() - 1  # the denominator is a power of two: that many decimals are exact
-    exact = f"{value.numerator * 5**places:d}"
-    digits = exact.lstrip("-").rjust(places + 1, "0")
-    if len(digits) + 1 <= DIGITS:
-        return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
-    return f"~{float(value):.9g}"  # no format has a finite number beyond the range of a double
-
-
-def _sections(found: CastResults) -> Iterator[RenderableType]:
-    request = found.request
-    yield Text(f"{request.src.name} -> {request.dst.name}", style="bold")
-    yield _table(found)
-    if any(not source.exact for source in request.sources):
-        yield Text(f"* not a number of {request.src.name}: rounded to nearest first", style="dim")
-    if request.targets:
-        yield from _comparison(found)
-    for cast in request.specified:
-        yield Text(f"{cast.label} accepts ({cast.rule.status.value}): {cast.rule.meaning}", style="dim")
-    for skipped in found.skipped:
-        yield Text(f"not shown: {skipped.target}: {skipped.reason}", style="dim")
-    for warning in found.warnings:
-        yield Text.assemble(("warning: ", "bold yellow"), warning)
-
-
-def _comparison(found: CastResults) -> Iterator[RenderableType]:
-    """Yield what the distances mean, and the values on which the results are not the same."""
-    dst = found.request.dst
-    yield Text(f"ulps: steps of {dst.name} from the abstract cast, rounding as asked; NaN has none", style="dim")
-    if any(len(row.forms) == 1 for row in found.rows):
-        yield Text("1d: tiles of full rows, or of a single row; 2d: tiles whose rows go on behind them", style="dim")
-    for group in found.differences():
-        first = group[0]
-        apart = spread(group, dst)
-        distance = "NaN and numbers" if apart is None else f"{apart} ulp{'' if apart == 1 else 's'} apart"
-        mode = "" if first.asked is None else f" by {first.asked}"
-        yield Text.assemble(("differ: ", "bold red"), f"{first.source.text}{mode}: {distance}")
-
-
-def _table(found: CastResults) -> Table:
-    """Return one row per result; each value is named once, beside its rows."""
-    request = found.request
-    return _targets_table(found) if request.targets or request.specified else _abstract_table(found)
-
-
-def _abstract_table(found: CastResults) -> Table:
-    request = found.request
-    numbers = ("input bits", "read as", "output bits", "value")
-    made = table(
-        "given", "input bits", "read as", "rounding", "overflow", "output bits", "value", _OUTCOME, numbers=numbers
-    )
-    _make_room(made, found)
-    before = None
-    for row in found.rows:
-        source = row.source
-        read = (_given(source), bits_text(source.code, request.src), number_text(source.value))
-        made.add_row(
-            *(read if source is not before else ("", "", "")),
-            row.rounding,
-            row.overflow,
-            bits_text(row.code, request.dst),
-            number_text(row.value),
-            _mark(row),
-        )
-        before = source
-    return made
-
-
-def _targets_table(found: CastResults) -> Table:
-    """Return the results of targets below one another, what differs from the abstract cast highlighted.
-
-    Below them what specifications accept.
-    """
-    request = found.request
-    numbers = ("output bits", "value", "ulps")
-    judged = "rejected by" if request.specified else _OUTCOME  # the latter column says what became of the value
-    made = table("given", "target", "rounding", "overflow", "sat", *numbers, judged, numbers=numbers)
-    if judged == _OUTCOME:
-        _make_room(made, found)
-    made.columns[1].min_width = max(len(name) for name in _names(found))
-    for index, (source, rows) in enumerate(groupby(found.rows, key=lambda row: row.source)):
-        group = [_cells(row, request) for row in rows]
-        group += [_accepted_cells(row, request.dst) for row in found.accepted if row.number == index]
-        lines = [_given(source), bits_text(source.code, request.src)]
-        if not source.exact:
-            lines.append(number_text(source.value))
-        # One line beside each row; what is left over goes beside the last.
-        beside = [*lines[: len(group) - 1], "\n".join(lines[len(group) - 1 :])]
-        for cells, given in zip_longest(group, beside[: len(group)], fillvalue=""):
-            assert isinstance(given, str)
-            made.add_row(given, *cells)
-    return made
-
-
-def _names(found: CastResults) -> Iterator[str]:
-    yield from (row.name for row in found.rows)
-    yield from (cast.label for cast in found.request.specified)
-
-
-def _cells(row: CastResultRow, request: ValueCastRequest) -> list[str | Text]:
-    dst = request.dst
-    style = "bold red" if row.ulps != 0 else ""
-    return [
-        row.name,
-        row.rounding if row.asked in (None, row.rounding) else f"{row.asked} -> {row.rounding}",
-        row.overflow,
-        row.saturation or "-",
-        Text(bits_text(row.code, dst), style=style),
-        Text(number_text(row.value), style=style),
-        Text(_ulps(row), style=style),
-        _judgement(row, request) if row.accepted_by else _mark(row),
-    ]
-
-
-def _judgement(row: CastResultRow, request: ValueCastRequest) -> Text:
-    """Return the specifications that reject a result; their attributes stand beside what they accept."""
-    versions = {cast.label: f"{cast.spec.name}@{cast.version}" for cast in request.specified}
-    against = [versions[label] for label, good in row.accepted_by.items() if not good]
-    return Text("\n".join(against) or "-", style="bold red")
-
-
-def _accepted_cells(row: Accepted, dst: Format) -> list[str | Text]:
-    """Return the row of a specification: one line per end of an interval, further code, or NaN."""
-    bits, values = [], []
-    if row.anything:
-        bits, values = ["any"], ["any"]
-    ends = [("", row.lowest)]
-    if row.highest != row.lowest:
-        ends.append(("to ", row.highest))
-    ends.append(("or ", row.further))
-    for word, end in ends:
-        if end is not None:
-            bits.append(f"{word}{bits_text(end[0], dst)}")
-            values.append(f"{word}{number_text(end[1])}")
-    if row.nan and not row.anything:
-        bits.append("or NaN" if bits else "NaN")
-        values.append("or nan" if values else "nan")
-    return [row.cast.label, row.kind, "-", "-", "\n".join(bits), "\n".join(values), "", ""]
-
-
-def _make_room(made: Table, found: CastResults) -> None:
-    """Keep the last column from being squeezed."""
-    made.columns[-1].no_wrap = True
-    made.columns[-1].min_width = max(len(_OUTCOME), *(len(_mark(row)) for row in found.rows))
-
-
-def _given(source: SourceValue) -> str:
-    return source.text + ("" if source.exact else " *")
-
-
-def _mark(row: CastResultRow) -> Text:
-    """Return what became of the value, nothing if it stayed the same."""
-    word = _MARKS.get(row.outcome, str(row.outcome))
-    return Text(word, style="yellow" if row.outcome is Outcome.ROUNDED else "bold yellow")
-
-
-_MARKS = {Outcome.EXACT: "", Outcome.NAN: "NaN lost"}
-
-
-def _ulps(row: CastResultRow) -> str:
-    if row.target is None:
-        return ""
-    return "NaN" if row.ulps is None else f"{row.ulps:+d}" if row.ulps else "0"

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from castsim.isa.formats import FORMATS, Format
 from castsim.numerics import value_of
-from castsim.reports.cast import SourceValue, number_text
+from castsim.reports.cast import SourceValue
+from castsim.reports.cast_text import number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, json_value, number_document
 from castsim.reports.schemas.keys import Bits, Bundles, Number, Value

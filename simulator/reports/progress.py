@@ -1,4 +1,4 @@
-"""Progress on standard error, only on a terminal: bars of one look, of a long run, of stages, of a verification."""
+"""Progress on standard error, only on a terminal: of a long run, of work in stages, of a verification."""
 
 from __future__ import annotations
 
@@ -9,63 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column
-from rich.text import Text
-
 from castsim.execution.timing import ProgressCallback
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
-from castsim.isa.errors import escaped
-
-# Progress bars on standard error: one look, and titles that are shown as they are.
-
-
-class Words(ProgressColumn):
-    """The description of a task, or one of its fields: no markup, and nothing that steers the terminal."""
-
-    def __init__(self, field: str | None = None) -> None:
-        super().__init__(table_column=Column(no_wrap=True))
-        self._field = field
-
-    def render(self, task: Task) -> Text:
-        """Return the words."""
-        words = task.description if self._field is None else str(task.fields[self._field])
-        return Text(escaped(words).replace("\n", " "))
-
-
-class Rate(ProgressColumn):
-    """How much of the work is done in a second, counted since it began here."""
-
-    def __init__(self, counted: str) -> None:
-        super().__init__(table_column=Column(no_wrap=True))
-        self._counted = counted
-
-    def render(self, task: Task) -> Text:
-        """Return it in words."""
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:,.0f} {self._counted}/s")
-
-
-def rate_and_time_left(counted: str) -> tuple[ProgressColumn, ...]:
-    """Return columns with the work done and in all, its rate, and the time that it will still take."""
-    return MofNCompleteColumn(), Rate(counted), TextColumn("left"), TimeRemainingColumn()
-
-
-def bars(*behind: ProgressColumn) -> Progress:
-    """Return bars that vanish once they are done; `behind` are further columns."""
-    columns = (Words(), BarColumn(), *(behind or (TimeElapsedColumn(),)))
-    return Progress(*columns, console=Console(stderr=True), transient=True)
-
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -105,6 +50,7 @@ class RunProgress:
     """Follows an engine as its observer; a timer brings the bar up once the run has lasted long enough."""
 
     def __init__(self, operations: int | None) -> None:
+        from castsim.reports.bars import bars  # noqa: PLC0415 - only a watched run pays for rich
 
         self._progress = bars()
         self._task = self._progress.add_task("values", total=None)
@@ -149,6 +95,7 @@ def stage_progress(*, quiet: bool, rate: str = "") -> Iterator[ProgressCallback]
     if quiet or not sys.stderr.isatty():
         yield lambda *_: None
         return
+    from castsim.reports.bars import bars, rate_and_time_left  # noqa: PLC0415 - only a watched run pays for rich
 
     shown = bars(*rate_and_time_left(rate)) if rate else bars()
     task = shown.add_task("starting", total=None)
@@ -184,6 +131,8 @@ def verification_progress(record: VerificationRecord, *, quiet: bool) -> Iterato
         yield None
         return
     from rich.progress import MofNCompleteColumn, TimeElapsedColumn  # noqa: PLC0415 - only a watched run pays for rich
+
+    from castsim.reports.bars import Words, bars  # noqa: PLC0415 - as above
 
     with bars(MofNCompleteColumn(), TimeElapsedColumn(), Words("rate")) as shown:
         yield VerificationProgress(shown, record)

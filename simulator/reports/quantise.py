@@ -15,7 +15,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, Format
 from castsim.numerics import codes_from_array, value_of
 from castsim.numerics.quantisation import RULES, Quantised
-from castsim.reports.cast import number_text
+from castsim.reports.cast_text import number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import Number, bits_text, json_value
 from castsim.reports.schemas.keys import Bits, Elements, Name, Value

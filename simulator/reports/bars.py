@@ -1,0 +1,56 @@
+"""Progress bars on standard error: one look, and titles that are shown as they are."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+from rich.text import Text
+
+from castsim.isa.errors import escaped
+
+
+class Words(ProgressColumn):
+    """The description of a task, or one of its fields: no markup, and nothing that steers the terminal."""
+
+    def __init__(self, field: str | None = None) -> None:
+        super().__init__(table_column=Column(no_wrap=True))
+        self._field = field
+
+    def render(self, task: Task) -> Text:
+        """Return the words."""
+        words = task.description if self._field is None else str(task.fields[self._field])
+        return Text(escaped(words).replace("\n", " "))
+
+
+class Rate(ProgressColumn):
+    """How much of the work is done in a second, counted since it began here."""
+
+    def __init__(self, counted: str) -> None:
+        super().__init__(table_column=Column(no_wrap=True))
+        self._counted = counted
+
+    def render(self, task: Task) -> Text:
+        """Return it in words."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f} {self._counted}/s")
+
+
+def rate_and_time_left(counted: str) -> tuple[ProgressColumn, ...]:
+    """Return columns with the work done and in all, its rate, and the time that it will still take."""
+    return MofNCompleteColumn(), Rate(counted), TextColumn("left"), TimeRemainingColumn()
+
+
+def bars(*behind: ProgressColumn) -> Progress:
+    """Return bars that vanish once they are done; `behind` are further columns."""
+    columns = (Words(), BarColumn(), *(behind or (TimeElapsedColumn(),)))
+    return Progress(*columns, console=Console(stderr=True), transient=True)
