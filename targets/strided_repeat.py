@@ -419,6 +419,11 @@ class StridedRepeatTarget(DataflowTarget):
         none = {"stem": "", "suffixes": dict[Rounding, str](), "fallback": None, "note": like.source}
         return None if rule is None else rule.model_copy(update={"src": src, "dst": dst, **none})
 
+    @property
+    def sequences_in_force(self) -> tuple[ScratchInstructions, ...]:
+        """The sequences of pairs that the chip casts as its options stand."""
+        return tuple(rule for rule in self.scratch_sequences if self.cast(rule.src, rule.dst) is not None)
+
     def scratch_sequence(self, src: str, dst: str) -> ScratchInstructions | None:
         """Return the scratch-backed sequence of a type pair, None if it has none."""
         return next((rule for rule in self.scratch_sequences if (rule.src, rule.dst) == (src, dst)), None)

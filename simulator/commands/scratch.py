@@ -140,7 +140,7 @@ def _all(options: Namespace) -> CommandOutcome:
     if any(len(values) != 1 for values in (*given, strides)):
         raise ReadError("a range is for two formats and --sweep")
     rows, cols = given[0][0], given[1][0]
-    auditors = [ScratchAuditor(target, rule.src, rule.dst) for rule in target.scratch_sequences]
+    auditors = [ScratchAuditor(target, rule.src, rule.dst) for rule in target.sequences_in_force]
     widest = max(auditor.packed_stride(cols) for auditor in auditors)
     audits = [auditor.audit(rows, cols, widest if options.row_stride is None else strides[0]) for auditor in auditors]
     found = list(zip(auditors, audits, strict=True))

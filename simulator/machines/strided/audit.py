@@ -316,7 +316,7 @@ class ScratchAuditor:
         self.src, self.dst = format_named(src), format_named(dst)
         self.plan: CastPlan = plan_cast(target, self.src, self.dst, rounding, Saturation.OFF, scratch=True)
         if self.plan.sequence is None:
-            pairs = [f"{rule.src} -> {rule.dst}" for rule in target.scratch_sequences]
+            pairs = [f"{rule.src} -> {rule.dst}" for rule in target.sequences_in_force]
             raise IllegalError(f"{self.src.name} -> {self.dst.name} uses no scratch on {target.name}", legal=pairs)
 
     def audit(self, rows: int, cols: int, row_stride: int) -> ScratchAudit:
