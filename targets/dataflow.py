@@ -14,8 +14,18 @@ from pydantic import Field, model_validator
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.pto.value_types import BLOCK_BITS
-from castsim.targets.description import Count, Cycles, Fact, Table, TargetHeader, built_for
-from castsim.targets.options import Cores, KernelLaunch, TransferPair, TransferTiming
+from castsim.targets.description import (
+    Cores,
+    Count,
+    Cycles,
+    Fact,
+    KernelLaunch,
+    Table,
+    TargetHeader,
+    TransferPair,
+    TransferTiming,
+    built_for,
+)
 from castsim.targets.tile_operations import (
     BroadcastScratch,
     RampScratch,

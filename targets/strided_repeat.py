@@ -15,8 +15,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.modes import Rounding
 from castsim.isa.pto.vector_operations import Kind
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, DataflowTiming, VectorBytes
-from castsim.targets.description import Count, Cycles, Fact, Listed, Table
-from castsim.targets.options import Rate, with_options
+from castsim.targets.description import Count, Cycles, Fact, Listed, Rate, Table, with_options
 from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, check_kernel
 
 

@@ -11,7 +11,7 @@ from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree
 from castsim.isa.errors import Span
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import SLOTS, BundleOperation
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.vliw import VliwTarget
 
 NOWHERE = Span("random.tpc", 1, 1)

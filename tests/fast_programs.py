@@ -24,8 +24,8 @@ from castsim.machines.vector_function.function_operations import (
     TripSelect,
     VectorFunction,
 )
+from castsim.targets.description import with_facts
 from castsim.targets.loader import load_target
-from castsim.targets.options import with_facts
 
 PIPES = ("V", "MTE2", "MTE3", "S", "M")
 

@@ -13,7 +13,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.vector_function.function_lowering import lower_work
 from castsim.machines.vector_function.function_operations import VectorFunction
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 VECTORS = {"tadd": 2, "tsub": 2, "tmul": 2, "tdiv": 2, "tmax": 2, "tmin": 2, "tcmp": 2, "tsel": 2, "texpands": 0}

@@ -31,20 +31,20 @@ from castsim.evidence.measured_rows import read_table
 from castsim.execution.synchronisation.flags import plan
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.tiles import ResolvedTileOp
-from castsim.exploration.lifted_limits import lifted
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.function_launches import time_scope
 from castsim.machines.vector_function.launched_scope import Scope
-from castsim.reports.run import RunReport, section
+from castsim.reports.run_findings import section
+from castsim.reports.run_report import RunReport
 from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets import load_target
+from castsim.targets.description import lifted, with_options
 from castsim.targets.loader import SHIPPED
-from castsim.targets.options import with_options
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 ELEMENTS = Path(__file__).parent / "vectors" / "pto_scalars" / "element_access.pto"

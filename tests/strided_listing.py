@@ -6,11 +6,7 @@ from strided_cases import LOWERER, issued, tile_cast
 from strided_model import Cast
 
 from castsim.execution.tree import Operation
-from castsim.machines.strided.operations import (
-    ControlWrite,
-    PipeBarrier,
-    StridedInstruction,
-)
+from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
 from castsim.targets import load_target
 
 A2A3 = load_target("a2a3")

@@ -19,9 +19,8 @@ from castsim.isa.pto.program import RoundMode, TileType
 from castsim.machines.casting import cast, cast_on_target
 from castsim.machines.target_cast import no_such_pair
 from castsim.targets import load_target
-from castsim.targets.options import with_options
-from castsim.targets.register_text import RegisterInstruction, parse_instruction
-from castsim.targets.vector_function import KernelText, VectorFunctionTarget
+from castsim.targets.description import with_options
+from castsim.targets.vector_function import KernelText, RegisterInstruction, VectorFunctionTarget, parse_instruction
 
 TARGET = load_target("a5")
 assert isinstance(TARGET, VectorFunctionTarget)

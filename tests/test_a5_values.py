@@ -18,7 +18,7 @@ from castsim.execution.tree import Loop, Lowered, elements
 from castsim.machines.casting import cast
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.values import WholeTile
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 MODES = (None, "none", "rint", "round", "floor", "ceil", "trunc", "odd")
 SATURATIONS = (None, "on", "off")

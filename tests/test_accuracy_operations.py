@@ -17,8 +17,8 @@ from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets import load_target
+from castsim.targets.description import with_options
 from castsim.targets.loader import SHIPPED
-from castsim.targets.options import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 A5 = load_target("a5")

@@ -35,9 +35,9 @@ from castsim.exploration import equivalence
 from castsim.exploration.advice_search import Advice
 from castsim.exploration.equivalence import boundary_codes, original, proven, ranged_codes, warned_of
 from castsim.exploration.program_edits import RunConfig, Suggestion, SuggestionEvidence
+from castsim.isa.errors import WarningKind, WarningText
 from castsim.isa.formats import format_named
 from castsim.isa.reading import Language, Source
-from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.numerics import abstract_policy, cast_codes
 from castsim.reports.schemas import registry
 

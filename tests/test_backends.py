@@ -17,8 +17,7 @@ import pytest
 from cast_kernels import chip, codes, kernel, outputs
 
 from castsim import run
-from castsim.isa.errors import ReadError
-from castsim.isa.warning_text import WarningKind, of_kind
+from castsim.isa.errors import ReadError, WarningKind, of_kind
 
 FORMATS = {"f8E4M3FN": ("e4m3fn", ml_dtypes.float8_e4m3fn, 448.0), "f8E5M2": ("e5m2", ml_dtypes.float8_e5m2, 57344.0)}
 SPECIAL = {"f8E4M3FN": {np.inf: 0x7E, -np.inf: 0xFE, 1e30: 0x7E, -1e30: 0xFE},

@@ -23,7 +23,7 @@ from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics import array_from_codes, codes_from_array
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.tpc_compiler import all_builtins, builtins_of, special_functions
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.tpc_compiler.builtin_calls import Builtin, BuiltinResult, call, emitted

@@ -20,7 +20,7 @@ from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import Calibrated
 from castsim.reports.schemas.registry import form_schema
 from castsim.targets import load_target
-from castsim.targets.options import with_facts
+from castsim.targets.description import with_facts
 
 pytest.importorskip("scipy")
 

@@ -9,11 +9,10 @@ import pytest
 from execution_programs import kernel, touched
 
 from castsim import run
-from castsim.isa.errors import CastsimError
+from castsim.isa.errors import CastsimError, WarningKind, of_kind
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
-from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.running.program_loading import load_program
 from castsim.targets import load_target
 

@@ -14,9 +14,8 @@ from castsim.isa.formats import format_named
 from castsim.reports.pairs import pair_detail, pair_rows
 from castsim.reports.target_template import _inside, key_text, template
 from castsim.targets import load_target, target_names
-from castsim.targets.description import Table, TargetHeader
+from castsim.targets.description import Table, TargetHeader, with_options
 from castsim.targets.loader import SHIPPED
-from castsim.targets.options import with_options
 
 Capture = pytest.CaptureFixture[str]
 

@@ -21,8 +21,7 @@ from dap_client import Client
 from debug_programs import PROGRAMS
 
 from castsim.commands.debug import kernel_of
-from castsim.commands.editor.debug_adapter import Session
-from castsim.commands.editor.debug_messages import Channel
+from castsim.commands.editor.debug_adapter import Channel, Session
 from castsim.commands.option_parsers import scalar
 from castsim.isa.errors import ReadError
 

@@ -23,7 +23,7 @@ from castsim.reports.difference import speed_of
 from castsim.reports.documents import VERSIONS
 from castsim.reports.schemas import registry
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 SMALL = PROGRAMS / "f32_to_f16.pto"
 GREATER = PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"

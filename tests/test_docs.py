@@ -26,10 +26,9 @@ import castsim
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS
 from castsim.execution.timing import Cause
-from castsim.isa.pto.micro_forms import ROWS
+from castsim.isa.pto.micro_forms import LEGACY, PREFIX, ROWS
+from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.isa.pto.vmi_forms import LEGACY, PREFIX
-from castsim.isa.pto.vmi_forms import ROWS as LOGICAL
 from castsim.isa.tpc.instructions import mnemonics
 from castsim.lowering.graphs import graph_execution
 from castsim.lowering.samples import all_codes

@@ -27,11 +27,11 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.numerics import array_from_codes, code_dtype
 from castsim.running import load, run
-from castsim.running.expanding import expand
+from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
 from castsim.running.program_loading import TileProgram
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation
 

@@ -14,7 +14,7 @@ from micro_line_checks import check
 
 from castsim.isa.errors import IllegalError
 from castsim.running import run
-from castsim.running.expanding import expand
+from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
 
 KERNELS = Path(__file__).parents[1] / "programs" / "kernels"

@@ -20,7 +20,7 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.function_lowering import kernel_variant, lower_work
 from castsim.machines.vector_function.function_operations import Compute, CountDown, Load, Nest, StoreLanes
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 HEIGHT, COLS = 4, 320

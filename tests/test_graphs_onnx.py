@@ -20,7 +20,7 @@ from castsim.lowering.graphs import onnx_nodes
 from castsim.lowering.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
 from castsim.targets import Target, load_target
 from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 F32, F16, I8, U8 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8
 GOLDEN = np.load(VECTORS / "golden_onnx_node.npz", allow_pickle=False)

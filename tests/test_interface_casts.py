@@ -15,7 +15,7 @@ import castsim
 from castsim.engines import simulate
 from castsim.isa.errors import IllegalError
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.value_types import element_format
 from castsim.machines.strided.plan import plan_cast, scratch_need
 
 ACCEPT = ("interface_casts", "accept")

@@ -12,7 +12,7 @@ from test_architecture import SOURCES, relative
 from tpc_machine import END, chip, ran
 
 from castsim.execution.tree import GlobalSpace
-from castsim.isa.errors import Span
+from castsim.isa.errors import Span, WarningKind, WarningText, of_kind
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Rounding, Saturation
 from castsim.isa.pto.program import RoundMode, TileOperation
@@ -22,11 +22,10 @@ from castsim.isa.tpc import parse as parse_assembly
 from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, MemoryOperation
 from castsim.isa.tpc.instructions import RANDOM_ROUNDINGS
 from castsim.isa.tpc.program import File
-from castsim.isa.warning_text import WarningKind, WarningText, of_kind
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.vliw.registers import GENERATORS, RANDOM, Registers
 from castsim.targets import load_target, target_names
-from castsim.targets.register_text import DistributionMode, NamedDistribution, distribution_of
+from castsim.targets.vector_function import DistributionMode, NamedDistribution, distribution_of
 from castsim.targets.vliw import VliwTarget
 
 FRONT_ENDS = ("simulator/pto_cpp/", "simulator/tilelang/", "simulator/tpc_compiler/tpc_c/")
@@ -69,11 +68,10 @@ READERS = {
     "isa/tpc/parser.py": "reads lines of program text",
     "isa/tpc/operand_text.py": "reads operands of program text",
     "targets/loader.py": "reads keys of descriptions; labels of measured tables",
-    "targets/register_text.py": "reads kernels, and checks what is no instruction at all",
+    "targets/vector_function.py": "reads kernels, and checks what is no instruction at all",
     "simulator/__init__.py": "reads names of its own",
     "simulator/running/fragments.py": "reads names of operations and modes as users type them",
     "simulator/machines/casting.py": "reads names of formats as users type them",
-    "simulator/commands/assembly_files.py": "reads names of files",
     "simulator/exploration/reordering.py": "reads and edits lines of program text",
     "simulator/exploration/advice_search.py": "reads names of scalar operations",
     "simulator/exploration/program_edits.py": "reads and edits lines of program text, and their ends",
@@ -127,7 +125,6 @@ READERS = {
     "simulator/execution/interpreter/arguments.py": "reads names of arguments as users type them",
     "simulator/lowering/steps.py": "reads switches of planned text; recorded proofs are about the file as it is",
     "simulator/lowering/vector_steps.py": "reads the notation of planned operands",
-    "simulator/lowering/vector_planning.py": "reads the notation of planned operands",
     "simulator/reports/listing.py": "takes the end of a line from printed text",
     "simulator/tpc_compiler/builtin_names.py": "reads names of builtins and functions as users type them",
     "simulator/tpc_compiler/cast_comparison.py": "reads lines of LLVM IR",

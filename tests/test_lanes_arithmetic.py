@@ -23,7 +23,7 @@ from castsim.machines.vector_function.vector_registers import (
     documented_target,
     every_lane,
 )
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 A5 = documented_target()
 INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32")

@@ -13,9 +13,8 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto import micro_words
 from castsim.isa.pto.micro_words import CONVERSIONS, INTERFACE_CONVERSIONS, conversion
-from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.pto_parser import parse
-from castsim.isa.pto.value_types import PointerType
+from castsim.isa.pto.value_types import PointerType, held_element
 from castsim.machines.vector_function.lane_operations import PATTERNS, execute
 from castsim.machines.vector_function.vector_registers import (
     Operands,
@@ -27,7 +26,7 @@ from castsim.machines.vector_function.vector_registers import (
     every_lane,
     unwritten,
 )
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 PAIRS = model.pairs()
 A5 = documented_target()

@@ -16,7 +16,7 @@ from castsim.isa.pto.program import RoundMode
 from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy
 from castsim.machines.vector_function.vector_registers import documented_target, policy_of
 from castsim.numerics import convert_codes
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 A5 = with_options(documented_target(), {"micro_integer_to_float": "as_asked"})
 """The chip as tile casts have it: an option of micro programs alone rounds integers to nearest even."""

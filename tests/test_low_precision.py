@@ -15,11 +15,10 @@ from cast_kernels import chip, codes, kernel, outputs
 from oracle_formats import decode
 
 from castsim import run
-from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError, WarningKind, of_kind
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.types import format_type, parse_type
-from castsim.isa.warning_text import WarningKind, of_kind
 
 SPELLINGS = ("!pto.hif8", "!pto.f8E8M0", "!pto.f4E2M1x2", "!pto.f4E1M2x2", "!pto.hif8x2", "!pto.bf16x2")
 BYTES = dict(zip(SPELLINGS, (1, 1, 1, 1, 2, 4), strict=True))

@@ -18,7 +18,7 @@ from castsim import check_text
 from castsim.__main__ import main
 from castsim.commands.editor.actions import repairs
 from castsim.commands.editor.checker import line_cycles
-from castsim.commands.editor.document import EditedText, Settings
+from castsim.commands.editor.program_slice import EditedText, Settings
 from castsim.exploration.checking import Finding
 
 PROGRAMS = Path(__file__).parent.parent / "programs"

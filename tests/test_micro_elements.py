@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from castsim import run
-from castsim.isa.errors import IllegalError, RaceError, ReadError, TileError
-from castsim.isa.warning_text import WarningKind, of_kind
+from castsim.isa.errors import IllegalError, RaceError, ReadError, TileError, WarningKind, of_kind
 
 TEXT = """module attributes {pto.target_arch = "a5"} {
   func.func @k(%x: !pto.ptr<f32, gm>, %s: !pto.ptr<i32, gm>, %f: !pto.ptr<f32, gm>, %y: !pto.ptr<f32, gm>,

@@ -23,7 +23,7 @@ from castsim.running import run
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 TO_FLOATS = [
     name for name in cases()

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.errors import CastsimError, EngineError, WarningKind
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import Language, Source
-from castsim.isa.warning_text import WarningKind
 from castsim.running import run
 from castsim.running.loaded import ExecutionResult, LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles

@@ -8,8 +8,7 @@ import pytest
 from micro_cases import texts
 
 from castsim import run
-from castsim.isa.errors import EngineError, Span
-from castsim.isa.warning_text import WarningKind, of_kind
+from castsim.isa.errors import EngineError, Span, WarningKind, of_kind
 from castsim.running.program_runs import Result
 
 FRAME = """module attributes {pto.target_arch = "a5"} {

@@ -15,10 +15,9 @@ from castsim.lowering.demand import CastRequest, Demand, Verdict, settle
 from castsim.lowering.lowering_answers import answer
 from castsim.lowering.planner import PlanKind, plan
 from castsim.lowering.proof import Judgement, Method, judge, judge_by_breakpoints
-from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count
+from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count, substitute_of
 from castsim.lowering.specifications.tosa_operators import order_keys
 from castsim.lowering.steps import FormatCast, LoweringStep, TileCastForm, keeps_order, run_chain
-from castsim.lowering.substitution import substitute_of
 from castsim.numerics import Policy
 from castsim.reports.lower import answer_document
 from castsim.targets import load_target

@@ -23,7 +23,7 @@ from castsim.lowering.planner import plan
 from castsim.lowering.samples import telling_codes
 from castsim.lowering.sharing import Equals, Kept, Numbers, Shared, forget, unshared
 from castsim.lowering.steps import Constants, LoweringStep, RereadForm, run_chain
-from castsim.lowering.tile_arithmetic import tile_arithmetic, tile_choices
+from castsim.lowering.tile_casts import tile_arithmetic, tile_choices
 from castsim.lowering.vector_steps import vector_arithmetic
 from castsim.running import LoadedProgram
 from castsim.targets import Target, load_specification, load_target, target_names

@@ -21,13 +21,12 @@ from castsim.lowering.catalogue import catalogue_of
 from castsim.lowering.demand import CastRequest, Verdict, settle
 from castsim.lowering.planner import Plan
 from castsim.lowering.proof import Method, judge
-from castsim.lowering.samples import telling_codes
+from castsim.lowering.samples import RECORD, Substitute, disagreeing, recorded, substitute_of, telling_codes
 from castsim.lowering.steps import ConstantArithmetic, FormatCast, LoweringStep, VectorForm
-from castsim.lowering.substitution import RECORD, Substitute, disagreeing, recorded, substitute_of
 from castsim.lowering.vector_steps import ARITHMETIC_OPTIONS
 from castsim.numerics import abstract_policy
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 U32, U8 = FORMATS["u32"], FORMATS["u8"]
 ODD_ONE = 0x00B5_7A31
@@ -180,7 +179,7 @@ def test_the_command_keeps_a_record_and_goes_on_with_it(
     assert "continue it with --resume" in capsys.readouterr().err
     assert main([*arguments, "--resume", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["codes_checked"] == 7 << 18
-    held["sources"]["files"]["simulator/lowering/substitution.py"] = "0" * 64
+    held["sources"]["files"]["simulator/lowering/samples.py"] = "0" * 64
     path.write_text(json.dumps(held))
     assert main([*arguments, "--resume"]) == 2
     assert "stale" in capsys.readouterr().err

@@ -7,8 +7,8 @@ import pytest
 from pto_cpp_runs import KERNELS, needs_compiler, ran, recorded, same_bits, written
 
 import castsim
+from castsim.isa.errors import WarningKind
 from castsim.isa.pto import program as pto
-from castsim.isa.warning_text import WarningKind
 from castsim.pto_cpp import Request, record, record_all, run
 
 pytestmark = needs_compiler

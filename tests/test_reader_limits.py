@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from castsim import run
-from castsim.commands.editor import debug_messages as messages
+from castsim.commands.editor import debug_adapter as messages
 from castsim.evidence import measured_rows as measured
 from castsim.execution import input_data, run_limits
 from castsim.execution.input_data import read_array

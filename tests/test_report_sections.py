@@ -13,7 +13,7 @@ from castsim.commands.run import declare
 from castsim.commands.shared_options import OptionParser
 from castsim.reports import sections
 from castsim.reports.documents import Keys
-from castsim.reports.run import DOCUMENTED, PRINTED, section
+from castsim.reports.run_findings import DOCUMENTED, PRINTED, section
 from castsim.reports.run_report import ReportSection
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"

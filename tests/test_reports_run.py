@@ -23,14 +23,14 @@ from castsim.execution.tree import (
     buffer_use,
 )
 from castsim.isa.errors import ReadError, Span
-from castsim.reports.facts import doubtful_facts, facts_of
+from castsim.reports.numbers import doubtful_facts, facts_of
 from castsim.reports.progress import RunProgress, operation_count
 from castsim.reports.run_cycles import duration
 from castsim.reports.run_report import RunReport
 from castsim.running import Result, run
 from castsim.running.source_lines import bookkeeping, inserted, source_lines
 from castsim.targets import load_target
-from castsim.targets.options import watched, with_options
+from castsim.targets.description import watched, with_options
 
 A2A3 = load_target("a2a3")
 HERE = Span("k.pto", 1, 1)

@@ -20,11 +20,10 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.execution.tree import instances
-from castsim.isa.errors import CastsimError, LimitError, ReadError, TileError
-from castsim.isa.warning_text import WarningKind, of_kind
+from castsim.isa.errors import CastsimError, LimitError, ReadError, TileError, WarningKind, of_kind
 from castsim.running import Result
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 ROW = "!pto.tile_buf<vec, 1x16xi32>"
 PART = "!pto.partition_tensor_view<1x16xi32>"

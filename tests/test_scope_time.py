@@ -22,7 +22,7 @@ from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.function_launches import FunctionLaunch, MicroFunction, time_scope
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.launched_scope import Scope, ScopeInstruction, TimingKind, issues
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 FILL, SETUP, LOAD_USE, STORED, DRAIN = 22, 2, 6, 9, 12

@@ -24,7 +24,7 @@ from castsim.lowering.specifications.tosa_operators import GraphValidity, Rescal
 from castsim.machines.casting import cast_on_target
 from castsim.numerics import abstract_policy, cast_codes, encode_value
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 DATA = load("golden_tosa_rescale.npz")
 CASES = [dict(zip(DATA["meta_cols"].tolist(), row, strict=True)) for row in DATA["meta"].tolist()]

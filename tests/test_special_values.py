@@ -35,7 +35,7 @@ from castsim.machines.vector_function.vector_registers import (
 )
 from castsim.numerics import abstract_policy, convert_codes
 from castsim.targets import Target, load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 
 VECTORS = Path(__file__).parent / "vectors"

@@ -10,7 +10,7 @@ import pytest
 from castsim import cast, run
 from castsim.isa.errors import IllegalError
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 

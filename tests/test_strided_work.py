@@ -14,7 +14,7 @@ from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.operations import ControlWrite
 from castsim.machines.strided.strided_lowering import StridedLowerer
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 A, B, D = 0, 2 * BANK, BANK
 

@@ -16,7 +16,7 @@ from strided_works import BANK, TARGET, issued, tile, work
 
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 VECTORS = Path(__file__).parent / "vectors" / "a2a3_cost_model.csv"
 

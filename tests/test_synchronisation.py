@@ -18,7 +18,7 @@ from castsim.execution.tree import Tree, elements, instances
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 RUNS = [(0, 0, 0, 0), (1, 2, 1, 0), (2, 1, 0, 1), (2, 3, 1, 1), (3, 2, 0, 0), (0, 3, 1, 1)]
 """Trips of the loops and truth of the conditions."""

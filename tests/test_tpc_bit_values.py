@@ -20,7 +20,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import FORMS
 from castsim.machines.vliw import semantics
 from castsim.machines.vliw.plans import NotComputed, prepare
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 TPC_FLOATS = ("f32", "bf16", "f16", "f8_143", "f8_152")
 FORM_WORDS = ("exp_add_bias", "force_sign0", "force_sign1", "exp_is_num", "sign_lsb")

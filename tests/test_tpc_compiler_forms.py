@@ -19,7 +19,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import canonical_text
 from castsim.isa.tpc.encoding import assemble, disassemble
 from castsim.machines.vliw.semantics import prepare
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.tpc_encoding import encoding_of
 
 ROWS = table("tpc_convert_compiler_only.csv")

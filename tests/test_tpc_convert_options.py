@@ -11,7 +11,7 @@ from tpc_text import target
 
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.semantics import prepare
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 
 def test_wide_lane_select_is_remarked_or_refused() -> None:

@@ -22,7 +22,7 @@ from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookup_tables import DeclaredTables
 from castsim.machines.vliw.plans import prepare
 from castsim.machines.vliw.semantics import OperandValues
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.tpc_encoding import encoding_of
 
 RNG = np.random.default_rng(6)

@@ -19,7 +19,7 @@ from tpc_text import target
 from castsim.isa.tpc import parse, print_program
 from castsim.isa.tpc.encoding import decode_bundle, encode_bundle
 from castsim.machines.vliw.semantics import OperandValues, prepare
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 BOTH = ("greco", "gaudi2")
 WIDE = (("f32", "i32", np.float32), ("bf16", "i16", ml_dtypes.bfloat16), ("f16", "i16", np.float16))

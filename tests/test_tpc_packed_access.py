@@ -9,7 +9,7 @@ import pytest
 from tpc_machine import END, nops, ran
 from tpc_text import GENERATIONS, dialect, plain, program, target
 
-from castsim.commands.assembly_files import encoded_target
+from castsim.commands.asm import encoded_target
 from castsim.engines import simulate
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import canonical_text

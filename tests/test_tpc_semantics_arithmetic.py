@@ -25,7 +25,7 @@ from tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import IllegalError
 from castsim.machines.vliw.semantics import Effects, OperandValues, State, prepare
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 RNG = np.random.default_rng(51)
 MASK = RNG.integers(0, 2, 256).astype(bool)

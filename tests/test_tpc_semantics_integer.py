@@ -14,7 +14,7 @@ from tpc_text import GENERATIONS, table, target
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.machines.vliw.semantics import OperandValues, prepare
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 ROWS = table("tpc_convert_int_pairs.csv")
 RNG = np.random.default_rng(24)

@@ -12,10 +12,9 @@ import pytest
 from execution_programs import kernel
 
 from castsim import run
-from castsim.isa.errors import TileError
-from castsim.isa.warning_text import WarningKind, of_kind
+from castsim.isa.errors import TileError, WarningKind, of_kind
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 WIDTH = 64
 """Columns (rows of `dn`) of the view; the part begins at its line 1, element 3."""

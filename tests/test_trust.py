@@ -12,9 +12,8 @@ from castsim.__main__ import main
 from castsim.running import load, run_loaded
 from castsim.running.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.targets import Target, load_target
-from castsim.targets.description import SourceKind, Status
+from castsim.targets.description import SourceKind, Status, with_facts
 from castsim.targets.loader import residuals_of
-from castsim.targets.options import with_facts
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = {

@@ -19,14 +19,12 @@ from vmi_kernels import KERNELS, SECOND, THIRD, Kernel
 from vmi_text import OUTPUT, Body, as_bytes, bits, blank, mask, reg, run_body
 
 from castsim.__main__ import main
-from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.pto.micro_forms import logical_operations, micro_operations
+from castsim.isa.errors import CastsimError, IllegalError, WarningKind
+from castsim.isa.pto.micro_forms import VMI_ROWS, logical_operations, micro_operations
 from castsim.isa.pto.micro_words import CONVERSIONS
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.isa.pto.vmi_forms import ROWS
 from castsim.isa.pto.vmi_operations import route
-from castsim.isa.warning_text import WarningKind
 from castsim.machines.vector_function.logical_function import lower_function
 from castsim.running import run
 
@@ -269,7 +267,7 @@ def test_what_is_printed_is_read_back(statement: str) -> None:
     assert parse(printed) == found
     assert print_program(parse(printed)) == printed
     (node,) = logical_operations(found.functions[0].body or ())
-    assert node.mnemonic in ROWS
+    assert node.mnemonic in VMI_ROWS
 
 
 def test_functions_without_logical_registers_are_left_as_they_are() -> None:

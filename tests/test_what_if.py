@@ -25,7 +25,7 @@ from castsim.isa.errors import ReadError, TargetDataError
 from castsim.machines.strided.operations import ScalarWork
 from castsim.running import load, run_loaded
 from castsim.targets import load_target, target_names
-from castsim.targets.options import lifted, limits_of, with_facts
+from castsim.targets.description import lifted, limits_of, with_facts
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = (

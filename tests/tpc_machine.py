@@ -10,7 +10,7 @@ from castsim.isa.codes import Codes
 from castsim.machines.vliw.assembled import AssembledProgram, Ran, assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.vliw import VliwTarget
 
 END = "nop; nop; nop; nop\n" * 3 + "nop; halt; halt; nop\n"

@@ -30,7 +30,7 @@ from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, prepare
 from castsim.machines.vliw.stage_latency import operand_key
 from castsim.targets import load_target
-from castsim.targets.options import lifted, with_options
+from castsim.targets.description import lifted, with_options
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import OperandKey, RowKey

@@ -18,7 +18,7 @@ from castsim.execution.tree import Access, accesses, instances
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.targets import Target, load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 NATIVE = {
     "f32": np.dtype("<f4"),

@@ -11,11 +11,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
+from castsim.isa.errors import WarningKind
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.program import Pipe, RoundMode
 from castsim.isa.pto.statement_reader import PtoReader
-from castsim.isa.warning_text import WarningKind
 
 ROUND_MODES: dict[str, RoundMode] = {mode.name: mode for mode in RoundMode}
 SATURATIONS: dict[str, Saturation] = {mode.name: mode for mode in Saturation}

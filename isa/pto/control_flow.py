@@ -11,6 +11,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.pto import pto_scalars, tile_forms, tile_operation_forms
 from castsim.isa.pto.attributes import Attributes, check_keys, read_attributes, sorted_texts
 from castsim.isa.pto.lexer import TokenKind, closest
+from castsim.isa.pto.micro_forms import PREFIX, SYNONYMOUS, VMI_ROWS
 from castsim.isa.pto.micro_forms import ROWS as MICRO_ROWS
 from castsim.isa.pto.program import (
     Call,
@@ -33,7 +34,6 @@ from castsim.isa.pto.statement_reader import KEPT, Handler, NamedOperation, PtoR
 from castsim.isa.pto.tile_operation_forms import read_operands
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import PRINT, VECTOR_OPERATIONS
-from castsim.isa.pto.vmi_forms import PREFIX, ROWS, SYNONYMOUS
 
 # Reading `pto.tprint`, which writes nothing (docs/reference/pto.md section 7.11).
 
@@ -84,7 +84,7 @@ def _read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
     return read_vmi(reader, statement)
 
 
-VMI_READERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read_vmi for name in (*ROWS, *SYNONYMOUS)}
+VMI_READERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read_vmi for name in (*VMI_ROWS, *SYNONYMOUS)}
 """Reader of every operation."""
 
 

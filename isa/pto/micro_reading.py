@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, WarningKind
 from castsim.isa.pto.attributes import Attributes, enum_value, read_attributes
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.micro_forms import BURSTS, COPIES, GROUPS, ROWS
@@ -46,7 +46,6 @@ from castsim.isa.pto.value_types import (
     Type,
     VectorType,
 )
-from castsim.isa.warning_text import WarningKind
 
 __all__ = ["kind_of", "read_generic", "read_micro"]
 

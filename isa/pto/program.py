@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any
 
-from castsim.isa.errors import CastsimError, Located, Span
+from castsim.isa.errors import CastsimError, Located, Span, Warnings
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.value_types import (
     AlignType,
@@ -31,7 +31,6 @@ from castsim.isa.pto.value_types import (
     VmiOperation,
     is_foreign_work,
 )
-from castsim.isa.warning_text import Warnings
 
 __all__ = [
     "AddPointer",

@@ -20,7 +20,6 @@ from castsim.isa.pto.attributes import (
     saturation_from,
 )
 from castsim.isa.pto.lexer import TokenKind, closest
-from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import (
     Barrier,
     GetTile,
@@ -37,6 +36,7 @@ from castsim.isa.pto.statement_forms import INDEX, FormWord, StatementForm, Stat
 from castsim.isa.pto.statement_reader import Definition, Handler, NamedOperation, PtoReader, Use
 from castsim.isa.pto.tile_operation_forms import check_cast_shapes, read_operands, result_type_text, tile_type
 from castsim.isa.pto.types import format_type
+from castsim.isa.pto.value_types import element_format
 
 _AXES = ("row", "column")
 _BOX_ROWS = 16  # of a box of 512 bytes, each row of 32 bytes; boxes of 1024 bytes have rows of 64

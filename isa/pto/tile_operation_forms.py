@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from castsim.isa.errors import Span, TileError
+from castsim.isa.errors import Span, TileError, WarningKind
 from castsim.isa.pto.attributes import (
     Attribute,
     Attributes,
@@ -20,8 +20,6 @@ from castsim.isa.pto.attributes import (
     sorted_texts,
 )
 from castsim.isa.pto.lexer import closest
-from castsim.isa.pto.operand_forms import DIRECTION, OFFSET, check_comparison, form_of, types_by_pattern, variant_of
-from castsim.isa.pto.packed import element_format, held_element, unpacked
 from castsim.isa.pto.program import (
     AllocTile,
     AllocTiles,
@@ -39,15 +37,21 @@ from castsim.isa.pto.program import (
     ViewType,
 )
 from castsim.isa.pto.statement_forms import (
+    DIRECTION,
     INDEX,
+    OFFSET,
     FormWord,
     StatementForm,
     StatementReading,
+    check_comparison,
+    form_of,
     handlers_of,
+    types_by_pattern,
+    variant_of,
 )
 from castsim.isa.pto.statement_reader import Handler, NamedOperation, PtoReader, Use
 from castsim.isa.pto.types import format_type
-from castsim.isa.pto.value_types import is_foreign_work
+from castsim.isa.pto.value_types import element_format, held_element, is_foreign_work, unpacked
 from castsim.isa.pto.vector_operations import (
     ALIASES,
     BLOCK_QUANTISATIONS,
@@ -62,7 +66,6 @@ from castsim.isa.pto.vector_operations import (
     Kind,
     VectorOperation,
 )
-from castsim.isa.warning_text import WarningKind
 
 # Checks of the front end beyond grammar: shapes, valid regions, views.
 #

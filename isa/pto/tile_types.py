@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.pto.lexer import PtoSource, closest
-from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
@@ -22,6 +21,7 @@ from castsim.isa.pto.value_types import (
     LogicalVectorType,
     MaskType,
     VectorType,
+    element_format,
 )
 
 LOCATIONS = ("vec", "mat", "left", "right", "acc", "bias", "scaling")

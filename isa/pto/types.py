@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import ReadError, Span, WarningKind
 from castsim.isa.formats import format_named
 from castsim.isa.pto.lexer import PtoSource, closest
-from castsim.isa.pto.packed import held_element
 from castsim.isa.pto.program import (
     AlignType,
     MaskType,
@@ -37,8 +36,7 @@ from castsim.isa.pto.tile_types import (
     read_tile,
     read_vector,
 )
-from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType
-from castsim.isa.warning_text import WarningKind
+from castsim.isa.pto.value_types import LogicalMaskType, LogicalVectorType, held_element
 
 Warn = Callable[[WarningKind, str, Span], None]
 

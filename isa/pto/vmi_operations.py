@@ -9,10 +9,21 @@ from enum import Enum
 from functools import lru_cache
 from typing import NoReturn
 
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, WarningKind
 from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.pto.attributes import enum_value, read_attributes
 from castsim.isa.pto.lexer import TokenKind, closest
+from castsim.isa.pto.micro_forms import (
+    COUNTS,
+    DISTRIBUTIONS,
+    LEGACY,
+    PREFIX,
+    SYNONYMOUS,
+    SYNONYMS,
+    VMI_ROWS,
+    VmiRow,
+    letter_of,
+)
 from castsim.isa.pto.micro_words import (
     CONVERSIONS,
     LEGAL,
@@ -37,18 +48,6 @@ from castsim.isa.pto.value_types import (
     Type,
     VmiOperation,
 )
-from castsim.isa.pto.vmi_forms import (
-    COUNTS,
-    DISTRIBUTIONS,
-    LEGACY,
-    PREFIX,
-    ROWS,
-    SYNONYMOUS,
-    SYNONYMS,
-    VmiRow,
-    letter_of,
-)
-from castsim.isa.warning_text import WarningKind
 
 __all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of", "vectors"]
 
@@ -239,7 +238,7 @@ def check(reader: PtoReader, node: VmiOperation, where: Mapping[str, int]) -> No
     Raises:
         IllegalError: as said; carries its place and what would be legal.
     """
-    elements = ROWS[node.mnemonic].elements
+    elements = VMI_ROWS[node.mnemonic].elements
     first = next((kind for kind in (*node.operand_types, *node.result_types) if _is_vector(kind)), None)
     if elements and isinstance(first, LogicalVectorType) and first.element not in elements:
         _refuse(node, f"does not take elements of {first.element}", elements)
@@ -530,7 +529,7 @@ def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
     """
     mnemonic = statement.operation.removeprefix(PREFIX)
     mnemonic = SYNONYMOUS.get(mnemonic, mnemonic)
-    row = ROWS[mnemonic]
+    row = VMI_ROWS[mnemonic]
     text = _read_text(reader, statement, row)
     operands = _typed_operands(reader, statement, text)
     _check_operands(reader, statement, row, text, operands)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.commands.assembly_files import write_out
+from castsim.commands.asm import write_out
 from castsim.commands.kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere
 from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalars_of
 from castsim.commands.outcome import CommandOutcome

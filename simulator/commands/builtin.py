@@ -24,7 +24,7 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.reports.targets import BuiltinList, builtin_list
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_names import builtin_target, find_function, generations, is_cast
 

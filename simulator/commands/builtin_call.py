@@ -15,7 +15,7 @@ from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Format, format_named
-from castsim.reports.builtins import (
+from castsim.reports.compiled import (
     builtin_document,
     builtin_text,
     descriptor_document,

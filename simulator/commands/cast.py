@@ -34,11 +34,10 @@ from castsim.commands.option_parsers import assignments, take_words
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.outcomes import Judge
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, WarningText
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float, mode_named
-from castsim.isa.warning_text import WarningText
 from castsim.lowering.specifications.acceptance import acceptance, parse_specification, specified_cast
 from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import machine_of
@@ -69,7 +68,7 @@ from castsim.reports.cast import (
 )
 from castsim.reports.numbers import bits_text, json_value
 from castsim.targets import Target, load_target, specification_names, target_names
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 
 def declare(parser: OptionParser) -> None:

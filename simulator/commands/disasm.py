@@ -11,7 +11,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from castsim.commands.assembly_files import encoded_target, named_bytes, write_out
+from castsim.commands.asm import encoded_target, named_bytes, write_out
 from castsim.commands.option_parsers import GRAPHS, machine_number
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser

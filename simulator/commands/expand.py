@@ -22,14 +22,14 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.assembly_files import refuse_source
+from castsim.commands.asm import refuse_source
 from castsim.commands.option_parsers import assignments, is_tilelang, refuse_tilelang, scalars_of
 from castsim.commands.outcome import CommandOutcome, plain, write_program
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.reading import STDIN
-from castsim.running.expanding import expand
+from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,7 +51,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
     Raises:
         ReadError: what was typed; a file that cannot be read or written.
-        IllegalError: as `castsim.running.expanding.expand`.
+        IllegalError: as `castsim.running.block_lowering.expand`.
     """
     changes = assignments("--option", options.options)
     request = LoadRequest(

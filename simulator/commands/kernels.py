@@ -36,7 +36,7 @@ from castsim.isa.reading import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source, r
 from castsim.running import LoadedProgram, load, run_loaded
 from castsim.running.loaded import LoadRequest
 from castsim.targets import Target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

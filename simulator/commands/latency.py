@@ -18,7 +18,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from castsim.commands.assembly_files import named_bytes
+from castsim.commands.asm import named_bytes
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import CastsimError, ReadError, SourceText, Span

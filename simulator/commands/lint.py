@@ -14,7 +14,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable
 
-from castsim.commands.assembly_files import read_assembly
+from castsim.commands.asm import read_assembly
 from castsim.commands.option_parsers import HEADERS, refuse, statements_of
 from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser

@@ -53,7 +53,7 @@ from castsim.numerics.quantisation import BLOCK_FORMATS, BlockFormat, block_form
 from castsim.reports.lower import answer_document
 from castsim.reports.progress import stage_progress
 from castsim.targets import load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

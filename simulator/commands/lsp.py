@@ -42,7 +42,7 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.target is not None:
         load_target(options.target)
     args = scalars_of(options)
-    from castsim.commands.editor.document import Settings  # noqa: PLC0415 - pygls may be missing
+    from castsim.commands.editor.program_slice import Settings  # noqa: PLC0415 - pygls may be missing
     from castsim.commands.editor.server import serve  # noqa: PLC0415 - as above
 
     serve(Settings(options.target, args))

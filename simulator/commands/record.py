@@ -15,7 +15,7 @@ from argparse import Namespace
 
 from rich.text import Text
 
-from castsim.commands.assembly_files import write_out
+from castsim.commands.asm import write_out
 from castsim.commands.kernels import is_cpp, recording_of
 from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import CommandOutcome

@@ -69,14 +69,14 @@ from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, rea
 from castsim.isa.value_expressions import read_value
 from castsim.machines.mechanisms import lowerer_of
 from castsim.reports.progress import run_progress
-from castsim.reports.run import run_document, run_text, section
+from castsim.reports.run_findings import run_document, run_text, section
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN, further_reports
 from castsim.running import LoadedProgram, load, run_loaded
 from castsim.running.estimating.cast_estimates import sensitivities
 from castsim.running.fragments import NAME, Fragment, whole
 from castsim.targets import Target, load_target
-from castsim.targets.options import watched, with_options
+from castsim.targets.description import watched, with_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from castsim.commands.assembly_files import read_assembly, write_out
+from castsim.commands.asm import read_assembly, write_out
 from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser

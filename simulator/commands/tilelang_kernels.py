@@ -28,7 +28,7 @@ from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.running import Result, load
-from castsim.tilelang import arrays, programs, running
+from castsim.tilelang import programs, running
 from castsim.tilelang.lowering import LoweredKernel, lowered_of
 from castsim.tilelang.programs import TirProgram
 
@@ -158,10 +158,10 @@ def _drawn(
     lowered: LoweredKernel, given: Mapping[str, Codes], dims: Mapping[str, float], specifications: Mapping[str, str]
 ) -> dict[str, Codes]:
     """Return arrays with those that are drawn (`random:SEED`, `zeros`), the same for all cores."""
-    bound = arrays.bind(lowered, given, dims)
-    used = load(programs.converted(lowered, 0, arrays.used_numbers(bound)).source(), None, None, {}).arguments
+    bound = programs.bind(lowered, given, dims)
+    used = load(programs.converted(lowered, 0, programs.used_numbers(bound)).source(), None, None, {}).arguments
     shapes = {
-        each.name: arrays.extent_of(bound, each)[0]
+        each.name: programs.extent_of(bound, each)[0]
         for each in lowered.arrays
         if not isinstance(each, str) and each.name in specifications and each.name not in given and each.name in used
     }

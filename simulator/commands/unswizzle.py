@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from castsim.commands.assembly_files import read_assembly, write_out
+from castsim.commands.asm import read_assembly, write_out
 from castsim.commands.option_parsers import limits_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from castsim.evidence.verification.lowering import LoweringRecord, SubstitutionRecord
     from castsim.execution.distribution.distributing import Workers
     from castsim.lowering.conformance import Cell
-    from castsim.lowering.substitution import Substitute
+    from castsim.lowering.samples import Substitute
     from castsim.targets import Specification
 
 

@@ -23,7 +23,7 @@ from castsim.execution.distribution.distributing import (
     resumed,
 )
 from castsim.execution.distribution.origins import ResultOrigin, Task, origin
-from castsim.execution.notebook_display import PlotMixin
+from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
@@ -33,8 +33,7 @@ from castsim.running.estimating.operation_estimates import estimate_tile_operati
 from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets import Target, load_target, target_names
 from castsim.targets.csv_tables import SHIPPED
-from castsim.targets.description import SourceKind
-from castsim.targets.options import with_options
+from castsim.targets.description import SourceKind, with_options
 
 LABEL_SHAPE = "label shape"
 """The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""

@@ -28,8 +28,8 @@ from castsim.machines.mechanisms import lowerer_of, tiles_of
 from castsim.machines.target_cast import CastAsked
 from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest, timed_alone
 from castsim.targets import Target, TileTarget
+from castsim.targets.description import with_values
 from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals
-from castsim.targets.options import with_values
 
 WEIGHT_OF_LARGEST = 0.02
 """Share of the largest error in what a fit makes small, beside the mean."""

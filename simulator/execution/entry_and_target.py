@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import ReadError, Span, WarningKind, Warnings, WarningText
 from castsim.isa.pto import program as pto
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets import Target, load_target, target_for_architecture, target_names
 
 DEFAULT_ARCHITECTURE = "a3"

@@ -17,7 +17,17 @@ from castsim.execution.interpreter.arguments import core_numbers
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.synchronisation.race_findings import REPORT
 from castsim.execution.synchronisation.race_findings import RaceFinding as OrderFinding
-from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, RaceError, ReadError, Span
+from castsim.isa.errors import (
+    CastsimError,
+    EngineError,
+    IllegalError,
+    LimitError,
+    RaceError,
+    ReadError,
+    Span,
+    WarningKind,
+    WarningText,
+)
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import REGION_FIELDS, Condition, Operation, Return, Yield, nodes
 from castsim.isa.pto.pto_parser import calls, inlined, parse
@@ -26,7 +36,6 @@ from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, STDIN, Language, Source, read_bytes, source_of
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
-from castsim.isa.warning_text import WarningKind, WarningText
 from castsim.machines.vliw.lint_checking import breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.machines.vliw.program_sources import chosen_target

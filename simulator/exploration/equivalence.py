@@ -23,19 +23,18 @@ from castsim.exploration.program_edits import (
 )
 from castsim.exploration.symbolic_values import same_outputs
 from castsim.isa.codes import Codes
-from castsim.isa.errors import CastsimError, EngineError
+from castsim.isa.errors import CastsimError, EngineError, WarningKind
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.reading import Source
-from castsim.isa.warning_text import WarningKind
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vector_function.function_launches import MicroFunction
 from castsim.machines.vector_function.scope_recorder import overlapping_stores
 from castsim.numerics import abstract_policy, array_from_codes, cast_codes, code_dtype, codes_from_array
 from castsim.running import LoadedProgram, Result, computed, run_loaded
-from castsim.running.expanding import expand_source
+from castsim.running.block_lowering import expand_source
 from castsim.running.loaded import Loaded, LoadRequest
 from castsim.running.program_loading import TileProgram
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 # Inputs on which two programs are compared: random numbers, random bits, and the numbers at which casts differ.
 

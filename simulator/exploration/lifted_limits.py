@@ -1,8 +1,8 @@
 """The cycles of a run with one limit of its target lifted: which limits matter, and how much.
 
 Every answer is an ordinary simulation of the program on the description with the facts of the limit edited
-(`castsim.targets.options`), but for the latencies of bundles: these stand in the text of the program, not in the time
-of the machine, so that the answer is a bound for the program with its loops as they are written
+(`castsim.targets.description`), but for the latencies of bundles: these stand in the text of the program, not in the
+time of the machine, so that the answer is a bound for the program with its loops as they are written
 (`castsim.machines.vliw.latency_bound`).
 """
 
@@ -19,7 +19,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.targets import Target
-from castsim.targets.options import lifted
+from castsim.targets.description import lifted
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import LatencyBound

@@ -10,16 +10,15 @@ from enum import StrEnum
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.codes import Codes
-from castsim.isa.errors import CastsimError
+from castsim.isa.errors import CastsimError, WarningKind
 from castsim.isa.formats import format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import format_type, parse_type
 from castsim.isa.reading import Source
-from castsim.isa.warning_text import WarningKind
 from castsim.running import MAX_CYCLES, LoadedProgram, load
 from castsim.targets import Target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 TRIES = 4
 """Inputs on which what is not proven is tried at least."""

@@ -24,12 +24,12 @@ from castsim.exploration.program_edits import (
     used,
     written_by,
 )
+from castsim.isa.errors import WarningKind
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.pto_printer import operation_text
 from castsim.isa.pto.types import ELEMENTS
-from castsim.isa.warning_text import WarningKind
 
 # Barriers and flags that order nothing: what the rest orders already, or what needs no order.
 

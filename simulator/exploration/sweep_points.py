@@ -47,7 +47,7 @@ from castsim.isa.reading import Language, Source, read_source
 from castsim.running import MAX_CYCLES, load, run_loaded
 from castsim.running.estimating.tile_estimates import estimator_of
 from castsim.targets import Target, load_target, target_names
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,7 +24,7 @@ from castsim.isa.reading import Language, Source
 from castsim.isa.value_expressions import LEGAL, Expression, Value, read_values
 from castsim.running import MAX_CYCLES, Loaded, LoadedProgram, load, run_loaded
 from castsim.targets import Target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 __all__ = ["ChoiceRow", "Points", "Study", "refused"]
 

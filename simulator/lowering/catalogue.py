@@ -339,7 +339,7 @@ PLANNING: MachinePart[Planning] = MachinePart(
     {
         "strided-repeat": "castsim.lowering.tile_casts:STRIDED",
         "vector-function": "castsim.lowering.tile_casts:FUNCTIONS",
-        "vliw": "castsim.lowering.vector_planning",
+        "vliw": "castsim.lowering.vector_steps",
     },
 )
 

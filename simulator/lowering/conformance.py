@@ -25,7 +25,7 @@ from castsim.execution.distribution.distributing import (
     resumed,
 )
 from castsim.execution.distribution.origins import ResultOrigin, Task
-from castsim.execution.notebook_display import PlotMixin
+from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named

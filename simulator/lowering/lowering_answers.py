@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from castsim.execution.notebook_display import NotebookMixin
+from castsim.execution.outcomes import NotebookMixin
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
@@ -30,7 +30,7 @@ from castsim.lowering.specifications.acceptance import parse_specification
 from castsim.lowering.steps import ConstantArithmetic, LoweringStep
 from castsim.numerics import FormatLike, format_name
 from castsim.targets import Specification, Target, load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 # Options of a target that software sets, and which settings of them change what its instructions do to elements.
 #

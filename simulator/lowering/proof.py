@@ -17,7 +17,16 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow
 from castsim.lowering.demand import Demand, Grading, Verdict
-from castsim.lowering.samples import codes_at, distinct, is_ordered, nearest_zero_first, number_count, telling_codes
+from castsim.lowering.samples import (
+    Substitute,
+    codes_at,
+    distinct,
+    is_ordered,
+    nearest_zero_first,
+    number_count,
+    substitute_of,
+    telling_codes,
+)
 from castsim.lowering.sharing import Numbers, Shared
 from castsim.lowering.specifications.tosa_operators import is_nan, order_keys
 from castsim.lowering.steps import (
@@ -32,7 +41,6 @@ from castsim.lowering.steps import (
     primitives_of,
     run_chain,
 )
-from castsim.lowering.substitution import Substitute, substitute_of
 from castsim.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
 from castsim.targets.specification import Case
 

@@ -37,7 +37,7 @@ from castsim.numerics import (
 )
 from castsim.numerics.blocks import check_out, walk
 from castsim.targets import Target, load_target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 
 def cast(

@@ -9,12 +9,11 @@ from functools import lru_cache
 from typing import Literal
 
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, Warnings
 from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
-from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import RoundMode, TileType
-from castsim.isa.warning_text import Warnings
+from castsim.isa.pto.value_types import element_format
 from castsim.numerics import value_of
 from castsim.targets.dataflow import DataflowTarget
 

@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from castsim.isa.errors import IllegalError, ReadError, Span, TileError
+from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.operand_forms import form_of, variant_of
-from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.statement_forms import form_of, variant_of
 from castsim.isa.pto.types import SCALARS
+from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS
-from castsim.isa.warning_text import WarningKind, WarningText
 
 _INDEX = pto.ScalarType("index")
 _I64 = pto.ScalarType("i64")

@@ -25,15 +25,15 @@ from castsim.execution.synchronisation.race_findings import REPORT
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, LimitError, ReadError, TileError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.pto_printer import print_program
+from castsim.isa.pto.value_types import element_format
 from castsim.isa.reading import Language, Source, read_bytes
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.pto_cpp.compiling import CppKernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
 from castsim.pto_cpp.program_making import Maker, SentTile
 from castsim.running import Result, load, run_loaded
 from castsim.targets import Target, TileTarget
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 # Values while a kernel runs: what it reads of tiles and of global memory is what castsim computes up to there.
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from castsim.execution.outcomes import Outcome
+from castsim.isa.errors import Warnings
 from castsim.isa.formats import Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Saturation
-from castsim.isa.warning_text import Warnings
 from castsim.lowering.specifications.acceptance import SpecifiedCast
 from castsim.lowering.specifications.tosa_operators import AcceptanceSets
 from castsim.machines.target_cast import CastForm

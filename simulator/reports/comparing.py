@@ -33,7 +33,7 @@ from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_r
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.running.loaded import LoadRequest
 from castsim.targets import Target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from castsim.execution.tree import Block, Lowered, operations
+from castsim.isa.errors import WarningKind, of_kind
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
-from castsim.isa.warning_text import WarningKind, of_kind
 from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction, StridedOperation
 from castsim.machines.strided.plan import CastPlan, plan_cast, switched_saturation
 from castsim.machines.strided.sequences import ConversionCall, emit_call, overflow_of

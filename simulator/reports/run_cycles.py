@@ -13,8 +13,7 @@ from castsim.execution.timing import WAITING, Cause, limiter, repeated, share
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
-from castsim.reports.facts import described
-from castsim.reports.numbers import CAUSE_COLOURS, causes_of, grouped, present_causes
+from castsim.reports.numbers import CAUSE_COLOURS, causes_of, described, grouped, present_causes
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table

@@ -16,8 +16,7 @@ from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.tree import BufferUse, Instruction, Tree, buffer_use
 from castsim.isa.codes import Codes
 from castsim.reports.documents import Keys, says
-from castsim.reports.facts import NamedFact, doubtful_facts
-from castsim.reports.numbers import grouped
+from castsim.reports.numbers import NamedFact, doubtful_facts, grouped
 from castsim.reports.schemas.keys import Elements, Output
 from castsim.running import Loaded, Result
 from castsim.running.estimating.cast_estimates import Sensitivity, Trust, trust_of

@@ -15,9 +15,8 @@ from castsim.execution.input_data import check_elements
 from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.codes import Codes
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, WarningKind, Warnings, WarningText
 from castsim.isa.reading import Language, Source
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.assembled import AssembledProgram, Ran, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.latency_bound import latency_bound

@@ -19,8 +19,8 @@ from castsim.execution.synchronisation.race_detector import find_races
 from castsim.execution.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
+from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.reading import Language
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.targets import Target, load_target
 

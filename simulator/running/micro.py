@@ -17,10 +17,9 @@ from castsim.execution.interpreter.micro_interpreter import Walked, argument_for
 from castsim.execution.interpreter.vector_unit import MicroMemory, PathOnly, ReadElements, RecordingUnit, VectorUnit
 from castsim.execution.outcomes import CastTally
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError, ReadError, TileError
+from castsim.isa.errors import IllegalError, ReadError, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import micro_operations
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.mechanisms import VectorUnits, vector_units_of
 from castsim.running.loaded import (
     ExecutionResult,

@@ -43,10 +43,10 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import MICRO_ARCHITECTURE, is_micro
-from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.pto.parameters import options_named
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_parser import inlined, parse
+from castsim.isa.pto.value_types import element_format, held_format
 from castsim.isa.reading import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.machines.vliw.program_sources import targets_running
@@ -63,7 +63,7 @@ from castsim.running.loaded import (
     races_of,
 )
 from castsim.targets import Target, TileTarget
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 if TYPE_CHECKING:
     from castsim.running.micro import MicroProgram

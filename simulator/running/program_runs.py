@@ -13,20 +13,18 @@ from castsim.engines import engine_for, simulate
 from castsim.execution.dataflow.pipe_operations import Placeholder
 from castsim.execution.entry_and_target import BACKEND, TOOLCHAIN, ProgramChoice
 from castsim.execution.input_data import arrayed
-from castsim.execution.notebook_display import PlotMixin
-from castsim.execution.outcomes import CastPlace, Outcomes
+from castsim.execution.outcomes import CastPlace, Outcomes, PlotMixin
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits, stale_mode
 from castsim.execution.synchronisation.race_findings import MODES, STOP, RaceFinding
 from castsim.execution.timing import Listener, PipeTiming, Timing
 from castsim.execution.tree import Block, InstructionRole, Loop, Lowered, Node, Tree
 from castsim.isa.codes import Codes
-from castsim.isa.errors import EngineError, ReadError, Span
-from castsim.isa.warning_text import Warnings
+from castsim.isa.errors import EngineError, ReadError, Span, Warnings
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LaunchSlice, machine_of
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
 from castsim.targets import Target
-from castsim.targets.options import CORES, with_options
+from castsim.targets.description import CORES, with_options
 
 if TYPE_CHECKING:
     import numpy as np

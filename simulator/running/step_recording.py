@@ -22,8 +22,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.packed import held_format
-from castsim.isa.pto.value_types import MaskType, MicroOperation, PointerType, ScalarType, VectorType
+from castsim.isa.pto.value_types import MaskType, MicroOperation, PointerType, ScalarType, VectorType, held_format
 from castsim.isa.tpc import Register
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import File

@@ -23,8 +23,7 @@ from castsim.execution.timing import Cause, IgnoresBlocks
 from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances
 from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.pto.packed import element_format, held_element
-from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType
+from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType, element_format, held_element
 from castsim.isa.reading import Source
 from castsim.isa.tpc import TensorDeclaration, VlmDeclaration
 from castsim.isa.tpc.program import File
@@ -56,7 +55,7 @@ from castsim.running.stops import (
     selected,
 )
 from castsim.targets import Target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest

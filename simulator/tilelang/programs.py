@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import linecache
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from castsim.isa.errors import Located, ReadError, Span
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import Language, Source
-from castsim.tilelang.cores import Meeting
-from castsim.tilelang.lowering import LoweredKernel
-from castsim.tilelang.scalars import INDEX, Number, Place, TextValue, element_of, pointer
+from castsim.tilelang.lowering import LoweredKernel, TileArray
+from castsim.tilelang.scalars import INDEX, Number, Place, TextValue, element_of, nodes_of, pointer
 from castsim.tilelang.statements import POINTED, Walk
+from castsim.tilelang.threads import Meeting, number_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +153,227 @@ def converted(
         lowered, core, tuple(line for line, _ in lines), tuple(place for _, place in lines), tuple(walk.functions),
         walk.externals, walk.atomics,
     )  # fmt: skip
+
+
+# Arrays and tensors that a kernel is called with: their bytes, and what their shapes say of its dimensions.
+
+Bytes = NDArray[np.uint8]
+_ALIGNMENT = 512
+
+
+@dataclass(slots=True)
+class Pointed:
+    """What tables of pointers point to: arrays in one memory, each at a place of its own."""
+
+    arrays: list[Any] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    size: int = _ALIGNMENT
+    """Bytes; the first are left out, so that no pointer is 0."""
+
+    def place(self, value: Any, table: str) -> int:
+        """Return where an array is, which is added where it is not there yet."""
+        for known, at in zip(self.arrays, self.places, strict=True):
+            if known is value:
+                return at
+        self.arrays.append(value)
+        self.places.append(self.size)
+        self.size += -(-memory_of(value, table)[0].size // _ALIGNMENT) * _ALIGNMENT
+        return self.places[-1]
+
+    def bytes(self) -> Bytes:
+        """Return the memory."""
+        found = np.zeros(self.size, np.uint8)
+        for value, at in zip(self.arrays, self.places, strict=True):
+            data = memory_of(value, "")[0]
+            found[at : at + data.size] = data
+        return found
+
+    def changed(self, memory: Bytes) -> dict[int, NDArray[Any]]:
+        """Return the arrays as a memory has them, by their places."""
+        found = {}
+        for value, at in zip(self.arrays, self.places, strict=True):
+            data, shape, strides = memory_of(value, "")
+            own = memory[at : at + data.size].copy()
+            tensor = hasattr(value, "untyped_storage")
+            found[at] = own if tensor else shaped(own, np.asarray(value).dtype, shape, strides)
+        return found
+
+
+@dataclass(slots=True)
+class BoundArrays:
+    """The arrays of a call: each as its bytes in memory, with shape and strides in elements."""
+
+    lowered: LoweredKernel
+    dims: dict[str, float]
+    given: dict[str, tuple[Bytes, tuple[int, ...], Any]]
+    pointed: Pointed = field(default_factory=Pointed)
+    tables: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Places of the arrays of tables of pointers."""
+
+    def number(self, expression: Any) -> int | None:
+        """Return what a shape or stride comes to, None if it rests on what is not known."""
+        if isinstance(expression, int):
+            return expression
+        variables = (node for node in nodes_of(expression) if type(node).__name__ == "Var")
+        literal = import_module("tvm.tirx").IntImm
+        known = {
+            node: literal(node.dtype, int(self.dims[str(node.name)]))
+            for node in variables
+            if str(node.name) in self.dims
+        }
+        plain = import_module("tvm.tirx.stmt_functor").substitute(expression, known)
+        found = import_module("tvm.arith").Analyzer().simplify(plain)
+        return int(found.value) if hasattr(found, "value") else None
+
+
+def used_numbers(bound: BoundArrays) -> dict[str, float]:
+    """Return the numbers that are parameters of the lowered kernel."""
+    known = {bound.lowered.name_of(each) for each in bound.lowered.parameters}
+    given = {each for each in bound.dims if each not in known and each not in variables_of(bound.lowered)}
+    if given:
+        raise ReadError(
+            f"{bound.lowered.name} has no dimension {min(given)}", legal=sorted(variables_of(bound.lowered))
+        )
+    return {name: value for name, value in bound.dims.items() if name in known}
+
+
+def variables_of(lowered: LoweredKernel) -> set[str]:
+    """Return the names of dimensions, strides and scalars."""
+    found = {str(each) for each in lowered.arrays if isinstance(each, str)}
+    shapes = [e for each in lowered.arrays if isinstance(each, TileArray) for e in (*each.shape, *each.strides)]
+    return found | {str(each.name) for each in shapes if type(each).__name__ == "Var"}
+
+
+def dtype_of(array: TileArray) -> np.dtype[Any]:
+    """Return the type of an array; two elements of 4 bits are a byte."""
+    return np.dtype(np.uint8) if array.dtype.startswith("float4") else number_type(array.dtype)
+
+
+def extent_of(bound: BoundArrays, array: TileArray) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return shape, strides and number of elements of an array.
+
+    Raises:
+        ReadError: one of them rests on a dimension that nothing gives.
+    """
+    if array.name in bound.given:
+        given, steps = bound.given[array.name][1:]
+        return given, steps, _reach(given, steps)
+    shape: tuple[int, ...] = ()
+    for expression in array.shape:
+        size = bound.number(expression)
+        if size is None:
+            raise ReadError(
+                f"{array.name}: dimension {expression} needs a value", legal=(f"dims={{'{expression}': N}}",)
+            )
+        shape += (size,)
+    packs = array.dtype.startswith("float4")
+    plain = _plain(shape)
+    asked = [bound.number(each) for each in array.strides]
+    strides = tuple(own if step is None else step for step, own in zip(asked or plain, plain, strict=True))
+    if packs:
+        shape = (*shape[:-1], -(-shape[-1] // 2))
+        strides = (*(step // 2 for step in strides[:-1]), 1)
+    return shape, strides, _reach(shape, strides)
+
+
+def extents_of(bound: BoundArrays) -> dict[str, int]:
+    """Return how many elements, from the first to the last, those arrays have whose dimensions are known."""
+    found = {}
+    for array in bound.lowered.arrays:
+        if isinstance(array, TileArray) and not any(bound.number(each) is None for each in array.shape):
+            found[array.name] = extent_of(bound, array)[2]
+    return found
+
+
+def _plain(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(np.prod(shape[at + 1 :], dtype=np.int64)) for at in range(len(shape)))
+
+
+def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
+    return 0 if 0 in shape else 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+
+
+def bind(lowered: LoweredKernel, given: Mapping[str, Any], dims: Mapping[str, float]) -> BoundArrays:
+    """Bind arrays to parameters, and the names in their shapes and strides to numbers.
+
+    Raises:
+        ReadError: shapes contradict each other or what the kernel is made for.
+    """
+    bound = BoundArrays(lowered, dict(dims), {})
+    arrays = [each for each in lowered.arrays if isinstance(each, TileArray)]
+    names = [each.name for each in arrays]
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ReadError(f"{lowered.name} has no array {unknown[0]}", legal=names)
+    for array in arrays:
+        if array.name in given:
+            _bind_one(bound, array, _table(bound, array, given[array.name]))
+    if bound.tables:
+        bound.given[POINTED] = bound.pointed.bytes(), (bound.pointed.size,), (1,)
+    for array in arrays:  # strides of arrays that are left out are those without gaps
+        if array.name not in given:
+            _name_strides(bound, array, _plain([bound.number(each) or 0 for each in array.shape]))
+    return bound
+
+
+def _table(bound: BoundArrays, array: TileArray, value: Any) -> Any:
+    """Return a table of pointers as one of places; what is none as it is."""
+    if array.name not in bound.lowered.tables:
+        return value
+    if not isinstance(value, list | tuple):
+        raise ReadError(f"{array.name} is a table of pointers", legal=(f"{array.name}=[x, y]: arrays in their order",))
+    bound.tables[array.name] = tuple(bound.pointed.place(each, array.name) for each in value)
+    return np.array(bound.tables[array.name], np.int64)
+
+
+def _bind_one(bound: BoundArrays, array: TileArray, value: Any) -> None:
+    data, shape, strides = memory_of(value, array.name)
+    wide = 2 if array.dtype.startswith("float4") else 1
+    seen = (*shape[:-1], shape[-1] * wide) if shape else shape
+    who = bound.lowered.name
+    if len(seen) != len(array.shape):
+        raise ReadError(f"{array.name} has {len(seen)} dimensions; {who} takes {len(array.shape)}")
+    for expression, size in zip(array.shape, seen, strict=True):
+        known = bound.number(expression)
+        if known is None and type(expression).__name__ == "Var":
+            bound.dims[str(expression.name)] = size
+        elif known is not None and known != size:
+            raise ReadError(f"{array.name} has {size} where {who} takes {known} ({expression})")
+    _name_strides(bound, array, [step * wide for step in strides])
+    width, count = dtype_of(array).itemsize, _reach(shape, strides)
+    if data.size != count * width:
+        raise ReadError(f"{array.name} has elements of {data.size // count} bytes, not of {width}")
+    bound.given[array.name] = data, shape, strides
+
+
+def _name_strides(bound: BoundArrays, array: TileArray, strides: Sequence[int]) -> None:
+    for expression, step in zip(array.strides, strides, strict=False):
+        if type(expression).__name__ == "Var":
+            bound.dims.setdefault(str(expression.name), step)
+
+
+def shaped(data: Bytes, kind: np.dtype[Any], shape: tuple[int, ...], strides: Sequence[int]) -> NDArray[Any]:
+    """Return bytes as an array; strides in elements. NumPy alone does not know types of ml_dtypes by their words."""
+    flat = data[: data.size // kind.itemsize * kind.itemsize].view(f"u{kind.itemsize}")
+    steps = tuple(step * kind.itemsize for step in strides)
+    found = np.lib.stride_tricks.as_strided(flat, shape, steps) if flat.size else flat.reshape(shape)
+    return found.view(kind)
+
+
+def memory_of(value: Any, name: str) -> tuple[Bytes, tuple[int, ...], tuple[int, ...]]:
+    """Return the bytes from an array's first element to its last, its shape, and its strides in elements."""
+    if hasattr(value, "untyped_storage"):
+        torch = import_module("torch")
+        if value.device.type != "cpu":
+            raise ReadError(f"{name} is on {value.device}; castsim takes tensors on the CPU")
+        shape, strides = tuple(value.shape), tuple(value.stride())
+        flat = value.detach().as_strided((_reach(shape, strides),), (1,), value.storage_offset())
+        return flat.view(torch.uint8).numpy(), shape, strides
+    array = np.asarray(value)
+    strides = tuple(step // array.itemsize for step in array.strides)
+    if any(step < 0 for step in strides):
+        array = np.ascontiguousarray(array)
+        strides = _plain(array.shape)
+    whole = array.view(f"u{array.itemsize}")
+    flat = np.lib.stride_tricks.as_strided(whole, (_reach(array.shape, strides),), (array.itemsize,))
+    return np.frombuffer(flat.tobytes(), np.uint8), array.shape, strides

@@ -16,10 +16,13 @@ from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.running import Result, load, run_loaded
 from castsim.targets import Target
-from castsim.tilelang.arrays import (
+from castsim.tilelang.lowering import LoweredKernel, TileArray, front_end, lower, noted_places, placed
+from castsim.tilelang.programs import (
     BoundArrays,
     Bytes,
+    TirProgram,
     bind,
+    converted,
     dtype_of,
     extent_of,
     extents_of,
@@ -27,10 +30,8 @@ from castsim.tilelang.arrays import (
     shaped,
     used_numbers,
 )
-from castsim.tilelang.cores import Meeting
-from castsim.tilelang.lowering import LoweredKernel, TileArray, front_end, lower, noted_places, placed
-from castsim.tilelang.programs import TirProgram, converted
 from castsim.tilelang.statements import POINTED
+from castsim.tilelang.threads import Meeting
 
 if TYPE_CHECKING:
     from castsim.execution.interpreter.vector_unit import MicroMemory, VectorUnit

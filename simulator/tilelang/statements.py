@@ -12,8 +12,6 @@ from functools import partial
 from typing import Any
 
 from castsim.isa.errors import CastsimError
-from castsim.tilelang.cores import ALL_CORES, OWN_GROUP, Meeting
-from castsim.tilelang.cores import UNTIMED as CROSSING
 from castsim.tilelang.registers import VectorTranslator
 from castsim.tilelang.scalars import (
     INDEX,
@@ -31,7 +29,7 @@ from castsim.tilelang.scalars import (
     pointer,
     refused,
 )
-from castsim.tilelang.threads import UNTIMED, SimtLaunch
+from castsim.tilelang.threads import ALL_CORES, CORES_UNTIMED, OWN_GROUP, UNTIMED, Meeting, SimtLaunch
 
 POINTED = "pointed"
 """Name of the argument that holds what tables of pointers point to."""
@@ -558,7 +556,7 @@ class Walk(VectorTranslator):
                 f"a flag of mode {int(mode)}", self.text.where, "is one of the cube core, which is not modelled"
             )
         run = partial(getattr(self.meeting, what), self.core, int(mode))
-        self.external(what, (self.as_scalar(self.number(number), "i64"),), CROSSING, run)
+        self.external(what, (self.as_scalar(self.number(number), "i64"),), CORES_UNTIMED, run)
 
     def _flag(self, what: str, event: Any, number: Any) -> None:
         source, _, destination = str(event.value).partition("_")

@@ -11,14 +11,13 @@ import numpy as np
 from castsim.execution.input_data import arrayed
 from castsim.execution.timing import Timing
 from castsim.isa.codes import Codes
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import format_named
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.findings import StaleRead
 from castsim.numerics import array_from_codes, codes_from_array
 from castsim.targets import Target
-from castsim.targets.options import with_options
+from castsim.targets.description import with_options
 from castsim.targets.tpc_compiler import BuiltinRow, ResultOrder
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_names import builtin_target, find_builtin

@@ -9,10 +9,9 @@ import numpy as np
 
 from castsim.execution.tree import Tree, issued
 from castsim.isa.codes import Codes
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, Warnings
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import Slot, TpcProgram
-from castsim.isa.warning_text import Warnings
 from castsim.machines.vliw.assembled import Ran, assemble
 from castsim.machines.vliw.assembled import execute as run_assembled
 from castsim.machines.vliw.findings import StaleRead

@@ -11,10 +11,9 @@ import numpy as np
 
 from castsim.execution.timing import Timing
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Slot
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.findings import StaleRead

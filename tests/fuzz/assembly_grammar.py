@@ -8,7 +8,7 @@ from random import Random
 
 from tpc_random_instructions import some_instruction
 
-from castsim.commands.assembly_files import encoded_target
+from castsim.commands.asm import encoded_target
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import FORMS, Bundle, Dialect, Form, LabelDefinition, Slot, TpcProgram, available, print_program
 from castsim.isa.tpc.encoding import Encoding, assemble

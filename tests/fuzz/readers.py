@@ -164,7 +164,7 @@ def read_result(data: bytes) -> None:
 
 def read_messages(data: bytes) -> None:
     """Read messages of a debugger's client until they end."""
-    from castsim.commands.editor.debug_messages import Channel  # noqa: PLC0415
+    from castsim.commands.editor.debug_adapter import Channel  # noqa: PLC0415
 
     messages = Channel(io.BytesIO(data), io.BytesIO())
     while messages.receive() is not None:
@@ -253,7 +253,7 @@ READERS: dict[str, Reader] = {
     ),
     "messages": Reader(
         read_messages, lambda: (b'Content-Length: 20\r\n\r\n{"seq": 1, "a": "bc"}',), file_grammar.messages,
-        ("simulator/commands/editor/debug_messages.py",),
+        ("simulator/commands/editor/debug_adapter.py",),
     ),
 }  # fmt: skip
 """Every reader by its name."""

@@ -10,7 +10,7 @@ from textwrap import dedent, fill
 from typing import Any
 
 import castsim
-from castsim.execution.notebook_display import NotebookMixin
+from castsim.execution.outcomes import NotebookMixin
 from page_parts.markdown import codes, first_sentence, prose
 
 FIRST = ("cast", "run", "estimate", "lower", "check")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from castsim.isa.pto.micro_forms import ROWS
+from castsim.isa.pto.micro_forms import DISTRIBUTIONS, LEGACY, PREFIX, ROWS
+from castsim.isa.pto.micro_forms import SYNONYMS as LOGICAL_SYNONYMS
+from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
 from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, ROUNDINGS, SYNONYMS, forms_of
-from castsim.isa.pto.vmi_forms import DISTRIBUTIONS, LEGACY, PREFIX
-from castsim.isa.pto.vmi_forms import ROWS as LOGICAL
-from castsim.isa.pto.vmi_forms import SYNONYMS as LOGICAL_SYNONYMS
 from page_parts.markdown import code, codes, csv_text
 
 

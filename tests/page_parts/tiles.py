@@ -8,10 +8,9 @@ from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.attributes import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.control_flow import HANDLERS
-from castsim.isa.pto.micro_forms import ROWS
+from castsim.isa.pto.micro_forms import PREFIX, ROWS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.isa.pto.vmi_forms import PREFIX
 from castsim.reports.pairs import pair_rows
 from castsim.reports.target_template import told
 from castsim.targets import load_target

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from castsim.commands.editor.document import EditedText, Settings, target_of_text
-from castsim.commands.editor.program_slice import excerpt, findings_in, node_at
+from castsim.commands.editor.program_slice import EditedText, Settings, excerpt, findings_in, node_at, target_of_text
 from castsim.commands.editor.symbols import TileIndex
 from castsim.exploration.checking import Finding, Severity, check_text
 from castsim.isa.errors import CastsimError, IllegalError, ReadError

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from castsim.commands.editor.document import EditedText, Settings, target_of_text
 from castsim.commands.editor.hover import OTHERS, ROUNDINGS, SHAPES
+from castsim.commands.editor.program_slice import EditedText, Settings, target_of_text
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
 from castsim.isa.pto.attributes import EVENTS, LAYOUTS, PIPES, ROUND_MODES, SATURATIONS

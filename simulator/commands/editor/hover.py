@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.commands.editor.checker import CheckedLine
-from castsim.commands.editor.document import EditedText, Settings, target_of_text
-from castsim.commands.editor.program_slice import excerpt, node_at, work
+from castsim.commands.editor.program_slice import EditedText, Settings, excerpt, node_at, target_of_text, work
 from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
@@ -21,9 +20,9 @@ from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import ROUNDINGS as LETTERS
 from castsim.isa.pto.micro_words import conversion, destinations_of
 from castsim.isa.pto.micro_words import forms_of as micro_forms
-from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import MicroOperation, Operation, VectorType
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS
+from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.isa.tpc import Bundle, Form, Slot, TpcInstruction, available, forms_of, parse
 from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES

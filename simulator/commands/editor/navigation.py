@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from lsprotocol import types as lsp
 
-from castsim.commands.editor.document import EditedText, TextPlaces
+from castsim.commands.editor.program_slice import EditedText, TextPlaces
 from castsim.commands.editor.symbols import (
     AssemblyIndex,
     Item,

@@ -30,7 +30,6 @@ from castsim.commands.editor.completion import (
     shown,
     signatures,
 )
-from castsim.commands.editor.document import EditedText, Settings, TextPlaces, normalised
 from castsim.commands.editor.hover import hover
 from castsim.commands.editor.navigation import (
     LEGEND,
@@ -44,7 +43,7 @@ from castsim.commands.editor.navigation import (
     renamable,
     renamed,
 )
-from castsim.commands.editor.program_slice import change
+from castsim.commands.editor.program_slice import EditedText, Settings, TextPlaces, change, normalised
 from castsim.commands.editor.symbols import SymbolIndex
 from castsim.exploration.checking import Finding, Severity
 from castsim.isa.errors import CastsimError, ReadError

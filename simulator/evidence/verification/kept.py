@@ -66,8 +66,8 @@ def source_digests(*, oracle: bool) -> dict[str, str]:
 
 
 SUBSTITUTED = (
-    "castsim.lowering.substitution",
-    "castsim.lowering.tile_arithmetic",
+    "castsim.lowering.samples",
+    "castsim.lowering.tile_casts",
     "castsim.lowering.vector_steps",
 )
 """The modules at which following the imports starts for proofs that a function may stand in for an instruction."""

@@ -35,13 +35,12 @@ from castsim.execution.vector_operations import (
     work_accesses,
 )
 from castsim.execution.vector_operations.accesses import tile_bytes
-from castsim.isa.errors import IllegalError, Span, TileError
+from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.operand_forms import form_of, form_with_tmp, scratch_of
 from castsim.isa.pto.program import nodes
+from castsim.isa.pto.statement_forms import form_of, form_with_tmp, scratch_of
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.targets.dataflow import DataflowTarget
 
 # The tmp tiles that newer assemblers give operations which need one and have none, before tiles are placed.

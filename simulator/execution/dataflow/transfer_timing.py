@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from castsim.execution.dataflow.pipe_operations import Transfer
 from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.options import TransferTiming
+from castsim.targets.description import TransferTiming
 
 TICKS = 100
 """Ticks per cycle: facts have at most two decimals."""

@@ -13,10 +13,10 @@ from castsim.execution.tiles import Part, Tile
 from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.pto.program import SetValidShape, TileType, nodes
 from castsim.isa.pto.pto_scalars import CORE_NUMBERS
 from castsim.isa.pto.types import SCALARS
+from castsim.isa.pto.value_types import element_format, held_format
 
 # Where tiles and arguments live while a program is walked.
 

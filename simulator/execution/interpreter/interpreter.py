@@ -61,14 +61,13 @@ from castsim.execution.interpreter.tile_allocation import (
 from castsim.execution.run_limits import MAX_WALK
 from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Node, Tree
-from castsim.isa.errors import CastsimError, ReadError, Span
+from castsim.isa.errors import CastsimError, ReadError, Span, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.statement_reader import FollowUpError
 from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, text_name
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 
 # Operations of which only the pipe and the bytes are known: the matrix unit's, those between cores, and what a run
 # takes for such.

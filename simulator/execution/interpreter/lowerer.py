@@ -11,13 +11,12 @@ from castsim.execution.entry_and_target import MAKE_SCRATCH, TOOLCHAIN, ProgramC
 from castsim.execution.run_limits import walk_limit
 from castsim.execution.tiles import CastTiles, Part, ResolvedTileOp, ScalarElement, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, Instruction, InstructionRole, Lowered, Operation, elements
-from castsim.isa.errors import LimitError, ReadError, Span
+from castsim.isa.errors import LimitError, ReadError, Span, Warnings
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.operand_forms import form_of, is_older
 from castsim.isa.pto.program import nodes
+from castsim.isa.pto.statement_forms import form_of, is_older
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, text_name
-from castsim.isa.warning_text import Warnings
 from castsim.targets.dataflow import Pipes
 
 

@@ -19,9 +19,8 @@ from castsim.execution.interpreter.rerolling import DependentScalar, LoopDepende
 from castsim.execution.interpreter.scalar_values import bits_of, from_bits
 from castsim.execution.tiles import ScalarElement, Tile
 from castsim.execution.tree import Access, GlobalSpace, Node
-from castsim.isa.errors import IllegalError, ReadError, Span, TileError
+from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.pto import program as pto
-from castsim.isa.warning_text import WarningKind, WarningText
 
 Bytes = NDArray[np.uint8]
 

@@ -29,15 +29,29 @@ from castsim.execution.interpreter.vector_unit import (
     run,
     store,
 )
-from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
+from castsim.isa.errors import (
+    CastsimError,
+    EngineError,
+    IllegalError,
+    ReadError,
+    Span,
+    WarningKind,
+    Warnings,
+    WarningText,
+)
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import PIPES
 from castsim.isa.pto.micro_forms import BURSTS, COPIES, LOOP_REGISTERS, OPAQUE, ROWS, SCOPES
-from castsim.isa.pto.packed import PairFormat, element_format
 from castsim.isa.pto.pto_scalars import CORE_NUMBERS
-from castsim.isa.pto.value_types import REGISTER_BITS, MicroOperation, PointerType, ScalarType
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.isa.pto.value_types import (
+    REGISTER_BITS,
+    MicroOperation,
+    PairFormat,
+    PointerType,
+    ScalarType,
+    element_format,
+)
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # What micro operations contribute to the path: addresses, post-updated pointers, counts that are left.

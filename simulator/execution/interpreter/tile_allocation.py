@@ -9,15 +9,15 @@ from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer, has_addresses
 from castsim.execution.interpreter.scalar_values import bits_of
 from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.isa.errors import IllegalError, ReadError, Span, TileError
+from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.attributes import enum_value
 from castsim.isa.pto.lexer import closest
-from castsim.isa.pto.operand_forms import OFFSET, form_of, offset_of
-from castsim.isa.pto.packed import element_format, held_format, unpacked
+from castsim.isa.pto.statement_forms import OFFSET, form_of, offset_of
 from castsim.isa.pto.tile_types import format_tile
 from castsim.isa.pto.types import SCALARS
+from castsim.isa.pto.value_types import element_format, held_format, unpacked
 from castsim.isa.pto.vector_operations import (
     ALIASES,
     COMPARISONS,
@@ -31,7 +31,6 @@ from castsim.isa.pto.vector_operations import (
     Role,
     VectorOperation,
 )
-from castsim.isa.warning_text import WarningKind, WarningText
 
 # Tile operations as the walk meets them: operands resolved, views of other types made, the others refused by name.
 

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.tree import Access, Tree, strided
-from castsim.isa.errors import Span, TileError
+from castsim.isa.errors import Span, TileError, Warnings
 from castsim.isa.pto.micro_forms import LOOP_REGISTERS
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import MicroOperation
-from castsim.isa.warning_text import Warnings
 from castsim.targets.dataflow import BLOCK_BYTES
 
 # Where an instruction or a transfer of a micro program reads or writes.

@@ -16,8 +16,8 @@ from castsim.execution.interpreter.tile_allocation import TileNode, is_foreign, 
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.operand_forms import scratch_of
-from castsim.isa.pto.packed import element_format
+from castsim.isa.pto.statement_forms import scratch_of
+from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.targets.dataflow import Pipes
 

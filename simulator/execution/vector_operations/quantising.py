@@ -32,7 +32,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.pto.packed import held_format
+from castsim.isa.pto.value_types import held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.numerics import Policy, convert_codes
 from castsim.targets.tile_operations import TileArithmetic

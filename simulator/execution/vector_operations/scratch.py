@@ -16,7 +16,7 @@ from castsim.execution.vector_operations.shapes import (
     transposes_by_blocks,
 )
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
-from castsim.isa.pto.packed import held_format
+from castsim.isa.pto.value_types import held_format
 from castsim.isa.pto.vector_operations import Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.tile_operations import TileOperationFacts

@@ -12,7 +12,7 @@ from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc import parse
 from castsim.lowering.graphs.graph_kernels import Combined, KeptValue, KernelValue, NodeKernel, NodeText
 from castsim.lowering.steps import RereadForm
-from castsim.lowering.vector_planning import issue_step, vector_assembly
+from castsim.lowering.vector_steps import issue_step, vector_assembly
 from castsim.machines.vliw.semantics import prepare
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, spread

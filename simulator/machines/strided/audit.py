@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from castsim.execution.dataflow.pipe_operations import check_equal_regions, check_overlap, check_tile
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block, Deltas, Loop, Node, loop_of
-from castsim.isa.errors import IllegalError, ScratchError, Span, TileError
+from castsim.isa.errors import IllegalError, ScratchError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.operations import ControlWrite, PipeBarrier, Stream, StridedInstruction
 from castsim.machines.strided.plan import (
     NOTHING,

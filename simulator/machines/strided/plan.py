@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import FloatFormat, Format, TaperedFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.operations import Action, ElementwiseCast, RoundToIntegral, ScaledConvert
 from castsim.machines.target_cast import DEFAULT_MODE, lacks_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy

@@ -12,13 +12,12 @@ from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast, T
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.execution.vector_operations.scratch import scratch_bytes
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
-from castsim.isa.errors import CastsimError, IllegalError, Span
+from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.packed import element_format, held_format
+from castsim.isa.pto.value_types import element_format, held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.strided.audit import lower_cast
 from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.operations import BLOCK, ElementwiseCast, ScaledConvert, StridedInstruction
@@ -27,7 +26,7 @@ from castsim.machines.strided.repeat_timing import active_bytes
 from castsim.machines.strided.sequences import told_by_scratch
 from castsim.machines.strided.values import natural_map
 from castsim.machines.target_cast import CastAsked
-from castsim.targets.options import unwatched
+from castsim.targets.description import unwatched
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 # Type of the tmp tile that the newer assembler gives an operation of a strided-repeat chip.

@@ -33,10 +33,9 @@ from castsim.execution.tiles import Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.packed import element_format
 from castsim.isa.pto.program import Function, nodes
 from castsim.isa.pto.pto_printer import head_text, operation_text, region_arguments
-from castsim.isa.pto.value_types import PointerType
+from castsim.isa.pto.value_types import PointerType, element_format
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
 from castsim.machines.vector_function.expanded_program import ProgramWriter, framed, program_writer
 from castsim.machines.vector_function.nest_writer import Extents, rules_of

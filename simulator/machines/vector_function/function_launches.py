@@ -57,8 +57,7 @@ from castsim.machines.vector_function.trip_timing import (
     trip_shape,
 )
 from castsim.targets import Target
-from castsim.targets.register_text import DistributionMode, distribution_of
-from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget, distribution_of
 
 # What a trip of a loop has for the serial port, for the loads and for the stores (docs/reference/micro.md 6.2).
 

@@ -47,7 +47,7 @@ from castsim.machines.vector_function.kernel_nests import (
 from castsim.machines.vector_function.lowering import FunctionCast, lower_cast, outcome
 from castsim.machines.vector_function.plan import backend_effect, backend_matters, control_writes, start_ctrl
 from castsim.machines.vector_function.values import ConvertStep, WholeTile, whole_tile
-from castsim.targets.options import unwatched, with_options
+from castsim.targets.description import unwatched, with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import KernelVariant, VectorFunctionOperation
 

@@ -29,7 +29,7 @@ from castsim.execution.dataflow.pipe_operations import (
 from castsim.execution.tree import Deltas
 from castsim.isa.formats import Format
 from castsim.numerics import Policy
-from castsim.targets.register_text import DistributionMode, distribution_of
+from castsim.targets.vector_function import DistributionMode, distribution_of
 
 
 @dataclass(frozen=True, slots=True)

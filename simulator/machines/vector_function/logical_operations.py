@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_forms import LEGACY
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import (
     BLOCK_BITS,
@@ -21,7 +22,6 @@ from castsim.isa.pto.value_types import (
     Type,
     VmiOperation,
 )
-from castsim.isa.pto.vmi_forms import LEGACY
 from castsim.isa.pto.vmi_operations import group_of, leading_lanes
 from castsim.machines.vector_function.logical_emitter import (
     I16,

@@ -13,10 +13,9 @@ from castsim.execution.dataflow.pipe_operations import ControlWrite, check_equal
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block, Node
 from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError, Span, TileError
+from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.target_cast import CastAsked, CastForm, TargetCast, form_of, saturation_in_force, tile_mode
 from castsim.machines.vector_function.function_operations import (
     Compute,
@@ -33,8 +32,7 @@ from castsim.machines.vector_function.function_operations import (
 )
 from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
 from castsim.machines.vector_function.values import MaskStep, apply_chain, trace_nest
-from castsim.targets.register_text import PARTS, RegisterInstruction
-from castsim.targets.vector_function import Counter, KernelText, VectorFunctionTarget
+from castsim.targets.vector_function import PARTS, Counter, KernelText, RegisterInstruction, VectorFunctionTarget
 
 # From kernel text to register operations: formats, policies and lane widths filled in for one cast.
 

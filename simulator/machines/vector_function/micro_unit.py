@@ -23,16 +23,17 @@ from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
 from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion, detour
-from castsim.isa.pto.packed import PairFormat, element_format
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,
     MaskType,
     MicroOperation,
+    PairFormat,
     PointerType,
     ScalarType,
     VectorType,
+    element_format,
 )
 from castsim.machines.vector_function import loads_stores as access
 from castsim.machines.vector_function.expanded_program import expand_tree

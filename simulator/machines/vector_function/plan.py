@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from castsim.execution.entry_and_target import BACKEND, MICRO
+from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.target_cast import DEFAULT_MODE, lacks_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.dataflow import Level

@@ -27,9 +27,8 @@ from castsim.machines.vector_function.function_operations import (
 from castsim.machines.vector_function.logical_emitter import Use, vector
 from castsim.machines.vector_function.vector_registers import policy_of
 from castsim.numerics import InfinityWrap, Policy
-from castsim.targets.options import with_options
-from castsim.targets.register_text import DistributionMode, distribution_of
-from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.description import with_options
+from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget, distribution_of
 
 # Lines of micro text: indentation, fresh names, constants at the head of the function.
 

@@ -23,7 +23,7 @@ from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, BodyStep, BytePointer, Copy, Value, VectorIssue
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree, widened
 from castsim.execution.vector_operations.shapes import BUFFER
-from castsim.isa.errors import Span
+from castsim.isa.errors import Span, WarningKind, Warnings, WarningText
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE
 from castsim.isa.pto.tile_types import lane_bits
@@ -36,7 +36,6 @@ from castsim.isa.pto.value_types import (
     ScalarType,
     VectorType,
 )
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vector_function.function_launches import MicroFunction, check_scope, time_scope
 from castsim.machines.vector_function.launched_scope import (
     Scope,

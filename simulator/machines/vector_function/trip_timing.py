@@ -30,8 +30,7 @@ from castsim.machines.vector_function.function_timing import (
     result_ready,
     row_turn,
 )
-from castsim.targets.register_text import DistributionMode, NamedDistribution, distribution_of
-from castsim.targets.vector_function import VectorFunctionTarget
+from castsim.targets.vector_function import DistributionMode, NamedDistribution, VectorFunctionTarget, distribution_of
 
 # What a trip of a loop nest asks of the machine: the same for all trips, so it is worked out once per nest.
 

@@ -20,7 +20,7 @@ from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
-from castsim.isa.errors import EngineError, IllegalError, ReadError, Span, TileError
+from castsim.isa.errors import EngineError, IllegalError, ReadError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, MAX_STATEMENTS, Source, read_text
 from castsim.isa.tpc import (
@@ -36,7 +36,6 @@ from castsim.isa.tpc import (
 )
 from castsim.isa.tpc.encoding import Disassembly, disassemble, program_bytes
 from castsim.isa.tpc.program import WORD_BITS, File
-from castsim.isa.warning_text import WarningKind, Warnings, WarningText
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookup_tables import DeclaredTables, declared_codes
 from castsim.machines.vliw.machine import VliwCore

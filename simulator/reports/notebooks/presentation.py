@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from castsim.execution.notebook_display import Frame
+    from castsim.execution.outcomes import Frame
 
 
 # Columns of the tables that become frames.

@@ -12,8 +12,7 @@ from castsim.exploration.advice_search import Advice
 from castsim.exploration.program_edits import SuggestionEvidence
 from castsim.machines.vliw.latency_bound import bundles
 from castsim.reports.documents import Document, Json, identifier
-from castsim.reports.facts import described
-from castsim.reports.numbers import grouped, present_causes
+from castsim.reports.numbers import described, grouped, present_causes
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
@@ -42,9 +41,8 @@ from castsim.reports.pages.run_timeline import (
     run_timeline,
     timeline_lanes,
 )
-from castsim.reports.run import section
 from castsim.reports.run_cycles import clock, duration
-from castsim.reports.run_findings import stale_notice
+from castsim.reports.run_findings import section, stale_notice
 from castsim.reports.run_outcomes import heading_of
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.kernel import BufferMap, BufferStretch, buffer_maps

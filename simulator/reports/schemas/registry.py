@@ -16,7 +16,6 @@ from castsim.isa.errors import ReadError
 from castsim.reports import (
     accuracy,
     advice,
-    builtins,
     cast,
     compiled,
     conform,
@@ -28,13 +27,12 @@ from castsim.reports import (
     program_scratch,
     quantise,
     scratch,
-    specification,
     stepping,
     targets,
     tuning,
 )
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, keys_of
-from castsim.reports.run import Run
+from castsim.reports.run_findings import Run
 from castsim.reports.schemas import command_documents as own
 
 COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
@@ -50,8 +48,8 @@ COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
         targets.TargetDescription,
         targets.TargetPair,
         targets.TargetsDiff,
-        specification.SpecificationDescription,
-        specification.SpecificationPair,
+        conform.SpecificationDescription,
+        conform.SpecificationPair,
     ),
     "cast": (cast.Cast, cast.CastText),
     "quantise": (quantise.Quantise,),
@@ -72,7 +70,7 @@ COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
     "asm": (listing.Assembled, listing.CanonicalText),
     "disasm": (listing.Disassembled,),
     "schedule": (own.Schedule,),
-    "builtin": (targets.BuiltinList, builtins.BuiltinCall, builtins.FunctionCall, builtins.DescriptorCall),
+    "builtin": (targets.BuiltinList, compiled.BuiltinCall, compiled.FunctionCall, compiled.DescriptorCall),
     "compiled": (compiled.CompiledValues, compiled.CompiledAssembly, compiled.CompiledTable, compiled.CompiledText),
     "unswizzle": (listing.Unswizzled,),
     "schema": (own.SchemaList, own.SchemaEntry),

@@ -1,7 +1,7 @@
 """The reports of a run that are made only if asked for, one module each: `castsim run --report NAME` adds NAME.
 
 A module has a constant `SECTION`, a `castsim.reports.run_report.ReportSection`. The sections of every report are
-listed in `castsim.reports.run`.
+listed in `castsim.reports.run_findings`.
 """
 
 from __future__ import annotations

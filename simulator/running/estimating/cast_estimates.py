@@ -14,7 +14,7 @@ import numpy as np
 
 from castsim.engines import simulate
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare
-from castsim.execution.notebook_display import PlotMixin
+from castsim.execution.outcomes import PlotMixin
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.timing import WAITING, Cause, Timing, repeated
 from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Tree
@@ -26,9 +26,8 @@ from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.target_cast import CastAsked, round_mode
 from castsim.targets import Target
 from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table
+from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table, with_facts
 from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, measured_operation, residuals_of
-from castsim.targets.options import with_facts
 
 if TYPE_CHECKING:
     import numpy as np

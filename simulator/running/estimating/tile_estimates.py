@@ -44,8 +44,8 @@ from castsim.running.estimating.cast_estimates import (
     trust_of_works,
 )
 from castsim.targets import Target, TileTarget, load_target
+from castsim.targets.description import with_cores
 from castsim.targets.loader import CAST
-from castsim.targets.options import with_cores
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
