@@ -14,9 +14,19 @@ from pydantic import Field, model_validator
 from castsim.isa.errors import IllegalError
 from castsim.isa.modes import Rounding
 from castsim.isa.pto.vector_operations import Kind
-from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, DataflowTiming, VectorBytes
+from castsim.targets.dataflow import (
+    LANEWISE,
+    MANY,
+    Banks,
+    BlockBytes,
+    DataflowTarget,
+    DataflowTiming,
+    StructureOf,
+    TileOperationFacts,
+    VectorBytes,
+    check_kernel,
+)
 from castsim.targets.description import Count, Cycles, Fact, Listed, Rate, Table, with_options
-from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts, check_kernel
 
 
 class RepeatInstruction(Fact):

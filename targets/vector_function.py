@@ -18,9 +18,8 @@ from pydantic import BeforeValidator, model_validator
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
-from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Level, VectorBytes
+from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Level, VectorBytes, check_kernel
 from castsim.targets.description import Count, Cycles, Fact, Table
-from castsim.targets.tile_operations import check_kernel
 from castsim.targets.vector_function_operations import (
     STRUCTURES,
     ComputeInstruction,

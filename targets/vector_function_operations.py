@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from castsim.isa.pto.vector_operations import Kind
-from castsim.targets.dataflow import DataflowTiming
+from castsim.targets.dataflow import LANEWISE, MANY, DataflowTiming, StructureOf, TileOperationFacts
 from castsim.targets.description import Count, Fact, Table, Words
-from castsim.targets.tile_operations import LANEWISE, MANY, StructureOf, TileOperationFacts
 
 # Timing facts of chips that run vector functions (docs/reference/a5.md sections 1, 6 and 7).
 #

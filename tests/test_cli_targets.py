@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from castsim.__main__ import main
+from castsim.commands.targets import _inside, key_text, template
 from castsim.isa.formats import format_named
 from castsim.reports.pairs import pair_detail, pair_rows
-from castsim.reports.target_template import _inside, key_text, template
 from castsim.targets import load_target, target_names
 from castsim.targets.description import Table, TargetHeader, with_options
 from castsim.targets.loader import SHIPPED

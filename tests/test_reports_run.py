@@ -28,7 +28,7 @@ from castsim.reports.progress import RunProgress, operation_count
 from castsim.reports.run_cycles import duration
 from castsim.reports.run_report import RunReport
 from castsim.running import Result, run
-from castsim.running.source_lines import bookkeeping, inserted, source_lines
+from castsim.running.program_runs import bookkeeping, inserted, source_lines
 from castsim.targets import load_target
 from castsim.targets.description import watched, with_options
 

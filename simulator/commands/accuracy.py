@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import output_folder, refuse_workers, workers_of
 from castsim.commands.outcome import CommandOutcome
-from castsim.commands.page_files import check_page, ledger_of, removal, resume_hint, with_note, write_page_of
+from castsim.commands.run_views import check_page, ledger_of, removal, resume_hint, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.accuracy_assessment import accuracy, measured_targets
 from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record

@@ -29,7 +29,7 @@ from castsim.exploration.equivalence import original
 from castsim.exploration.program_edits import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, Language, Source, read_source
-from castsim.reports.advice import advice_document, advice_text
+from castsim.reports.tuning import advice_document, advice_text
 
 
 def declare(parser: OptionParser) -> None:

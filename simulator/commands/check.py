@@ -17,17 +17,125 @@ examples:
 from __future__ import annotations
 
 import json
+import re
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from castsim import __version__
 from castsim.commands.option_parsers import scalars_of, statements_of
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
-from castsim.exploration.checking import LANGUAGES, Finding, check
-from castsim.isa.errors import ReadError
-from castsim.reports.checks import finding_entry, findings_text, github_lines, sarif
+from castsim.exploration.checking import LANGUAGES, Finding, Severity, check
+from castsim.isa.errors import ReadError, escaped, pointed_at
+from castsim.reports.documents import Document
+from castsim.reports.schemas.command_documents import FindingEntry
 from castsim.targets import load_target
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+# What `castsim check` has found, as text, as annotations of GitHub, and as SARIF 2.1.0.
+
+_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def finding_entry(found: Finding) -> Document:
+    """Return a finding as JSON; places are null if it is about the whole file, `help` if there is none."""
+    return FindingEntry.of(found)
+
+
+def findings_text(found: Sequence[Finding], files: int) -> Text:
+    """Return findings for people: each with its line and a caret, and how many there are."""
+    from rich.text import Text  # noqa: PLC0415 - rich, only if printed
+
+    shown = Text(no_wrap=True)
+    for one in found:
+        shown.append(f"{escaped(_place(one))}: ").append(one.severity.value, style=_STYLES[one.severity])
+        shown.append(f": {escaped(one.message)}\n")
+        if one.span is not None and one.span.text:
+            line, caret = pointed_at(one.span)
+            shown.append(f"  {line}\n").append(f"  {caret}\n", style=_STYLES[one.severity])
+        for word, text in (("legal", ", ".join(one.legal)), ("help", one.help)):
+            if text:
+                shown.append(f"  {word}: {escaped(text)}\n")
+    return shown.append(_counted(found, files))
+
+
+def github_lines(found: Sequence[Finding]) -> Iterator[str]:
+    """Yield findings as workflow commands of GitHub, which shows them beside the lines."""
+    for one in found:
+        place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": one.kind}
+        listed = ",".join(f"{key}={_property(str(value))}" for key, value in place.items() if value is not None)
+        further = [one.message]
+        further += [f"legal: {', '.join(one.legal)}"] if one.legal else []
+        further += [f"help: {one.help}"] if one.help else []
+        yield f"::{_COMMANDS[one.severity]} {listed}::{_data(chr(10).join(further))}"
+
+
+def sarif(found: Sequence[Finding]) -> Document:
+    """Return findings as one run of SARIF 2.1.0; columns are code points, and the end column is exclusive."""
+    kinds = list(dict.fromkeys(one.kind for one in found))
+    rules: list[Document] = [{"id": _rule(kind), "shortDescription": {"text": kind}} for kind in kinds]
+    driver: Document = {"name": "castsim", "version": __version__, "rules": rules}
+    run: Document = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(one, kinds.index(one.kind)) for one in found],
+    }
+    return {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
+
+
+def _result(found: Finding, rule: int) -> Document:
+    path = Path(found.file)
+    location: Document = {"artifactLocation": {"uri": path.as_uri() if path.is_absolute() else quote(path.as_posix())}}
+    if found.line is not None:
+        location["region"] = {
+            "startLine": found.line,
+            "startColumn": found.column,
+            "endLine": found.line,
+            "endColumn": found.end_column,
+        }
+    text = found.message
+    text += f"\nlegal: {', '.join(found.legal)}" if found.legal else ""
+    text += f"\nhelp: {found.help}" if found.help else ""
+    return {
+        "ruleId": _rule(found.kind),
+        "ruleIndex": rule,
+        "level": found.severity.value,
+        "message": {"text": text},
+        "locations": [{"physicalLocation": location}],
+    }
+
+
+def _rule(kind: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")
+
+
+def _place(found: Finding) -> str:
+    return found.file if found.line is None else f"{found.file}:{found.line}:{found.column}"
+
+
+def _counted(found: Sequence[Finding], files: int) -> str:
+    where = f"{files} file{'s' * (files > 1)}"
+    counts = {each: sum(one.severity is each for one in found) for each in Severity}
+    listed = [f"{count} {each.value}{'s' * (count > 1)}" for each, count in counts.items() if count]
+    return f"{', '.join(listed) or 'no issues found'} in {where}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -306,7 +306,7 @@ def execute(name: str, options: Namespace) -> CommandOutcome:
     """
     command: CommandModule = import_module(f"castsim.commands.{name}")
     if name in PAGED and options.html is not None:
-        pages: PageModule = import_module("castsim.commands.page_files")
+        pages: PageModule = import_module("castsim.commands.run_views")
         return pages.paged(name, options, command.execute)
     return command.execute(options)
 

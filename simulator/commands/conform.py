@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, output_folder, workers_of
 from castsim.commands.outcome import STDOUT, CommandOutcome, write_program
-from castsim.commands.page_files import check_page, ledger_of, removal, resume_hint, with_note, write_page_of
+from castsim.commands.run_views import check_page, ledger_of, removal, resume_hint, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.files import file_names
 from castsim.isa.errors import ReadError

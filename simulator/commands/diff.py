@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from castsim.commands.kernels import launch_of, refuse_elsewhere, side_of
 from castsim.commands.option_parsers import GRAPHS, assignments, most_cycles, opaque_cycles, run_limits_of, scalars_of
 from castsim.commands.outcome import CommandOutcome
-from castsim.commands.page_files import check_page, with_note, write_page_of
+from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, STDIN

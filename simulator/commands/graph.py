@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from castsim.commands.command_line import parser_of
 from castsim.commands.option_parsers import assignments, limits_of, output_folder, positive, scalars_of
 from castsim.commands.outcome import CommandOutcome, write_program
-from castsim.commands.page_files import check_file, write_page
+from castsim.commands.run_views import check_file, write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
 from castsim.execution.input_data import write_array

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, integer_from, refuse_workers
 from castsim.commands.outcome import STDOUT, CommandOutcome, write_program
-from castsim.commands.page_files import check_page, with_note, write_page_of
+from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named

@@ -55,8 +55,7 @@ from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked
 from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES, simulate
-from castsim.execution.entry_and_target import BACKEND, TOOLCHAIN, entries
-from castsim.execution.input_data import write_array
+from castsim.execution.input_data import BACKEND, TOOLCHAIN, entries, write_array
 from castsim.execution.run_limits import stale_mode
 from castsim.execution.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.execution.tree import Block, Loop, Lowered, Node

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from castsim.commands.option_parsers import refuse_both, workers_of
 from castsim.commands.outcome import STDOUT, CommandOutcome
-from castsim.commands.page_files import check_file, check_page, refuse_same, resume_hint, write_page
+from castsim.commands.run_views import check_file, check_page, refuse_same, resume_hint, write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.exploration.sweep_results import sweep
 from castsim.files import LEDGER

@@ -11,8 +11,21 @@ examples:
 
 from __future__ import annotations
 
+import ast
+import inspect
+import json
+import re
+import textwrap
+import typing
 from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from enum import Enum
+from functools import cache
+from types import UnionType
 from typing import Any
+
+from rich.text import Text
 
 from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser
@@ -32,6 +45,179 @@ from castsim.reports.targets import (
     targets_diff,
 )
 from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
+from castsim.targets.csv_tables import TableFile
+from castsim.targets.description import Table
+from castsim.targets.loader import FACT, described
+
+# A shipped description written out as a file to start a chip from: all tables, a comment on each and on each key.
+#
+# Comments are what the schema says: docstrings of tables, the strings below keys, and the kind of value.
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_WIDTH = 100
+_KINDS = {int: "whole number", Decimal: "number", str: "text", bool: "true or false"}
+
+
+def template(name: str) -> str:
+    """Return the description of a target with what it inherits, as TOML with comments; rows of CSV tables stay there.
+
+    Raises:
+        ReadError: no such target.
+        TargetDataError: a bad description.
+    """
+    model = type(load_target(name))
+    head = (
+        f"A chip to start from: all that castsim says of {name}. Change name, title and what differs, and state source "
+        "and status of every number that you change. Tables in CSV files are those of castsim until a file of that "
+        "name stands beside this one."
+    )
+    lines = [*_comment(head), *_TemplateWriter().table((), described(name), model)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def template_text(name: str) -> Text:
+    """Return `template` for printing."""
+    return Text(template(name).rstrip("\n"), no_wrap=True)
+
+
+class _TemplateWriter:
+    """Writes tables; what a schema says of a key or table stands where it comes first."""
+
+    def __init__(self) -> None:
+        self.said: set[object] = set()
+
+    def table(self, path: tuple[str, ...], data: Mapping[str, Any], model: object) -> Iterator[str]:
+        """Yield the lines of a table: its keys, then the tables and lists of tables in it."""
+        below = {}
+        for key, value in data.items():
+            if isinstance(value, TableFile):
+                below[key] = [{"table": value.name, **data.get(f"{key}{FACT}", {})}]
+            elif isinstance(value, dict) and (value or not path):
+                below[key] = [value]
+            elif isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+                below[key] = value
+            else:
+                yield from self._said((_owner(model, key), key), key_text(model, key))
+                yield f"{_name(key)} = {_value(value)}"
+        for key, tables in below.items():
+            if key.endswith(FACT) and key.removesuffix(FACT) in below:
+                continue
+            kind, name = _inside(model, key), ".".join(map(_name, (*path, key)))
+            about = [_told(model, key)] if key in _fields(model) else []
+            about += [_docstring(kind)] if kind is not model else []
+            yield ""
+            yield from self._said((kind, key if about and about[0] else ""), " ".join(filter(None, about)))
+            for each in tables:
+                if isinstance(data[key], list):
+                    yield f"[[{name}]]"
+                elif not each or any(not inner or not isinstance(inner, dict) for inner in each.values()):
+                    yield f"[{name}]"
+                yield from self.table((*path, key), each, kind)
+
+    def _said(self, what: object, text: str) -> list[str]:
+        if what in self.said:
+            return []
+        self.said.add(what)
+        return _comment(text)
+
+
+def key_text(model: object, key: str) -> str:
+    """Return what a schema says of one of its keys, and the kind of its value."""
+    if key == "table" and key not in _fields(model):
+        return "a CSV file with the rows"
+    kind, owner = _kind(_annotation(model, key)), _owner(model, key)
+    of_owner = [] if owner is model else [each for each in _sentences(owner) if f"`{key}`" in each]
+    said = " ".join(filter(None, (_told(model, key), *of_owner)))
+    return f"{said} ({kind})" if said and kind else said or kind
+
+
+@cache
+def told(owner: type) -> dict[str, str]:
+    """Return the string below each name that a class assigns or annotates, by name; nothing for names without one."""
+    body = ast.parse(inspect.cleandoc("\n" + inspect.getsource(owner))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for statement, after in zip(body.body, body.body[1:], strict=False):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else None
+        if isinstance(text, str) and isinstance(targets[0], ast.Name):
+            found[targets[0].id] = " ".join(text.split())
+    return found
+
+
+def _told(model: object, key: str) -> str:
+    owners = model.__mro__ if isinstance(model, type) else ()
+    ours = (owner for owner in owners if issubclass(owner, Table))
+    return next((told(owner)[key] for owner in ours if key in told(owner)), "")
+
+
+def _fields(model: object) -> Mapping[str, Any]:
+    return getattr(model, "model_fields", {})
+
+
+def _owner(model: object, key: str) -> object:
+    """Return the schema that has a key, of one and those it builds on."""
+    owners = model.__mro__ if isinstance(model, type) else ()
+    return next((each for each in owners if key in vars(each).get("__annotations__", {})), model)
+
+
+def _sentences(model: object) -> list[str]:
+    return re.split(r"(?<=\.) ", _docstring(model))
+
+
+def _docstring(model: object) -> str:
+    return " ".join((model.__doc__ or "").split()) if isinstance(model, type) and issubclass(model, Table) else ""
+
+
+def _annotation(model: object, key: str) -> object:
+    return _fields(model)[key].annotation if key in _fields(model) else None
+
+
+def _inside(model: object, key: str) -> object:
+    """Return the schema of the tables at a key; of a dictionary of tables, whose keys are names, that of each."""
+    return _tables_of(_annotation(model, key)) if key in _fields(model) else model
+
+
+def _tables_of(annotation: object) -> object:
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return annotation
+    found = (_tables_of(part) for part in typing.get_args(annotation))
+    return next((each for each in found if each is not None), None)
+
+
+def _kind(annotation: object) -> str:
+    """Return the kind of a value in words, '' where it is a table."""
+    if annotation in _KINDS:
+        return _KINDS[annotation]
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        said = told(annotation)
+        return "; ".join(f"{each.value}: {said.get(each.name, '')}".rstrip(": .") for each in annotation)
+    if origin is typing.Annotated:
+        return _kind(arguments[0])
+    if origin is typing.Literal:
+        return ", ".join(str(getattr(each, "value", each)) for each in arguments)
+    if origin in (typing.Union, UnionType):
+        return " or ".join(dict.fromkeys(filter(None, map(_kind, arguments))))
+    if origin in (tuple, list, frozenset):
+        return " ".join(("list:", *dict.fromkeys(filter(None, map(_kind, arguments)))))
+    return ""
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")
+
+
+def _name(key: str) -> str:
+    return key if _BARE.fullmatch(key) else json.dumps(key)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_name(key)} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return str(value) if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)
 
 
 def declare(parser: OptionParser) -> None:
@@ -102,7 +288,6 @@ def _one(name: str) -> CommandOutcome:
 
 def _template(name: str) -> CommandOutcome:
     def text(_: int) -> Any:
-        from castsim.reports.target_template import template_text  # noqa: PLC0415 - rich, only if printed
 
         return template_text(name)
 

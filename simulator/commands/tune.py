@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, integer_from, most_cycles, run_limits_of, scalar
 from castsim.commands.outcome import CommandOutcome, tell
-from castsim.commands.page_files import check_page, with_note, write_page_of
+from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
 from castsim.execution.synchronisation.flags import MODES

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 
-from castsim.execution.entry_and_target import entries
+from castsim.execution.input_data import entries
 from castsim.execution.interpreter.arguments import core_numbers
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.synchronisation.race_findings import REPORT

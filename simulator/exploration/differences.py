@@ -22,8 +22,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Format
 from castsim.numerics import codes_from_array
 from castsim.running import Result
-from castsim.running.program_runs import written_launches
-from castsim.running.source_lines import causes_by_line, listed, source_lines
+from castsim.running.program_runs import causes_by_line, listed, source_lines, written_launches
 
 # The lines of a program as a comparison sees them: what is written in each, without blanks and comments.
 

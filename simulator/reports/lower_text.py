@@ -43,7 +43,7 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
     if found.cost is not None:
         parts.append(indented(Text(cost_text(found.cost))))
     if answer.native is not None:
-        parts.append(indented(Text(_native(answer.native))))
+        parts.append(indented(Text(_native_text(answer.native))))
     if found.counterexample is not None:
         parts += counterexample_text(found.counterexample, found)
     for one in found.refuted:
@@ -123,7 +123,7 @@ def option_text(target: Target, name: str, value: int | str) -> str:
     return f"option {name}={value}: {option.meaning}{setter}"
 
 
-def _native(found: Alternative) -> str:
+def _native_text(found: Alternative) -> str:
     cost = "" if found.plan.cost is None else f", {found.plan.cost.cycles_per_element:.4f} cycles per element"
     return f"also native with options: {setting_text(found.setting)}{cost} ({chain_text(found.plan.chain)})"
 

@@ -19,8 +19,7 @@ from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Nam
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
 from castsim.running.estimating.cast_estimates import Standing
-from castsim.running.program_runs import written_launches
-from castsim.running.source_lines import SourceLine, listed
+from castsim.running.program_runs import SourceLine, listed, written_launches
 from castsim.targets import Target
 from castsim.targets.description import SourceKind, Status
 

@@ -10,7 +10,7 @@ from math import isfinite, prod
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.execution.entry_and_target import ProgramChoice
+from castsim.execution.input_data import ProgramChoice
 from castsim.execution.interpreter.memory import Origin, ReadElement
 from castsim.execution.outcomes import CastPlace, Outcome, Outcomes
 from castsim.execution.tree import Tree

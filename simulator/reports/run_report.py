@@ -21,7 +21,7 @@ from castsim.reports.schemas.keys import Elements, Output
 from castsim.running import Loaded, Result
 from castsim.running.estimating.cast_estimates import Sensitivity, Trust, trust_of
 from castsim.running.loaded import Partial
-from castsim.running.source_lines import SourceLine, bookkeeping, inserted, source_lines
+from castsim.running.program_runs import SourceLine, bookkeeping, inserted, source_lines
 from castsim.targets import Target
 
 if TYPE_CHECKING:

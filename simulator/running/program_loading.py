@@ -11,10 +11,14 @@ import numpy as np
 
 from castsim.execution.dataflow.buffer_values import CastCounts, TaintTracker
 from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
-from castsim.execution.entry_and_target import OLDEST, TOOLCHAIN, ProgramChoice, choose_entry, choose_target
 from castsim.execution.input_data import (
+    OLDEST,
+    TOOLCHAIN,
+    ProgramChoice,
     check_elements,
     check_known,
+    choose_entry,
+    choose_target,
     filled_memory,
     from_memory,
     input_bytes,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from castsim.commands.targets import told
 from castsim.isa.tpc.dialect import Feature
 from castsim.isa.tpc.instructions import ALIASES, available, forms_of, mnemonics
 from castsim.isa.tpc.parser import _SHAPES as SHAPES
-from castsim.reports.target_template import told
 from castsim.targets import load_target, target_names
 from page_parts.markdown import code, codes, csv_text, table
 

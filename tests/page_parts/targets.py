@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator
 
-from castsim.reports.target_template import told
+from castsim.commands.targets import told
 from castsim.targets import load_target, target_names
 from castsim.targets.description import Fact, Status, Table, TargetHeader
 from castsim.targets.strided_repeat import StridedRepeatTarget

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textwrap import fill
 
+from castsim.commands.targets import told
 from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.attributes import EVENTS, PIPES, ROUND_MODES, SATURATIONS
@@ -12,7 +13,6 @@ from castsim.isa.pto.micro_forms import PREFIX, ROWS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.pairs import pair_rows
-from castsim.reports.target_template import told
 from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED, TableFile
 from page_parts.markdown import code, codes, csv_text, table

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, NamedTuple
 
 from castsim.commands.editor.program_slice import EditedText, Settings, change, quick_findings
-from castsim.execution.entry_and_target import entries
+from castsim.execution.input_data import entries
 from castsim.execution.interpreter.arguments import core_numbers
 from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.exploration.checking import Finding, check_text, of_error
@@ -25,8 +25,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import Language, Source
 from castsim.running.program_loading import DataDependentProgram, load
-from castsim.running.program_runs import run_loaded
-from castsim.running.source_lines import SourceLine, source_lines
+from castsim.running.program_runs import SourceLine, run_loaded, source_lines
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

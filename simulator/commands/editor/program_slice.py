@@ -14,7 +14,7 @@ from functools import cached_property
 
 from lsprotocol.types import Position, Range
 
-from castsim.execution.entry_and_target import choose_target
+from castsim.execution.input_data import choose_target
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.checking import Finding, in_order, of_errors, of_warnings
 from castsim.isa.errors import CastsimError, EngineError

@@ -21,7 +21,7 @@ from castsim.execution.dataflow.pipe_operations import (
     check_tile,
     lower_transfer,
 )
-from castsim.execution.entry_and_target import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, ProgramChoice
+from castsim.execution.input_data import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, ProgramChoice
 from castsim.execution.interpreter.interpreter import name_of
 from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, has_addresses, is_binary, pipe_of
 from castsim.execution.tiles import Part, ResolvedTileOp, ScalarElement, Tile, TileCast, TileTransfer

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
-from castsim.execution.entry_and_target import TOOLCHAIN, ProgramChoice
+from castsim.execution.input_data import TOOLCHAIN, ProgramChoice
 from castsim.execution.interpreter.arguments import (
     ArgumentPointer,
     ArgumentUse,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from castsim.execution.entry_and_target import MAKE_SCRATCH, TOOLCHAIN, ProgramChoice
+from castsim.execution.input_data import MAKE_SCRATCH, TOOLCHAIN, ProgramChoice
 from castsim.execution.run_limits import walk_limit
 from castsim.execution.tiles import CastTiles, Part, ResolvedTileOp, ScalarElement, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, Instruction, InstructionRole, Lowered, Operation, elements

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.tile_operations import TileArithmetic
+from castsim.targets.dataflow import DataflowTarget, TileArithmetic
 
 
 @dataclass(frozen=True, slots=True)

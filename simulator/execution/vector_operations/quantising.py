@@ -12,14 +12,12 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Access, strided
-from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.scratch import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
-from castsim.execution.vector_operations.shapes import (
+from castsim.execution.tiles import (
     BLOCK,
     BUFFER,
     Bytes,
+    ResolvedTileOp,
+    Tile,
     block_end,
     encoded,
     is_column,
@@ -28,6 +26,9 @@ from castsim.execution.vector_operations.shapes import (
     tile_view,
     valid_codes,
 )
+from castsim.execution.tree import Access, strided
+from castsim.execution.vector_operations.behaviour import Behaviour
+from castsim.execution.vector_operations.scratch import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Format, format_named
@@ -35,7 +36,7 @@ from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.value_types import held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.numerics import Policy, convert_codes
-from castsim.targets.tile_operations import TileArithmetic
+from castsim.targets.dataflow import TileArithmetic
 
 # The groups of a block quantisation: how many there are, where their exponents, maxima and reciprocals lie.
 #

@@ -12,13 +12,12 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.dataflow.pipe_operations import pad_code
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Access, strided
-from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.shapes import (
+from castsim.execution.tiles import (
     BLOCK,
     BUFFER,
     Bytes,
+    ResolvedTileOp,
+    Tile,
     block_end,
     moved_columns,
     numbers,
@@ -28,6 +27,8 @@ from castsim.execution.vector_operations.shapes import (
     valid_codes,
     whole_units,
 )
+from castsim.execution.tree import Access, strided
+from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Access, strided
-from castsim.execution.vector_operations.shapes import (
+from castsim.execution.tiles import (
     BLOCK,
     BUFFER,
     Bytes,
+    ResolvedTileOp,
+    Tile,
     block_end,
     is_column,
     region,
     transposes_by_blocks,
 )
+from castsim.execution.tree import Access, strided
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.pto.value_types import held_format
 from castsim.isa.pto.vector_operations import Kind, VectorOperation
-from castsim.targets.dataflow import DataflowTarget
-from castsim.targets.tile_operations import TileOperationFacts
+from castsim.targets.dataflow import DataflowTarget, TileOperationFacts
 
 # Moves of bytes into boxes for the matrix unit: shared exponents to ZZ, codes to NZ.
 #

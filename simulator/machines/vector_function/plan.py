@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from castsim.execution.entry_and_target import BACKEND, MICRO
+from castsim.execution.input_data import BACKEND, MICRO
 from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from castsim.isa.errors import ReadError
 from castsim.reports import (
     accuracy,
-    advice,
     cast,
     compiled,
     conform,
@@ -41,7 +40,7 @@ COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
     "diff": (difference.Difference,),
     "view": (own.Viewed,),
     "debug": (stepping.Debug,),
-    "advise": (advice.Advise,),
+    "advise": (tuning.Advise,),
     "expand": (own.Expanded,),
     "targets": (
         targets.TargetsList,

@@ -22,8 +22,7 @@ from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Bytes, CauseName, Cycles, Line, Name
 from castsim.reports.terminal import indented, table
 from castsim.running import Result
-from castsim.running.program_runs import written_launches
-from castsim.running.source_lines import SourceLine, listed, source_lines
+from castsim.running.program_runs import SourceLine, listed, source_lines, written_launches
 from castsim.targets import Target
 
 # The content of the on-chip buffers of a program, cycle by cycle.
