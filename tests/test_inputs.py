@@ -16,6 +16,7 @@ import pytest
 
 from castsim import cast
 from castsim.execution.input_data import (
+    ArgumentUse,
     empty_memory,
     from_memory,
     make_inputs,
@@ -24,7 +25,6 @@ from castsim.execution.input_data import (
     to_memory,
     write_array,
 )
-from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import format_named
 from castsim.numerics import Tier

@@ -22,8 +22,7 @@ from rich.text import Text
 from castsim.commands.kernels import as_files
 from castsim.commands.option_parsers import TILELANG, assignments, scalars_of
 from castsim.commands.outcome import CommandOutcome
-from castsim.execution.input_data import from_memory, make_inputs, read_input
-from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.input_data import ArgumentUse, from_memory, make_inputs, read_input
 from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError

@@ -14,14 +14,13 @@ import re
 import stat
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.files import whole_file
 from castsim.isa.codes import Codes
 from castsim.isa.errors import LimitError, ReadError, Span, WarningKind, Warnings, WarningText
@@ -38,6 +37,70 @@ from castsim.numerics import (
 )
 from castsim.numerics.unpack import code_bits
 from castsim.targets import Target, load_target, target_for_architecture, target_names
+
+
+@dataclass(slots=True)
+class ArgumentUse:
+    """What the walk has learnt of one pointer argument.
+
+    `elements` is the largest extent of the views made from it, `shapes` the shapes of those views, `padded` the
+    number of elements with every row filled to its stride; `touched` ends with the last element that the scalar unit
+    reads or writes; `needs_input` is True if it is loaded before any store.
+    """
+
+    format: Format
+    elements: int = 0
+    padded: set[int] = field(default_factory=set)
+    shapes: set[tuple[int, ...]] = field(default_factory=set)
+    contiguous: bool = True
+    needs_input: bool = False
+    stored: bool = False
+    span: Span | None = None
+    """Where the view of that extent is made."""
+    viewed: int = 0
+    touched: int = 0
+    touched_at: Span | None = None
+    follows_reads: bool = False
+    """Whether the extents of a view rest on elements that the program reads: other values, other extents."""
+
+    def see_view(
+        self, shape: tuple[int, ...], strides: tuple[int, ...], span: Span | None = None, offset: int = 0
+    ) -> None:
+        """Widen the argument to hold one more view, made at `span`, that begins with element `offset`."""
+        self.shapes.add(shape)
+        if 0 in shape:
+            return
+        need = 1 + offset + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+        self.viewed = max(self.viewed, need)
+        if need > self.elements:
+            self.elements, self.span = need, span
+        self.padded.add(offset + shape[0] * strides[0])
+        self.contiguous &= offset == 0
+        total = 1
+        for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+            self.contiguous &= stride == total or extent == 1
+            total *= extent
+
+    def see_element(self, index: int, span: Span) -> None:
+        """Widen the argument to hold an element that the scalar unit reads or writes."""
+        if index >= self.touched:
+            self.touched, self.touched_at = index + 1, span
+        if index >= self.elements:
+            self.elements, self.span = index + 1, span
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the tensor may have more elements than this run uses of it."""
+        return bool(self.touched) or self.follows_reads
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array that a user gets: the view's if all views are the same dense one, else flat."""
+        in_view = not self.is_open or self.touched <= self.viewed == self.elements
+        if len(self.shapes) == 1 and self.contiguous and in_view:
+            return next(iter(self.shapes))
+        return (self.elements,)
+
 
 # Reading `.npy` files: the header is checked against a grammar and the file's size before NumPy maps the elements.
 #

@@ -9,10 +9,9 @@ from math import prod
 
 import numpy as np
 
-from castsim.execution.input_data import check_known, make_inputs, random_codes
-from castsim.execution.interpreter.arguments import ArgumentUse
-from castsim.execution.tiles import BUFFER
+from castsim.execution.input_data import ArgumentUse, check_known, make_inputs, random_codes
 from castsim.execution.tree import elements
+from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.exploration.program_edits import (
     ProposedChange,
     Rejection,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from castsim.execution.dataflow.buffer_values import Unknown, copy_bursts
 from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
-from castsim.execution.interpreter.arguments import ArgumentUse
-from castsim.execution.tiles import ResolvedTileOp, Tile, is_column, vector_operand
+from castsim.execution.input_data import ArgumentUse
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import (
     Access,
     Deltas,
@@ -29,6 +29,7 @@ from castsim.execution.tree import (
 from castsim.execution.vector_operations.accesses import work_accesses
 from castsim.execution.vector_operations.behaviour import float_route
 from castsim.execution.vector_operations.effect import TileEffect
+from castsim.execution.vector_operations.shapes import is_column, vector_operand
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.input_data import choose_target, empty_memory, make_inputs, read_input
-from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.input_data import ArgumentUse, choose_target, empty_memory, make_inputs, read_input
 from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits

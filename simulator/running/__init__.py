@@ -1,6 +1,6 @@
-"""Running programs: read and loaded for a target (`loading`), then computed and timed (`runs`).
+"""Running programs: read and loaded for a target (`program_loading`), then computed and timed (`program_runs`).
 
-Programs of every language are loaded to one interface (`loaded`): tile programs in `tiles`, assembly in `assembly`.
+Programs of every language are loaded to one interface (`loaded`).
 """
 
 from castsim.execution.run_limits import MAX_CYCLES

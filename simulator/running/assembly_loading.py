@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from castsim.execution import run_limits
-from castsim.execution.input_data import check_elements
-from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.input_data import ArgumentUse, check_elements
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.reading import Language, Source
 from castsim.machines.vliw.assembled import AssembledProgram, execute, load_assembly, load_binary

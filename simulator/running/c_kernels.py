@@ -11,8 +11,7 @@ import numpy as np
 
 from castsim.engines import simulate
 from castsim.execution import run_limits
-from castsim.execution.input_data import check_elements
-from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.input_data import ArgumentUse, check_elements
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError, WarningKind, Warnings, WarningText

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from castsim.execution import run_limits
 from castsim.execution.dataflow.pipe_operations import PATH_ONLY, Idle
-from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.outcomes import CastPlace, Outcomes

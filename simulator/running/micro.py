@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.execution.input_data import check_elements, check_known, filled_memory, from_memory
-from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.input_data import ArgumentUse, check_elements, check_known, filled_memory, from_memory
 from castsim.execution.interpreter.arguments import Elements as GivenElements
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.lowerer import reads_memory

@@ -14,6 +14,7 @@ from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
 from castsim.execution.input_data import (
     OLDEST,
     TOOLCHAIN,
+    ArgumentUse,
     ProgramChoice,
     check_elements,
     check_known,
@@ -25,7 +26,7 @@ from castsim.execution.input_data import (
     make_inputs,
     read_input,
 )
-from castsim.execution.interpreter.arguments import ArgumentUse, Elements, split_arguments
+from castsim.execution.interpreter.arguments import Elements, split_arguments
 from castsim.execution.interpreter.interpreter import Executed, execute, is_opaque
 from castsim.execution.interpreter.lowerer import Lowerer, check_level, has_addresses, has_flags, reads_memory
 from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements

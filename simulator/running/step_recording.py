@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.dataflow.buffer_values import Follower, TaintTracker
-from castsim.execution.interpreter.arguments import ArgumentUse
+from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.vector_unit import BytePointer, Copy, MicroMemory, Value, VectorIssue, VectorUnit
-from castsim.execution.tiles import Part, Tile, is_column
+from castsim.execution.tiles import Part, Tile
 from castsim.execution.tree import Deltas, GlobalSpace, Lowered, accesses
+from castsim.execution.vector_operations.shapes import is_column
 from castsim.isa.codes import Codes
 from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import Format

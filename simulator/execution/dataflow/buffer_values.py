@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
 from castsim.execution.outcomes import CastPlace, Judge, Outcomes
-from castsim.execution.tiles import CastTiles, Tile, tile_view
+from castsim.execution.tiles import CastTiles, Tile
 from castsim.execution.tree import (
     Access,
     Deltas,
@@ -29,6 +29,7 @@ from castsim.execution.tree import (
     scratch_reads,
 )
 from castsim.execution.vector_operations.effect import TileEffect
+from castsim.execution.vector_operations.shapes import tile_view
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
-from castsim.execution.input_data import TOOLCHAIN, ProgramChoice
+from castsim.execution.input_data import TOOLCHAIN, ArgumentUse, ProgramChoice
 from castsim.execution.interpreter.arguments import (
     ArgumentPointer,
-    ArgumentUse,
     TileHandle,
     View,
     argument_use,

@@ -13,7 +13,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.interpreter.arguments import ArgumentPointer, ArgumentUse, TileHandle
+from castsim.execution.input_data import ArgumentUse
+from castsim.execution.interpreter.arguments import ArgumentPointer, TileHandle
 from castsim.execution.interpreter.lowerer import Label, LoweredInstruction, Lowerer
 from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import bits_of, from_bits

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.arguments import ArgumentPointer as GlobalPointer
-from castsim.execution.interpreter.arguments import ArgumentUse, bind_arguments
+from castsim.execution.interpreter.arguments import bind_arguments
 from castsim.execution.interpreter.lowerer import Budget, bare
 from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import bits_of, constant, evaluate, from_bits, width_of

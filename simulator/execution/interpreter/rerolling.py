@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import lcm
 
 from castsim.execution.tree import Block, Deltas, Loop, Lowered, Node, elements, loop_of, width
-from castsim.execution.vector_operations import TileEffect
 
 # Values of a program, and how they depend on the loops of which only some trips are walked.
 #
@@ -213,7 +212,8 @@ def _node_steps(one: Node, two: Node) -> list[Deltas] | None:
 
 def _same_effect(one: Lowered, two: Lowered, deltas: Deltas) -> bool:
     """Whether two executions compute the same on moved tiles; operations tell it, except where an effect does."""
-    return not isinstance(one.shortcut, TileEffect) or one.shortcut.moved(deltas) == two.shortcut
+    moved = getattr(one.shortcut, "moved", None)
+    return moved is None or moved(deltas) == two.shortcut
 
 
 # Loops of which only some trips are walked: cut into pieces whose trips, or runs of as many trips, are alike.

@@ -5,22 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.execution.dataflow.pipe_operations import check_tile
-from castsim.execution.tiles import (
-    BUFFER,
-    ResolvedTileOp,
-    Tile,
-    as_rows,
-    compared_bytes,
-    expands_column,
-    is_column,
-    moved_columns,
-    moves_columns,
-    padded_rows,
-    region,
-    transposes_by_blocks,
-    vector_operand,
-    widens,
-)
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access, common_bytes, strided
 from castsim.execution.vector_operations.behaviour import Behaviour, behaviour_of, compared_format, float_route
 from castsim.execution.vector_operations.quantising import (
@@ -43,6 +28,20 @@ from castsim.execution.vector_operations.rearranging import (
 )
 from castsim.execution.vector_operations.regions import check_regions
 from castsim.execution.vector_operations.scratch import check_boxes, check_scratch
+from castsim.execution.vector_operations.shapes import (
+    BUFFER,
+    as_rows,
+    compared_bytes,
+    expands_column,
+    is_column,
+    moved_columns,
+    moves_columns,
+    padded_rows,
+    region,
+    transposes_by_blocks,
+    vector_operand,
+    widens,
+)
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.lexer import closest

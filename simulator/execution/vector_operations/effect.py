@@ -8,19 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.tiles import (
-    BLOCK,
-    Bytes,
-    ResolvedTileOp,
-    Tile,
-    compared_bytes,
-    is_column,
-    numbers,
-    tile_view,
-    valid_codes,
-    vector_operand,
-    widens,
-)
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.arithmetic import (
     apply,
     constant_codes,
@@ -32,6 +20,17 @@ from castsim.execution.vector_operations.arithmetic import (
 from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.quantising import QUANTISING, quantise_tiles
 from castsim.execution.vector_operations.rearranging import REARRANGING, fill, merge_lists, move, rearrange, sort_groups
+from castsim.execution.vector_operations.shapes import (
+    BLOCK,
+    Bytes,
+    compared_bytes,
+    is_column,
+    numbers,
+    tile_view,
+    valid_codes,
+    vector_operand,
+    widens,
+)
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format, IntFormat, format_named

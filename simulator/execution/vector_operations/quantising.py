@@ -12,12 +12,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.tiles import (
+from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import Access, strided
+from castsim.execution.vector_operations.behaviour import Behaviour
+from castsim.execution.vector_operations.scratch import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
+from castsim.execution.vector_operations.shapes import (
     BLOCK,
     BUFFER,
     Bytes,
-    ResolvedTileOp,
-    Tile,
     block_end,
     encoded,
     is_column,
@@ -26,9 +28,6 @@ from castsim.execution.tiles import (
     tile_view,
     valid_codes,
 )
-from castsim.execution.tree import Access, strided
-from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.scratch import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Format, format_named

@@ -12,12 +12,13 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.dataflow.pipe_operations import pad_code
-from castsim.execution.tiles import (
+from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import Access, strided
+from castsim.execution.vector_operations.behaviour import Behaviour
+from castsim.execution.vector_operations.shapes import (
     BLOCK,
     BUFFER,
     Bytes,
-    ResolvedTileOp,
-    Tile,
     block_end,
     moved_columns,
     numbers,
@@ -27,8 +28,6 @@ from castsim.execution.tiles import (
     valid_codes,
     whole_units,
 )
-from castsim.execution.tree import Access, strided
-from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format

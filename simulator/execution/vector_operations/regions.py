@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from castsim.execution.tiles import BLOCK, ResolvedTileOp, Tile, is_column, region, vector_operand
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import FLAT_NV, FORMS, check_block_quantisation
 from castsim.execution.vector_operations.rearranging import GROUP, block_elements, pairs_of
+from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand
 from castsim.isa.errors import TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind, VectorOperation

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.execution.tiles import (
+from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import Access, strided
+from castsim.execution.vector_operations.shapes import (
     BLOCK,
     BUFFER,
     Bytes,
-    ResolvedTileOp,
-    Tile,
     block_end,
     is_column,
     region,
     transposes_by_blocks,
 )
-from castsim.execution.tree import Access, strided
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
 from castsim.isa.pto.value_types import held_format
 from castsim.isa.pto.vector_operations import Kind, VectorOperation

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from castsim.execution.tiles import ResolvedTileOp, Tile, TileCast, is_column
+from castsim.execution.tiles import ResolvedTileOp, Tile, TileCast
 from castsim.execution.tree import Block, loop_of
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs, pairs_of
+from castsim.execution.vector_operations.shapes import is_column
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, format_named
 from castsim.isa.modes import Saturation

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from castsim.execution.dataflow.pipe_operations import pad_code
-from castsim.execution.tiles import ResolvedTileOp, numbers, vector_operand
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.vector_operations.arithmetic import constant_codes, neutral_code
 from castsim.execution.vector_operations.behaviour import Behaviour, compared_format
+from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.value_types import MaskType, ScalarType

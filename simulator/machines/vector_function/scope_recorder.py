@@ -21,8 +21,8 @@ from castsim.execution.dataflow.pipe_operations import (
 from castsim.execution.interpreter.micro_interpreter import BLOCK_ACCESSES
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, BodyStep, BytePointer, Copy, Value, VectorIssue
-from castsim.execution.tiles import BUFFER
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree, widened
+from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import Span, WarningKind, Warnings, WarningText
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.interpreter.lowerer import Lowerer
-from castsim.execution.tiles import ResolvedTileOp, Tile, whole_units
+from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import MX_GROUP
+from castsim.execution.vector_operations.shapes import whole_units
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.lexer import closest
