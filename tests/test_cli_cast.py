@@ -11,6 +11,7 @@ import numpy as np
 import oracle
 import oracle_a2a3
 import pytest
+from command_output import document_of, out_of
 
 import castsim
 from castsim.__main__ import main
@@ -22,14 +23,11 @@ Capture = pytest.CaptureFixture[str]
 
 
 def results(capsys: Capture, *argv: str) -> list[dict[str, Any]]:
-    assert main(["cast", *argv, "--json", "-"]) == 0
-    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["results"]
-    return found
+    return document_of(capsys, "cast", *argv)["results"]
 
 
 def test_the_shape_of_the_document(capsys: Capture) -> None:
-    assert main(["cast", "f32", "f16", "1.5", "--json", "-"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, "cast", "f32", "f16", "1.5")
     assert list(document) == ["schema_version", "results", "differences", "skipped", "warnings", "specifications"]
     assert document["specifications"] == []
     (row,) = document["results"]
@@ -128,16 +126,14 @@ def test_a_scratch_tile_changes_what_infinity_becomes(capsys: Capture) -> None:
 
 
 def test_a_mode_without_effect_is_a_warning(capsys: Capture) -> None:
-    assert main(["cast", "f32", "i32", "1.5", "--target", "a2a3", "--rounding", "odd", "--saturation", "off"]) == 0
-    out = capsys.readouterr().out
+    out = out_of(capsys, ["cast", "f32", "i32", "1.5", "--target", "a2a3", "--rounding", "odd", "--saturation", "off"])
     assert "odd -> trunc" in out
     assert "warning: a2a3: rounding ODD silently becomes TRUNC" in out
     assert "warning: a2a3: saturation OFF is ignored" in out
 
 
 def test_the_text_marks_what_is_not_exact(capsys: Capture) -> None:
-    assert main(["cast", "f32", "f16", "0.1", "1.5", "65520"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = out_of(capsys, ["cast", "f32", "f16", "0.1", "1.5", "65520"]).splitlines()
     tenth, half, large = (next(line for line in lines if line.startswith(text)) for text in ("0.1 *", "1.5", "65520"))
     assert "~0.100000001" in tenth  # 0.1 as f32 is 0.100000001490116...
     assert tenth.split()[-1] == "rounded"
@@ -147,12 +143,6 @@ def test_the_text_marks_what_is_not_exact(capsys: Capture) -> None:
 
 
 # --------------------------------------------------------------------------------------------- targets side by side
-
-
-def document_of(capsys: Capture, *argv: str) -> dict[str, Any]:
-    assert main(["cast", *argv, "--json", "-"]) == 0
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return document
 
 
 def place(code: int, name: str) -> int | None:
@@ -174,7 +164,7 @@ def test_all_targets_side_by_side(mode: str, capsys: Capture) -> None:
     """Against the lane oracle of one chip and the oracle of the abstract cast, distances counted in sorted numbers."""
     texts = ["0.1", "65520", "-inf", "nan", "-1e-8", "1.0009765"]
     codes = [int(np.float32(text).view(np.uint32)) for text in texts]
-    document = document_of(capsys, "f32", "f16", *texts, "--target", "all", "--rounding", mode)
+    document = document_of(capsys, "cast", "f32", "f16", *texts, "--target", "all", "--rounding", mode)
     for code in codes:
         rows = [row for row in document["results"] if row["input_bits"] == f"0x{code:08x}"]
         assert [row["target"] for row in rows][:2] == [None, "a2a3"]
@@ -188,15 +178,14 @@ def test_all_targets_side_by_side(mode: str, capsys: Capture) -> None:
 
 def test_differences_are_listed_and_highlighted(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     argv = ["f32", "f16", "65520", "1.5", "nan", "--target", "abstract,a5"]
-    document = document_of(capsys, *argv)
+    document = document_of(capsys, "cast", *argv)
     assert document["differences"] == [
         {"input_bits": "0x477ff000", "rounding_asked": None, "output_bits": {"abstract": "0x7c00", "a5": "0x7bff"},
          "max_ulps_apart": 1},
         {"input_bits": "0x7fc00000", "rounding_asked": None, "output_bits": {"abstract": "0x7e00", "a5": "0x0000"},
          "max_ulps_apart": None},
     ]  # fmt: skip
-    assert main(["cast", *argv]) == 0
-    out = capsys.readouterr().out
+    out = out_of(capsys, ["cast", *argv])
     assert "differ: 65520: 1 ulp apart" in out
     assert "differ: nan: NaN and numbers" in out
     assert "differ: 1.5" not in out
@@ -205,12 +194,11 @@ def test_differences_are_listed_and_highlighted(capsys: Capture, monkeypatch: py
 
 
 def test_what_does_not_take_part_is_named(capsys: Capture) -> None:
-    document = document_of(capsys, "f32", "e4m3fn", "1", "--target", "all")
+    document = document_of(capsys, "cast", "f32", "e4m3fn", "1", "--target", "all")
     reasons = {entry["target"]: entry["reason"] for entry in document["skipped"]}
     assert "a2a3 has no cast f32 -> e4m3fn" in reasons["a2a3"]
     assert "a2a3" not in {row["target"] for row in document["results"]}
-    assert main(["cast", "f32", "e4m3fn", "1", "--target", "all"]) == 0
-    assert "not shown: a2a3: a2a3 has no cast" in capsys.readouterr().out
+    assert "not shown: a2a3: a2a3 has no cast" in out_of(capsys, ["cast", "f32", "e4m3fn", "1", "--target", "all"])
 
 
 @pytest.mark.parametrize(("switch", "overflow"), [("on", "saturate"), ("off", "wrap")])
@@ -260,7 +248,7 @@ def test_both_forms_are_shown_where_they_differ(capsys: Capture) -> None:
     # Contiguous tiles go from f32 to i16 by way of i32, whose extremes end in 16 ones and 16 zeros; padded rows take
     # one step, whose infinities are 0 in the ordinary golden class of pto-isa (docs/reference/a5.md section 5).
     argv = ["f32", "i16", "inf", "-inf", "1.5", "--target", "a5", "--saturation", "off"]
-    document = document_of(capsys, *argv, "--option", "native_off_intermediate=exact")
+    document = document_of(capsys, "cast", *argv, "--option", "native_off_intermediate=exact")
     assert [(row["forms"], row["value"]) for row in document["results"]] == [
         (["1d"], -1),
         (["2d"], 0),
@@ -269,8 +257,7 @@ def test_both_forms_are_shown_where_they_differ(capsys: Capture) -> None:
     ]
     (apart,) = document["differences"]
     assert apart["output_bits"] == {"a5_1d": "0xffff", "a5_2d": "0x0000"}
-    assert main(["cast", *argv, "--option", "native_off_intermediate=exact"]) == 0
-    out = capsys.readouterr().out
+    out = out_of(capsys, ["cast", *argv, "--option", "native_off_intermediate=exact"])
     assert out.count("a5 2d") == 1
     assert "1d: tiles of full rows" in out
     infinity = np.array([np.inf], np.float32)

@@ -9,20 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, written
+from command_output import refusal
 
 from castsim.__main__ import main
 from castsim.targets.loader import SHIPPED
 
 Capture = pytest.CaptureFixture[str]
-
-
-def refusal(capsys: Capture, *argv: str) -> tuple[int, str]:
-    code = main(argv)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: ")
-    assert "Traceback" not in err
-    return code, err
 
 
 # --------------------------------------------------------------------------------------------------- what was typed

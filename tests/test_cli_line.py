@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_programs import written
+from command_output import document_of, err_of, out_of
 from held_documents import hold
 
 from castsim import __version__
@@ -85,14 +86,12 @@ def test_short_ways_to_help_and_version(typed: list[str], as_if: list[str], caps
 
 
 def test_help_names_every_command(capsys: Capture) -> None:
-    assert main(["--help"]) == 0
-    out = capsys.readouterr().out
+    out = out_of(capsys, ["--help"])
     assert all(f"\n  {name} " in out for name in command_line.COMMANDS)
 
 
 def test_version(capsys: Capture) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"castsim {__version__}\n"
+    assert out_of(capsys, ["--version"]) == f"castsim {__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -112,15 +111,13 @@ def test_the_json_destination_is_found_whatever_else_is_wrong(argv: list[str], d
 
 @pytest.mark.parametrize("argv", [["--json", "-", "targets"], ["targets", "--json", "-"], ["targets", "--json=-"]])
 def test_json_on_standard_output_stands_alone(argv: list[str], capsys: Capture) -> None:
-    assert main(argv) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(out_of(capsys, argv))
     assert next(iter(document)) == "schema_version"
 
 
 def test_json_in_a_file_comes_beside_the_text(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "report.json"
-    assert main(["targets", "--json", str(file)]) == 0
-    assert "a2a3" in capsys.readouterr().out
+    assert "a2a3" in out_of(capsys, ["targets", "--json", str(file)])
     assert json.loads(file.read_text())["targets"][0]["name"] == "a2a3"
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
     assert file.stat().st_mode & 0o777 == 0o666 & ~_umask()
@@ -149,8 +146,7 @@ def test_quiet(argv: list[str], capsys: Capture) -> None:
 
 
 def test_quiet_does_not_silence_errors(capsys: Capture) -> None:
-    assert main(["--quiet", "targets", "nowhere"]) == 2
-    assert capsys.readouterr().err.startswith("error: unknown target")
+    assert err_of(capsys, ["--quiet", "targets", "nowhere"]).startswith("error: unknown target")
 
 
 class Terminal(io.StringIO):
@@ -177,8 +173,7 @@ def test_colour_is_for_terminals_and_adds_nothing_else(
     argv = ["run", written(tmp_path), "--timing-only"]
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert main(argv) == 0
-    piped = capsys.readouterr().out
+    piped = out_of(capsys, argv)
     assert "\x1b" not in piped
     coloured = text_on_a_terminal(monkeypatch, argv)
     assert "\x1b[" in coloured
@@ -198,8 +193,7 @@ def test_a_closed_standard_output_is_no_error(monkeypatch: pytest.MonkeyPatch, c
             raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr(sys, "stdout", Closed())
-    assert main(["targets"]) == 0
-    assert capsys.readouterr().err == ""
+    assert err_of(capsys, ["targets"], 0) == ""
 
 
 def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -208,8 +202,7 @@ def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Captur
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(sys, "stdout", Full())
-    assert main(["targets"]) == 2
-    assert capsys.readouterr().err == "error: cannot write standard output: No space left on device\n"
+    assert err_of(capsys, ["targets"]) == "error: cannot write standard output: No space left on device\n"
 
 
 def test_a_terminal_without_unicode_gets_escapes(
@@ -260,8 +253,7 @@ def test_a_closed_error_output_does_not_spill_into_the_document() -> None:
     ],
 )
 def test_arguments_that_are_neither_name_nor_number(argv: list[str], message: str, capsys: Capture) -> None:
-    assert main(argv) == 2
-    err = capsys.readouterr().err
+    err = err_of(capsys, argv)
     assert message in err
     assert "internal" not in err
 
@@ -362,8 +354,7 @@ def test_the_limits_in_the_help_are_those_that_are_kept(capsys: Capture) -> None
 def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
     words: str, option: str, capsys: Capture
 ) -> None:
-    assert main([*words.split(), option, "zz", "--json", "-"]) == 2
-    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    (error,) = document_of(capsys, *words.split(), option, "zz", code=2)["errors"]
     assert "zz" in error["message"]
     told = shown(capsys, words.split(maxsplit=1)[0])[option]
     assert [word for word in error["legal"] if word != "PATH.toml" and word not in told] == []
@@ -379,8 +370,7 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
 )  # fmt: skip
 def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture) -> None:
     command = ["run", QUANTISE, "--target", "a5", "--in", "x=zeros", "--arg", "rows=2", *words.split()]
-    assert main(command) == 2
-    assert f"{words.split(maxsplit=1)[0]} is for programs" in capsys.readouterr().err
+    assert f"{words.split(maxsplit=1)[0]} is for programs" in err_of(capsys, command)
 
 
 @pytest.mark.parametrize("words", ["--entry f", "--arg rows=2"])
@@ -593,8 +583,7 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
 def test_help_fits_the_terminal(columns: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     for words in (["--help"], *([command, "--help"] for command in COMMANDS)):
-        assert main(words) == 0
-        printed = capsys.readouterr().out
+        printed = out_of(capsys, words)
         usage, _, rest = printed.partition("\n\n")
         too_long = [line for line in rest.splitlines() if len(line) > min(columns, 120)]
         # Examples, tables and samples are indented by two and stay as they are written.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_output import document_of
 from tpc_text import GENERATIONS, table
 
 from castsim.commands import command_line
@@ -98,10 +99,8 @@ def test_compiled_predicates(generation: str, order: str) -> None:
 
 
 def results(capsys: pytest.CaptureFixture[str], arguments: Sequence[str]) -> dict[str, list[float]]:
-    from castsim.__main__ import main  # noqa: PLC0415
 
-    assert main([*arguments, "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, *arguments)
     return {each["account"]: [row[0]["value"] for row in each["values"]] for each in found["results"]}
 
 

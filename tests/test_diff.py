@@ -13,6 +13,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from command_output import err_of, out_of
 from diff_mutations import MUTATIONS, PROGRAMS, Mutation
 from sample_arguments import command, scalars
 
@@ -172,8 +173,7 @@ def test_an_input_goes_to_the_side_that_has_it(tmp_path: Path, capsys: Capture) 
     after = edited(tmp_path, SMALL, "%src", "%x")
     code, _ = told([SMALL, after, "--in", "src=random:0", "--in", "x=random:0"], capsys)
     assert code == 0
-    assert main(["diff", str(SMALL), str(after), "--in", "src=random:0", "--in", "zz=random:0"]) == 2
-    assert "'zz'" in capsys.readouterr().err
+    assert "'zz'" in err_of(capsys, ["diff", str(SMALL), str(after), "--in", "src=random:0", "--in", "zz=random:0"])
 
 
 def test_formats_and_shapes_that_differ(tmp_path: Path, capsys: Capture) -> None:
@@ -223,8 +223,7 @@ def test_a_faster_side_is_allowed_and_other_outputs_are_not(tmp_path: Path) -> N
 
 def test_the_bits_of_an_expanded_program_are_those_of_the_program(tmp_path: Path, capsys: Capture) -> None:
     program = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"
-    assert main(["expand", str(program)]) == 0
-    text = capsys.readouterr().out
+    text = out_of(capsys, ["expand", str(program)])
     (tmp_path / "same.pto").write_text(text)
     code, document = told([program, tmp_path / "same.pto", "--in", "src=random:1"], capsys)
     (output,) = document["outputs"]
@@ -274,8 +273,7 @@ def test_lines_stand_by_effect_and_none_spends_more_than_the_run(a: str, b: str)
 
 def test_flags_are_one_line_and_the_largest_effect_comes_first(capsys: Capture) -> None:
     words = [str(PROGRAMS / name) for name in ("f32_to_f16_pipelined.pto", "f32_to_f16.pto")]
-    assert main(["diff", *words, "--timing-only"]) == 1
-    shown = capsys.readouterr().out.partition("lines that differ")[2]
+    shown = out_of(capsys, ["diff", *words, "--timing-only"], 1).partition("lines that differ")[2]
     found = [int(number.replace(",", "")) for number in re.findall(r"removed +([\d,]+) pipe cycles? in A", shown)]
     assert found == sorted(found, reverse=True)
     assert "set_flag" not in shown and "wait_flag" not in shown
@@ -400,12 +398,10 @@ def test_another_document_is_refused(values: dict, message: str, tmp_path: Path,
 def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "bad.json"
     file.write_text('{"schema_version": 2,\n "program" 3}')
-    assert main(["diff", str(file), str(SMALL), "--timing-only"]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {file}:2:12: not JSON:")
+    assert err_of(capsys, ["diff", str(file), str(SMALL), "--timing-only"]).startswith(f"error: {file}:2:12: not JSON:")
     for text in (b"[" * 100_000, b"[]", b"\xff", b"", b"1" * 5000):
         file.write_bytes(text)
-        assert main(["diff", str(file), str(SMALL), "--timing-only"]) == 2
-        assert "internal error" not in capsys.readouterr().err
+        assert "internal error" not in err_of(capsys, ["diff", str(file), str(SMALL), "--timing-only"])
 
 
 @pytest.mark.parametrize(
@@ -456,7 +452,6 @@ def test_the_text_fits_a_narrow_terminal(truncated: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(PROGRAMS)
     assert main(["diff", SMALL.name, "f32_to_f16_pipelined.pto", "--timing-only"]) == 1
-    assert main(["diff", SMALL.name, str(truncated), "--in", "src=random:0"]) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = out_of(capsys, ["diff", SMALL.name, str(truncated), "--in", "src=random:0"], 1).splitlines()
     assert max(len(line) for line in lines if not line.startswith("B /")) <= 80
     assert not [line for line in lines if line.endswith(" ")]

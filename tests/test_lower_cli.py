@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import oracle
 import pytest
+from command_output import document_of, out_of
 from quantisation_oracle import element_codes, scale_values
 
 import castsim
@@ -269,8 +270,7 @@ def test_programs_against_exact_arithmetic(chip: str, name: str, src: str, way: 
     ],
 )
 def test_why_not(chip: str, src: str, name: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lower", src, name, "--target", chip]) == 1
-    told = " ".join(capsys.readouterr().out.split())
+    told = " ".join(out_of(capsys, ["lower", src, name, "--target", chip], 1).split())
     assert "no way" in told
     assert reason in told
 
@@ -281,8 +281,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "program written to" in capsys.readouterr().out
     assert main(["run", str(out), "--target", "a5", "--in", "x=random:1"]) == 0
     capsys.readouterr()
-    assert main(["lower", "f32", "mxint8", "--target", "a5", "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, "lower", "f32", "mxint8", "--target", "a5")
     assert (found["format"], found["ways"][0]["kind"]) == ("mxint8", "chain")
     assert "tquant" in found["ways"][0]["operations"]
 
@@ -302,5 +301,4 @@ def test_inputs_of_blocks(words: list[str], told: str, capsys: pytest.CaptureFix
 
 
 def test_sizes_that_do_not_fit_are_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lower", "f32", "mxfp8", "--target", "a5", "--rows", "4096"]) == 1
-    assert "buffer" in capsys.readouterr().out
+    assert "buffer" in out_of(capsys, ["lower", "f32", "mxfp8", "--target", "a5", "--rows", "4096"], 1)

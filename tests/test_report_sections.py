@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from command_output import out_of
 from work_model import TARGETS
 
 from castsim.__main__ import main
@@ -76,8 +77,7 @@ def with_casts(tmp_path, monkeypatch):
 
 
 def said(capsys, *words: str) -> str:
-    assert main(["run", *words, "--timing-only"]) == 0
-    return capsys.readouterr().out
+    return out_of(capsys, ["run", *words, "--timing-only"])
 
 
 # By the programs' own texts: casts per trip times trips.
@@ -245,8 +245,7 @@ def test_the_document_lists_every_operation(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_text_marks_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(WORDS) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(out_of(capsys, WORDS).split())
     marked = text.split("cycles not validated (none published): ")[1].split(" values")[0]
     assert "tcolexpandmul f32" in marked
     assert "tmul f32" not in marked.replace("trowexpandmul f32", "").replace("tcolexpandmul f32", "")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_output import document_of, err_of, out_of
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ScratchError, TileError
@@ -113,8 +113,7 @@ def test_a_large_sweep_says_how_large_it_is(monkeypatch, capsys):
     monkeypatch.setattr(scratch, "_MANY", 12)
     command = ["scratch", "f32", "i16", "--rows", "1:4", "--sweep", "--cols"]
     for cols, extra, expected in (("1:2", [], ""), ("1:3", [], "12 shapes to audit\n"), ("1:3", ["--quiet"], "")):
-        assert main([*command, cols, *extra]) == 0
-        assert capsys.readouterr().err == expected
+        assert err_of(capsys, [*command, cols, *extra], 0) == expected
 
 
 def test_a_wrong_lowering_makes_the_audit_fail(monkeypatch, capsys):
@@ -142,8 +141,7 @@ def test_pairs_without_scratch_are_refused_with_those_that_use_it():
 
 
 def test_json(capsys):
-    assert main(["scratch", "f16", "i8", "--rows", "3", "--cols", "1", "--audit", "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, "scratch", "f16", "i8", "--rows", "3", "--cols", "1", "--audit")
     assert (found["formula_bytes"], found["touched_bytes"], found["touched_bytes_in_blocks"]) == (160, 130, 160)
     assert [term["bytes"] for term in found["terms"]] == [32, 160]
 
@@ -280,19 +278,16 @@ def test_beyond_the_buffer_is_refused_even_so(tmp_path):
 def test_report_on_a_program(tmp_path, capsys):
     path = tmp_path / "k.pto"
     path.write_text(program(6400))
-    assert main(["scratch", str(path), "--json", "-"]) == 1
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, "scratch", str(path), code=1)
     assert found["casts"][0]["given_bytes"] == 256 and found["casts"][0]["needed_bytes"] == 3104
     assert not found["suffices"] and found["fits"]
     # wide 4096 + slim 2048 + victim 256, and the tmp tile at its smallest
     assert found["minimal_bytes"] == 4096 + 2048 + 256 + 3104
-    assert main(["scratch", "programs/f32_to_i16_partial.pto"]) == 0
-    assert "0 to spare" in capsys.readouterr().out
+    assert "0 to spare" in out_of(capsys, ["scratch", "programs/f32_to_i16_partial.pto"])
 
 
 @pytest.mark.parametrize(
     "line", ["scratch f32", "scratch f32 i16 i8 --rows 1 --cols 1", "scratch f32 i16", "scratch x.pto"]
 )
 def test_wrong_input_of_the_command(line, capsys):
-    assert main(line.split()) == 2
-    assert capsys.readouterr().err.startswith("error: ")
+    assert err_of(capsys, line.split()).startswith("error: ")

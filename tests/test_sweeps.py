@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_output import document_of, err_of
 from distributed import LocalCluster
 from kill_campaign import halting
 
@@ -273,8 +274,7 @@ def test_a_wrong_specification_is_told_with_line_key_and_what_is_legal(
 ) -> None:
     path = tmp_path / "s.toml"
     path.write_text(text.replace("GRID\n", GRID))
-    assert main(["sweep", str(path), "--out", str(tmp_path / "r.parquet")]) == 2
-    told = capsys.readouterr().err
+    told = err_of(capsys, ["sweep", str(path), "--out", str(tmp_path / "r.parquet")])
     assert told.startswith(f"error: {path}:{line}:"), told
     assert said in told
     assert legal in told
@@ -333,8 +333,7 @@ def test_a_page_shows_where_routes_cross(tmp_path: Path, capsys: pytest.CaptureF
                     expected.add((ahead, faster, size))
                 ahead = faster
     page = tmp_path / "r.html"
-    assert main(["sweep", "--report", str(out.path), "--html", str(page), "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, "sweep", "--report", str(out.path), "--html", str(page))
     assert {(each["below"], each["above"], each["x"]) for each in found["crossings"]} == expected
     assert (found["rows"], found["failed"]) == (3 * len(sizes), 0)
     text = page.read_text()
@@ -353,15 +352,13 @@ def test_a_page_shows_where_routes_cross(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "none.parquet").write_text("rows")
     for name, said in (("other", "another schema"), ("none", "not a Parquet file"), ("nosuch", "nosuch")):
         path = str(tmp_path / f"{name}.parquet")
-        assert main(["sweep", "--report", path, "--html", str(page)]) == 2
-        assert said in capsys.readouterr().err
+        assert said in err_of(capsys, ["sweep", "--report", path, "--html", str(page)])
 
 
 def test_exit_codes_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "s.toml", str(tmp_path / "r.parquet")
     path.write_text(GRID)
-    assert main(["sweep", str(path), "--out", out, "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == 1
+    assert document_of(capsys, "sweep", str(path), "--out", out)["rows"] == 1
     path.write_text(GRID.replace('"f16"', '["f16", "u4"]'))
     Path(f"{out}.ledger").unlink()
     assert main(["sweep", str(path), "--out", out, "--quiet"]) == 1
@@ -454,8 +451,7 @@ def test_an_argument_that_a_program_cannot_take_fails_its_point(value: str, said
 def test_a_wrong_specification(text: str, line: int, said: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "s.toml"
     path.write_text(text)
-    assert main(["sweep", str(path), "--out", str(tmp_path / "r.parquet"), "--quiet"]) == 2
-    told = capsys.readouterr().err
+    told = err_of(capsys, ["sweep", str(path), "--out", str(tmp_path / "r.parquet"), "--quiet"])
     assert told.startswith(f"error: {path}:{line}:"), told
     assert said in told
 
@@ -485,8 +481,7 @@ def test_no_file_that_is_read_or_written_besides_is_replaced(
         ("p.toml --out p.pto", "which is the program 'p.pto'"),
     ):
         before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-        assert main(["sweep", *words.split(), "--workers", "1"]) == 2, words
-        assert said in capsys.readouterr().err
+        assert said in err_of(capsys, ["sweep", *words.split(), "--workers", "1"])
         assert {name: (tmp_path / name).read_bytes() for name in before} == before
     for path in tmp_path.glob("r.*"):
         path.unlink()
@@ -510,8 +505,7 @@ def test_so_many_processes_there_cannot_be(count: str, tmp_path: Path, capsys: C
         "accuracy --target a5",
         "lower --spec tosa --target a5",
     ):
-        assert main([*words.split(), "--workers", count]) == 2, words
-        assert f"--workers {count}: not " in capsys.readouterr().err
+        assert f"--workers {count}: not " in err_of(capsys, [*words.split(), "--workers", count])
 
 
 def test_a_record_is_resumed_for_what_it_is_about(tmp_path: Path, capsys: Capture) -> None:
@@ -528,8 +522,7 @@ def test_a_record_is_resumed_for_what_it_is_about(tmp_path: Path, capsys: Captur
         ("--spec onnx", "specifications or versions"),
         ("--spec tosa@1.0", "specifications or versions"),
     ):
-        assert main([*verify, *words.split(), "--resume", *kept]) == 2, words
-        assert f"about other {other}" in capsys.readouterr().err
+        assert f"about other {other}" in err_of(capsys, [*verify, *words.split(), "--resume", *kept])
     for words in ("f16 i8 --target a5", "--samples 10 --seed 0", "--spec tosa", ""):
         assert main([*verify, *words.split(), "--resume", *kept]) == 0, words
     assert json.loads(path.read_text())["complete"]

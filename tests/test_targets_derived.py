@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from command_output import document_of, err_of, out_of
 
 from castsim.__main__ import main
 from castsim.isa.errors import TargetDataError
@@ -135,8 +136,7 @@ def test_a_table_of_measurements_with_an_absurd_number(
     cells[column] = "9" * 5000
     file = tmp_path / "mine.csv"
     file.write_text(f"{','.join(cells)}\n{','.join(cells.values())}\n", encoding="utf-8")
-    assert main(["accuracy", "--target", "a2a3", "--data", str(file)]) == 2
-    said = capsys.readouterr().err
+    said = err_of(capsys, ["accuracy", "--target", "a2a3", "--data", str(file)])
     assert f"{file}:2:" in said
     assert f"{column}: 999" in said
 
@@ -226,8 +226,7 @@ def claimed(words):
 
 
 def test_text_lists_every_source_once(capsys):
-    assert main(["targets", "--diff", "a2a3", "a5"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = out_of(capsys, ["targets", "--diff", "a2a3", "a5"]).splitlines()
     assert [line.split()[0] for line in lines if line.split() and line.split()[0] in FORMATS].count("f32") >= 1
 
 
@@ -236,8 +235,7 @@ def test_text_lists_every_source_once(capsys):
     [("targets --diff a2a3 a6", "unknown target"), ("targets a5 --diff a2a3 a5", "takes nothing else")],
 )
 def test_wrong_input(line, words, capsys):
-    assert main(line.split()) == 2
-    assert words in capsys.readouterr().err
+    assert words in err_of(capsys, line.split())
 
 
 def test_changed_facts_are_shown(tmp_path, capsys):
@@ -245,14 +243,11 @@ def test_changed_facts_are_shown(tmp_path, capsys):
     mine.write_text(
         'base = "a5"\nname = "mine"\n[timing.store_barrier]\ncycles = 99\nsource = "a guess"\nstatus = "assumed"\n'
     )
-    assert main(["targets", "--diff", "a5", str(mine), "--json", "-"]) == 0
-    (fact,) = json.loads(capsys.readouterr().out)["facts"]
+    (fact,) = document_of(capsys, "targets", "--diff", "a5", str(mine))["facts"]
     assert (fact["name"], fact["second"]["cycles"]) == ("timing.store_barrier", 99)
     assert fact["first"]["cycles"] != 99
-    assert main(["targets", "--diff", "a5", str(mine)]) == 0
-    assert "timing.store_barrier" in capsys.readouterr().out
-    assert main(["targets", "--diff", "a5", "a5"]) == 0
-    assert "facts: the same" in capsys.readouterr().out
+    assert "timing.store_barrier" in out_of(capsys, ["targets", "--diff", "a5", str(mine)])
+    assert "facts: the same" in out_of(capsys, ["targets", "--diff", "a5", "a5"])
 
 
 # ---------------------------------------------------- CSV tables beside the targets: cells checked, what is wrong named
