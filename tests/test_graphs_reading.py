@@ -178,27 +178,9 @@ def test_texts_with_anything_in_them_are_read_or_refused(tmp_path: Path) -> None
     rng = np.random.default_rng(11)
     text = SAMPLE.read_text(encoding="utf-8")
     pieces = [
-        "<",
-        ">",
-        "{",
-        "}",
-        "(",
-        ")",
-        ",",
-        ":",
-        "=",
-        '"',
-        "%",
-        "@",
-        "#",
-        "x",
-        "-",
-        "9" * 30,
-        "tensor<",
-        "dense<",
-        "\n",
+        "<", ">", "{", "}", "(", ")", ",", ":", "=", '"', "%", "@", "#", "x", "-", "9" * 30, "tensor<", "dense<", "\n",
         "é",
-    ]
+    ]  # fmt: skip
     refused = 0
     for _ in range(400):
         at = int(rng.integers(len(text)))

@@ -271,19 +271,8 @@ def test_what_is_approximate() -> None:
         for rule in load_target(name).tile_operations:
             operation = VECTOR_OPERATIONS[rule.mnemonic]
             doubtful = operation.function in (
-                "div",
-                "recip",
-                "exp",
-                "expdif",
-                "log",
-                "rsqrt",
-                "shl",
-                "shr",
-                "rem",
-                "fmod",
-                "axpy",
-                "addc",
-            )
+                "div", "recip", "exp", "expdif", "log", "rsqrt", "shl", "shr", "rem", "fmod", "axpy", "addc",
+            )  # fmt: skip
             doubtful |= operation.kind in (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.SORT, Kind.MERGE)
             doubtful |= rule.mnemonic in ("trowsum", "trowprod")
             assert (rule.approximate is not None) == doubtful, rule.mnemonic

@@ -88,18 +88,9 @@ def without_places(report: Any) -> Any:
     """Take out file names, line numbers and spellings that name a group by its first register."""
     if isinstance(report, dict):
         gone = (
-            "line",
-            "lines",
-            "producer_line",
-            "consumer_line",
-            "program",
-            "entry",
-            "text",
-            "source",
-            "reader",
-            "writer",
-            "place",
-        )
+            "line", "lines", "producer_line", "consumer_line", "program", "entry", "text", "source", "reader",
+            "writer", "place",
+        )  # fmt: skip
         return {key: without_places(value) for key, value in report.items() if key not in gone}
     if isinstance(report, str):
         return re.sub(r"^\S+:\d+:\d+: ", "", re.sub(r"\(line \d+, ", "(", report))

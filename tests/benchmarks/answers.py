@@ -22,21 +22,12 @@ from measured_record import table, write
 from benchmarks.timing import ended
 
 ASKED = (
-    "f16 i8 --spec tosa --target a5",
-    "f16 i8 --spec tosa --target gaudib",
-    "bf16 u8 --spec onnx --target a2a3",
-    "i16 bool --spec tosa --target gaudi2",
-    "f16 e4m3fn --spec onnx --target a5",
-    "f32 i8 --spec tosa --target a2a3",
-    "f32 bf16 --spec tosa --target gaudi2",
-    "f32 f16 --spec tosa --target a5",
-    "i32 bf16 --spec tosa --target a5",
-    "f32 i32 --spec tosa --target a5",
-    "i32 f32 --spec tosa --target gaudi2",
-    "f32 u16 --spec onnx --target gaudi",
-    "f32 bool --spec tosa --target a2a3",
-    "i64 f32 --spec onnx --target a5",
-)
+    "f16 i8 --spec tosa --target a5", "f16 i8 --spec tosa --target gaudib", "bf16 u8 --spec onnx --target a2a3",
+    "i16 bool --spec tosa --target gaudi2", "f16 e4m3fn --spec onnx --target a5", "f32 i8 --spec tosa --target a2a3",
+    "f32 bf16 --spec tosa --target gaudi2", "f32 f16 --spec tosa --target a5", "i32 bf16 --spec tosa --target a5",
+    "f32 i32 --spec tosa --target a5", "i32 f32 --spec tosa --target gaudi2", "f32 u16 --spec onnx --target gaudi",
+    "f32 bool --spec tosa --target a2a3", "i64 f32 --spec onnx --target a5",
+)  # fmt: skip
 """Requests: sources of 16 bits, then wide ones that go by breakpoints, by all codes, by samples."""
 
 _QUICK, _TIMES = 3.0, 5
