@@ -262,10 +262,21 @@ WRONG = [
     ('GRID\n[[exclude]]\nlines = 3\n', 11, "exclude.lines", "where"),
     ('[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\n', 4, "grid.dst", "dst"),
     ('[sweep]\nkind = "cast"\nmode = \n', 3, "malformed TOML", ""),
+    ("", 1, "the table [sweep] is missing", ""),
+    ('PROGRAM\n"args.R" = 16\nargs.R = 17\n', 8, "grid.args.R is given twice", ""),
+    ('PROGRAM\n"args." = 16\n', 8, "no NAME behind the point", ""),
+    ("PROGRAM\nargs.R = [9007199254740993, 0.5]\n", 8, "9007199254740993 beside fractions", ""),
+    ('PROGRAM\nargs.R = 0.5\n[[exclude]]\nwhere = "args.R > 1"\n', 10, "args.R has fractions, such as 0.5", ""),
+    ('PROGRAM\nargs.R = 1\n[[exclude]]\nargs.R = 1\n"args.R" = 1\n', 11, "exclude.args.R is given twice", ""),
+    ('GRID\nrow_stride = "default"\n[[exclude]]\nwhere = "row_stride > 1"\n', 12, "exclude.where: 'default' and 1", ""),
+    ("GRID\nrow_stride = 8.5\n", 10, "8.5 is not a value", ""),
+    ("GRID\nrow_stride = true\n", 10, "true is not a value", ""),
+    ("GRID\nrow_stride = { from = 1, to = 9, step = 2, times = 2 }\n", 10, "both 'step' and 'times'", ""),
 ]  # fmt: skip
 GRID = (
     '[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\ndst = "f16"\nrows = 8\ncols = 64\ntarget = "a5"\n'
 )
+PROGRAM = f'[sweep]\nkind = "program"\nmode = "simulate"\n[grid]\nprogram = "{TILES}"\ntarget = "a2a3"\nargs.C = 128\n'
 
 
 @pytest.mark.parametrize(("text", "line", "said", "legal"), WRONG)
@@ -273,7 +284,7 @@ def test_a_wrong_specification_is_told_with_line_key_and_what_is_legal(
     text: str, line: int, said: str, legal: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "s.toml"
-    path.write_text(text.replace("GRID\n", GRID))
+    path.write_text(text.replace("GRID\n", GRID).replace("PROGRAM\n", PROGRAM))
     told = err_of(capsys, ["sweep", str(path), "--out", str(tmp_path / "r.parquet")])
     assert told.startswith(f"error: {path}:{line}:"), told
     assert said in told
@@ -369,7 +380,6 @@ def test_exit_codes_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 Capture = pytest.CaptureFixture[str]
-PROGRAM = f'[sweep]\nkind = "program"\nmode = "simulate"\n[grid]\nprogram = "{TILES}"\ntarget = "a2a3"\nargs.C = 128\n'
 
 
 def rows(specification: object, tmp_path: Path) -> list[dict[str, object]]:
@@ -427,33 +437,6 @@ def test_an_argument_that_a_program_cannot_take_fails_its_point(value: str, said
     assert found["status"] == "failed"
     assert found["cycles"] is None
     assert said in str(found["error"])
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        ("", 1, "the table [sweep] is missing"),
-        (f'{PROGRAM}"args.R" = 16\nargs.R = 17\n', 8, "grid.args.R is given twice"),
-        (f'{PROGRAM}"args." = 16\n', 8, "no NAME behind the point"),
-        (f"{PROGRAM}args.R = [9007199254740993, 0.5]\n", 8, "9007199254740993 beside fractions"),
-        (f'{PROGRAM}args.R = 0.5\n[[exclude]]\nwhere = "args.R > 1"\n', 10, "args.R has fractions, such as 0.5"),
-        (f'{PROGRAM}args.R = 1\n[[exclude]]\nargs.R = 1\n"args.R" = 1\n', 11, "exclude.args.R is given twice"),
-        (
-            f'{GRID}row_stride = "default"\n[[exclude]]\nwhere = "row_stride > 1"\n',
-            12,
-            "exclude.where: 'default' and 1",
-        ),
-        (f"{GRID}row_stride = 8.5\n", 10, "8.5 is not a value"),
-        (f"{GRID}row_stride = true\n", 10, "true is not a value"),
-        (f"{GRID}row_stride = {{ from = 1, to = 9, step = 2, times = 2 }}\n", 10, "both 'step' and 'times'"),
-    ],
-)
-def test_a_wrong_specification(text: str, line: int, said: str, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "s.toml"
-    path.write_text(text)
-    told = err_of(capsys, ["sweep", str(path), "--out", str(tmp_path / "r.parquet"), "--quiet"])
-    assert told.startswith(f"error: {path}:{line}:"), told
-    assert said in told
 
 
 @pytest.mark.parametrize("value", [10**30, -(10**400), {"from": 1, "to": 1 << 63}, float("nan"), float("inf")])

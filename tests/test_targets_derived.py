@@ -115,12 +115,6 @@ def test_bases_that_are_no_names(base: str, tmp_path: Path) -> None:
     assert "base" in refused(derived(tmp_path, base, "")).message
 
 
-def test_a_long_chain_of_bases(tmp_path: Path) -> None:
-    for number in range(2000):
-        (tmp_path / f"t{number}.toml").write_text(f'base = "t{number + 1}.toml"\nname = "m"\n', encoding="utf-8")
-    assert "build on each other" in refused(tmp_path / "t0.toml").message
-
-
 def test_a_table_with_an_absurd_cell(tmp_path: Path) -> None:
     (tmp_path / "big.csv").write_text(f"src,dst\n{'9' * 5000},f16\n", encoding="utf-8")
     error = refused(derived(tmp_path, "a2a3", f'[casts]\ntable = "big.csv"\n{SAID}'))

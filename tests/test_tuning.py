@@ -120,16 +120,19 @@ def check(found: Tuning, points: dict[tuple[object, ...], tuple[int, int]], coun
             assert 0 < row.at_least <= points[values][0]
 
 
-def test_tile_shapes_of_a_cast(tmp_path: Path) -> None:
-    space: dict[str, list[object]] = {"R": [4, 8, 24, 32], "C": [128, 512]}
-    points = exhaustive(TILES.read_text(), space, tmp_path)
-    check(castsim.tune(TILES, "R in 4,8,24,32, C in 128,512"), points, 8)
-
-
-def test_tile_shapes_of_a_kernel_of_a5(tmp_path: Path) -> None:
-    space: dict[str, list[object]] = {"R": [16, 32, 64], "C": [256, 512]}
-    points = exhaustive(FP8.read_text(), space, tmp_path)
-    check(castsim.tune(str(FP8), {"R": [16, 32, 64], "C": [256, 512]}), points, 6)
+@pytest.mark.parametrize(
+    ("program", "rows", "columns", "given"),
+    [
+        (TILES, [4, 8, 24, 32], [128, 512], "R in 4,8,24,32, C in 128,512"),
+        (str(FP8), [16, 32, 64], [256, 512], {"R": [16, 32, 64], "C": [256, 512]}),
+    ],
+    ids=["cast", "kernel of A5"],
+)
+def test_tile_shapes(
+    program: Path | str, rows: list[object], columns: list[object], given: object, tmp_path: Path
+) -> None:
+    points = exhaustive(Path(program).read_text(), {"R": rows, "C": columns}, tmp_path)
+    check(castsim.tune(program, given), points, len(rows) * len(columns))
 
 
 def test_rounding_modes_rows_and_points_that_do_not_fit(tmp_path: Path) -> None:
