@@ -450,19 +450,13 @@ def errors(rows: list[AssessedRow]) -> list[float]:
     return [abs(row.error) for row in rows]
 
 
-def test_cast_points_of_a_chip() -> None:
-    """27 + 0.9 r of a 910B3; the profile is of a 910B1, so only the 24 cycles around it are fitted."""
-    found = errors([row for row in rows_of("lines") if row.row.operation == "tcvt"])
-    assert len(found) == 5
-    assert fmean(found) <= 5
-    assert max(found) <= 10.5
-
-
-def test_other_lines_of_a_chip() -> None:
-    found = errors([row for row in rows_of("lines") if row.row.operation != "tcvt"])
-    assert len(found) == 70
-    assert fmean(found) <= 2
-    assert max(found) <= 8
+@pytest.mark.parametrize(("of_casts", "count", "mean", "most"), [(True, 5, 5, 10.5), (False, 70, 2, 8)])
+def test_lines_of_a_chip(of_casts: bool, count: int, mean: float, most: float) -> None:
+    """Casts are 27 + 0.9 r of a 910B3; the profile is of a 910B1, so only the 24 cycles around it are fitted."""
+    found = errors([row for row in rows_of("lines") if (row.row.operation == "tcvt") == of_casts])
+    assert len(found) == count
+    assert fmean(found) <= mean
+    assert max(found) <= most
 
 
 def test_formulas() -> None:

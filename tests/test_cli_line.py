@@ -85,12 +85,9 @@ def test_short_ways_to_help_and_version(typed: list[str], as_if: list[str], caps
     assert capsys.readouterr() == expected
 
 
-def test_help_names_every_command(capsys: Capture) -> None:
+def test_help_names_every_command_and_the_version_is_told(capsys: Capture) -> None:
     out = out_of(capsys, ["--help"])
     assert all(f"\n  {name} " in out for name in command_line.COMMANDS)
-
-
-def test_version(capsys: Capture) -> None:
     assert out_of(capsys, ["--version"]) == f"castsim {__version__}\n"
 
 
@@ -187,22 +184,23 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
 
-def test_a_closed_standard_output_is_no_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    class Closed(Terminal):
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (BrokenPipeError(32, "Broken pipe"), 0, ""),
+        (OSError(28, "No space"), 2, "error: cannot write standard output: No space\n"),
+    ],
+    ids=["closed", "full"],
+)
+def test_only_a_full_disk_is_an_error(
+    raised: OSError, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    class Failing(Terminal):
         def write(self, text: str) -> int:
-            raise BrokenPipeError(32, "Broken pipe")
+            raise raised
 
-    monkeypatch.setattr(sys, "stdout", Closed())
-    assert err_of(capsys, ["targets"], 0) == ""
-
-
-def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    class Full(Terminal):
-        def write(self, text: str) -> int:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(sys, "stdout", Full())
-    assert err_of(capsys, ["targets"]) == "error: cannot write standard output: No space left on device\n"
+    monkeypatch.setattr(sys, "stdout", Failing())
+    assert err_of(capsys, ["targets"], code) == said
 
 
 def test_a_terminal_without_unicode_gets_escapes(
@@ -375,8 +373,8 @@ def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture)
 
 @pytest.mark.parametrize("words", ["--entry f", "--arg rows=2"])
 def test_scratch_of_two_formats_refuses_what_means_nothing_for_them(words: str, capsys: Capture) -> None:
-    assert main(["scratch", "f32", "i16", "--rows", "4", "--cols", "4", *words.split()]) == 2
-    assert f"{words.split(maxsplit=1)[0]} is for a program" in capsys.readouterr().err
+    err = err_of(capsys, ["scratch", "f32", "i16", "--rows", "4", "--cols", "4", *words.split()])
+    assert f"{words.split(maxsplit=1)[0]} is for a program" in err
 
 
 # ---------------------------------------------------------------------------------------------------------- examples
@@ -496,9 +494,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save(tmp_path / "entries.npy", np.arange(-128, 128).astype(np.int8))
     (tmp_path / "pack.py").write_text(PACK)
     (tmp_path / "casts.mlir").write_text(CASTS)
-    (tmp_path / "casts.ll").write_text(
-        "define void @f(<64 x float> %x) {\n  %y = fptosi <64 x float> %x to <64 x i32>\n}\n"
-    )
+    (tmp_path / "casts.ll").write_text(LLVM)
     shutil.copy(PROGRAMS / "measure" / "rows.csv", tmp_path)
     shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")
     measured = (PROGRAMS.parent / "targets" / "a5_measured_casts.csv").read_text().splitlines()[:9]
@@ -535,8 +531,8 @@ def to_fp8(x):
 def to_bf16(x):
     return x.astype(ml_dtypes.bfloat16)
 """
-LLVM = "define void @f(<64 x float> %x) {\n  %y = fptosi <64 x float> %x to <64 x i32>\n}\n"
 
+LLVM = "define void @f(<64 x float> %x) {\n  %y = fptosi <64 x float> %x to <64 x i32>\n}\n"
 CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
   %0 = tosa.cast %arg0 : (tensor<4x64xf32>) -> tensor<4x64xi16>
   return %0 : tensor<4x64xi16>

@@ -95,21 +95,20 @@ def test_published_cycles_of_a2a3(rows: int, cols: int, valid: tuple[int, int], 
     assert 0 <= published - cycles("a2a3", ResolvedTileOp("tmov", dst, (src,), HERE)) <= short
 
 
-def test_one_short_column_is_one_block_on_a2a3():
-    src, dst = (tile(name, "f32", 8, 1, (8, 1), place) for name, place in (("a", 0), ("b", 256)))
-    row = [tile(name, "f32", 1, 8, (1, 8), place, "row_major") for name, place in (("a", 0), ("b", 256))]
-    assert cycles("a2a3", ResolvedTileOp("tmov", dst, (src,), HERE)) == cycles(
-        "a2a3", ResolvedTileOp("tmov", row[1], (row[0],), HERE)
-    )
-
-
-@pytest.mark.parametrize("valid", [(64, 128), (63, 125), (5, 3)])
-def test_on_a5_it_takes_what_the_exchanged_tile_takes(valid: tuple[int, int]):
-    one = [tile(name, "f32", 64, 128, valid, place) for name, place in (("a", 0), ("b", 65536))]
-    other = [tile(name, "f32", 128, 64, valid[::-1], place, "row_major") for name, place in (("a", 0), ("b", 65536))]
-    assert cycles("a5", ResolvedTileOp("tmov", one[1], (one[0],), HERE)) == cycles(
-        "a5", ResolvedTileOp("tmov", other[1], (other[0],), HERE)
-    )
+@pytest.mark.parametrize(
+    ("target", "rows", "cols", "valid", "second"),
+    [("a2a3", 8, 1, (8, 1), 256), *(("a5", 64, 128, valid, 65536) for valid in ((64, 128), (63, 125), (5, 3)))],
+)
+def test_it_takes_what_the_exchanged_tile_takes(
+    target: str, rows: int, cols: int, valid: tuple[int, int], second: int
+) -> None:
+    """On A2/A3 one short column is one block; on A5 every tile."""
+    one = [tile(name, "f32", rows, cols, valid, place) for name, place in (("a", 0), ("b", second))]
+    other = [
+        tile(name, "f32", cols, rows, valid[::-1], place, "row_major") for name, place in (("a", 0), ("b", second))
+    ]
+    taken = [cycles(target, ResolvedTileOp("tmov", dst, (src,), HERE)) for src, dst in (one, other)]
+    assert taken[0] == taken[1]
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])

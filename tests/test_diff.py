@@ -37,12 +37,6 @@ def samples() -> list[Path]:
     return [path for path in found if path.parent.name != "sequential"]
 
 
-def arguments(path: Path) -> dict[str, int | float]:
-    """The scalar arguments of the command that stands with a program, if one does."""
-    has_one = path.with_suffix(".expected").exists() or "// castsim run" in path.read_text()
-    return scalars(path) if has_one else {}
-
-
 def edited(folder: Path, program: Path, old: str, new: str) -> Path:
     """Write a program with one word changed."""
     text = program.read_text()
@@ -68,8 +62,10 @@ def test_a_program_does_not_differ_from_itself(path: Path) -> None:
 
 
 def scalars_of(path: Path) -> dict[str, int | float]:
+    """The scalar arguments of the command that stands with a program, if one does."""
+    has_one = path.with_suffix(".expected").exists() or "// castsim run" in path.read_text()
     try:
-        return arguments(path)
+        return scalars(path) if has_one else {}
     except (ValueError, IndexError):  # a comment without a command
         return {}
 
@@ -207,14 +203,8 @@ def slower() -> castsim.Target:
 
 
 def test_a_faster_side_is_allowed_and_other_outputs_are_not(tmp_path: Path) -> None:
-    words = [
-        "--timing-only",
-        "--option",
-        "global_latency_cycles=100",
-        "--option-b",
-        "global_latency_cycles=0",
-        "--quiet",
-    ]
+    latencies = ["--option", "global_latency_cycles=100", "--option-b", "global_latency_cycles=0"]
+    words = ["--timing-only", *latencies, "--quiet"]
     assert main(["diff", str(GREATER), *words]) == 1
     assert main(["diff", str(GREATER), *words, "--max-slowdown", "0"]) == 0
     after = edited(tmp_path, SMALL, "RINT", "TRUNC")
@@ -298,35 +288,30 @@ def truncated(tmp_path: Path) -> Path:
     return file
 
 
-def document(words: list[object], capsys: Capture) -> tuple[int, dict]:
-    code = main(["diff", *map(str, words), "--json", "-"])
-    return code, json.loads(capsys.readouterr().out)
-
-
 def test_results_compare_as_their_programs_do(truncated: Path, tmp_path: Path, capsys: Capture) -> None:
     words = ["--in", "src=random:0"]
     a = recorded(tmp_path, "a", SMALL, *words, "--out", str(tmp_path / "a"))
     b = recorded(tmp_path, "b", truncated, *words, "--out", str(tmp_path / "b"))
-    _, direct = document([SMALL, truncated, *words], capsys)
+    _, direct = told([SMALL, truncated, *words], capsys)
     for sides in ([a, b], [a, truncated, *words], [SMALL, b, *words]):
-        code, found = document(sides, capsys)
+        code, found = told(sides, capsys)
         assert code == 1
         assert [found[key] for key in ("cycles_a", "cycles_b", "outputs", "pipes")] == [
             direct[key] for key in ("cycles_a", "cycles_b", "outputs", "pipes")
         ]
-    assert document([a, SMALL, *words], capsys)[0] == 0
+    assert told([a, SMALL, *words], capsys)[0] == 0
 
 
 def test_without_files_digests_tell(truncated: Path, tmp_path: Path, capsys: Capture) -> None:
     a = recorded(tmp_path, "a", SMALL, "--in", "src=random:0")
     b = recorded(tmp_path, "b", truncated, "--in", "src=random:0", "--out", str(tmp_path / "b"))
-    assert document([a, a], capsys)[0] == 0
-    code, found = document([a, b], capsys)
+    assert told([a, a], capsys)[0] == 0
+    code, found = told([a, b], capsys)
     (output,) = found["outputs"]
     assert (code, output["equal"], output["differing"], output["first"]) == (1, False, None, [])
     np.save(tmp_path / "b" / "dst.npy", np.zeros((4, 64), np.float16))  # written over since: not what the run gave
-    assert document([b, b], capsys)[1]["outputs"][0]["equal"]
-    assert document([b, truncated, "--in", "src=random:0"], capsys)[0] == 0
+    assert told([b, b], capsys)[1]["outputs"][0]["equal"]
+    assert told([b, truncated, "--in", "src=random:0"], capsys)[0] == 0
 
 
 def test_lines_of_results_match_by_instruction(tmp_path: Path, capsys: Capture) -> None:
@@ -336,7 +321,7 @@ def test_lines_of_results_match_by_instruction(tmp_path: Path, capsys: Capture) 
     after.write_text("\n".join(lines))
     files = [recorded(tmp_path, path.stem, path, "--timing-only") for path in (SMALL, after)]
     for sides in (files, [files[0], after, "--timing-only"]):
-        _, found = document([*sides], capsys)
+        _, found = told([*sides], capsys)
         shown = [
             (each["change"], each["line_a"], each["line_b"]) for each in found["lines"] if each["change"] != "cycles"
         ]
@@ -361,7 +346,7 @@ def test_results_in_python() -> None:
 def test_standard_input_is_a_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     for text in (SMALL.read_bytes(), recorded(tmp_path, "a", SMALL, "--timing-only").read_bytes()):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-        assert document(["-", SMALL, "--timing-only"], capsys)[0] == 0
+        assert told(["-", SMALL, "--timing-only"], capsys)[0] == 0
 
 
 def changed(file: Path, **values: object) -> Path:
