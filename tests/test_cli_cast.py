@@ -11,6 +11,7 @@ import numpy as np
 import oracle
 import oracle_a2a3
 import pytest
+from cast_kernels import kernel
 from command_output import document_of, out_of
 
 import castsim
@@ -291,31 +292,9 @@ def test_forms_give_what_tiles_of_their_shapes_give(src: str, saturation: str, t
 
 
 def _tile_program(src: str, dst: str, cols: int, saturation: str) -> str:
-    given, result = _WORDS.get(src, src), _WORDS.get(dst, dst)
-    views = "".join(
-        f"""
-    %v{name} = pto.make_tensor_view %{name}, shape = [%r, %c], strides = [%c, %one] : !pto.tensor_view<2x64x{element}>
-    %p{name} = pto.partition_view %v{name}, offsets = [%zero, %zero], sizes = [%r, %c] :
-      !pto.tensor_view<2x64x{element}> -> !pto.partition_tensor_view<2x64x{element}>
-    %t{name} = pto.alloc_tile : !pto.tile_buf<vec, 2x{cols}x{element}, valid=2x64>"""
-        for name, element in (("x", given), ("y", result))
-    )
-    tiles = [f"!pto.tile_buf<vec, 2x{cols}x{element}, valid=2x64>" for element in (given, result)]
-    parts = [f"!pto.partition_tensor_view<2x64x{element}>" for element in (given, result)]
-    modes = f"{{rmode = #pto<round_mode RINT>, sat_mode = #pto<saturation_mode {saturation.upper()}>}}"
-    return f"""module attributes {{pto.target_arch = "a5"}} {{
-  func.func @cast(%x: !pto.ptr<{given}>, %y: !pto.ptr<{result}>) attributes {{pto.entry}} {{
-    %zero = arith.constant 0 : index
-    %one = arith.constant 1 : index
-    %r = arith.constant 2 : index
-    %c = arith.constant 64 : index{views}
-    pto.tload ins(%px : {parts[0]}) outs(%tx : {tiles[0]})
-    pto.tcvt ins(%tx {modes} : {tiles[0]}) outs(%ty : {tiles[1]})
-    pto.tstore ins(%ty : {tiles[1]}) outs(%py : {parts[1]})
-    return
-  }}
-}}
-"""
+    types = (_WORDS.get(src, src), _WORDS.get(dst, dst))
+    modes = f"rmode = #pto<round_mode RINT>, sat_mode = #pto<saturation_mode {saturation.upper()}>"
+    return kernel(types, ((2, cols), (2, cols)), modes, valid=None if cols == 64 else ((2, 64), (2, 64)))
 
 
 _WORDS = {"e4m3fn": "f8E4M3FN", "e5m2": "f8E5M2", "hif8": "!pto.hif8", "u8": "ui8", "u16": "ui16", "u32": "ui32"}

@@ -212,7 +212,9 @@ func.func @k(%x: !pto.ptr<f32>, %v: !pto.ptr<i32>, %y: !pto.ptr<i16>, %w: !pto.p
 """  # noqa: E501 - as a program is written
 
 
-def loaded(path: Path, *, unsafe: bool):
+def loaded(folder: Path, tmp_address: int, *, unsafe: bool):
+    path = folder / "k.pto"
+    path.write_text(program(tmp_address))
     return load_program(path, "a2a3", None, {}, make_lowerer=lambda target: lowerer_of(target, unsafe_scratch=unsafe))
 
 
@@ -227,28 +229,20 @@ def computed(program_, arrays):
 @pytest.fixture
 def arrays():
     x = np.linspace(-40000, 40000, 800, dtype=np.float32)
-    return {
-        "x": x,
-        "v": np.arange(1000, 1064, dtype=np.int32),
-        "y": np.zeros(800, np.int16),
-        "w": np.zeros(64, np.int32),
-    }
+    v = np.arange(1000, 1064, dtype=np.int32)
+    return {"x": x, "v": v, "y": np.zeros(800, np.int16), "w": np.zeros(64, np.int32)}
 
 
 def test_a_small_tmp_tile_is_refused_and_the_missing_bytes_named(tmp_path):
-    path = tmp_path / "k.pto"
-    path.write_text(program(6400))
     with pytest.raises(ScratchError) as error:
-        loaded(path, unsafe=False)
+        loaded(tmp_path, 6400, unsafe=False)
     # Tail: 3 rows at the source pitch of 1024 bytes and one block; the tmp tile has 64 words.
     assert f"{3 * 1024 + 32 - 256} bytes missing" in error.value.message
     assert error.value.span is not None and error.value.span.line == 26
 
 
 def test_unsafe_scratch_with_a_hole_over_the_neighbour(tmp_path, arrays):
-    path = tmp_path / "k.pto"
-    path.write_text(program(6400))
-    run = loaded(path, unsafe=True)
+    run = loaded(tmp_path, 6400, unsafe=True)
     # Head calls write 768 bytes from 6400 on; the tail's rows 32 bytes each at 6400, 7424, 8448 and 9472: beside the
     # victim at 8192 .. 8447, whose bytes lie in a hole.
     assert any("bytes short" in warning and "no tile owns" in warning for warning in run.executed.warnings)
@@ -258,9 +252,7 @@ def test_unsafe_scratch_with_a_hole_over_the_neighbour(tmp_path, arrays):
 
 
 def test_unsafe_scratch_really_overwrites(tmp_path, arrays):
-    path = tmp_path / "k.pto"
-    path.write_text(program(7168))  # 7168 + 1024: the tail's second row falls on the victim's first words
-    run = loaded(path, unsafe=True)
+    run = loaded(tmp_path, 7168, unsafe=True)  # 7168 + 1024: the tail's second row falls on the victim's first words
     assert any("into %victim (bytes 8192 .. 8223)" in warning for warning in run.executed.warnings)
     out = computed(run, arrays)
     spoiled = np.trunc(arrays["x"].reshape(4, 200)[1, 192:]).astype(np.int32)
@@ -269,10 +261,8 @@ def test_unsafe_scratch_really_overwrites(tmp_path, arrays):
 
 
 def test_beyond_the_buffer_is_refused_even_so(tmp_path):
-    path = tmp_path / "k.pto"
-    path.write_text(program(196608 - 256))
     with pytest.raises(TileError, match="past the end of the buffer"):
-        loaded(path, unsafe=True)
+        loaded(tmp_path, 196608 - 256, unsafe=True)
 
 
 def test_report_on_a_program(tmp_path, capsys):
