@@ -3,94 +3,53 @@
 The texts are made here, so that each holds the one thing that can be done better.
 """
 
+# A sample and its arguments stay on one line.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from pathlib import Path
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 
-SAMPLES: dict[str, dict[str, int | float]] = {
-    "f32_to_i8_own_barriers.pto": {},
-    "a5_f32_to_e4m3fn_padded.pto": {},
-    "a5_f32_to_i8_by_steps.pto": {},
-    "bank_conflict.pto": {},
-    "f32_to_i32_barriers.pto": {},
-    "tpc_i8_f32_mediator_gaudi.tpc": {},
-    "f32_to_bf16_rows.pto": {},
-    "kernels/rms_norm_a2a3.pto": {"eps": 1e-6},
-    "kernels/rms_norm_a5.pto": {"eps": 1e-6},
-    "kernels/quantise_rows_i8_a2a3.pto": {},
-    "kernels/quantise_rows_i8_a5.pto": {},
-    "kernels/quantise_rows_fp8_a5.pto": {},
-    "kernels/rotary_cache_a2a3.pto": {"position": 40},
-    "kernels/rotary_cache_a5.pto": {"position": 40},
-    "kernels/softmax_prepare_a2a3.pto": {"scale": 0.125},
-    "kernels/softmax_prepare_a5.pto": {"scale": 0.125},
-    "kernels/serving/norm_quantise_a5.pto": {"rows": 20, "eps": 1e-6, "top": 448.0},
-    "kernels/serving/cache_write_i8_a2a3.pto": {
-        "tokens": 11,
-        "capacity": 16,
-        "least": 0.001,
-        "slots[1]": 3,
-        "slots[2]": -1,
-        "slots[9]": 15,
-    },
-    "kernels/serving/combine_experts_a5.pto": {
-        "tokens": 2,
-        "assignments": 5,
-        "chosen": 2,
-        "alpha": 0.5,
-        "route[1]": 4,
-        "route[3]": -1,
-    },
-    "kernels/serving/expert_dispatch_a2a3.pto": {
-        "tokens": 6,
-        "experts": 3,
-        "total": 8,
-        "counts[0]": 3,
-        "counts[2]": 5,
-        "starts[1]": 3,
-        "starts[2]": 3,
-        "index[1]": 5,
-        "weights[1]": 0.5,
-    },
-    "kernels/serving/gated_activation_a5.pto": {"rows": 20, "experts[0]": 2, "scales[2]": 3.5},
-    "kernels/serving/masked_softmax_a2a3.pto": {
-        "count": 2,
-        "blocks": 3,
-        "keys": 300,
-        "scale": 0.125,
-        "lens[0]": 200,
-        "slots[0]": 2,
-    },
-    "kernels/serving/online_softmax_a5.pto": {
-        "batch": 2,
-        "pages": 5,
-        "columns": 3,
-        "scale": 0.125,
-        "lens[0]": 300,
-        "table[0]": 4,
-    },
-    "kernels/serving/rotary_gather_a2a3.pto": {
-        "tokens": 3,
-        "heads": 8,
-        "length": 9,
-        "positions[0]": 5,
-        "positions[2]": 8,
-    },
-    "kernels/serving/topk_routing_a5.pto": {"tokens": 3, "chosen": 2, "scale": 0.5},
-    "kernels/serving/transposed_cache_a2a3.pto": {
-        "keys": 170,
-        "pages": 7,
-        "width": 256,
-        "table[0]": 3,
-        "table[5]": 6,
-        "scales[3]": 0.25,
-    },
-    "tpc_f32_i16_quantise_gaudi2.tpc": {},
-    "tpc_f32_exp_gaudi2.tpc": {},
-    "tpc_bf16_scale_linear_gaudi.tpc": {},
-}
+
+def _sample(row: str) -> tuple[str, dict[str, int | float]]:
+    name, *given = row.split()
+    pairs = (word.split("=") for word in given)
+    return name, {key: float(value) if {*value} & {*".e"} else int(value) for key, value in pairs}
+
+
+SAMPLES = dict(map(_sample, """\
+f32_to_i8_own_barriers.pto
+a5_f32_to_e4m3fn_padded.pto
+a5_f32_to_i8_by_steps.pto
+bank_conflict.pto
+f32_to_i32_barriers.pto
+tpc_i8_f32_mediator_gaudi.tpc
+f32_to_bf16_rows.pto
+kernels/rms_norm_a2a3.pto eps=1e-06
+kernels/rms_norm_a5.pto eps=1e-06
+kernels/quantise_rows_i8_a2a3.pto
+kernels/quantise_rows_i8_a5.pto
+kernels/quantise_rows_fp8_a5.pto
+kernels/rotary_cache_a2a3.pto position=40
+kernels/rotary_cache_a5.pto position=40
+kernels/softmax_prepare_a2a3.pto scale=0.125
+kernels/softmax_prepare_a5.pto scale=0.125
+kernels/serving/norm_quantise_a5.pto rows=20 eps=1e-06 top=448.0
+kernels/serving/cache_write_i8_a2a3.pto tokens=11 capacity=16 least=0.001 slots[1]=3 slots[2]=-1 slots[9]=15
+kernels/serving/combine_experts_a5.pto tokens=2 assignments=5 chosen=2 alpha=0.5 route[1]=4 route[3]=-1
+kernels/serving/expert_dispatch_a2a3.pto tokens=6 experts=3 total=8 counts[0]=3 counts[2]=5 starts[1]=3 starts[2]=3 index[1]=5 weights[1]=0.5
+kernels/serving/gated_activation_a5.pto rows=20 experts[0]=2 scales[2]=3.5
+kernels/serving/masked_softmax_a2a3.pto count=2 blocks=3 keys=300 scale=0.125 lens[0]=200 slots[0]=2
+kernels/serving/online_softmax_a5.pto batch=2 pages=5 columns=3 scale=0.125 lens[0]=300 table[0]=4
+kernels/serving/rotary_gather_a2a3.pto tokens=3 heads=8 length=9 positions[0]=5 positions[2]=8
+kernels/serving/topk_routing_a5.pto tokens=3 chosen=2 scale=0.5
+kernels/serving/transposed_cache_a2a3.pto keys=170 pages=7 width=256 table[0]=3 table[5]=6 scales[3]=0.25
+tpc_f32_i16_quantise_gaudi2.tpc
+tpc_f32_exp_gaudi2.tpc
+tpc_bf16_scale_linear_gaudi.tpc
+""".splitlines()))  # fmt: skip
 """Sample programs, and the scalar arguments that each is run with."""
 
 CONSTANTS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -31,15 +31,21 @@ class Mutation:
         return "\n".join(lines), shown
 
 
+def exchanged(
+    first: int, last: int, made: Callable[[list[str]], list[str]], *shown: Shown
+) -> Callable[[list[str]], Edit]:
+    """Put other lines in the place of those from the first to the last."""
+    return lambda lines: ([*lines[: first - 1], *made(lines[first - 1 : last]), *lines[last:]], list(shown))
+
+
 def replaced(line: int, old: str, new: str) -> Callable[[list[str]], Edit]:
     """Change a part of a line."""
 
-    def edit(lines: list[str]) -> Edit:
-        assert old in lines[line - 1]
-        lines[line - 1] = lines[line - 1].replace(old, new)
-        return lines, [("changed", line, line)]
+    def made(lines: list[str]) -> list[str]:
+        assert old in lines[0]
+        return [lines[0].replace(old, new)]
 
-    return edit
+    return exchanged(line, line, made, ("changed", line, line))
 
 
 def everywhere(old: str, new: str, kind: str) -> Callable[[list[str]], Edit]:
@@ -61,52 +67,28 @@ def everywhere(old: str, new: str, kind: str) -> Callable[[list[str]], Edit]:
 
 def inserted(before: int, *texts: str) -> Callable[[list[str]], Edit]:
     """Put lines before a line."""
-
-    def edit(lines: list[str]) -> Edit:
-        lines[before - 1 : before - 1] = texts
-        return lines, [("added", None, before + number) for number in range(len(texts))]
-
-    return edit
+    shown: list[Shown] = [("added", None, before + number) for number in range(len(texts))]
+    return exchanged(before, before - 1, lambda _: list(texts), *shown)
 
 
 def repeated(line: int) -> Callable[[list[str]], Edit]:
     """Put a line a second time behind itself."""
-
-    def edit(lines: list[str]) -> Edit:
-        lines.insert(line, lines[line - 1])
-        return lines, [("added", None, line + 1)]
-
-    return edit
+    return exchanged(line, line, lambda lines: lines * 2, ("added", None, line + 1))
 
 
 def removed(line: int) -> Callable[[list[str]], Edit]:
     """Take a line away."""
-
-    def edit(lines: list[str]) -> Edit:
-        del lines[line - 1]
-        return lines, [("removed", line, None)]
-
-    return edit
+    return exchanged(line, line, lambda _: [], ("removed", line, None))
 
 
 def swapped(line: int) -> Callable[[list[str]], Edit]:
     """Exchange a line with the next one: the second one has moved up, or the first one down."""
-
-    def edit(lines: list[str]) -> Edit:
-        lines[line - 1 : line + 1] = lines[line], lines[line - 1]
-        return lines, [("moved", line + 1, line)]
-
-    return edit
+    return moved(line + 1, line)
 
 
 def moved(line: int, before: int) -> Callable[[list[str]], Edit]:
     """Take a line from its place and put it before an earlier one."""
-
-    def edit(lines: list[str]) -> Edit:
-        lines.insert(before - 1, lines.pop(line - 1))
-        return lines, [("moved", line, before)]
-
-    return edit
+    return exchanged(before, line, lambda lines: [lines[-1], *lines[:-1]], ("moved", line, before))
 
 
 def both(*edits: Callable[[list[str]], Edit]) -> Callable[[list[str]], Edit]:

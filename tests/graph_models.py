@@ -42,19 +42,15 @@ def quantise_block() -> onnx.ModelProto:
         helper.make_node("Cast", ["q"], ["half"], name="widen", to=TensorProto.FLOAT16),
     ]
     constants = {
-        "gain": np.float32(0.75),
-        "bias": np.linspace(-1, 1, 64, dtype=np.float32),
-        "low": np.float32(-60),
-        "high": np.float32(60),
-        "scale": np.float32(0.5),
-        "zero": np.int8(3),
-    }
+        "gain": np.float32(0.75), "bias": np.linspace(-1, 1, 64, dtype=np.float32), "low": np.float32(-60),
+        "high": np.float32(60), "scale": np.float32(0.5), "zero": np.int8(3),
+    }  # fmt: skip
     shape = ["rows", 64]
     return model(
         nodes,
         {"x": (TensorProto.FLOAT, shape)},
         {"q": (TensorProto.INT8, shape), "y": (TensorProto.FLOAT, shape), "half": (TensorProto.FLOAT16, shape)},
-        {name: np.asarray(value) for name, value in constants.items()},
+        constants,
     )
 
 
@@ -66,18 +62,13 @@ def quantise_half() -> onnx.ModelProto:
         helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["half"], name="dequantise"),
         helper.make_node("Cast", ["half"], ["y"], name="widen", to=TensorProto.FLOAT),
     ]
-    constants = {
-        "low": np.float16(-60),
-        "high": np.float16(60),
-        "scale": np.float16(0.5),
-        "zero": np.int8(3),
-    }
+    constants = {"low": np.float16(-60), "high": np.float16(60), "scale": np.float16(0.5), "zero": np.int8(3)}
     shape = ["rows", 64]
     return model(
         nodes,
         {"x": (TensorProto.FLOAT16, shape)},
         {"q": (TensorProto.INT8, shape), "y": (TensorProto.FLOAT, shape)},
-        {name: np.asarray(value) for name, value in constants.items()},
+        constants,
     )
 
 

@@ -12,19 +12,11 @@ from gfloat import Domain, FormatInfo, RoundMode
 from gfloat import formats as gf
 
 LIBRARY = {
-    "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "e4m3fn": ml_dtypes.float8_e4m3fn,
-    "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "e5m2": ml_dtypes.float8_e5m2,
-    "e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
-    "e8m0": ml_dtypes.float8_e8m0fnu,
-    "e3m2": ml_dtypes.float6_e3m2fn,
-    "e2m3": ml_dtypes.float6_e2m3fn,
-    "e2m1": ml_dtypes.float4_e2m1fn,
-    "e1m2": en_dtypes.float4_e1m2,
-    "hif8": en_dtypes.hifloat8,
-}
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn,
+    "e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "e5m2": ml_dtypes.float8_e5m2, "e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "e8m0": ml_dtypes.float8_e8m0fnu, "e3m2": ml_dtypes.float6_e3m2fn, "e2m3": ml_dtypes.float6_e2m3fn,
+    "e2m1": ml_dtypes.float4_e2m1fn, "e1m2": en_dtypes.float4_e1m2, "hif8": en_dtypes.hifloat8,
+}  # fmt: skip
 """The dtype of each float format; f8_143 and f8_152 have none (f8_152 is e5m2 with another canonical NaN)."""
 
 

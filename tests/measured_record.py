@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ MEASURED = Path(__file__).resolve().parent.parent / "docs" / "measured"
 _NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[+-]?\d+)?")
 _RULE = re.compile(r"\|[\s:|-]+")
 _PIPE = re.compile(r"(?<!\\)\|")
+
+
+def table(columns: str, rows: Iterable[Iterable[object]]) -> str:
+    """Return the Markdown of a table; ` | ` stands between its headings."""
+    lines = (columns, " | ".join("---" for _ in columns.split(" | ")), *(" | ".join(map(str, row)) for row in rows))
+    return "".join(f"| {line} |\n" for line in lines)
 
 
 def write(path: Path, text: str) -> None:

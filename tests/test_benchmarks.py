@@ -72,11 +72,6 @@ def test_quartiles_and_turns() -> None:
     assert markdown([]).startswith("| cast |")
 
 
-def test_a_mapped_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert benchmark.main(["--mapped", "4M"]) == 0
-    assert "MiB beyond input and output" in capsys.readouterr().out
-
-
 ROOT = Path(__file__).parent.parent
 
 
@@ -110,15 +105,12 @@ def test_latencies_are_compared_once_for_writers_alike(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("chip", "owner"), [("A2/A3", strided), ("A5", vector_function)])
-def test_a_cast_that_is_repeated_is_lowered_once(monkeypatch: pytest.MonkeyPatch, chip: str, owner: Any) -> None:
-    text = TEXTS[f"tcvt, repeated, {chip}"][1](200)
-    assert calls(monkeypatch, owner, "lower_cast", lambda: check_text("k.pto", text)) == 1
-
-
-@pytest.mark.parametrize("owner", [strided, vector_function])
-def test_a_sum_that_is_repeated_is_lowered_once(monkeypatch: pytest.MonkeyPatch, owner: Any) -> None:
-    text = TEXTS[f"tadd, repeated, {'A2/A3' if owner is strided else 'A5'}"][1](200)
-    assert calls(monkeypatch, owner, "lower_work", lambda: check_text("k.pto", text)) == 1
+@pytest.mark.parametrize(("operation", "lowering"), [("tcvt", "lower_cast"), ("tadd", "lower_work")])
+def test_what_is_repeated_is_lowered_once(
+    monkeypatch: pytest.MonkeyPatch, operation: str, lowering: str, chip: str, owner: Any
+) -> None:
+    text = TEXTS[f"{operation}, repeated, {chip}"][1](200)
+    assert calls(monkeypatch, owner, lowering, lambda: check_text("k.pto", text)) == 1
 
 
 def test_accesses_far_apart_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from command_output import refusal
 from test_tpc_encoding import GOLDEN
 from test_tpc_encoding_refusals import elf
 from tpc_bundles import packed
@@ -43,15 +44,6 @@ def shown(capsys: Capture, *argv: str) -> str:
     out, err = capsys.readouterr()
     assert err == ""
     return out
-
-
-def refused(capsys: Capture, *argv: str) -> tuple[int, str]:
-    code = main(argv)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: ")
-    assert "Traceback" not in err
-    return code, err
 
 
 @pytest.fixture
@@ -146,7 +138,7 @@ def test_object_files(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "k.o"
     path.write_bytes(elf(packed("gen12_256", spu__opcode=0x20, vpu__opcode=0x20), machine=4660))
     assert "halt; halt" in shown(capsys, "disasm", str(path), "--target", "goya", "--machine", "0x1234")
-    code, message = refused(capsys, "disasm", str(path), "--target", "goya")
+    code, message = refusal(capsys, "disasm", str(path), "--target", "goya")
     assert code == 2
     assert "ELF machine 4660 is not a TPC; --machine accepts another number\n  legal: 0" in message
 
@@ -179,7 +171,7 @@ def test_refusals(argv: str, code: int, message: str, kernel: str, tmp_path: Pat
     Path(files["BINARY"]).write_bytes(b"\xff" * 33)
     Path(files["PLAIN"]).write_text("nop; nop; nop; nop\n")
     Path(files["CLASH"]).write_text("// castsim: target goya\nnop; add.i32 S1, S2, 3;    add.i32 V1, V2, 4; nop\n")
-    found, text = refused(capsys, *(files.get(word, word) for word in argv.split()))
+    found, text = refusal(capsys, *(files.get(word, word) for word in argv.split()))
     assert found == code
     assert message in text
 
@@ -190,7 +182,7 @@ def test_other_languages_than_assembly_are_sent_to_their_command(
     command: str, options: tuple[str, ...], capsys: Capture
 ) -> None:
     for file, use in (("kernel.pto", "tile program 'kernel.pto'"), ("model.onnx", "`castsim graph`")):
-        code, err = refused(capsys, command, file, *options)
+        code, err = refusal(capsys, command, file, *options)
         assert code == 2
         assert err.startswith(f"error: castsim {command} takes TPC assembly; ")
         assert use in err
@@ -199,14 +191,14 @@ def test_other_languages_than_assembly_are_sent_to_their_command(
 
 @pytest.mark.parametrize("file", ["kernel.tpc", "kernel.pto", "model.mlir"])
 def test_text_is_not_disassembled(file: str, capsys: Capture) -> None:
-    code, err = refused(capsys, "disasm", file, "--target", "goya")
+    code, err = refusal(capsys, "disasm", file, "--target", "goya")
     assert code == 2
     assert f"castsim disasm takes a TPC binary; '{file}'" in err
 
 
 def test_a_target_without_the_language_names_those_that_have_it(kernel: str, capsys: Capture) -> None:
     for command in ("run", "lint", "unswizzle"):
-        code, err = refused(capsys, command, kernel, "--target", "a5")
+        code, err = refusal(capsys, command, kernel, "--target", "a5")
         assert code == 1
         assert err == "error: a5 does not run .tpc programs\n  legal: gaudi, gaudi2, gaudib, goya, greco\n"
 
@@ -218,7 +210,7 @@ def test_what_was_read_is_not_replaced(command: str, kernel: str, tmp_path: Path
     file = kernel if command == "asm" else binary
     before = Path(file).read_bytes()
     for option in ("--out", "--json"):
-        code, err = refused(capsys, command, file, "--target", "gaudi2", option, file)
+        code, err = refusal(capsys, command, file, "--target", "gaudi2", option, file)
         assert code == 2
         assert f"{option} " in err
         assert "would replace" in err

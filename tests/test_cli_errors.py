@@ -9,20 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, written
+from command_output import refusal
 
 from castsim.__main__ import main
-from castsim.targets.loader import SHIPPED
 
 Capture = pytest.CaptureFixture[str]
-
-
-def refusal(capsys: Capture, *argv: str) -> tuple[int, str]:
-    code = main(argv)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: ")
-    assert "Traceback" not in err
-    return code, err
 
 
 # --------------------------------------------------------------------------------------------------- what was typed
@@ -227,32 +218,6 @@ def test_an_output_that_cannot_be_replaced(tmp_path: Path, capsys: Capture) -> N
     (tmp_path / "y.npy" / "in_the_way").mkdir(parents=True)
     code, err = refusal(capsys, "run", written(tmp_path), "--in", "x=zeros", "--out", str(tmp_path))
     assert (code, f"cannot write '{tmp_path / 'y.npy'}'" in err) == (2, True)
-
-
-# ------------------------------------------------------------------------------------------- target descriptions
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("[frequency]", "[frequency]\nmegaherz = 5", "mine.toml: frequency.megaherz: unknown key"),
-        ('status = "vendor-model"\nnote = "the only', 'note = "the only', "mine.toml: frequency.status: missing"),
-        ("megahertz = 1850\nsource", "megahertz = 1850\nsurce", "mine.toml: frequency.source: missing"),
-        ("allocatable_bytes = 196608", "allocatable_bytes = 200000", "allocatable_bytes 200000 exceeds capacity_bytes"),
-        ("bank_bytes = 4096", "bank_bytes = 2048", "banks hold 98304 bytes, memory ub 196608"),
-        ("megahertz = 1850", 'megahertz = "1850"', "mine.toml: frequency.megahertz"),
-        ('mechanism = "strided-repeat"', 'mechanism = "magic"', "unknown mechanism 'magic'\n  legal: strided-repeat"),
-        ('table = "a2a3_casts.csv"', 'table = "none.csv"', "casts.table 'none.csv' does not exist"),
-        ("[frequency]", "[frequency", "mine.toml:"),
-    ],
-)
-def test_target_descriptions(old: str, new: str, message: str, tmp_path: Path, capsys: Capture) -> None:
-    text = (SHIPPED / "a2a3.toml").read_text()
-    assert old in text
-    (tmp_path / "mine.toml").write_text(text.replace(old, new, 1))
-    (tmp_path / "a2a3_casts.csv").write_text((SHIPPED / "a2a3_casts.csv").read_text())
-    code, err = refusal(capsys, "targets", str(tmp_path / "mine.toml"))
-    assert (code, message in err) == (2, True), err
 
 
 # ---------------------------------------------------------------------------------------------------------- JSON

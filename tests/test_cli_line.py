@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_programs import written
+from command_output import document_of, err_of, out_of
 from held_documents import hold
 
 from castsim import __version__
@@ -84,15 +85,10 @@ def test_short_ways_to_help_and_version(typed: list[str], as_if: list[str], caps
     assert capsys.readouterr() == expected
 
 
-def test_help_names_every_command(capsys: Capture) -> None:
-    assert main(["--help"]) == 0
-    out = capsys.readouterr().out
+def test_help_names_every_command_and_the_version_is_told(capsys: Capture) -> None:
+    out = out_of(capsys, ["--help"])
     assert all(f"\n  {name} " in out for name in command_line.COMMANDS)
-
-
-def test_version(capsys: Capture) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"castsim {__version__}\n"
+    assert out_of(capsys, ["--version"]) == f"castsim {__version__}\n"
 
 
 @pytest.mark.parametrize(
@@ -112,15 +108,13 @@ def test_the_json_destination_is_found_whatever_else_is_wrong(argv: list[str], d
 
 @pytest.mark.parametrize("argv", [["--json", "-", "targets"], ["targets", "--json", "-"], ["targets", "--json=-"]])
 def test_json_on_standard_output_stands_alone(argv: list[str], capsys: Capture) -> None:
-    assert main(argv) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(out_of(capsys, argv))
     assert next(iter(document)) == "schema_version"
 
 
 def test_json_in_a_file_comes_beside_the_text(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "report.json"
-    assert main(["targets", "--json", str(file)]) == 0
-    assert "a2a3" in capsys.readouterr().out
+    assert "a2a3" in out_of(capsys, ["targets", "--json", str(file)])
     assert json.loads(file.read_text())["targets"][0]["name"] == "a2a3"
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
     assert file.stat().st_mode & 0o777 == 0o666 & ~_umask()
@@ -149,8 +143,7 @@ def test_quiet(argv: list[str], capsys: Capture) -> None:
 
 
 def test_quiet_does_not_silence_errors(capsys: Capture) -> None:
-    assert main(["--quiet", "targets", "nowhere"]) == 2
-    assert capsys.readouterr().err.startswith("error: unknown target")
+    assert err_of(capsys, ["--quiet", "targets", "nowhere"]).startswith("error: unknown target")
 
 
 class Terminal(io.StringIO):
@@ -177,8 +170,7 @@ def test_colour_is_for_terminals_and_adds_nothing_else(
     argv = ["run", written(tmp_path), "--timing-only"]
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert main(argv) == 0
-    piped = capsys.readouterr().out
+    piped = out_of(capsys, argv)
     assert "\x1b" not in piped
     coloured = text_on_a_terminal(monkeypatch, argv)
     assert "\x1b[" in coloured
@@ -192,24 +184,23 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
 
-def test_a_closed_standard_output_is_no_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    class Closed(Terminal):
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (BrokenPipeError(32, "Broken pipe"), 0, ""),
+        (OSError(28, "No space"), 2, "error: cannot write standard output: No space\n"),
+    ],
+    ids=["closed", "full"],
+)
+def test_only_a_full_disk_is_an_error(
+    raised: OSError, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    class Failing(Terminal):
         def write(self, text: str) -> int:
-            raise BrokenPipeError(32, "Broken pipe")
+            raise raised
 
-    monkeypatch.setattr(sys, "stdout", Closed())
-    assert main(["targets"]) == 0
-    assert capsys.readouterr().err == ""
-
-
-def test_a_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    class Full(Terminal):
-        def write(self, text: str) -> int:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(sys, "stdout", Full())
-    assert main(["targets"]) == 2
-    assert capsys.readouterr().err == "error: cannot write standard output: No space left on device\n"
+    monkeypatch.setattr(sys, "stdout", Failing())
+    assert err_of(capsys, ["targets"], code) == said
 
 
 def test_a_terminal_without_unicode_gets_escapes(
@@ -260,8 +251,7 @@ def test_a_closed_error_output_does_not_spill_into_the_document() -> None:
     ],
 )
 def test_arguments_that_are_neither_name_nor_number(argv: list[str], message: str, capsys: Capture) -> None:
-    assert main(argv) == 2
-    err = capsys.readouterr().err
+    err = err_of(capsys, argv)
     assert message in err
     assert "internal" not in err
 
@@ -362,8 +352,7 @@ def test_the_limits_in_the_help_are_those_that_are_kept(capsys: Capture) -> None
 def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
     words: str, option: str, capsys: Capture
 ) -> None:
-    assert main([*words.split(), option, "zz", "--json", "-"]) == 2
-    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    (error,) = document_of(capsys, *words.split(), option, "zz", code=2)["errors"]
     assert "zz" in error["message"]
     told = shown(capsys, words.split(maxsplit=1)[0])[option]
     assert [word for word in error["legal"] if word != "PATH.toml" and word not in told] == []
@@ -379,14 +368,13 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
 )  # fmt: skip
 def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture) -> None:
     command = ["run", QUANTISE, "--target", "a5", "--in", "x=zeros", "--arg", "rows=2", *words.split()]
-    assert main(command) == 2
-    assert f"{words.split(maxsplit=1)[0]} is for programs" in capsys.readouterr().err
+    assert f"{words.split(maxsplit=1)[0]} is for programs" in err_of(capsys, command)
 
 
 @pytest.mark.parametrize("words", ["--entry f", "--arg rows=2"])
 def test_scratch_of_two_formats_refuses_what_means_nothing_for_them(words: str, capsys: Capture) -> None:
-    assert main(["scratch", "f32", "i16", "--rows", "4", "--cols", "4", *words.split()]) == 2
-    assert f"{words.split(maxsplit=1)[0]} is for a program" in capsys.readouterr().err
+    err = err_of(capsys, ["scratch", "f32", "i16", "--rows", "4", "--cols", "4", *words.split()])
+    assert f"{words.split(maxsplit=1)[0]} is for a program" in err
 
 
 # ---------------------------------------------------------------------------------------------------------- examples
@@ -506,9 +494,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save(tmp_path / "entries.npy", np.arange(-128, 128).astype(np.int8))
     (tmp_path / "pack.py").write_text(PACK)
     (tmp_path / "casts.mlir").write_text(CASTS)
-    (tmp_path / "casts.ll").write_text(
-        "define void @f(<64 x float> %x) {\n  %y = fptosi <64 x float> %x to <64 x i32>\n}\n"
-    )
+    (tmp_path / "casts.ll").write_text(LLVM)
     shutil.copy(PROGRAMS / "measure" / "rows.csv", tmp_path)
     shutil.copy(PROGRAMS / "sequential" / "f32_i16_quantise_gaudi2.tpc", tmp_path / "lines.tpc")
     measured = (PROGRAMS.parent / "targets" / "a5_measured_casts.csv").read_text().splitlines()[:9]
@@ -545,8 +531,8 @@ def to_fp8(x):
 def to_bf16(x):
     return x.astype(ml_dtypes.bfloat16)
 """
-LLVM = "define void @f(<64 x float> %x) {\n  %y = fptosi <64 x float> %x to <64 x i32>\n}\n"
 
+LLVM = "define void @f(<64 x float> %x) {\n  %y = fptosi <64 x float> %x to <64 x i32>\n}\n"
 CASTS = """func.func @main(%arg0: tensor<4x64xf32>) -> tensor<4x64xi16> {
   %0 = tosa.cast %arg0 : (tensor<4x64xf32>) -> tensor<4x64xi16>
   return %0 : tensor<4x64xi16>
@@ -593,8 +579,7 @@ def test_examples_of_the_help_run(line: str, folder: Path, capsys: Capture, monk
 def test_help_fits_the_terminal(columns: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     for words in (["--help"], *([command, "--help"] for command in COMMANDS)):
-        assert main(words) == 0
-        printed = capsys.readouterr().out
+        printed = out_of(capsys, words)
         usage, _, rest = printed.partition("\n\n")
         too_long = [line for line in rest.splitlines() if len(line) > min(columns, 120)]
         # Examples, tables and samples are indented by two and stay as they are written.

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from cli_programs import LOOP, TCVT, TLOAD, TSTORE, changed, written
+from command_output import document_of, err_of, out_of
 
 from castsim import run
 from castsim.__main__ import main
@@ -27,9 +28,7 @@ A2A3 = load_target("a2a3")
 
 
 def document(capsys: Capture, *argv: str) -> dict[str, Any]:
-    assert main(["run", *argv, "--json", "-"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    return document_of(capsys, "run", *argv)
 
 
 def inputs(folder: Path) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -60,8 +59,7 @@ def test_without_out_nothing_is_written_and_the_report_says_how(
 ) -> None:
     path = written(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert main(["run", path, "--in", "%x=zeros"]) == 0
-    assert "not written; --out DIR writes DIR/NAME.npy" in capsys.readouterr().out
+    assert "not written; --out DIR writes DIR/NAME.npy" in out_of(capsys, ["run", path, "--in", "%x=zeros"])
     assert [file.name for file in tmp_path.iterdir()] == ["kernel.pto"]
     assert document(capsys, path, "--in", "x=zeros")["outputs"][0]["file"] is None
 
@@ -246,8 +244,7 @@ def test_failures_do_not_keep_the_others_from_running(tmp_path: Path, capsys: py
 def test_what_is_about_one_function(option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file = tmp_path / "k.pto"
     file.write_text(GOOD)
-    assert main(["run", str(file), "--all-entries", "--timing-only", *option]) == 2
-    assert "--all-entries runs several" in capsys.readouterr().err
+    assert "--all-entries runs several" in err_of(capsys, ["run", str(file), "--all-entries", "--timing-only", *option])
 
 
 RIGHT, A5 = load_target("a2a3"), load_target("a5")
@@ -305,15 +302,13 @@ def test_every_operation_makes_a_program_that_parses(name: str) -> None:
 
 def test_without_inputs_they_are_random(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["run", "-e", "tcvt f32 -> f16 4x64", "--target", "a5", "--json", "-"]
-    assert main(command) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(out_of(capsys, command))
     assert document["total_cycles"] > 0 and [one["name"] for one in document["outputs"]] == ["dst"]
 
 
 def test_bundles_of_assembly(capsys: pytest.CaptureFixture[str]) -> None:
     text = "mov.f32 V1, V2\nnop\nnop\nnop\nhalt"
-    assert main(["run", "-e", text, "--target", "gaudi2", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["target"] == "gaudi2"
+    assert document_of(capsys, "run", "-e", text, "--target", "gaudi2")["target"] == "gaudi2"
 
 
 @pytest.mark.parametrize(
@@ -345,5 +340,4 @@ def test_wrong_fragments(
     "words", [["-e", "tadd f32 4x64"], ["k.pto", "-e", "tadd f32 4x64"], ["-e", "tadd f32 4x64", "--all-entries"]]
 )
 def test_options_that_do_not_go_together(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", *words]) == 2
-    assert "error: " in capsys.readouterr().err
+    assert "error: " in err_of(capsys, ["run", *words])

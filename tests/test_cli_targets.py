@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_output import document_of, err_of, out_of
 
 from castsim.__main__ import main
 from castsim.commands.targets import _inside, key_text, template
@@ -21,14 +22,11 @@ Capture = pytest.CaptureFixture[str]
 
 
 def document(capsys: Capture, *argv: str) -> dict[str, Any]:
-    assert main(["targets", *argv, "--json", "-"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    return document_of(capsys, "targets", *argv)
 
 
 def text(capsys: Capture, *argv: str) -> str:
-    assert main(["targets", *argv]) == 0
-    return capsys.readouterr().out
+    return out_of(capsys, ["targets", *argv])
 
 
 def test_the_list_has_every_shipped_target(capsys: Capture) -> None:
@@ -190,9 +188,6 @@ def _below(model: type[Table]) -> Iterator[type[Table]]:
 
 
 def test_a_template_of_no_chip(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["targets", "--template", "tosa"]) == 1
-    assert "tosa is a specification" in capsys.readouterr().err
-    assert main(["targets", "--template", "a9"]) == 2
-    assert "unknown target 'a9'" in capsys.readouterr().err
-    assert main(["targets", "a5", "--template", "a5"]) == 2
-    assert "takes nothing else" in capsys.readouterr().err
+    assert "tosa is a specification" in err_of(capsys, ["targets", "--template", "tosa"], 1)
+    assert "unknown target 'a9'" in err_of(capsys, ["targets", "--template", "a9"])
+    assert "takes nothing else" in err_of(capsys, ["targets", "a5", "--template", "a5"])

@@ -1,4 +1,4 @@
-"""tmov of column-major tiles: values against a model of the bytes, cycles against published rows."""
+"""Moves by layout or part, and top-k, against models of bytes; the matrix unit beside them costs nothing."""
 
 # A `.pto` statement stays on one line.
 # ruff: noqa: E501
@@ -16,8 +16,9 @@ from castsim.execution.dataflow.tile_lowering import DataflowLowerer
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
 from castsim.execution.vector_operations import TileEffect
-from castsim.isa.errors import Span, TileError
+from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.formats import format_named
+from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import parse_type
 from castsim.machines.mechanisms import lowerer_of
 from castsim.targets import load_target
@@ -94,21 +95,20 @@ def test_published_cycles_of_a2a3(rows: int, cols: int, valid: tuple[int, int], 
     assert 0 <= published - cycles("a2a3", ResolvedTileOp("tmov", dst, (src,), HERE)) <= short
 
 
-def test_one_short_column_is_one_block_on_a2a3():
-    src, dst = (tile(name, "f32", 8, 1, (8, 1), place) for name, place in (("a", 0), ("b", 256)))
-    row = [tile(name, "f32", 1, 8, (1, 8), place, "row_major") for name, place in (("a", 0), ("b", 256))]
-    assert cycles("a2a3", ResolvedTileOp("tmov", dst, (src,), HERE)) == cycles(
-        "a2a3", ResolvedTileOp("tmov", row[1], (row[0],), HERE)
-    )
-
-
-@pytest.mark.parametrize("valid", [(64, 128), (63, 125), (5, 3)])
-def test_on_a5_it_takes_what_the_exchanged_tile_takes(valid: tuple[int, int]):
-    one = [tile(name, "f32", 64, 128, valid, place) for name, place in (("a", 0), ("b", 65536))]
-    other = [tile(name, "f32", 128, 64, valid[::-1], place, "row_major") for name, place in (("a", 0), ("b", 65536))]
-    assert cycles("a5", ResolvedTileOp("tmov", one[1], (one[0],), HERE)) == cycles(
-        "a5", ResolvedTileOp("tmov", other[1], (other[0],), HERE)
-    )
+@pytest.mark.parametrize(
+    ("target", "rows", "cols", "valid", "second"),
+    [("a2a3", 8, 1, (8, 1), 256), *(("a5", 64, 128, valid, 65536) for valid in ((64, 128), (63, 125), (5, 3)))],
+)
+def test_it_takes_what_the_exchanged_tile_takes(
+    target: str, rows: int, cols: int, valid: tuple[int, int], second: int
+) -> None:
+    """On A2/A3 one short column is one block; on A5 every tile."""
+    one = [tile(name, "f32", rows, cols, valid, place) for name, place in (("a", 0), ("b", second))]
+    other = [
+        tile(name, "f32", cols, rows, valid[::-1], place, "row_major") for name, place in (("a", 0), ("b", second))
+    ]
+    taken = [cycles(target, ResolvedTileOp("tmov", dst, (src,), HERE)) for src, dst in (one, other)]
+    assert taken[0] == taken[1]
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
@@ -147,3 +147,165 @@ def test_a_program_moves_columns(arch: str, tmp_path: Path):
     found = run(path, inputs={"x": values})
     np.testing.assert_array_equal(found.outputs["y"].reshape(-1), values)
     assert any(each.mnemonic == "tmov" for each in found.loaded.tree.instructions)
+
+
+# -------------------- textract and tinsert between tiles of the vector unit's buffer: copies of a part, with values by
+
+
+TARGETS = ("a2a3", "a5")
+WHOLE = "!pto.tile_buf<vec, 16x128xf32, valid=?x?>"
+
+
+def view(name: str, rows: int, cols: int) -> str:
+    kind, part = "!pto.tensor_view<?x?xf32>", f"!pto.partition_tensor_view<{rows}x{cols}xf32>"
+    return (
+        f"%v{name} = pto.make_tensor_view %{name}, shape = [%c{rows}, %c{cols}], strides = [%c{cols}, %c1] : {kind}\n"
+        f"%p{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%c{rows}, %c{cols}] : {kind} -> {part}\n"
+    )
+
+
+def program(body: str, rows: int = 8, cols: int = 64, element: str = "f32") -> str:
+    """A kernel that loads x to %a (16 x 128) and w to %b, does something and stores %b to y and %a to z."""
+    small = f"!pto.tile_buf<vec, {rows}x{cols}x{element}>"
+    part = f"!pto.partition_tensor_view<{rows}x{cols}xf32>"
+    whole = "!pto.partition_tensor_view<16x128xf32>"
+    numbers = {0, 1, 8, 16, 64, 128, rows, cols}
+    return (
+        "func.func @k(%x: !pto.ptr<f32>, %w: !pto.ptr<f32>, %y: !pto.ptr<f32>, %z: !pto.ptr<f32>, %r: index, %c: index) attributes {pto.entry} {\n"
+        + "".join(f"%c{number} = arith.constant {number} : index\n" for number in sorted(numbers))
+        + view("x", 16, 128) + view("w", rows, cols) + view("y", rows, cols) + view("z", 16, 128)
+        + f"%a = pto.alloc_tile valid_row = %c16 valid_col = %c128 : {WHOLE}\n%b = pto.alloc_tile : {small}\n"
+        + f"pto.tload ins(%px : {whole}) outs(%a : {WHOLE})\npto.tload ins(%pw : {part}) outs(%b : {small})\n"
+        + body.replace("WHOLE", WHOLE).replace("SMALL", small)
+        + f"pto.tstore ins(%b : {small}) outs(%py : {part})\npto.tstore ins(%a : {WHOLE}) outs(%pz : {whole})\nreturn\n}}\n"
+    )  # fmt: skip
+
+
+EXTRACT = "pto.textract ins(%a, %r, %c : WHOLE, index, index) outs(%b : SMALL)\n"
+INSERT = "pto.tinsert ins(%b, %r, %c : SMALL, index, index) outs(%a : WHOLE)\n"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("rows", "cols", "row", "column"), [(8, 64, 3, 64), (1, 64, 15, 0), (16, 32, 0, 96), (16, 128, 0, 0), (4, 8, 9, 8)]
+)
+def test_values_are_those_of_a_slice(rows: int, cols: int, row: int, column: int, target: str, tmp_path: Path) -> None:
+    x = np.arange(16 * 128, dtype=np.float32).reshape(16, 128)
+    w = -np.arange(rows * cols, dtype=np.float32).reshape(rows, cols)
+    for body in (EXTRACT, INSERT):
+        path = tmp_path / "k.pto"
+        path.write_text(program(body, rows, cols))
+        found = run(path, target, inputs={"x": x, "w": w}, args={"r": row, "c": column})
+        part, whole = w, x.copy()
+        if body == EXTRACT:
+            part = x[row : row + rows, column : column + cols]
+        else:
+            whole[row : row + rows, column : column + cols] = w
+        np.testing.assert_array_equal(found.outputs["y"], part)
+        np.testing.assert_array_equal(found.outputs["z"], whole)
+        assert not found.partial
+        moves = [each for each in found.loaded.tree.instructions if each.mnemonic in ("textract", "tinsert")]
+        assert [each.pipe for each in moves] == ["V"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("row", "column"), [(9, 0), (0, 72), (-1, 0)])
+def test_a_part_that_leaves_its_tile_is_refused(row: int, column: int, target: str, tmp_path: Path) -> None:
+    for body in (EXTRACT, INSERT):
+        path = tmp_path / "k.pto"
+        path.write_text(program(body))
+        with pytest.raises(TileError, match="leave %a") as caught:
+            run(path, target, args={"r": row, "c": column}, timing_only=True)
+        assert caught.value.span is not None
+        assert caught.value.span.text.startswith(body[:8])
+
+
+def test_operands_of_another_kind_are_refused() -> None:
+    with pytest.raises(ReadError, match="not written with these operands") as caught:
+        parse(program("pto.textract ins(%a : WHOLE) outs(%b : SMALL)\n"))
+    assert "ins(%tile, %row, %column : T, index, index) outs(%tile : T)" in caught.value.legal
+    with pytest.raises(ReadError, match="copies elements of one type: %a holds f32, %b f16"):
+        parse(program(EXTRACT, element="f16"))
+
+
+# -------------------- A kernel that finds the greatest of many numbers, of sorts, merges and gathers by pattern, agains
+
+
+KERNEL = Path(__file__).parent / "vectors" / "pto_own" / "top_k.pto"
+
+
+@pytest.mark.parametrize("name", ["a2a3", "a5"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_greatest_and_where_they_stand(name: str, seed: int) -> None:
+    """Many equal numbers among them: of those the earlier stand first."""
+    rng = np.random.default_rng(seed)
+    given = rng.standard_normal((1, 1024)).astype("<f4")
+    if seed % 2:
+        given = rng.integers(-20, 20, (1, 1024)).astype("<f4")
+        given[0, rng.integers(0, 1024, 5)] = -np.inf
+    made = run(KERNEL, name, inputs={"in": given})
+    order = sorted(range(1024), key=lambda place: (-float(given[0, place]), place))[:64]
+    assert made.outputs["places"].view("<i4").reshape(-1).tolist() == order
+    assert np.array_equal(made.outputs["values"].view("<f4").reshape(-1), given[0, order])
+    assert not made.races
+    assert made.cycles == run(KERNEL, name, inputs={"in": given}, engine="event").cycles
+
+
+# -------------------- Programs that also use the matrix unit: its operations are taken for nothing, and compute nothing
+
+
+VEC, MAT, ACC = (f"!pto.tile_buf<{place}, 64x64xf32>" for place in ("vec", "mat", "acc"))
+PART = "!pto.partition_tensor_view<64x64xf32>"
+VIEW = "!pto.tensor_view<?x?xf32>"
+
+
+def beside_matrix(matrix: bool) -> str:
+    extra = f"""
+    %m = pto.alloc_tile : {MAT}
+    %a = pto.alloc_tile : {ACC}
+    pto.tload ins(%p : {PART}) outs(%m : {MAT})
+    pto.tmatmul ins(%m, %m : {MAT}, {MAT}) outs(%a : {ACC})
+    pto.tmov ins(%a : {ACC}) outs(%m : {MAT})
+"""
+    return f"""
+module attributes {{pto.target_arch = "a3"}} {{
+  func.func @k(%x: !pto.ptr<f32>) attributes {{pto.entry}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %v = pto.make_tensor_view %x, shape = [%c64, %c64], strides = [%c64, %c1] : {VIEW}
+    %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c64, %c64] : {VIEW} -> {PART}
+    %t = pto.alloc_tile : {VEC}
+    pto.tload ins(%p : {PART}) outs(%t : {VEC}){extra if matrix else ""}
+    pto.texp ins(%t : {VEC}) outs(%t : {VEC})
+    pto.tstore ins(%t : {VEC}) outs(%p : {PART})
+    return
+  }}
+}}
+"""
+
+
+def written(folder: Path, *, matrix: bool) -> Path:
+    path = folder / f"{matrix}.pto"
+    path.write_text(beside_matrix(matrix))
+    return path
+
+
+def test_values_beside_them_are_computed(tmp_path: Path) -> None:
+    found, plain = (run(written(tmp_path, matrix=matrix), inputs={"x": "random:3"}) for matrix in (True, False))
+    assert not found.partial
+    assert found.outputs["x"].tobytes() == plain.outputs["x"].tobytes()
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+def test_time_takes_them_for_nothing_and_says_so(target: str, tmp_path: Path) -> None:
+    whole = run(written(tmp_path, matrix=True), target, timing_only=True)
+    plain = run(written(tmp_path, matrix=False), target, timing_only=True)
+    assert whole.cycles == plain.cycles
+    named = [warning for warning in whole.warnings if "no cycles are counted" in warning]
+    assert [next(op for op in ("tload", "tmatmul", "tmov") if f"pto.{op} " in warning) for warning in named] == [
+        "tload",
+        "tmatmul",
+        "tmov",
+    ]
+    assert not plain.warnings

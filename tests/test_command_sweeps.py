@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_output import document_of
 from tpc_text import GENERATIONS, table
 
 from castsim.commands import command_line
@@ -19,19 +20,8 @@ from castsim.reports.terminal import rendered
 FORMATS = ("i1", "i8", "u8", "i16", "u16", "i32", "u32", "f8_143", "f8_152", "f16", "bf16", "f32", "i4", "u4", "i64")
 ODD = ("f64", "e4m3fn", "hif8", "i48", "i2", "bool", "f8_143@11", "nothing", "float-1", "float0", "float00064", "")
 C_NAMES = (
-    "bool",
-    "char",
-    "uchar",
-    "short",
-    "ushort",
-    "int",
-    "uint",
-    "minifloat",
-    "minihalf",
-    "half",
-    "bfloat",
-    "float",
-)
+    "bool", "char", "uchar", "short", "ushort", "int", "uint", "minifloat", "minihalf", "half", "bfloat", "float",
+)  # fmt: skip
 COUNTS = ("1", "7", "64", "128", "192", "256", "512", "1024", "100000000")
 FORMS = ("as", "implicit", "explicit", "reinterpret", "ir")
 ORDERS = ("linear", "swizzle", "lane", "scalar")
@@ -98,10 +88,8 @@ def test_compiled_predicates(generation: str, order: str) -> None:
 
 
 def results(capsys: pytest.CaptureFixture[str], arguments: Sequence[str]) -> dict[str, list[float]]:
-    from castsim.__main__ import main  # noqa: PLC0415
 
-    assert main([*arguments, "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, *arguments)
     return {each["account"]: [row[0]["value"] for row in each["values"]] for each in found["results"]}
 
 
@@ -179,15 +167,8 @@ def test_builtin(generation: str, tmp_path: Path) -> None:
         *files,
     )
     numbers = (
-        "shift=-4",
-        "shift=5",
-        "shift=99999999999",
-        "shift=abc",
-        "shift=1.5",
-        "scale=2.5",
-        "scale=nan",
-        "scale=inf",
-    )
+        "shift=-4", "shift=5", "shift=99999999999", "shift=abc", "shift=1.5", "scale=2.5", "scale=nan", "scale=inf",
+    )  # fmt: skip
     codes = set()
     for name in rng.sample(NAMES, 4):
         arguments = ["builtin", name, "--target", generation, "--in", rng.choice(inputs)]
@@ -217,37 +198,10 @@ def test_cast() -> None:
 
 
 WORDS = (
-    *(
-        "all_lanes",
-        "pack",
-        "unpack",
-        "PCK_8_TO_4",
-        "UNPCK_8_TO_32",
-        "lane_sel=3",
-        "V0",
-        "D1",
-        "A39",
-        "V40",
-        "I31",
-        "0x",
-    ),
-    *(
-        "99999999999",
-        "target_type=int4",
-        "x2",
-        "x4",
-        "sr",
-        "@",
-        "{",
-        "b00010",
-        "LFSR",
-        "%V1",
-        "direct",
-        "partial",
-        "!SP0",
-    ),
-    *(",", ";", ":", "loop", "jmpr", "i8_-999", "ZP_REG", "é", "=", ".byte 0x1", ".compressed spu_vpu ld_st"),
-)
+    "all_lanes", "pack", "unpack", "PCK_8_TO_4", "UNPCK_8_TO_32", "lane_sel=3", "V0", "D1", "A39", "V40", "I31", "0x",
+    "99999999999", "target_type=int4", "x2", "x4", "sr", "@", "{", "b00010", "LFSR", "%V1", "direct", "partial",
+    "!SP0", ",", ";", ":", "loop", "jmpr", "i8_-999", "ZP_REG", "é", "=", ".byte 0x1", ".compressed spu_vpu ld_st",
+)  # fmt: skip
 
 
 def changed(text: str, rng: random.Random) -> str:

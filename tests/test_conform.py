@@ -1,10 +1,10 @@
 """`castsim conform`: which cells there are, what they say, and whether the committed records are current."""
 
-import json
 import os
 
 import numpy as np
 import pytest
+from command_output import document_of, out_of
 from conformance_record import RECORDS, answer, held, record
 
 from castsim.__main__ import main
@@ -99,16 +99,13 @@ def test_older_versions_have_fewer_casts() -> None:
 
 def test_json_and_text(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["conform", "--spec", "tosa", "--target", "a5", "a2a3", "--src", "f16", "--dst", "i8"]
-    assert main([*arguments, "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, *arguments)
     assert [cell["way"] for cell in found["cells"]] == ["native with options"] * 2
     assert found["cells"][0]["instructions"] == [{"instruction": "tcvt f16 -> i8", "options": "saturation ON"}]
     assert {"target": "a5", "way": "native with options", "cells": 1} in found["totals"]
-    assert main(arguments) == 0
-    out = capsys.readouterr().out
+    out = out_of(capsys, arguments)
     assert "saturation ON" in out
-    assert main([*arguments, "--markdown"]) == 0
-    assert "| f16 -> i8 | saturation ON" in capsys.readouterr().out
+    assert "| f16 -> i8 | saturation ON" in out_of(capsys, [*arguments, "--markdown"])
 
 
 def test_failures_tell_the_value(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,8 +117,7 @@ def test_failures_tell_the_value(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def cells(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict]:
-    assert main(["conform", *arguments, "--json", "-"]) == 0
-    return json.loads(capsys.readouterr().out)["cells"]
+    return document_of(capsys, "conform", *arguments)["cells"]
 
 
 def test_options_that_software_sets_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,8 +143,7 @@ def test_options_given_hold_for_all_cells(capsys: pytest.CaptureFixture[str]) ->
     assert (cell["way"], cell["options"]) == ("native", {})
     (cell,) = cells(capsys, *cast, "--option", "ctrl_48_at_start=0")
     assert (cell["way"], cell["options"]) == ("none found", {})
-    assert main(["conform", *cast, "--option", "ctrl_48_at_start=1", "--markdown"]) == 0
-    page = capsys.readouterr().out
+    page = out_of(capsys, ["conform", *cast, "--option", "ctrl_48_at_start=1", "--markdown"])
     assert page.startswith("# Casts of TOSA 1.1 on the targets with ctrl_48_at_start=1: conformance\n")
     assert "`castsim conform --spec tosa@1.1 --option ctrl_48_at_start=1 --markdown`" in page
     # A target without the option refuses it.

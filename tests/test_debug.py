@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_programs import LOOP, NARROW, TCVT, TLOAD, TSTORE, written
+from command_output import err_of, out_of
 from debug_programs import PROGRAMS, debug_words, digest, digested, launch
 
 import castsim
@@ -443,8 +444,7 @@ def test_both_engines_stop_in_the_same_cycles(kernel: Path, monkeypatch: pytest.
 def test_every_kind_of_program(name: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     path = PROGRAMS / name
     monkeypatch.setattr(sys, "stdin", StringIO("step\ncontinue\nreverse-continue\nwhere\ninfo pipes\n"))
-    assert main(["debug", *debug_words(path)]) == 0
-    stops = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{path}:")]
+    stops = [line for line in out_of(capsys, ["debug", *debug_words(path)]).splitlines() if line.startswith(f"{path}:")]
     assert len(stops) == 5
     assert stops[0] == stops[3] == stops[4]
 
@@ -464,8 +464,7 @@ def test_every_kind_of_program(name: str, monkeypatch: pytest.MonkeyPatch, capsy
     ],
 )
 def test_what_cannot_be_debugged(words: list[str], message: str, kernel: Path, capsys: Capture) -> None:
-    assert main(["debug", *(str(kernel) if word == "P" else word for word in words)]) == 2
-    assert message in capsys.readouterr().err
+    assert message in err_of(capsys, ["debug", *(str(kernel) if word == "P" else word for word in words)])
 
 
 def test_hostile_names_stay_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -488,8 +487,7 @@ def test_the_examples_of_the_help(kernel: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(kernel.parent)
     for words in lines:
         monkeypatch.setattr(sys, "stdin", StringIO("next\nquit\n"))
-        assert main([word for word in words[1:] if word not in ("<", "commands.txt")]) == 0, capsys.readouterr().err
-        assert len(capsys.readouterr().out.splitlines()) == 2
+        assert len(out_of(capsys, [word for word in words[1:] if word not in ("<", "commands.txt")]).splitlines()) == 2
 
 
 def test_input_that_cannot_be_read(kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -498,5 +496,4 @@ def test_input_that_cannot_be_read(kernel: Path, monkeypatch: pytest.MonkeyPatch
             raise OSError("it is a folder")
 
     monkeypatch.setattr(sys, "stdin", Broken())
-    assert main(["debug", str(kernel), "--in", "x=zeros"]) == 2
-    assert "standard input cannot be read: it is a folder" in capsys.readouterr().err
+    assert "standard input cannot be read: it is a folder" in err_of(capsys, ["debug", str(kernel), "--in", "x=zeros"])

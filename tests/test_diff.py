@@ -13,6 +13,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from command_output import err_of, out_of
 from diff_mutations import MUTATIONS, PROGRAMS, Mutation
 from sample_arguments import command, scalars
 
@@ -34,12 +35,6 @@ def samples() -> list[Path]:
     """The programs that run as they are."""
     found = sorted(path for path in PROGRAMS.rglob("*") if path.suffix in (".pto", ".tpc"))
     return [path for path in found if path.parent.name != "sequential"]
-
-
-def arguments(path: Path) -> dict[str, int | float]:
-    """The scalar arguments of the command that stands with a program, if one does."""
-    has_one = path.with_suffix(".expected").exists() or "// castsim run" in path.read_text()
-    return scalars(path) if has_one else {}
 
 
 def edited(folder: Path, program: Path, old: str, new: str) -> Path:
@@ -67,8 +62,10 @@ def test_a_program_does_not_differ_from_itself(path: Path) -> None:
 
 
 def scalars_of(path: Path) -> dict[str, int | float]:
+    """The scalar arguments of the command that stands with a program, if one does."""
+    has_one = path.with_suffix(".expected").exists() or "// castsim run" in path.read_text()
     try:
-        return arguments(path)
+        return scalars(path) if has_one else {}
     except (ValueError, IndexError):  # a comment without a command
         return {}
 
@@ -172,8 +169,7 @@ def test_an_input_goes_to_the_side_that_has_it(tmp_path: Path, capsys: Capture) 
     after = edited(tmp_path, SMALL, "%src", "%x")
     code, _ = told([SMALL, after, "--in", "src=random:0", "--in", "x=random:0"], capsys)
     assert code == 0
-    assert main(["diff", str(SMALL), str(after), "--in", "src=random:0", "--in", "zz=random:0"]) == 2
-    assert "'zz'" in capsys.readouterr().err
+    assert "'zz'" in err_of(capsys, ["diff", str(SMALL), str(after), "--in", "src=random:0", "--in", "zz=random:0"])
 
 
 def test_formats_and_shapes_that_differ(tmp_path: Path, capsys: Capture) -> None:
@@ -207,14 +203,8 @@ def slower() -> castsim.Target:
 
 
 def test_a_faster_side_is_allowed_and_other_outputs_are_not(tmp_path: Path) -> None:
-    words = [
-        "--timing-only",
-        "--option",
-        "global_latency_cycles=100",
-        "--option-b",
-        "global_latency_cycles=0",
-        "--quiet",
-    ]
+    latencies = ["--option", "global_latency_cycles=100", "--option-b", "global_latency_cycles=0"]
+    words = ["--timing-only", *latencies, "--quiet"]
     assert main(["diff", str(GREATER), *words]) == 1
     assert main(["diff", str(GREATER), *words, "--max-slowdown", "0"]) == 0
     after = edited(tmp_path, SMALL, "RINT", "TRUNC")
@@ -223,8 +213,7 @@ def test_a_faster_side_is_allowed_and_other_outputs_are_not(tmp_path: Path) -> N
 
 def test_the_bits_of_an_expanded_program_are_those_of_the_program(tmp_path: Path, capsys: Capture) -> None:
     program = PROGRAMS / "a5_f32_to_e4m3fn_padded.pto"
-    assert main(["expand", str(program)]) == 0
-    text = capsys.readouterr().out
+    text = out_of(capsys, ["expand", str(program)])
     (tmp_path / "same.pto").write_text(text)
     code, document = told([program, tmp_path / "same.pto", "--in", "src=random:1"], capsys)
     (output,) = document["outputs"]
@@ -274,8 +263,7 @@ def test_lines_stand_by_effect_and_none_spends_more_than_the_run(a: str, b: str)
 
 def test_flags_are_one_line_and_the_largest_effect_comes_first(capsys: Capture) -> None:
     words = [str(PROGRAMS / name) for name in ("f32_to_f16_pipelined.pto", "f32_to_f16.pto")]
-    assert main(["diff", *words, "--timing-only"]) == 1
-    shown = capsys.readouterr().out.partition("lines that differ")[2]
+    shown = out_of(capsys, ["diff", *words, "--timing-only"], 1).partition("lines that differ")[2]
     found = [int(number.replace(",", "")) for number in re.findall(r"removed +([\d,]+) pipe cycles? in A", shown)]
     assert found == sorted(found, reverse=True)
     assert "set_flag" not in shown and "wait_flag" not in shown
@@ -300,35 +288,30 @@ def truncated(tmp_path: Path) -> Path:
     return file
 
 
-def document(words: list[object], capsys: Capture) -> tuple[int, dict]:
-    code = main(["diff", *map(str, words), "--json", "-"])
-    return code, json.loads(capsys.readouterr().out)
-
-
 def test_results_compare_as_their_programs_do(truncated: Path, tmp_path: Path, capsys: Capture) -> None:
     words = ["--in", "src=random:0"]
     a = recorded(tmp_path, "a", SMALL, *words, "--out", str(tmp_path / "a"))
     b = recorded(tmp_path, "b", truncated, *words, "--out", str(tmp_path / "b"))
-    _, direct = document([SMALL, truncated, *words], capsys)
+    _, direct = told([SMALL, truncated, *words], capsys)
     for sides in ([a, b], [a, truncated, *words], [SMALL, b, *words]):
-        code, found = document(sides, capsys)
+        code, found = told(sides, capsys)
         assert code == 1
         assert [found[key] for key in ("cycles_a", "cycles_b", "outputs", "pipes")] == [
             direct[key] for key in ("cycles_a", "cycles_b", "outputs", "pipes")
         ]
-    assert document([a, SMALL, *words], capsys)[0] == 0
+    assert told([a, SMALL, *words], capsys)[0] == 0
 
 
 def test_without_files_digests_tell(truncated: Path, tmp_path: Path, capsys: Capture) -> None:
     a = recorded(tmp_path, "a", SMALL, "--in", "src=random:0")
     b = recorded(tmp_path, "b", truncated, "--in", "src=random:0", "--out", str(tmp_path / "b"))
-    assert document([a, a], capsys)[0] == 0
-    code, found = document([a, b], capsys)
+    assert told([a, a], capsys)[0] == 0
+    code, found = told([a, b], capsys)
     (output,) = found["outputs"]
     assert (code, output["equal"], output["differing"], output["first"]) == (1, False, None, [])
     np.save(tmp_path / "b" / "dst.npy", np.zeros((4, 64), np.float16))  # written over since: not what the run gave
-    assert document([b, b], capsys)[1]["outputs"][0]["equal"]
-    assert document([b, truncated, "--in", "src=random:0"], capsys)[0] == 0
+    assert told([b, b], capsys)[1]["outputs"][0]["equal"]
+    assert told([b, truncated, "--in", "src=random:0"], capsys)[0] == 0
 
 
 def test_lines_of_results_match_by_instruction(tmp_path: Path, capsys: Capture) -> None:
@@ -338,7 +321,7 @@ def test_lines_of_results_match_by_instruction(tmp_path: Path, capsys: Capture) 
     after.write_text("\n".join(lines))
     files = [recorded(tmp_path, path.stem, path, "--timing-only") for path in (SMALL, after)]
     for sides in (files, [files[0], after, "--timing-only"]):
-        _, found = document([*sides], capsys)
+        _, found = told([*sides], capsys)
         shown = [
             (each["change"], each["line_a"], each["line_b"]) for each in found["lines"] if each["change"] != "cycles"
         ]
@@ -363,7 +346,7 @@ def test_results_in_python() -> None:
 def test_standard_input_is_a_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     for text in (SMALL.read_bytes(), recorded(tmp_path, "a", SMALL, "--timing-only").read_bytes()):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-        assert document(["-", SMALL, "--timing-only"], capsys)[0] == 0
+        assert told(["-", SMALL, "--timing-only"], capsys)[0] == 0
 
 
 def changed(file: Path, **values: object) -> Path:
@@ -400,12 +383,10 @@ def test_another_document_is_refused(values: dict, message: str, tmp_path: Path,
 def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "bad.json"
     file.write_text('{"schema_version": 2,\n "program" 3}')
-    assert main(["diff", str(file), str(SMALL), "--timing-only"]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {file}:2:12: not JSON:")
+    assert err_of(capsys, ["diff", str(file), str(SMALL), "--timing-only"]).startswith(f"error: {file}:2:12: not JSON:")
     for text in (b"[" * 100_000, b"[]", b"\xff", b"", b"1" * 5000):
         file.write_bytes(text)
-        assert main(["diff", str(file), str(SMALL), "--timing-only"]) == 2
-        assert "internal error" not in capsys.readouterr().err
+        assert "internal error" not in err_of(capsys, ["diff", str(file), str(SMALL), "--timing-only"])
 
 
 @pytest.mark.parametrize(
@@ -456,7 +437,6 @@ def test_the_text_fits_a_narrow_terminal(truncated: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(PROGRAMS)
     assert main(["diff", SMALL.name, "f32_to_f16_pipelined.pto", "--timing-only"]) == 1
-    assert main(["diff", SMALL.name, str(truncated), "--in", "src=random:0"]) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = out_of(capsys, ["diff", SMALL.name, str(truncated), "--in", "src=random:0"], 1).splitlines()
     assert max(len(line) for line in lines if not line.startswith("B /")) <= 80
     assert not [line for line in lines if line.endswith(" ")]

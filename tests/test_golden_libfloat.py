@@ -79,23 +79,16 @@ def usable(codes: np.ndarray, mode: str, overflow: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-@pytest.mark.parametrize(("mode", "overflow"), [("round", "inf"), ("round", "sat"), ("hybrid", "inf")])
-def test_vendor_model_from_f32(mode: str, overflow: str, subject: str) -> None:
-    keep = usable(HIF8["fp32__in"], mode, overflow)
-    assert keep.sum() > 1800
-    source = HIF8["fp32__in"][keep]
-    got = SUBJECTS[subject](source, "f32", "hif8", mode, {"inf": "special", "sat": "saturate"}[overflow])
-    assert_same(HIF8[f"fp32__{mode}__{overflow}"][keep], got, source, "f32", "hif8")
-
-
-@pytest.mark.parametrize("subject", SUBJECTS)
-@pytest.mark.parametrize("mode", ["round", "hybrid"])
-def test_vendor_model_from_f16(mode: str, subject: str) -> None:
-    keep = HIF8[f"fp16__{mode}__valid"] == 1
-    assert keep.sum() > 2000
-    source = HIF8["fp16__in"][keep]
-    got = SUBJECTS[subject](source, "f16", "hif8", mode, "special")
-    assert_same(HIF8[f"fp16__{mode}__inf"][keep], got, source, "f16", "hif8")
+@pytest.mark.parametrize(
+    ("bits", "mode", "overflow"),
+    [(32, "round", "inf"), (32, "round", "sat"), (32, "hybrid", "inf"), (16, "round", "inf"), (16, "hybrid", "inf")],
+)
+def test_vendor_model(bits: int, mode: str, overflow: str, subject: str) -> None:
+    source, src = HIF8[f"fp{bits}__in"], f"f{bits}"
+    keep = usable(source, mode, overflow) if bits == 32 else HIF8[f"fp16__{mode}__valid"] == 1
+    assert keep.sum() > (1800 if bits == 32 else 2000)
+    got = SUBJECTS[subject](source[keep], src, "hif8", mode, {"inf": "special", "sat": "saturate"}[overflow])
+    assert_same(HIF8[f"fp{bits}__{mode}__{overflow}"][keep], got, source[keep], src, "hif8")
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

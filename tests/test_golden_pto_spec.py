@@ -51,15 +51,17 @@ def test_the_file_is_complete() -> None:
     assert len(ROUNDING) == 20
 
 
+def converted(pairs: list[tuple[int, int]], src: str, dst: str, subject: str, *how: str, **rule: str) -> None:
+    source = np.array([one for one, _ in pairs], dtype=oracle.storage(src))
+    expected = np.array([other for _, other in pairs], dtype=oracle.storage(dst))
+    assert_same(expected, SUBJECTS[subject](source, src, dst, *how, **rule), source, src, dst)
+
+
 @pytest.mark.parametrize("subject", WHO)
 @pytest.mark.parametrize("key", INTEGERS, ids=str)
 def test_integer_conversions(key: tuple, subject: str) -> None:
     src, dst, _, saturation = key
-    pairs = INTEGERS[key]
-    source = np.array([one for one, _ in pairs], dtype=oracle.storage(src))
-    expected = np.array([other for _, other in pairs], dtype=oracle.storage(dst))
-    got = SUBJECTS[subject](source, src, dst, "rint", {"0": "wrap", "1": "saturate"}[saturation])
-    assert_same(expected, got, source, src, dst)
+    converted(INTEGERS[key], src, dst, subject, "rint", {"0": "wrap", "1": "saturate"}[saturation])
 
 
 @pytest.mark.parametrize("subject", WHO)
@@ -77,8 +79,4 @@ def test_rounding_rules(row: dict[str, str], subject: str) -> None:
 @pytest.mark.parametrize("key", E8M0, ids=str)
 def test_e8m0_rule(key: tuple, subject: str) -> None:
     src, dst, mode, saturation = key
-    pairs = E8M0[key]
-    source = np.array([one for one, _ in pairs], dtype=oracle.storage(src))
-    expected = np.array([other for _, other in pairs], dtype=np.uint8)
-    got = SUBJECTS[subject](source, src, dst, mode, {"0": "special", "1": "saturate"}[saturation], e8m0="asl")
-    assert_same(expected, got, source, src, dst)
+    converted(E8M0[key], src, dst, subject, mode, {"0": "special", "1": "saturate"}[saturation], e8m0="asl")

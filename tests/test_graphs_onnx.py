@@ -9,6 +9,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from command_output import out_of
 from golden import VECTORS
 from graph_models import SAMPLES, model
 from numpy.typing import NDArray
@@ -331,15 +332,10 @@ def test_nodes_that_cannot_be_run_say_why(
 
 
 NODES = {
-    "test_cast_BFLOAT16_to_FLOAT": "a5",
-    "test_cast_FLOAT8E4M3FN_to_FLOAT": "a5",
-    "test_cast_FLOAT8E5M2_to_FLOAT16": "gaudi2",
-    "test_cast_INT4_to_FLOAT": "greco",
-    "test_cast_INT4_to_INT8": "a2a3",
-    "test_cast_UINT4_to_FLOAT": "gaudi2",
-    "test_cast_UINT4_to_UINT8": "greco",
-    "test_cast_FLOAT4E2M1_to_FLOAT": "a5",
-}
+    "test_cast_BFLOAT16_to_FLOAT": "a5", "test_cast_FLOAT8E4M3FN_to_FLOAT": "a5",
+    "test_cast_FLOAT8E5M2_to_FLOAT16": "gaudi2", "test_cast_INT4_to_FLOAT": "greco", "test_cast_INT4_to_INT8": "a2a3",
+    "test_cast_UINT4_to_FLOAT": "gaudi2", "test_cast_UINT4_to_UINT8": "greco", "test_cast_FLOAT4E2M1_to_FLOAT": "a5",
+}  # fmt: skip
 """Golden tests of small sources, and a target with a chain that satisfies the specification."""
 
 DTYPES = {
@@ -570,8 +566,7 @@ def test_what_the_evaluator_refuses_is_delivered_and_not_judged(
     assert (found.nodes[0].refusal, found.nodes[0].unjudged, found.unjudged) == (None, "not today", "not today")
     assert not found.agrees
     arguments = ["graph", str(tmp_path / "model.onnx"), "--target", "a5", "--in", "a=zeros", "--in", "b=random:1"]
-    assert main([*arguments, "--json", "-", "--out", str(tmp_path)]) == 1
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(out_of(capsys, [*arguments, "--json", "-", "--out", str(tmp_path)], 1))
     assert (document["nodes"][0]["verdict"], document["nodes"][0]["unjudged"]) == ("not judged", "not today")
     assert document["whole_graph_unjudged"] == "not today"
     assert (tmp_path / "y.npy").exists()

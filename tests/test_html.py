@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_output import err_of, out_of
 from expected_files import PROGRAMS, ROOT
 from html_pages import (
     GRAPHS,
@@ -184,8 +185,7 @@ def test_bad_destinations_are_refused(tmp_path: Path, capsys: pytest.CaptureFixt
         ([*run, "--html", same, "--all-entries"], "--html is about one function"),
         ([*run, "--html", same, "--window", "0:99999999"], "the run ends in cycle"),
     ):
-        assert main(argv) == 2
-        assert words in capsys.readouterr().err
+        assert words in err_of(capsys, argv)
     assert not Path(same).exists()
 
 
@@ -347,8 +347,7 @@ def test_pages_of_reports_say_what_is_printed(
     plain = unescape(re.sub("<[^>]*>", " ", text.partition("<noscript>")[2].partition("</noscript>")[0]))
     assert [word for word in printed if word not in shown.replace('\\"', '"')] == []
     assert len([word for word in printed if word not in plain]) <= len(printed) // 20  # rows that scripts show
-    assert main([*words, "--html", str(tmp_path)]) == 2
-    assert "itself a folder" in capsys.readouterr().err
+    assert "itself a folder" in err_of(capsys, [*words, "--html", str(tmp_path)])
 
 
 def test_casts_are_shown_as_the_json_counts_them() -> None:
@@ -551,15 +550,13 @@ def test_a_page_never_replaces_what_is_read(tmp_path: Path, capsys: Capture) -> 
     text = (ROOT / TUNED).read_text()
     program.write_text(text)
     for words in (["tune", str(program)], ["diff", TILES, str(program), "--timing-only"]):
-        assert main([*words, "--html", str(program)]) == 2
-        assert "name the same file" in capsys.readouterr().err
+        assert "name the same file" in err_of(capsys, [*words, "--html", str(program)])
     assert program.read_text() == text
 
 
 def test_a_page_replaces_an_older_one(tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
     page.write_text("old")
-    assert main([*COMMANDS["lower"], "--html", str(page)]) == 0
-    assert f"html: written to {page}" in capsys.readouterr().out
+    assert f"html: written to {page}" in out_of(capsys, [*COMMANDS["lower"], "--html", str(page)])
     assert data_of(page.read_text())["kind"] == "lower"
     assert [each.name for each in tmp_path.iterdir()] == ["page.html"]

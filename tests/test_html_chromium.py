@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chromium import CHROMIUM, LANES, NEEDED, Opened
+from command_output import err_of
 from expected_files import PROGRAMS, ROOT
 from html_pages import GRAPHS, SAMPLES, blocks, data_of, graph_command, run_command, run_page
 
@@ -185,8 +186,7 @@ def test_a_racy_run_has_a_page_that_says_so(opened: Opened, tmp_path: Path, caps
     text = (PROGRAMS / "f32_to_i8_own_barriers.pto").read_text()
     racy, page = tmp_path / "racy.pto", tmp_path / "page.html"
     racy.write_text("\n".join(line for line in text.splitlines() if "<PIPE_MTE2>, <PIPE_V>" not in line))
-    assert main(["run", str(racy), "--in", "src=random:1", "--html", str(page)]) == 1
-    assert "race" in capsys.readouterr().err
+    assert "race" in err_of(capsys, ["run", str(racy), "--in", "src=random:1", "--html", str(page)], 1)
     opened.go(page)
     assert opened.tab.locator("#summary .alarm").text_content().startswith("1 race: ")
     opened.quiet(page)

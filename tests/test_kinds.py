@@ -151,18 +151,12 @@ def test_only_readers_look_at_how_a_text_begins_or_ends() -> None:
 # ------------------------------------------------------------------------------------------------ instructions of TPC
 
 MEMORY = {
-    "ld_l": MemoryOperation.SCALAR_LOAD,
-    "st_l": MemoryOperation.SCALAR_STORE,
-    "ld_l_v": MemoryOperation.VECTOR_LOAD,
-    "st_l_v": MemoryOperation.VECTOR_STORE,
-    "gen_addr": MemoryOperation.ADDRESS,
-    "ld_g": MemoryOperation.ELEMENT_LOAD,
-    "st_g": MemoryOperation.ELEMENT_STORE,
-    "ld_tnsr": MemoryOperation.TENSOR_LOAD,
-    "st_tnsr": MemoryOperation.TENSOR_STORE,
-    "cache_flush": MemoryOperation.CACHE,
+    "ld_l": MemoryOperation.SCALAR_LOAD, "st_l": MemoryOperation.SCALAR_STORE, "ld_l_v": MemoryOperation.VECTOR_LOAD,
+    "st_l_v": MemoryOperation.VECTOR_STORE, "gen_addr": MemoryOperation.ADDRESS, "ld_g": MemoryOperation.ELEMENT_LOAD,
+    "st_g": MemoryOperation.ELEMENT_STORE, "ld_tnsr": MemoryOperation.TENSOR_LOAD,
+    "st_tnsr": MemoryOperation.TENSOR_STORE, "cache_flush": MemoryOperation.CACHE,
     "cache_invalidate": MemoryOperation.CACHE,
-}
+}  # fmt: skip
 """What the vendor's names of memory instructions stand for (docs/reference/tpc.md section 7.1), halves aside."""
 
 

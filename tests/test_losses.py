@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
 import pytest
 from bundle_trees import NOWHERE, Mix, random_tree
+from command_output import document_of, out_of
 from counted_work import at_most
 from sample_arguments import scalars
 
 from castsim import run
-from castsim.__main__ import main
 from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, PipeTiming, Timing, repeated
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree
 from castsim.isa.errors import Span
@@ -126,10 +125,8 @@ def test_a_thousand_million_trips_are_summed_up_at_once() -> None:
 
 def test_reports_tell_it(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "programs/f32_to_i16_partial.pto", "--in", "src=random:0"]
-    assert main(words) == 0
-    shown = [line for line in capsys.readouterr().out.splitlines() if " idle for " in line]
-    assert main([*words, "--json", "-"]) == 0
-    document = json.loads(capsys.readouterr().out)["lost_most"]
+    shown = [line for line in out_of(capsys, words).splitlines() if " idle for " in line]
+    document = document_of(capsys, *words)["lost_most"]
     (line,) = shown
     assert f"{document['lost_cycles']:,} cycles" in line
     assert f"Line {document['line']} " in line

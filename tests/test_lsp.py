@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from check_cases import ASSEMBLY, MICRO, TILES, unmarked
+from command_output import err_of
 from lsp_client import Editor, applied, session, uri
 from lsprotocol import types as lsp
 
 from castsim import check_text
-from castsim.__main__ import main
 from castsim.commands.editor.actions import repairs
 from castsim.commands.editor.checker import line_cycles
 from castsim.commands.editor.program_slice import EditedText, Settings
@@ -209,8 +209,7 @@ def test_other_languages_and_closed_texts_have_no_diagnostics() -> None:
 
 def test_without_pygls_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("castsim.commands.lsp.find_spec", lambda _: None)
-    assert main(["lsp"]) == 2
-    assert "pip install 'castsim[lsp]'" in capsys.readouterr().err
+    assert "pip install 'castsim[lsp]'" in err_of(capsys, ["lsp"])
 
 
 def test_nothing_but_the_server_loads_pygls() -> None:

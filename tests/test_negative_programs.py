@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from negative_cases import Case, text
-from negative_programs import CASES
+from negative_programs import CASES, Case, text
 
 from castsim import run
 from castsim.__main__ import main

@@ -1,10 +1,12 @@
-"""Every vector operation by itself between loads and stores: with the flags that the tool inserts, nothing races."""
+"""Every vector operation: its row and manual section; by itself between loads and stores nothing races."""
 
 # A `.pto` statement stays on one line.
 # ruff: noqa: E501
 
 from __future__ import annotations
 
+import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,10 @@ from work_model import TYPES
 from work_programs import NATIVE
 
 from castsim import run
-from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.execution.vector_operations import arithmetic
+from castsim.isa.errors import TargetDataError
+from castsim.isa.pto.vector_operations import COMPOSITIONS, VECTOR_OPERATIONS, Kind, Role, VectorOperation
+from castsim.targets import load_target
 
 
 def _element(kind: str) -> str:
@@ -124,3 +129,101 @@ def test_no_operation_races_by_itself(mnemonic: str, name: str, tmp_path: Path) 
     result = run(path, name, timing_only=True)
     assert result.cycles > 0
     assert not result.races
+
+
+# -------------------- The table of vector operations: every row is whole, and what its manual section says of it can be
+
+
+MANUAL = (Path(__file__).parent.parent / "docs" / "reference" / "pto.md").read_text(encoding="utf-8")
+FOLDER = Path(__file__).parent.parent / "targets"
+OPERATIONS = list(VECTOR_OPERATIONS.values())
+
+
+def section(number: str) -> str:
+    """The text of one section of the manual, up to the next heading."""
+    found = re.search(rf"^#+ {re.escape(number)} .*?(?=^#|\Z)", MANUAL, re.MULTILINE | re.DOTALL)
+    assert found, f"no section {number}"
+    return found[0]
+
+
+def is_named(mnemonic: str, text: str) -> bool:
+    """Whether a text names an operation: in full, or as `tcolexpandadd, -sub` and `tfillpad, _expand` do."""
+    if re.search(rf"\b{mnemonic}\b", text):
+        return True
+    names = re.findall(r"\bt[a-z]+\b", text)
+    endings = re.findall(r"[-_][a-z]+\b", text)
+    return any(f"{name}{ending.lstrip('-')}" == mnemonic for name in names for ending in endings)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.mnemonic)
+def test_the_section_of_a_row_describes_the_operation(operation: VectorOperation) -> None:
+    assert is_named(operation.name, section(operation.section))
+
+
+def test_a_name_is_not_found_where_it_does_not_stand() -> None:
+    assert not is_named("trowsum", section("7.5"))
+    assert not is_named("tcolexpandmod", section("7.5"))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.mnemonic)
+def test_every_function_is_one_that_values_know(operation: VectorOperation) -> None:
+    """Moves, fills, comparisons and selections have functions of their own for whole tiles."""
+    whole = {Kind.MOVE: "move", Kind.FILL: "fill", Kind.COMPARE: "compare", Kind.SELECT: "select", Kind.RAMP: "ramp"}
+    whole |= {
+        Kind.COMPARE_GATHER: "compare",
+        Kind.QUANTISE: "quantise",
+        Kind.DEQUANTISE: "dequantise",
+        Kind.BLOCK_QUANTISE: "quantise",
+    }
+    if operation.kind in whole:
+        assert operation.function == whole[operation.kind]
+        return
+    known = {*arithmetic._ARITHMETIC, *arithmetic._FUNCTIONS}
+    assert set(operation.parts) <= known
+
+
+def test_compositions_end_and_take_the_operands_that_they_have() -> None:
+    for parts in COMPOSITIONS.values():
+        assert not {part.function for part in parts} & {*COMPOSITIONS}
+        assert all(part.constant is not None or part.function in ("exp", "log", "sqrt", "abs") for part in parts[1:])
+
+
+def test_roles_follow_from_kinds() -> None:
+    for operation in OPERATIONS:
+        for form in operation.forms:
+            assert (Role.MASK in form) == (operation.kind is Kind.SELECT), operation.mnemonic
+            assert (Role.SOURCE in form) == (operation.kind not in (Kind.BROADCAST, Kind.RAMP)), operation.mnemonic
+        assert operation.kind is Kind.FILL or not (operation.in_place or operation.enlarges), operation.mnemonic
+
+
+@pytest.mark.parametrize(
+    ("chip", "mnemonic", "cells", "said"),
+    [
+        ("a2a3", "tdivs", {"instructions": "vdiv"}, "tdivs: 1 instructions, but structure 'division' takes 2"),
+        ("a2a3", "tabs", {"instructions": "-"}, "tabs: 0 instructions, but structure 'elementwise' takes 1 to 16"),
+        ("a2a3", "tmov", {"structure": "select"}, "structure 'select' is for operations of kind select, not move"),
+        ("a2a3", "texpands", {"structure": "division"}, "is for operations of kind elementwise, not broadcast"),
+        ("a2a3", "tadd", {"instructions": "vcadds"}, "tile_operations: tadd: no timing.vector.vcadds"),
+        ("a2a3", "tadd", {"structure": "spiral"}, "mine.csv:6: structure"),
+        ("a2a3", "tadd", {"source": "-"}, "mine.csv:6: source"),
+        ("a5", "trowsum", {"structure": "row_product"}, "trowsum: 2 instructions, but structure 'row_product' takes 1"),
+        ("a5", "tcmp", {"structure": "elementwise"}, "of kind elementwise, broadcast, not compare"),
+        ("a5", "tadd", {"choice": "none"}, "tile_operations: tadd: no kernel_variants 'none'"),
+        ("a5", "tadd", {"instructions": "vfoo"}, "tile_operations: tadd: no latency of 'vfoo'"),
+    ],
+)
+def test_kernels_that_no_machine_can_lay_out_are_refused(
+    chip: str, mnemonic: str, cells: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    with (FOLDER / f"{chip}_operations.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    next(row for row in rows if row["mnemonic"] == mnemonic).update(cells)
+    with (tmp_path / "mine.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    table = '[tile_operations]\ntable = "mine.csv"\nsource = "mine"\nstatus = "assumed"\n'
+    path = tmp_path / "mine.toml"
+    path.write_text(f'base = "{chip}"\nname = "mine"\n{table}', encoding="utf-8")
+    with pytest.raises(TargetDataError, match=re.escape(said)):
+        load_target(path)

@@ -1,8 +1,5 @@
 """What casts did to their numbers, judged in exact fractions: all inputs of 16 bits, wide integers, casts of runs."""
 
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
-
 from __future__ import annotations
 
 import math
@@ -17,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import oracle
 import pytest
-from execution_programs import kernel
+from cast_kernels import kernel
 from expected_files import PROGRAMS
 from strided_works import tile
 
@@ -303,20 +300,8 @@ def test_interrupted_output_keeps_the_older_file(tmp_path: Path, monkeypatch: py
 
 def cast_file(folder: Path) -> Path:
     """f32 -> bf16, 1 x 64."""
-    kinds = {"x": "f32", "y": "bf16"}
-    body = "".join(
-        f"%v{name} = pto.make_tensor_view %{name}, shape = [%c1, %c64], strides = [%c64, %c1] : !pto.tensor_view<1x64x{kind}>\n"
-        f"%p{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%c1, %c64] : !pto.tensor_view<1x64x{kind}> -> "
-        f"!pto.partition_tensor_view<1x64x{kind}>\n"
-        f"%t{name} = pto.alloc_tile : !pto.tile_buf<vec, 1x64x{kind}>\n"
-        for name, kind in kinds.items()
-    )
-    tiles = {name: f"!pto.tile_buf<vec, 1x64x{kind}>" for name, kind in kinds.items()}
-    body += f"pto.tload ins(%px : !pto.partition_tensor_view<1x64xf32>) outs(%tx : {tiles['x']})\n"
-    body += f"pto.tcvt ins(%tx : {tiles['x']}) outs(%ty : {tiles['y']})\n"
-    body += f"pto.tstore ins(%ty : {tiles['y']}) outs(%py : !pto.partition_tensor_view<1x64xbf16>)\n"
     path = folder / "cast.pto"
-    path.write_text(kernel(body, "%x: !pto.ptr<f32>, %y: !pto.ptr<bf16>"))
+    path.write_text(kernel(("f32", "bf16"), ((1, 64), (1, 64)), arch="a3"))
     return path
 
 

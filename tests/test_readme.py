@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pictures
 import pytest
+from command_output import out_of
 
 from castsim.__main__ import main
 from castsim.commands.debug import PROMPT
@@ -59,8 +60,7 @@ def test_the_first_command_runs_on_the_shipped_tensor(tmp_path, monkeypatch, cap
     monkeypatch.chdir(ROOT)
     words = shlex.split(SETUP[0][1].split("castsim ", 1)[1])
     words[words.index("--out") + 1] = str(tmp_path)
-    assert main(words) == 0
-    printed = iter(capsys.readouterr().out.splitlines())
+    printed = iter(out_of(capsys, words).splitlines())
     shown = re.search(r"```text\n(.*?)```", README, re.DOTALL)[1].splitlines()
     assert len(shown) >= 12
     assert all(line in printed for line in shown)  # each of them behind the one before
@@ -96,8 +96,7 @@ def test_command_runs(command, monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(graph_execution, "all_codes", some_codes)
     monkeypatch.chdir(ROOT)
     words = [str(tmp_path / word) if word == "report.html" else word for word in shlex.split(command)[1:]]
-    assert main(words) == 0
-    assert capsys.readouterr().out.strip()
+    assert out_of(capsys, words).strip()
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

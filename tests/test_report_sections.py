@@ -1,20 +1,31 @@
-"""The sections of the report of a run: what they promise, and that a new one is one file."""
+"""Reports of a run: sections (a new one is one file), classes of keys, what is said of vector operations."""
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum, StrEnum
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from command_output import out_of
+from work_model import TARGETS
 
 from castsim.__main__ import main
 from castsim.commands.run import declare
 from castsim.commands.shared_options import OptionParser
+from castsim.isa.formats import format_named
+from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.reports import sections
-from castsim.reports.documents import Keys
+from castsim.reports.documents import ABSENT, Keys, json_of, says
 from castsim.reports.run_findings import DOCUMENTED, PRINTED, section
 from castsim.reports.run_report import ReportSection
+from castsim.targets import load_target
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 NAMES = (*PRINTED, *sections.further_reports())
@@ -66,8 +77,7 @@ def with_casts(tmp_path, monkeypatch):
 
 
 def said(capsys, *words: str) -> str:
-    assert main(["run", *words, "--timing-only"]) == 0
-    return capsys.readouterr().out
+    return out_of(capsys, ["run", *words, "--timing-only"])
 
 
 # By the programs' own texts: casts per trip times trips.
@@ -125,3 +135,144 @@ def test_the_options_of_sections_are_options_of_run():
     assert set(named) <= known
     assert len(set(named)) == len(named)
     assert {"--lint", "--what-if", "--show-sync", "--races"} <= set(named)
+
+
+# ---------------------------------------- JSON of classes of keys: what each kind of value becomes, and what is refused
+
+
+class Colour(Enum):
+    RED = 3
+
+
+class Word(StrEnum):
+    LONG = "a long one"
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    start: int
+    causes: dict[Word, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    name: str
+    parts: tuple[Inner, ...]
+    missing: None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.parts)
+
+
+class InnerKeys(Keys):
+    first_byte: int = says("Where it starts.", "start")
+    causes: dict[str, int] = says("Cycles by cause.")
+
+
+class OuterKeys(Keys):
+    title: str = says("Its name.", "name")
+    parts: list[InnerKeys] = says("What it has.")
+    note: int = says("What nothing says.", lambda _: ABSENT, optional=True)
+    count: int = says("How many parts.")
+
+
+OUTER = Outer("x", (Inner(4, {Word.LONG: 7}),))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.int64(3), "3"),
+        (np.float32(0.5), "0.5"),
+        (np.bool_(True), "true"),
+        (Colour.RED, "3"),
+        (Word.LONG, '"a long one"'),
+        (Decimal("16.36"), "16.36"),
+        (Decimal("128.0"), "128"),
+        (b"\x01\xff", '"01ff"'),
+        (Path("a") / "b", '"a/b"'),
+        (format_named("f16"), '"f16"'),
+        ((1, (2, None)), "[1, [2, null]]"),
+        ({1: Word.LONG}, '{"1": "a long one"}'),
+    ],
+)
+def test_values(value, text):
+    assert json.dumps(json_of(value)) == text
+
+
+def test_keys_keep_their_order_and_take_their_values_where_they_say():
+    assert json.dumps(OuterKeys.of(OUTER)) == (
+        '{"title": "x", "parts": [{"first_byte": 4, "causes": {"a long one": 7}}], "count": 1}'
+    )
+    assert OuterKeys.of(OUTER, note=3, count=2) == {**OuterKeys.of(OUTER), "count": 2, "note": 3}
+
+
+@pytest.mark.parametrize("given", [{"nmae": "x"}, {"name": "x"}])
+def test_a_key_that_a_document_does_not_have_is_refused(given):
+    with pytest.raises(TypeError, match="OuterKeys has no key named"):
+        OuterKeys.of(OUTER, **given)
+
+
+def test_a_key_without_a_value_is_refused():
+    with pytest.raises(TypeError, match="no value for 'parts' of OuterKeys in a SimpleNamespace"):
+        OuterKeys.of(SimpleNamespace(name="x"))
+
+
+def test_what_has_no_json_form_is_refused():
+    with pytest.raises(TypeError, match="no JSON form of a set"):
+        json_of({1, 2})
+
+
+# -------------------- What a run report says of vector operations: which cycles nobody published, which values are not
+
+
+ROOT = Path(__file__).parent.parent
+KERNEL = str(ROOT / "programs" / "kernels" / "rms_norm_a2a3.pto")
+WORDS = ["run", KERNEL, "--in", "src=random:0", "--in", "gamma=random:1", "--arg", "eps=1e-6"]
+
+
+def test_the_document_lists_every_operation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS, "--json", "-", "--quiet"]) == 0
+    found = {(note["op"], note["element"]): note for note in json.loads(capsys.readouterr().out)["operations"]}
+    assert {op for op, _ in found} == {
+        "texpands", "tmul", "trowsum", "tadd", "tmuls", "tadds", "tsqrt", "trecip", "trowexpandmul", "tcolexpandmul",
+    }  # fmt: skip
+    assert found["tmul", "f32"]["validated"] is True
+    assert found["tmul", "f32"]["not_bit_exact"] is None
+    assert found["tcolexpandmul", "f32"]["validated"] is False
+    assert "order" in found["trowsum", "f32"]["not_bit_exact"]
+
+
+def test_the_text_marks_them(capsys: pytest.CaptureFixture[str]) -> None:
+    text = " ".join(out_of(capsys, WORDS).split())
+    marked = text.split("cycles not validated (none published): ")[1].split(" values")[0]
+    assert "tcolexpandmul f32" in marked
+    assert "tmul f32" not in marked.replace("trowexpandmul f32", "").replace("tcolexpandmul f32", "")
+    assert "values not bit-exact: trowsum f32: order of the sum within a row is assumed" in text
+
+
+def test_programs_of_casts_say_nothing_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(ROOT / "programs" / "f32_to_f16.pto"), "--in", "src=random:0"]) == 0
+    assert "not validated" not in capsys.readouterr().out
+
+
+def test_validated_are_the_operations_with_published_cycles() -> None:
+    with (ROOT / "targets" / "a2a3_measured_operations.csv").open() as file:
+        published = {(row["op"].lower(), row["src"]) for row in csv.DictReader(file)}
+    published = {(op, element) for op, element in published if op in VECTOR_OPERATIONS}
+    target = load_target("a2a3")
+    assert {(rule.mnemonic, element) for rule in target.tile_operations for element in rule.validated} == published
+
+
+def test_what_is_approximate() -> None:
+    """Divisions, exponentials, logarithms, reciprocal roots; sums and products along a row; nothing else."""
+    for name in TARGETS:
+        for rule in load_target(name).tile_operations:
+            operation = VECTOR_OPERATIONS[rule.mnemonic]
+            doubtful = operation.function in (
+                "div", "recip", "exp", "expdif", "log", "rsqrt", "shl", "shr", "rem", "fmod", "axpy", "addc",
+            )  # fmt: skip
+            doubtful |= operation.kind in (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.SORT, Kind.MERGE)
+            doubtful |= rule.mnemonic in ("trowsum", "trowprod")
+            assert (rule.approximate is not None) == doubtful, rule.mnemonic

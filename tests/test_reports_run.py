@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_programs import LOOP, NARROW, TCVT, changed, written
+from command_output import out_of
 
 from castsim.__main__ import main
 from castsim.execution.timing import Cause, PipeTiming, Timing, limiter
@@ -200,8 +201,7 @@ def test_the_text_fits_100_columns_and_says_what_limits(
     # A short path: the first line and warnings name the file and are not cut.
     monkeypatch.chdir(tmp_path)
     written(tmp_path, changed("RINT", "ODD", changed("f16", "i32")))
-    assert main(["run", "kernel.pto", "--in", "x=zeros"]) == 0
-    text = capsys.readouterr().out
+    text = out_of(capsys, ["run", "kernel.pto", "--in", "x=zeros"])
     assert max(map(len, text.splitlines())) <= 100
     assert text.startswith("kernel.pto @narrow\ntarget a2a3 (Ascend A2/A3 vector core), engine fast\n")
     for word in (
@@ -220,8 +220,7 @@ def test_wide_terminals_quote_the_source(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    assert main(["run", written(tmp_path), "--timing-only"]) == 0
-    assert "pto.tcvt ins(%wide" in capsys.readouterr().out
+    assert "pto.tcvt ins(%wide" in out_of(capsys, ["run", written(tmp_path), "--timing-only"])
 
 
 @pytest.mark.parametrize(
@@ -253,12 +252,10 @@ def test_following_a_run_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path, LOOP)
-    assert main(["run", path, "--timing-only"]) == 0
-    alone = capsys.readouterr().out
+    alone = out_of(capsys, ["run", path, "--timing-only"])
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     monkeypatch.setattr("castsim.reports.progress.BAR_DELAY_SECONDS", 0.0)
-    assert main(["run", path, "--timing-only"]) == 0
-    assert capsys.readouterr().out == alone
+    assert out_of(capsys, ["run", path, "--timing-only"]) == alone
 
 
 def test_a_short_run_shows_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,8 +273,7 @@ PROGRAMS = Path(__file__).parent.parent / "programs"
 
 
 def lines_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    assert main(["run", *words]) == 0
-    return capsys.readouterr().out.splitlines()
+    return out_of(capsys, ["run", *words]).splitlines()
 
 
 def test_the_answer_and_the_warnings_stand_above_the_tables(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_output import document_of, out_of
 from tpc_machine import END, nops
 
 from castsim import run
@@ -34,8 +34,7 @@ def written(folder: Path, text: str) -> str:
 
 def test_the_report_begins_with_them(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path, EARLY)
-    assert main(["run", path]) == 0
-    out = capsys.readouterr().out
+    out = out_of(capsys, ["run", path])
     head = " ".join(out.partition(f"{path} @kernel")[0].split())
     assert head.startswith("warning: 1 stale read: the values are the old ones")
     assert "'mov V1, V0' (line 4, bundle 1) reads the old value of V0" in head
@@ -46,14 +45,12 @@ def test_the_report_begins_with_them(tmp_path: Path, capsys: Capture) -> None:
 
 def test_a_fresh_run_does_not_mention_them_above(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path, FRESH)
-    assert main(["run", path]) == 0
-    assert capsys.readouterr().out.startswith(f"{path} @kernel")
+    assert out_of(capsys, ["run", path]).startswith(f"{path} @kernel")
 
 
 def test_json_names_them_among_the_warnings(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path, EARLY)
-    assert main(["run", path, "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, "run", path)
     (warning,) = found["warnings"]
     assert "1 stale read" in warning
     assert "line 4, bundle 1" in warning
@@ -68,8 +65,7 @@ def test_stop_ends_at_the_first(text: str, place: str, tmp_path: Path, capsys: C
     assert f"{path}{place}" in captured.err
     assert captured.out == ""
     assert main(["run", path, "--stale-reads", "stop", "--timing-only"]) == 1
-    assert main(["run", path, "--stale-reads", "stop", "--json", "-"]) == 1
-    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    (error,) = document_of(capsys, "run", path, "--stale-reads", "stop", code=1)["errors"]
     assert error["kind"] == "stale read"
     with pytest.raises(StaleReadError):
         run(path, stale_reads="stop")
@@ -84,12 +80,10 @@ def test_stop_lets_pass_what_is_no_stale_read(tmp_path: Path) -> None:
 
 def test_ignore_says_nothing(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path, EARLY)
-    assert main(["run", path, "--stale-reads", "ignore", "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, "run", path, "--stale-reads", "ignore")
     assert "stale_reads" not in found
     assert found["warnings"] == []
-    assert main(["run", path, "--stale-reads", "ignore"]) == 0
-    assert "stale" not in capsys.readouterr().out
+    assert "stale" not in out_of(capsys, ["run", path, "--stale-reads", "ignore"])
 
 
 def test_values_are_old_ones_in_every_mode(tmp_path: Path) -> None:

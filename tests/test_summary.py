@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
+from command_output import document_of, out_of
 from expected_files import ROOT
 
 from castsim.__main__ import main
@@ -66,8 +66,7 @@ def test_the_beginning_and_the_end_stay(lines: int) -> None:
 
 @pytest.mark.parametrize("words", [("--summary", "targets", "a5"), ("targets", "a5", "--summary")])
 def test_it_stands_before_or_after_the_command(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(list(words)) == 0
-    assert capsys.readouterr().out.count("\n") < SCREEN
+    assert out_of(capsys, list(words)).count("\n") < SCREEN
 
 
 def test_a_summary_has_the_largest_gains_that_were_asked_for(
@@ -75,11 +74,9 @@ def test_a_summary_has_the_largest_gains_that_were_asked_for(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     words = ["run", str(ROOT / "programs" / "f32_to_f16_pipelined.pto"), "--timing-only", "--what-if", "all"]
-    assert main([*words, "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)["what_if"]
+    found = document_of(capsys, *words)["what_if"]
     gains = sorted((entry["gained_cycles"] for entry in found), reverse=True)[:3]
     assert main([*words, "--summary"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cycles gained without")]
     assert [int(gain.replace(",", "")) for gain in re.findall(r"([\d,]+) \(", line)] == gains
-    assert main([words[0], words[1], "--timing-only", "--summary"]) == 0
-    assert "cycles gained" not in capsys.readouterr().out
+    assert "cycles gained" not in out_of(capsys, [words[0], words[1], "--timing-only", "--summary"])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_output import document_of, err_of
 from distributed import LocalCluster
 from kill_campaign import halting
 
@@ -261,10 +262,21 @@ WRONG = [
     ('GRID\n[[exclude]]\nlines = 3\n', 11, "exclude.lines", "where"),
     ('[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\n', 4, "grid.dst", "dst"),
     ('[sweep]\nkind = "cast"\nmode = \n', 3, "malformed TOML", ""),
+    ("", 1, "the table [sweep] is missing", ""),
+    ('PROGRAM\n"args.R" = 16\nargs.R = 17\n', 8, "grid.args.R is given twice", ""),
+    ('PROGRAM\n"args." = 16\n', 8, "no NAME behind the point", ""),
+    ("PROGRAM\nargs.R = [9007199254740993, 0.5]\n", 8, "9007199254740993 beside fractions", ""),
+    ('PROGRAM\nargs.R = 0.5\n[[exclude]]\nwhere = "args.R > 1"\n', 10, "args.R has fractions, such as 0.5", ""),
+    ('PROGRAM\nargs.R = 1\n[[exclude]]\nargs.R = 1\n"args.R" = 1\n', 11, "exclude.args.R is given twice", ""),
+    ('GRID\nrow_stride = "default"\n[[exclude]]\nwhere = "row_stride > 1"\n', 12, "exclude.where: 'default' and 1", ""),
+    ("GRID\nrow_stride = 8.5\n", 10, "8.5 is not a value", ""),
+    ("GRID\nrow_stride = true\n", 10, "true is not a value", ""),
+    ("GRID\nrow_stride = { from = 1, to = 9, step = 2, times = 2 }\n", 10, "both 'step' and 'times'", ""),
 ]  # fmt: skip
 GRID = (
     '[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\ndst = "f16"\nrows = 8\ncols = 64\ntarget = "a5"\n'
 )
+PROGRAM = f'[sweep]\nkind = "program"\nmode = "simulate"\n[grid]\nprogram = "{TILES}"\ntarget = "a2a3"\nargs.C = 128\n'
 
 
 @pytest.mark.parametrize(("text", "line", "said", "legal"), WRONG)
@@ -272,9 +284,8 @@ def test_a_wrong_specification_is_told_with_line_key_and_what_is_legal(
     text: str, line: int, said: str, legal: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "s.toml"
-    path.write_text(text.replace("GRID\n", GRID))
-    assert main(["sweep", str(path), "--out", str(tmp_path / "r.parquet")]) == 2
-    told = capsys.readouterr().err
+    path.write_text(text.replace("GRID\n", GRID).replace("PROGRAM\n", PROGRAM))
+    told = err_of(capsys, ["sweep", str(path), "--out", str(tmp_path / "r.parquet")])
     assert told.startswith(f"error: {path}:{line}:"), told
     assert said in told
     assert legal in told
@@ -333,8 +344,7 @@ def test_a_page_shows_where_routes_cross(tmp_path: Path, capsys: pytest.CaptureF
                     expected.add((ahead, faster, size))
                 ahead = faster
     page = tmp_path / "r.html"
-    assert main(["sweep", "--report", str(out.path), "--html", str(page), "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = document_of(capsys, "sweep", "--report", str(out.path), "--html", str(page))
     assert {(each["below"], each["above"], each["x"]) for each in found["crossings"]} == expected
     assert (found["rows"], found["failed"]) == (3 * len(sizes), 0)
     text = page.read_text()
@@ -353,15 +363,13 @@ def test_a_page_shows_where_routes_cross(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "none.parquet").write_text("rows")
     for name, said in (("other", "another schema"), ("none", "not a Parquet file"), ("nosuch", "nosuch")):
         path = str(tmp_path / f"{name}.parquet")
-        assert main(["sweep", "--report", path, "--html", str(page)]) == 2
-        assert said in capsys.readouterr().err
+        assert said in err_of(capsys, ["sweep", "--report", path, "--html", str(page)])
 
 
 def test_exit_codes_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "s.toml", str(tmp_path / "r.parquet")
     path.write_text(GRID)
-    assert main(["sweep", str(path), "--out", out, "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == 1
+    assert document_of(capsys, "sweep", str(path), "--out", out)["rows"] == 1
     path.write_text(GRID.replace('"f16"', '["f16", "u4"]'))
     Path(f"{out}.ledger").unlink()
     assert main(["sweep", str(path), "--out", out, "--quiet"]) == 1
@@ -372,7 +380,6 @@ def test_exit_codes_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 Capture = pytest.CaptureFixture[str]
-PROGRAM = f'[sweep]\nkind = "program"\nmode = "simulate"\n[grid]\nprogram = "{TILES}"\ntarget = "a2a3"\nargs.C = 128\n'
 
 
 def rows(specification: object, tmp_path: Path) -> list[dict[str, object]]:
@@ -432,34 +439,6 @@ def test_an_argument_that_a_program_cannot_take_fails_its_point(value: str, said
     assert said in str(found["error"])
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        ("", 1, "the table [sweep] is missing"),
-        (f'{PROGRAM}"args.R" = 16\nargs.R = 17\n', 8, "grid.args.R is given twice"),
-        (f'{PROGRAM}"args." = 16\n', 8, "no NAME behind the point"),
-        (f"{PROGRAM}args.R = [9007199254740993, 0.5]\n", 8, "9007199254740993 beside fractions"),
-        (f'{PROGRAM}args.R = 0.5\n[[exclude]]\nwhere = "args.R > 1"\n', 10, "args.R has fractions, such as 0.5"),
-        (f'{PROGRAM}args.R = 1\n[[exclude]]\nargs.R = 1\n"args.R" = 1\n', 11, "exclude.args.R is given twice"),
-        (
-            f'{GRID}row_stride = "default"\n[[exclude]]\nwhere = "row_stride > 1"\n',
-            12,
-            "exclude.where: 'default' and 1",
-        ),
-        (f"{GRID}row_stride = 8.5\n", 10, "8.5 is not a value"),
-        (f"{GRID}row_stride = true\n", 10, "true is not a value"),
-        (f"{GRID}row_stride = {{ from = 1, to = 9, step = 2, times = 2 }}\n", 10, "both 'step' and 'times'"),
-    ],
-)
-def test_a_wrong_specification(text: str, line: int, said: str, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "s.toml"
-    path.write_text(text)
-    assert main(["sweep", str(path), "--out", str(tmp_path / "r.parquet"), "--quiet"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"error: {path}:{line}:"), told
-    assert said in told
-
-
 @pytest.mark.parametrize("value", [10**30, -(10**400), {"from": 1, "to": 1 << 63}, float("nan"), float("inf")])
 def test_a_number_from_python_that_no_column_holds(value: object, tmp_path: Path) -> None:
     grid = {"program": str(TILES), "target": "a2a3", "args": {"R": value}}
@@ -485,8 +464,7 @@ def test_no_file_that_is_read_or_written_besides_is_replaced(
         ("p.toml --out p.pto", "which is the program 'p.pto'"),
     ):
         before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-        assert main(["sweep", *words.split(), "--workers", "1"]) == 2, words
-        assert said in capsys.readouterr().err
+        assert said in err_of(capsys, ["sweep", *words.split(), "--workers", "1"])
         assert {name: (tmp_path / name).read_bytes() for name in before} == before
     for path in tmp_path.glob("r.*"):
         path.unlink()
@@ -510,8 +488,7 @@ def test_so_many_processes_there_cannot_be(count: str, tmp_path: Path, capsys: C
         "accuracy --target a5",
         "lower --spec tosa --target a5",
     ):
-        assert main([*words.split(), "--workers", count]) == 2, words
-        assert f"--workers {count}: not " in capsys.readouterr().err
+        assert f"--workers {count}: not " in err_of(capsys, [*words.split(), "--workers", count])
 
 
 def test_a_record_is_resumed_for_what_it_is_about(tmp_path: Path, capsys: Capture) -> None:
@@ -528,8 +505,7 @@ def test_a_record_is_resumed_for_what_it_is_about(tmp_path: Path, capsys: Captur
         ("--spec onnx", "specifications or versions"),
         ("--spec tosa@1.0", "specifications or versions"),
     ):
-        assert main([*verify, *words.split(), "--resume", *kept]) == 2, words
-        assert f"about other {other}" in capsys.readouterr().err
+        assert f"about other {other}" in err_of(capsys, [*verify, *words.split(), "--resume", *kept])
     for words in ("f16 i8 --target a5", "--samples 10 --seed 0", "--spec tosa", ""):
         assert main([*verify, *words.split(), "--resume", *kept]) == 0, words
     assert json.loads(path.read_text())["complete"]

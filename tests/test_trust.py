@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
+from command_output import document_of, out_of
 
 import castsim
-from castsim.__main__ import main
 from castsim.running import load, run_loaded
 from castsim.running.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.targets import Target, load_target
@@ -25,8 +24,7 @@ PROGRAMS = {
 
 
 def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
-    assert main(["run", *words, "--timing-only", "--json", "-"]) == 0
-    return json.loads(capsys.readouterr().out)
+    return document_of(capsys, "run", *words, "--timing-only")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -87,8 +85,7 @@ def test_weights_are_linear_in_whole_numbers_and_tell_no_facts_that_are_document
 
 
 def test_text_says_what_cycles_rest_on_and_whose_the_clock_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(ROOT / "programs/a5_f32_to_e4m3fn_padded.pto"), "--timing-only", "--facts"]) == 0
-    text = capsys.readouterr().out
+    text = out_of(capsys, ["run", str(ROOT / "programs/a5_f32_to_e4m3fn_padded.pto"), "--timing-only", "--facts"])
     status = load_target("a5").frequency.status
     assert ("(assumed clock)" in text) == (status is Status.ASSUMED)
     assert "tcvt f32 -> e4m3fn" in text.splitlines()[4]

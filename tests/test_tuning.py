@@ -16,6 +16,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from command_output import document_of, err_of, out_of
 from sample_arguments import scalars
 
 import castsim
@@ -119,16 +120,19 @@ def check(found: Tuning, points: dict[tuple[object, ...], tuple[int, int]], coun
             assert 0 < row.at_least <= points[values][0]
 
 
-def test_tile_shapes_of_a_cast(tmp_path: Path) -> None:
-    space: dict[str, list[object]] = {"R": [4, 8, 24, 32], "C": [128, 512]}
-    points = exhaustive(TILES.read_text(), space, tmp_path)
-    check(castsim.tune(TILES, "R in 4,8,24,32, C in 128,512"), points, 8)
-
-
-def test_tile_shapes_of_a_kernel_of_a5(tmp_path: Path) -> None:
-    space: dict[str, list[object]] = {"R": [16, 32, 64], "C": [256, 512]}
-    points = exhaustive(FP8.read_text(), space, tmp_path)
-    check(castsim.tune(str(FP8), {"R": [16, 32, 64], "C": [256, 512]}), points, 6)
+@pytest.mark.parametrize(
+    ("program", "rows", "columns", "given"),
+    [
+        (TILES, [4, 8, 24, 32], [128, 512], "R in 4,8,24,32, C in 128,512"),
+        (str(FP8), [16, 32, 64], [256, 512], {"R": [16, 32, 64], "C": [256, 512]}),
+    ],
+    ids=["cast", "kernel of A5"],
+)
+def test_tile_shapes(
+    program: Path | str, rows: list[object], columns: list[object], given: object, tmp_path: Path
+) -> None:
+    points = exhaustive(Path(program).read_text(), {"R": rows, "C": columns}, tmp_path)
+    check(castsim.tune(program, given), points, len(rows) * len(columns))
 
 
 def test_rounding_modes_rows_and_points_that_do_not_fit(tmp_path: Path) -> None:
@@ -249,16 +253,13 @@ def test_another_program_or_option_is_refused(tmp_path: Path, capsys: Capture) -
     path.write_text(TILES.read_text())
     words = ["tune", str(path), "--tile", "R in 32, C in 512", "--resume", ledger, "--quiet"]
     assert main(words) == 0
-    assert main([*words, "--option", "vector_head=always"]) == 2
-    assert "is about another settings" in capsys.readouterr().err
+    assert "is about another settings" in err_of(capsys, [*words, "--option", "vector_head=always"])
     path.write_text(TILES.read_text() + "\n")
-    assert main(words) == 2
-    told = capsys.readouterr().err
+    told = err_of(capsys, words)
     assert "is about another program" in told
     assert ledger in told
     (tmp_path / "no").write_text("# a text\n")
-    assert main([*words[:-2], str(tmp_path / "no")]) == 2
-    assert "not a ledger of castsim tune" in capsys.readouterr().err
+    assert "not a ledger of castsim tune" in err_of(capsys, [*words[:-2], str(tmp_path / "no")])
 
 
 # -------------------------------------------------------------------------------------------------- the command line
@@ -292,21 +293,18 @@ def test_another_program_or_option_is_refused(tmp_path: Path, capsys: Capture) -
 def test_bad_input_has_its_place_and_what_would_be_legal(
     words: str, place: str, told: str, legal: str, capsys: Capture
 ) -> None:
-    assert main(["tune", str(TILES), *words.split("|")]) == 2
-    found = capsys.readouterr().err
+    found = err_of(capsys, ["tune", str(TILES), *words.split("|")])
     assert found.startswith(f"error: {place}")
     assert told in found
     assert legal in found
 
 
 def test_a_program_without_parameters_has_nothing_to_choose_from(capsys: Capture) -> None:
-    assert main(["tune", str(SAMPLES.parent / "f32_to_f16.pto")]) == 2
-    assert "// castsim: parameter" in capsys.readouterr().err
+    assert "// castsim: parameter" in err_of(capsys, ["tune", str(SAMPLES.parent / "f32_to_f16.pto")])
 
 
 def test_a_space_in_which_nothing_runs_is_a_table_of_reasons(capsys: Capture) -> None:
-    assert main(["tune", str(TILES), "--tile", "R in 24, C in 512", "--json", "-"]) == 1
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, "tune", str(TILES), "--tile", "R in 24, C in 512", code=1)
     assert document["best"] is None
     assert [row["choices"] for row in document["rows"]] == [{"R": 24, "C": 512}]
     assert "leave the view" in document["rows"][0]["reason"]
@@ -314,11 +312,9 @@ def test_a_space_in_which_nothing_runs_is_a_table_of_reasons(capsys: Capture) ->
 
 def test_the_document_and_the_text_tell_the_same(capsys: Capture) -> None:
     words = ["tune", str(TILES), "--tile", "R in 8..64*2, C in 128,512", "--option", "vector_head=always"]
-    assert main([*words, "--json", "-"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = document_of(capsys, *words)
     jsonschema.validate(document, form_schema(Tune))
-    assert main(words) == 0
-    text = capsys.readouterr().out
+    text = out_of(capsys, words)
     best = document["best"]
     assert f"Best: R={best['choices']['R']}, C={best['choices']['C']}: {best['cycles']:,} cycles, " in text
     assert document["command"] in text
@@ -327,8 +323,7 @@ def test_the_document_and_the_text_tell_the_same(capsys: Capture) -> None:
 
 
 def test_the_table_groups_thousands(capsys: Capture) -> None:
-    assert main(["tune", str(TILES), "--tile", "R in 16,32", "--tile", "C in 512"]) == 0
-    answer, *_ = lines = capsys.readouterr().out.splitlines()
+    answer, *_ = lines = out_of(capsys, ["tune", str(TILES), "--tile", "R in 16,32", "--tile", "C in 512"]).splitlines()
     found = castsim.tune(TILES, "R in 16,32, C in 512")
     assert found.best is not None
     assert f": {found.best.cycles:,} cycles, " in answer

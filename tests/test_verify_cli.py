@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_output import document_of, err_of, out_of
 
 from castsim.__main__ import main
 from castsim.evidence.verification import comparison, kept
@@ -24,9 +25,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def documented(capsys: Capture, *argv: str, code: int = 0) -> dict[str, Any]:
-    assert main(["verify", *argv, "--json", "-"]) == code
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return document
+    return document_of(capsys, "verify", *argv, code=code)
 
 
 def test_every_mode_and_every_code(capsys: Capture) -> None:
@@ -46,8 +45,7 @@ def test_every_mode_and_every_code(capsys: Capture) -> None:
 
 def test_a_wide_source_takes_the_structured_set_and_says_why(capsys: Capture) -> None:
     argv = ["f32", "e2m1", "--tier", "table", "--rounding", "rint", "odd", "--overflow", "saturate"]
-    assert main(["verify", *argv]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(out_of(capsys, ["verify", *argv]).split())
     assert "structured: Every sign and exponent" in text
     assert "sees only the kept bits, the half bit, the sticky bit and the sign" in text
     assert text.endswith("no mismatch")
@@ -84,8 +82,7 @@ def test_differences_are_shown_and_cost_the_exit_code(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(comparison, "convert_codes", spoilt)
     argv = ["verify", "f16", "e4m3fn", "--tier", "table", "--rounding", "rint", "--overflow", "special"]
-    assert main(argv) == 1
-    out = capsys.readouterr().out
+    out = out_of(capsys, argv, 1)
     assert "1 of 65536 results differ" in out
     (row,) = [line.split() for line in out.splitlines() if "0x3c01" in line]
     # f16 0x3c01 is 1 + 2**-10; e4m3fn 0x38 is 1.0 and 0x3f is 1.875.
@@ -154,15 +151,13 @@ def recorded(path: Path) -> list[str]:
 
 def test_a_finished_record(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "r.json"
-    assert main(recorded(path)) == 0
-    assert f"recorded in {path}" in " ".join(capsys.readouterr().out.split())
+    assert f"recorded in {path}" in " ".join(out_of(capsys, recorded(path)).split())
     record = VerificationRecord.load(path)
     assert record.complete
     document = json.loads(path.read_text())
     assert document["sources"]["files"] == kept.source_digests(oracle=False)
     assert (document["parts_by_status"], document["mismatches"]) == ({"done": 14, "partial": 0, "pending": 0}, 0)
-    assert main(recorded(path)) == 2
-    assert "already exists; continue it with --resume" in capsys.readouterr().err
+    assert "already exists; continue it with --resume" in err_of(capsys, recorded(path))
     assert main([*recorded(path), "--resume"]) == 0  # nothing is left to do
     assert main(["verify", "--resume", "--record", str(path)]) == 0
     assert len(VerificationRecord.load(path).runs) == 3
@@ -187,8 +182,7 @@ def test_a_stale_record(tmp_path: Path, capsys: Capture) -> None:
     digest = json.loads(text)["sources"]["files"]["castsim/numerics/rounding.py"]
     path.write_text(text.replace(digest, "0" * 64))
     capsys.readouterr()
-    assert main([*recorded(path), "--rounding", "odd", "--resume"]) == 2
-    err = capsys.readouterr().err
+    err = err_of(capsys, [*recorded(path), "--rounding", "odd", "--resume"])
     assert "is stale" in err
     assert "castsim/numerics/rounding.py" in err
 
@@ -243,14 +237,11 @@ def test_interrupting_the_command(tmp_path: Path, workers: str, least: int) -> N
 
 def test_progress_is_for_those_who_watch(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     argv = ["verify", "f16", "e4m3fn", "--rounding", "rint"]
-    assert main(argv) == 0
-    assert capsys.readouterr().err == ""
+    assert err_of(capsys, argv, 0) == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
-    assert main(argv) == 0
-    assert "f16 -> e4m3fn rint" in capsys.readouterr().err
-    assert main([*argv, "--quiet"]) == 0
-    assert capsys.readouterr().err == ""
+    assert "f16 -> e4m3fn rint" in err_of(capsys, argv, 0)
+    assert err_of(capsys, [*argv, "--quiet"], 0) == ""
 
 
 def test_a_tier_that_is_not_there_is_not_said_to_be_right(
@@ -258,5 +249,4 @@ def test_a_tier_that_is_not_there_is_not_said_to_be_right(
 ) -> None:
     monkeypatch.setattr("castsim.numerics.tiers._compiled_tier", lambda: "numba cannot be imported")
     words = "verify f16 e4m3fn --tier compiled --samples 4 --rounding rint --overflow saturate"
-    assert main(words.split()) == 2
-    assert "tier 'compiled' is not available: numba cannot be imported" in capsys.readouterr().err
+    assert "tier 'compiled' is not available: numba cannot be imported" in err_of(capsys, words.split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 from pathlib import Path
@@ -112,31 +113,30 @@ def test_a_structured_set_tells_all_modes_apart(monkeypatch: pytest.MonkeyPatch)
         assert (finding.mismatches == 0) == (asked == done), (asked, done)
 
 
-def test_a_part_that_cannot_be_computed_is_refused_at_once() -> None:
-    for part, message in [
-        (
-            VerificationPart("f32", "i32", Rounding.RINT, Overflow.WRAP, "table", "reference", "structured"),
-            "has no table",
-        ),
-        (
-            VerificationPart("f32", "f16", Rounding.RINT, Overflow.WRAP, "table", "oracle", "exhaustive"),
-            "legal: saturate, special",
-        ),
-    ]:
-        with pytest.raises(IllegalError, match=message):
-            probe(part)
+@pytest.mark.parametrize(
+    ("dst", "overflow", "against", "inputs", "message"),
+    [
+        ("i32", Overflow.WRAP, "reference", "structured", "has no table"),
+        ("f16", Overflow.WRAP, "oracle", "exhaustive", "legal: saturate, special"),
+    ],
+)
+def test_a_part_that_cannot_be_computed_is_refused_at_once(
+    dst: str, overflow: Overflow, against: str, inputs: str, message: str
+) -> None:
+    with pytest.raises(IllegalError, match=message):
+        probe(VerificationPart("f32", dst, Rounding.RINT, overflow, "table", against, inputs))
 
 
 def test_a_format_that_the_oracle_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(oracle.FLOATS, "e2m3")
     with pytest.raises(IllegalError, match=r"the oracle has no format e2m3\n  help: --against reference"):
-        probe(VerificationPart("f16", "e2m3", Rounding.RINT, Overflow.SPECIAL, "table", "oracle", "exhaustive"))
+        probe(replace(HALF, dst="e2m3", against="oracle"))
 
 
 def test_without_its_tests_castsim_has_no_oracle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(castsim, "__file__", str(tmp_path / "simulator" / "__init__.py"))
     with pytest.raises(IllegalError, match=r"(?s)source checkout.*pip install -e.*--against reference"):
-        probe(VerificationPart("f16", "e4m3fn", Rounding.RINT, Overflow.SPECIAL, "table", "oracle", "exhaustive"))
+        probe(replace(HALF, against="oracle"))
 
 
 # ------------------------------------------------------------------------------------------------- taking work apart
@@ -228,13 +228,11 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
 
 def test_pieces_grow_until_they_take_long_enough() -> None:
     one = PartProgress(HALF, 1 << 32)
-    sizes = []
-    start = 0
+    sizes: list[int] = []
     for _ in range(12):
-        size = running._piece(one)
+        start, size = sum(sizes), running._piece(one)
         sizes.append(size)
         one.add(ComparisonResult(start, start + size, 0, 0, (), size / 1e9))  # a thousand million codes a second
-        start += size
     assert all(first <= second for first, second in pairwise(sizes))
     assert sizes[0] <= 1 << 14
     assert sizes[-1] in range(int(0.45e9) - 4096, int(0.5e9) + 1) or sizes[-1] == running.LARGEST_PIECE
@@ -469,10 +467,8 @@ def test_stretches_and_legal_codes(src: str, kind: str) -> None:
     assert len(whole) == inputs.size
     assert whole.dtype == code_dtype(row)
     check_codes(whole, row)
-    edges = sorted(
-        {0, 1, 2, 4095, 4096, 4097, inputs.size // 2 - 1, inputs.size // 2 + 3, inputs.size - 1, inputs.size}
-    )
-    edges = [edge for edge in edges if 0 <= edge <= inputs.size]
+    size = inputs.size
+    edges = sorted({0, 1, 2, 4095, 4096, 4097, size // 2 - 1, size // 2 + 3, size - 1, size} & {*range(size + 1)})
     pieces = [inputs.codes(start, stop) for start, stop in pairwise(edges)]
     assert np.array_equal(np.concatenate(pieces), whole)
 
@@ -500,6 +496,5 @@ def test_every_word_of_a_part_is_checked() -> None:
         ({"count": 0}, "0 samples"),
         ({"src": "f33"}, "unknown format 'f33'"),
     ]:
-        values = {name: getattr(good, name) for name in good.__dataclass_fields__}
         with pytest.raises(ReadError, match=message):
-            VerificationPart(**{**values, **change}).check()
+            replace(good, **change).check()

@@ -16,8 +16,7 @@ from measured_record import write
 
 from benchmarks.cases import HEADLINE, MODES, TABLES, Case, source_codes, target_pairs
 from benchmarks.contestants import contestants
-from benchmarks.mapped import cast_mapped_file
-from benchmarks.table import Row, as_data, machine, markdown, row_of, rows_from
+from benchmarks.table import Row, as_data, machine_text, markdown, row_of, rows_from
 from benchmarks.timing import round_robin
 from castsim.numerics import code_dtype
 
@@ -83,27 +82,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", metavar="FILE", help="write all figures; - is standard output")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the tables, as docs/measured/casts.json")
-    parser.add_argument("--mapped", type=_count, metavar="BYTES", help="only cast a mapped file of that size")
     parser.add_argument("--only-torch", action="store_true", help="compare with torch alone")
     return parser
 
 
 def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
-    if options.mapped:
-        found = cast_mapped_file(options.mapped)
-        print(f"{found['seconds']:.1f} s, {found['held_bytes'] / (1 << 20):.1f} MiB beyond input and output")
-        return 0
     sizes = options.size or [1 << 20]
-    text = [
-        "# Casts beside other libraries",
-        "",
-        "Written by `python tests/benchmarks`. One thread, reused output, elements per second of castsim (1e9), its",
-        "fraction of the speed of a `numpy.copyto` of as many bytes, and how many times as fast it is as each library:",
-        "median (quartiles) of ratios of thread CPU time taken in turn in one process, torch in one of its own.",
-        "",
-        ", ".join(f"{name} {value}" for name, value in machine().items()),
-    ]
+    text = f"""# Casts beside other libraries
+
+Written by `python tests/benchmarks`. One thread, reused output, elements per second of castsim (1e9), its
+fraction of the speed of a `numpy.copyto` of as many bytes, and how many times as fast it is as each library:
+median (quartiles) of ratios of thread CPU time taken in turn in one process, torch in one of its own.
+
+{machine_text()}
+"""
     rows: list[Row] = []
     for name in options.set or _SETS:
         found = measure(_cases(name), sizes, options.rounds, only_torch=options.only_torch)
@@ -111,13 +104,13 @@ def main(arguments: list[str]) -> int:
             same = ["--set", name, "--rounds", str(options.rounds)]
             _with_torch(found, [*same, *(word for size in sizes for word in ("--size", str(size)))])
         rows += found
-        text += ["", f"## {name}", "", markdown(found)]
+        text += f"\n## {name}\n\n{markdown(found)}"
     if options.json == "-":
         json.dump(as_data(rows), sys.stdout)
     elif options.json:
         Path(options.json).write_text(json.dumps(as_data(rows), indent=1) + "\n")
     if options.record:
-        write(options.record, "\n".join(text) + "\n")
+        write(options.record, text)
     return 0
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -19,26 +17,17 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measured_record import write
+from measured_record import table, write
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from benchmarks.timing import ended
 
 ASKED = (
-    "f16 i8 --spec tosa --target a5",
-    "f16 i8 --spec tosa --target gaudib",
-    "bf16 u8 --spec onnx --target a2a3",
-    "i16 bool --spec tosa --target gaudi2",
-    "f16 e4m3fn --spec onnx --target a5",
-    "f32 i8 --spec tosa --target a2a3",
-    "f32 bf16 --spec tosa --target gaudi2",
-    "f32 f16 --spec tosa --target a5",
-    "i32 bf16 --spec tosa --target a5",
-    "f32 i32 --spec tosa --target a5",
-    "i32 f32 --spec tosa --target gaudi2",
-    "f32 u16 --spec onnx --target gaudi",
-    "f32 bool --spec tosa --target a2a3",
-    "i64 f32 --spec onnx --target a5",
-)
+    "f16 i8 --spec tosa --target a5", "f16 i8 --spec tosa --target gaudib", "bf16 u8 --spec onnx --target a2a3",
+    "i16 bool --spec tosa --target gaudi2", "f16 e4m3fn --spec onnx --target a5", "f32 i8 --spec tosa --target a2a3",
+    "f32 bf16 --spec tosa --target gaudi2", "f32 f16 --spec tosa --target a5", "i32 bf16 --spec tosa --target a5",
+    "f32 i32 --spec tosa --target a5", "i32 f32 --spec tosa --target gaudi2", "f32 u16 --spec onnx --target gaudi",
+    "f32 bool --spec tosa --target a2a3", "i64 f32 --spec onnx --target a5",
+)  # fmt: skip
 """Requests: sources of 16 bits, then wide ones that go by breakpoints, by all codes, by samples."""
 
 _QUICK, _TIMES = 3.0, 5
@@ -70,39 +59,29 @@ def quickest(asked: str, *, numba: bool) -> Answer:
 def ask(asked: str, *, numba: bool) -> Answer:
     """Run one request in a process of its own."""
     code = ("" if numba else _WITHOUT) + _RUN.format(arguments=["lower", *asked.split()])
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env={**environment, "COLUMNS": "400"}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    began = time.monotonic()
+    done = ended([sys.executable, "-c", code], COLUMNS="400")
     clock = time.monotonic() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in (0, 1) or "Traceback" in done.stderr:
-        raise RuntimeError(done.stderr)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    if done.code not in (0, 1) or "Traceback" in done.err:
+        raise RuntimeError(done.err)
     verdicts = ("proven for every", "exact:", "conforms:", "differs:", "no difference found", "nothing beyond")
-    lines = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith(verdicts)]
-    return Answer(asked, numba, cpu, clock, lines[0] if lines else "nothing leads there")
+    lines = [line.strip() for line in done.out.splitlines() if line.strip().startswith(verdicts)]
+    return Answer(asked, numba, done.seconds, clock, lines[0] if lines else "nothing leads there")
 
 
 def markdown(answers: list[Answer]) -> str:
     """Return the table."""
-    lines = [
-        "# How long `castsim lower` takes",
-        "",
-        "Written by `python tests/benchmarks/answers.py`: a process per answer, start-up included. CPU seconds add up",
-        f"those of all threads ({os.cpu_count()} processors); clock seconds depend on what else the machine does.",
-        f"Byte code is there, as in every run but the first; the quickest of {_TIMES} under {_QUICK:g} s.",
-        "",
-        "| castsim lower | numba | CPU s | clock s | answer |",
-        "|---|---|---:|---:|---|",
-        *(
-            f"| {one.asked} | {'with' if one.numba else 'without'} | {one.cpu:.2f} | {one.clock:.2f} | {one.how} |"
-            for one in answers
-        ),
-    ]
-    return "\n".join(lines) + "\n"
+    rows = (
+        (one.asked, "with" if one.numba else "without", f"{one.cpu:.2f}", f"{one.clock:.2f}", one.how)
+        for one in answers
+    )
+    return f"""# How long `castsim lower` takes
+
+Written by `python tests/benchmarks/answers.py`: a process per answer, start-up included. CPU seconds add up
+those of all threads ({os.cpu_count()} processors); clock seconds depend on what else the machine does.
+Byte code is there, as in every run but the first; the quickest of {_TIMES} under {_QUICK:g} s.
+
+{table("castsim lower | numba | CPU s | clock s | answer", rows)}"""
 
 
 def main(arguments: list[str]) -> int:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
-import subprocess
 import sys
 from pathlib import Path
 from statistics import median
@@ -22,9 +20,10 @@ from tempfile import TemporaryDirectory
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measured_record import write
+from measured_record import table, write
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from benchmarks.timing import ended
+
 SHARED, UNSHARED = "shared", "nothing shared"
 _RUN = """
 import contextlib
@@ -33,29 +32,19 @@ from castsim.lowering import sharing
 with sharing.unshared() if {unshared} else contextlib.nullcontext():
     raise SystemExit(main({arguments!r}))
 """
-_HEAD = """# How long `castsim conform` takes
-
-Written by `python tests/benchmarks/conformance.py --page`: CPU seconds of the process with all its threads,
-start-up included; the median if there are several runs. *commit* rows measure the code of that commit; *shared* is the
-present code; *nothing shared* is the present code with every request computed from scratch. numba's cache holds
-compiled code on disk; *cold* means that it was empty.
-
-| castsim conform | code | numba's cache | runs | CPU s |
-|---|---|---|---:|---:|
-"""
 
 
 def run(arguments: list[str], code: str, folder: Path | None, cache: Path) -> float:
     """Return the CPU seconds of one matrix."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", _RUN.format(unshared=code == UNSHARED, arguments=arguments)]
+    variables = {"NUMBA_CACHE_DIR": str(cache)}
     if folder is not None:
-        environment["PYTHONPATH"] = str(folder)
+        variables["PYTHONPATH"] = str(folder)
         command = [sys.executable, "-m", "castsim", *arguments]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT, env=environment)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    done = ended(command, **variables)
+    if done.code:
+        raise SystemExit(done.err)
+    return done.seconds
 
 
 def page(records: Path) -> str:
@@ -64,11 +53,15 @@ def page(records: Path) -> str:
     for line in records.read_text(encoding="utf-8").splitlines():
         held = json.loads(line)
         found.setdefault((held["asked"], held["code"], held["cache"]), []).append(held["cpu"])
-    rows = [
-        f"| {asked} | {code} | {cache} | {len(times)} | {median(times):.1f} |"
-        for (asked, code, cache), times in sorted(found.items())
-    ]
-    return _HEAD + "".join(f"{row}\n" for row in rows)
+    rows = ((*key, len(times), f"{median(times):.1f}") for key, times in sorted(found.items()))
+    return f"""# How long `castsim conform` takes
+
+Written by `python tests/benchmarks/conformance.py --page`: CPU seconds of the process with all its threads,
+start-up included; the median if there are several runs. *commit* rows measure the code of that commit; *shared* is the
+present code; *nothing shared* is the present code with every request computed from scratch. numba's cache holds
+compiled code on disk; *cold* means that it was empty.
+
+{table("castsim conform | code | numba's cache | runs | CPU s", rows)}"""
 
 
 def main() -> None:

@@ -12,14 +12,25 @@ import asyncio
 import random
 import sys
 import time
-from importlib import import_module
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any, TypeVar
 
 from lsprotocol import types as lsp
 
-TESTS = Path(__file__).parent.parent
-RECORD = TESTS.parent / "docs" / "measured" / "editing.json"
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from lsp_client import editor
+from measured_record import MEASURED, table, write
+
+RECORD = MEASURED / "editing.json"
+MACHINE = f"python {sys.version.partition(' ')[0]}, two processor cores shared with other work"
+Texts = dict[str, tuple[str, Callable[[], list[str]]]]
+"""Name of a file, and the maker of its lines, by title."""
+Got = TypeVar("Got")
+Ask = Callable[[str, list[str], int], Coroutine[Any, Any, Got]]
 LINES, EDITS, LIMIT = 10_000, 200, 200
 
 _TILE, _HALF = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xf16>"
@@ -56,7 +67,6 @@ WRONG = {"tadd": "taddx(", "tcvt": "tcvt(", "mul.f32": "mulx.f32", "convert.f32"
 
 async def measured(name: str, lines: list[str], edits: int) -> list[float]:
     """Return milliseconds from each edit to its answer."""
-    editor = import_module("lsp_client").editor  # of the tests, whose folder is on the path by now
     numbers = random.Random(1)
     uri = (Path("/bench") / name).as_uri()
     found = []
@@ -81,37 +91,40 @@ async def measured(name: str, lines: list[str], edits: int) -> list[float]:
 
 
 def report(rows: dict[str, tuple[int, list[float]]]) -> str:
-    shown = []
-    for name, (lines, times) in rows.items():
-        figures = (f"{each:.0f}" for each in (median(times), quantiles(times, n=10)[-1], max(times)))
-        shown.append(f"| {name} | {lines:,} | {len(times)} | {' | '.join(figures)} |")
-    return "\n".join(
-        [
-            "# Edits in long texts",
-            "",
-            "Written by `python tests/benchmarks/editing.py`: milliseconds from an edit to its diagnostics, with a",
-            "client of `castsim lsp` over standard input and output. An edit is answered with the syntax and types of",
-            f"its own lines, while another process checks the whole text. Limit at the median: {LIMIT} ms.",
-            "",
-            f"python {sys.version.partition(' ')[0]}, two processor cores shared with other work",
-            "",
-            "| text | lines | edits | median ms | 90 % ms | most ms |",
-            "| --- | --- | --- | --- | --- | --- |",
-            *shown,
-            "",
-        ]
+    shown = (
+        (name, f"{lines:,}", len(times), *(f"{each:.0f}" for each in (median(times), _nine_of_ten(times), max(times))))
+        for name, (lines, times) in rows.items()
     )
+    return f"""# Edits in long texts
+
+Written by `python tests/benchmarks/editing.py`: milliseconds from an edit to its diagnostics, with a
+client of `castsim lsp` over standard input and output. An edit is answered with the syntax and types of
+its own lines, while another process checks the whole text. Limit at the median: {LIMIT} ms.
+
+{MACHINE}
+
+{table("text | lines | edits | median ms | 90 % ms | most ms", shown)}"""
+
+
+def _nine_of_ten(times: list[float]) -> float:
+    return quantiles(times, n=10)[-1]
+
+
+def measure(texts: Texts, ask: Ask[Got], times: int) -> dict[str, tuple[int, Got]]:
+    """Return the lines of each text, and what was found by so many edits or questions."""
+    found = {}
+    for title, (name, make) in texts.items():
+        lines = make()
+        found[title] = len(lines), asyncio.run(ask(name, lines, times))
+        print(title, file=sys.stderr)
+    return found
 
 
 def main() -> None:
-    sys.path.insert(0, str(TESTS))
-    edits = int(sys.argv[1]) if len(sys.argv) > 1 else EDITS
-    rows = {}
-    for title, (name, make) in TEXTS.items():
-        lines = make()
-        rows[title] = len(lines), asyncio.run(measured(name, lines, edits))
-        print(f"{title}: {median(rows[title][1]):.0f} ms at the median of {edits} edits", file=sys.stderr)
-    import_module("measured_record").write(RECORD, report(rows))
+    rows = measure(TEXTS, measured, int(sys.argv[1]) if len(sys.argv) > 1 else EDITS)
+    text = report(rows)
+    print(text)
+    write(RECORD, text)
 
 
 if __name__ == "__main__":

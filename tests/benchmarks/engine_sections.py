@@ -7,24 +7,22 @@ was measured before a change stands in the text, as the change is not undone to 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
 import numpy as np
-from measured_record import replace_section
+from measured_record import replace_section, table
 
+from benchmarks.timing import ROOT, ended
 from castsim.execution.dataflow.pipe_operations import Survey
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.running import load
 from castsim.running.loaded import RunOptions
 
-_ROOT = Path(__file__).resolve().parent.parent.parent
 _SAMPLES = {
     "f32_to_f16_pipelined.pto": (), "f32_to_bf16_rows.pto": (), "kernels/rms_norm_a2a3.pto": ("--arg", "eps=1e-6"),
     "kernels/rms_norm_a5.pto": ("--arg", "eps=1e-6"), "kernels/rotary_cache_a5.pto": ("--arg", "position=0"),
@@ -70,28 +68,28 @@ print(json.dumps(found))
 """
 
 
-def _python(text: str, *arguments: str, **environment: str) -> str:
-    command = [sys.executable, "-c", text, *arguments]
-    done = subprocess.run(
-        command, cwd=_ROOT, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True
-    )
-    return done.stdout
+def _python(text: str, *arguments: str, **variables: str) -> str:
+    done = ended([sys.executable, "-c", text, *arguments], **variables)
+    assert done.code == 0, done.err
+    return done.out
 
 
-def without_numba() -> Iterator[str]:
-    """Yield how the fast engine compares with the event engine where nothing can be compiled."""
+def without_numba() -> str:
+    """Return how the fast engine compares with the event engine where nothing can be compiled."""
     asked = (json.dumps(_SAMPLES), json.dumps(_COUNTS))
     apart = json.loads(_python(_ENGINES, *asked, NUMBA_DISABLE_JIT="1"))
     compiled = dict(json.loads(_python(_ENGINES, *asked)))
-    yield "Thread CPU time of one simulation, as above, with `NUMBA_DISABLE_JIT=1`; the last column is with numba."
-    yield "Earlier versions skipped nothing in rows of fewer than 4,096 instructions, which took as long as *fast,"
-    yield "no skip*; 10,000 of the first instruction took them 60 ms, with numba."
-    yield ""
-    yield "| program | event, ms | fast, no skip, ms | fast, ms | times as fast | fast with numba, ms |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for name, event, every, fast in apart:
-        cells = (f"{event * 1e3:.2f}", f"{every * 1e3:.2f}", f"{fast * 1e3:.2f}", f"{event / fast:.1f}")
-        yield f"| {name} | {' | '.join(cells)} | {compiled[name] * 1e3:.2f} |"
+    rows = (
+        (name, f"{event * 1e3:.2f}", f"{every * 1e3:.2f}", f"{fast * 1e3:.2f}", f"{event / fast:.1f}",
+         f"{compiled[name] * 1e3:.2f}")
+        for name, event, every, fast in apart
+    )  # fmt: skip
+    return """\
+Thread CPU time of one simulation, as above, with `NUMBA_DISABLE_JIT=1`; the last column is with numba.
+Earlier versions skipped nothing in rows of fewer than 4,096 instructions, which took as long as *fast,
+no skip*; 10,000 of the first instruction took them 60 ms, with numba.
+
+""" + table("program | event, ms | fast, no skip, ms | fast, ms | times as fast | fast with numba, ms", rows)
 
 
 def _operations(program: Path) -> int:
@@ -101,62 +99,63 @@ def _operations(program: Path) -> int:
     return Survey(loaded.issue({}, treatment).loaded.tree).operations.total()
 
 
-def traces() -> Iterator[str]:
-    """Yield what a trace of a long program costs."""
-    source = (_ROOT / "programs" / "f32_to_bf16_rows.pto").read_text()
-    yield "`castsim run --timing-only --trace FILE` of programs/f32_to_bf16_rows.pto, also with more rows: processor"
-    yield "time and largest resident size of the whole command, on either engine. Both write the same trace; after"
-    yield "500,000 segments it is cut off and the engine stops. Earlier versions traced on the event engine only, built"
-    yield "the whole document in memory and recorded every block: that took 4.5 s and 95 MiB for 7,429 operations, 58 s"
-    yield "and 587 MiB for 118,789."
-    yield ""
-    yield "| rows | operations | engine | seconds | MiB | size of FILE, MiB |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+def traces() -> str:
+    """Return what a trace of a long program costs."""
+    source = (ROOT / "programs" / "f32_to_bf16_rows.pto").read_text()
+    found = []
     for rows, engine in product(_TRACED, ("event", "fast")):
         with tempfile.TemporaryDirectory() as folder:
             program, file = Path(folder) / "rows.pto", Path(folder) / "trace.json"
             program.write_text(source.replace("%rows = arith.constant 4096", f"%rows = arith.constant {rows}"))
             command = [sys.executable, "-m", "castsim", "run", str(program), "--timing-only", "--trace", str(file)]
-            command += ["--engine", engine]
-            child = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.DEVNULL)
-            _, status, used = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-            size = file.stat().st_size / 2**20
-            operations = _operations(program)
-        seconds, mebibytes = used.ru_utime + used.ru_stime, used.ru_maxrss / 2**10
-        yield f"| {rows:,} | {operations:,} | {engine} | {seconds:.1f} | {mebibytes:.0f} | {size:.0f} |"
+            done = ended([*command, "--engine", engine])
+            size = f"{file.stat().st_size / 2**20:.0f}"
+            operations = f"{_operations(program):,}"
+        found.append((f"{rows:,}", operations, engine, f"{done.seconds:.1f}", f"{done.mebibytes:.0f}", size))
+    return """\
+`castsim run --timing-only --trace FILE` of programs/f32_to_bf16_rows.pto, also with more rows: processor
+time and largest resident size of the whole command, on either engine. Both write the same trace; after
+500,000 segments it is cut off and the engine stops. Earlier versions traced on the event engine only, built
+the whole document in memory and recorded every block: that took 4.5 s and 95 MiB for 7,429 operations, 58 s
+and 587 MiB for 118,789.
+
+""" + table("rows | operations | engine | seconds | MiB | size of FILE, MiB", found)
 
 
-def doubles() -> Iterator[str]:
-    """Yield what bounds f32 -> f64: bytes read and written against a copy of as many."""
+def doubles() -> str:
+    """Return what bounds f32 -> f64: bytes read and written against a copy of as many."""
     from castsim import cast  # noqa: PLC0415 - only for this section
 
-    yield "Memory bandwidth: the cast moves as many bytes per second as a copy of its result. It reads 4 bytes per"
-    yield "number and writes 8, 12 in all; the copy moves 16. Both include the new pages of the result, an array of"
-    yield "512 MiB. Measured on one thread, as medians of three runs taken in turn."
-    yield ""
-    yield "| numbers | f32 -> f64, GB/s | copy of the result, GB/s | numpy, GB/s | filling new pages, GB/s |"
-    yield "| --- | --- | --- | --- | --- |"
-    for count in (_NUMBERS,):
-        singles = np.random.default_rng(0).standard_normal(count, np.float32)
-        wide = singles.astype(np.float64)
-        runs: dict[str, tuple[Callable[[], object], int]] = {
-            "cast": (lambda x=singles: cast(x, "f64"), 12),  # type: ignore[misc]
-            "copy": (lambda x=wide: x.copy(), 16),  # type: ignore[misc]
-            "numpy": (lambda x=singles: x.astype(np.float64), 12),  # type: ignore[misc]
-            "pages": (lambda x=wide: np.empty_like(x).fill(0), 8),  # type: ignore[misc]
-        }
-        taken: dict[str, list[float]] = {name: [] for name in runs}
-        for _ in range(4):
-            for name, (run, _) in runs.items():
-                begun = time.thread_time()
-                run()
-                taken[name].append(time.thread_time() - begun)
-        rates = [count * size / float(np.median(taken[name][1:])) / 1e9 for name, (_, size) in runs.items()]
-        yield f"| {count:,} | {' | '.join(f'{rate:.1f}' for rate in rates)} |"
+    singles = np.random.default_rng(0).standard_normal(_NUMBERS, np.float32)
+    wide = singles.astype(np.float64)
+    runs: tuple[tuple[Callable[[], object], int], ...] = (
+        (lambda: cast(singles, "f64"), 12),
+        (wide.copy, 16),
+        (lambda: singles.astype(np.float64), 12),
+        (lambda: np.empty_like(wide).fill(0), 8),
+    )
+    taken: list[list[float]] = [[] for _ in runs]
+    for _ in range(4):
+        for (run, _), times in zip(runs, taken, strict=True):
+            begun = time.thread_time()
+            run()
+            times.append(time.thread_time() - begun)
+    rates = (
+        f"{_NUMBERS * size / float(np.median(times[1:])) / 1e9:.1f}"
+        for (_, size), times in zip(runs, taken, strict=True)
+    )
+    return """\
+Memory bandwidth: the cast moves as many bytes per second as a copy of its result. It reads 4 bytes per
+number and writes 8, 12 in all; the copy moves 16. Both include the new pages of the result, an array of
+512 MiB. Measured on one thread, as medians of three runs taken in turn.
+
+""" + table(
+        "numbers | f32 -> f64, GB/s | copy of the result, GB/s | numpy, GB/s | filling new pages, GB/s",
+        [(f"{_NUMBERS:,}", *rates)],
+    )
 
 
-SECTIONS: dict[str, tuple[str, Callable[[], Iterator[str]]]] = {
+SECTIONS: dict[str, tuple[str, Callable[[], str]]] = {
     "numba": ("Without numba", without_numba),
     "traces": ("Traces", traces),
     "f64": ("What bounds f32 -> f64", doubles),
@@ -166,4 +165,4 @@ SECTIONS: dict[str, tuple[str, Callable[[], Iterator[str]]]] = {
 def rewrite(record: Path, name: str) -> None:
     """Measure a section and put it into the record."""
     title, measure = SECTIONS[name]
-    replace_section(record, "\n".join([f"## {title}", "", *measure()]))
+    replace_section(record, f"## {title}\n\n{measure()}")

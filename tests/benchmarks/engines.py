@@ -23,12 +23,12 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from measured_record import MEASURED, write
+from measured_record import MEASURED, table, write
 
 from benchmarks import start_up
 from benchmarks.engine_cases import Program, every_program
 from benchmarks.engine_sections import SECTIONS, rewrite
-from benchmarks.table import machine
+from benchmarks.table import machine, machine_text
 from castsim import estimate
 from castsim.engines import simulate
 from castsim.execution.tree import Tree
@@ -171,9 +171,10 @@ def document(largest: int) -> dict[str, Any]:
     programs = every_program()
     compiling = compiling_seconds()
     rows = list(measured(programs, largest))
-    held = []
-    for number, program in enumerate(programs):
-        held.append({"program": program.name, "count": largest, "bytes": memory_of(number, largest)})
+    held = [
+        {"program": program.name, "count": largest, "bytes": memory_of(number, largest)}
+        for number, program in enumerate(programs)
+    ]
     return {
         "machine": machine(),
         "compiling_seconds": compiling,
@@ -197,56 +198,51 @@ def _grouped(rows: list[Row]) -> dict[tuple[str, str, str], list[Row]]:
 
 def markdown(found: dict[str, Any]) -> str:
     """Return all measurements as a page."""
-    lines = [
-        "# Engines",
-        "",
-        "Written by `python tests/benchmarks/engines.py --record docs/measured/engines.json`. Thread CPU time of one",
-        "simulation of a lowered program in memory, without a trace or records of operations: the shortest of five",
-        "calls, or a single call if it takes more than a second. Instructions are tile casts or bundles. The fast",
-        "engine skips what repeats, in loops and in rows of one instruction; without skipping it executes every",
-        "instruction.",
-        "",
-        ", ".join(f"{name} {value}" for name, value in found["machine"].items()),
-        "",
-        "Long runs of tile programs use compiled code, which is kept on disk; it was ready after "
-        f"{found['compiling_seconds']:.1f} s here.",
-        "The very first long run waits for the compiler, or runs without compiled code if that is quicker.",
-    ]
-    by_form = {"row": "Instructions in a row", "loop": "Trips of a loop of one instruction"}
-    for form, title in by_form.items():
-        lines += ["", f"## {title}", "", "| program | count | engine | seconds | per second | blocks per second |"]
-        lines += ["| --- | --- | --- | --- | --- | --- |"]
-        for row in (row for row in found["rows"] if row["form"] == form):
-            blocks = f"{row['per_second'] * row['blocks']:.3g}" if row["blocks"] else "-"
-            cells = (row["program"], f"{row['count']:,}", row["engine"], f"{row['seconds']:.3g}")
-            lines.append(_cells(*cells, f"{row['per_second']:.3g}", blocks))
-    lines += ["", "## Fast without skipping against event, per instruction in a row", ""]
-    lines += ["| program | count | times as fast |", "| --- | --- | --- |"]
-    lines += [_cells(name, f"{count:,}", f"{ratio:.0f}") for name, count, ratio in _ratios(found["rows"])]
-    lines += ["", "## Scaling: exponent of time over count", "", "| program | form | engine | exponent |"]
-    lines += ["| --- | --- | --- | --- |"]
-    for row in found["exponents"]:
-        shown = "-" if row["exponent"] is None else f"{row['exponent']:.2f}"
-        lines.append(_cells(row["program"], row["form"], row["engine"], shown))
-    lines += [
-        "",
-        "## Largest resident size, tree included",
-        "",
-        "| program | instructions | MiB |",
-        "| --- | --- | --- |",
-    ]
-    lines += [_cells(row["program"], f"{row['count']:,}", f"{row['bytes'] / 2**20:.0f}") for row in found["memory"]]
-    lines += [
-        "",
-        "## estimate()",
-        "",
-        "| cast | single shape, us | shapes per second, in arrays |",
-        "| --- | --- | --- |",
-    ]
-    for row in found["estimates"]:
-        lines.append(_cells(row["cast"], f"{row['microseconds']:.1f}", f"{row['shapes_per_second']:.3g}"))
-    lines += ["", *start_up.section(found["commands"], start_up.CALLS)]
-    return "\n".join(lines) + "\n"
+    text = f"""# Engines
+
+Written by `python tests/benchmarks/engines.py --record docs/measured/engines.json`. Thread CPU time of one
+simulation of a lowered program in memory, without a trace or records of operations: the shortest of five
+calls, or a single call if it takes more than a second. Instructions are tile casts or bundles. The fast
+engine skips what repeats, in loops and in rows of one instruction; without skipping it executes every
+instruction.
+
+{machine_text()}
+
+Long runs of tile programs use compiled code, which is kept on disk; it was ready after \
+{found["compiling_seconds"]:.1f} s here.
+The very first long run waits for the compiler, or runs without compiled code if that is quicker.
+"""
+    for form, title in (("row", "Instructions in a row"), ("loop", "Trips of a loop of one instruction")):
+        rows = (
+            (row["program"], f"{row['count']:,}", row["engine"], f"{row['seconds']:.3g}", f"{row['per_second']:.3g}",
+             f"{row['per_second'] * row['blocks']:.3g}" if row["blocks"] else "-")
+            for row in found["rows"] if row["form"] == form
+        )  # fmt: skip
+        columns = "program | count | engine | seconds | per second | blocks per second"
+        text += f"\n## {title}\n\n{table(columns, rows)}"
+    ratios = ((name, f"{count:,}", f"{ratio:.0f}") for name, count, ratio in _ratios(found["rows"]))
+    exponents = (
+        (row["program"], row["form"], row["engine"], "-" if row["exponent"] is None else f"{row['exponent']:.2f}")
+        for row in found["exponents"]
+    )
+    sizes = ((row["program"], f"{row['count']:,}", f"{row['bytes'] / 2**20:.0f}") for row in found["memory"])
+    rates = (
+        (row["cast"], f"{row['microseconds']:.1f}", f"{row['shapes_per_second']:.3g}") for row in found["estimates"]
+    )
+    return f"""{text}
+## Fast without skipping against event, per instruction in a row
+
+{table("program | count | times as fast", ratios)}
+## Scaling: exponent of time over count
+
+{table("program | form | engine | exponent", exponents)}
+## Largest resident size, tree included
+
+{table("program | instructions | MiB", sizes)}
+## estimate()
+
+{table("cast | single shape, us | shapes per second, in arrays", rates)}
+{start_up.section(found["commands"], start_up.CALLS)}"""
 
 
 def _ratios(rows: list[dict[str, Any]]) -> Iterator[tuple[str, int, float]]:
@@ -259,10 +255,6 @@ def _ratios(rows: list[dict[str, Any]]) -> Iterator[tuple[str, int, float]]:
     for name in dict.fromkeys(row["program"] for row in rows):
         event, fast = best[name, EVENT], best[name, EVERY_TRIP]
         yield name, fast["count"], fast["per_second"] / event["per_second"]
-
-
-def _cells(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def main(arguments: list[str]) -> int:

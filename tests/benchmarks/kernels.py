@@ -23,11 +23,11 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from measured_record import write
+from measured_record import table, write
 
 from benchmarks import prefill
 from benchmarks.engines import largest_resident
-from benchmarks.table import machine
+from benchmarks.table import machine_text
 from benchmarks.timing import round_robin
 from castsim import run
 from castsim.execution.synchronisation.flags import insert
@@ -108,33 +108,27 @@ def document(lines: int, rows: int, rounds: int) -> str:
     """Measure everything and return the page."""
     found = reading(lines, rounds)
     own = found["castsim: parse and check"]
-    text = [
-        "# Whole kernels: reading, flags, size",
-        "",
-        "Written by `python tests/benchmarks/kernels.py`. CPU time; medians of contestants in turn.",
-        "",
-        ", ".join(f"{name} {value}" for name, value in machine().items()),
-        "",
-        f"## Texts of {lines:,} casts, one a line",
-        "",
-        "| what | us a line | lines per second | castsim reads in so much of its time |",
-        "| --- | --- | --- | --- |",
-        *(f"| {name} | {taken:.1f} | {1e6 / taken:,.0f} | {own / taken:.2f} |" for name, taken in found.items()),
-        "",
-        f"One function of {FUNCTIONS} with 50 casts each, read and timed: {entry_seconds(FUNCTIONS, 50):.2f} s.",
-        "",
-        f"## {rows:,} x {prefill.COLUMNS:,}: {rows // prefill.BLOCK} trips, values and timing",
-        "",
-        "| target | rows | seconds | MiB | cycles |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    large = []
     for target in ("a2a3", "a5"):
-        for table in (False, True):
-            row = _apart(target, rows, table=table)
-            order = "named by a table" if table else "in order"
-            figures = f"{row['seconds']:.1f} | {row['mebibytes']:.0f} | {row['cycles']:,}"
-            text.append(f"| {target} | {order} | {figures} |")
-    return "\n".join([*text, ""])
+        for by_table in (False, True):
+            row = _apart(target, rows, table=by_table)
+            order = "named by a table" if by_table else "in order"
+            large.append((target, order, f"{row['seconds']:.1f}", f"{row['mebibytes']:.0f}", f"{row['cycles']:,}"))
+    speeds = ((name, f"{taken:.1f}", f"{1e6 / taken:,.0f}", f"{own / taken:.2f}") for name, taken in found.items())
+    return f"""# Whole kernels: reading, flags, size
+
+Written by `python tests/benchmarks/kernels.py`. CPU time; medians of contestants in turn.
+
+{machine_text()}
+
+## Texts of {lines:,} casts, one a line
+
+{table("what | us a line | lines per second | castsim reads in so much of its time", speeds)}
+One function of {FUNCTIONS} with 50 casts each, read and timed: {entry_seconds(FUNCTIONS, 50):.2f} s.
+
+## {rows:,} x {prefill.COLUMNS:,}: {rows // prefill.BLOCK} trips, values and timing
+
+{table("target | rows | seconds | MiB | cycles", large)}"""
 
 
 def main(arguments: list[str]) -> int:

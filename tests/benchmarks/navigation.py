@@ -10,19 +10,24 @@ the objects that the client's library then makes of it are left out. Those of th
 
 from __future__ import annotations
 
-import asyncio
 import random
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 from lsprotocol import types as lsp
 
-TESTS = Path(__file__).parent.parent
-RECORD = TESTS.parent / "docs" / "measured" / "navigation.json"
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from lsp_client import editor
+from measured_record import MEASURED, table, write
+
+from benchmarks.editing import MACHINE, measure
+
+RECORD = MEASURED / "navigation.json"
 LINES, QUESTIONS = 10_000, 300
 LIMITS = {"definition": 50, "references": 200, "colours": 200, "colours that changed": 200}
 """Milliseconds at the 99th percentile."""
@@ -104,7 +109,6 @@ def arrivals(protocol: Any) -> list[float]:
 
 async def measured(name: str, lines: list[str], questions: int) -> Times:
     """Return the times of the answers by question."""
-    editor = import_module("lsp_client").editor  # of the tests, whose folder is on the path by now
     numbers = random.Random(1)
     uri = (Path("/bench") / name).as_uri()
     document = lsp.TextDocumentIdentifier(uri)
@@ -152,36 +156,24 @@ def report(rows: dict[str, tuple[int, Times]]) -> str:
     for name, (lines, times) in rows.items():
         for what, each in times.items():
             columns = zip(*each, strict=True)
-            figures = " | ".join(f"{one:.0f}" for own in columns for one in (median(own), quantiles(own, n=100)[-1]))
-            shown.append(f"| {name} | {what} | {lines:,} | {len(each)} | {figures} | {LIMITS[what]} |")
-    return "\n".join(
-        [
-            "# Names and colours in long texts",
-            "",
-            "Written by `python tests/benchmarks/navigation.py`: milliseconds from a question to its answer, with a",
-            "client of `castsim lsp` over standard input and output, each right after an edit. `own` is what the",
-            "server had of a processor for it. Limits are those of a machine with nothing else to do.",
-            "",
-            f"python {sys.version.partition(' ')[0]}, two processor cores shared with other work",
-            "",
-            "| text | question | lines | answers | median ms | 99 % ms | own median ms | own 99 % ms | limit ms |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-            *shown,
-            "",
-        ]
-    )
+            figures = (f"{one:.0f}" for own in columns for one in (median(own), quantiles(own, n=100)[-1]))
+            shown.append((name, what, f"{lines:,}", len(each), *figures, LIMITS[what]))
+    columns = "text | question | lines | answers | median ms | 99 % ms | own median ms | own 99 % ms | limit ms"
+    return f"""# Names and colours in long texts
+
+Written by `python tests/benchmarks/navigation.py`: milliseconds from a question to its answer, with a
+client of `castsim lsp` over standard input and output, each right after an edit. `own` is what the
+server had of a processor for it. Limits are those of a machine with nothing else to do.
+
+{MACHINE}
+
+{table(columns, shown)}"""
 
 
 def main() -> None:
-    sys.path.insert(0, str(TESTS))
-    questions = int(sys.argv[1]) if len(sys.argv) > 1 else QUESTIONS
-    rows = {}
-    for title, (name, make) in TEXTS.items():
-        lines = make()
-        rows[title] = len(lines), asyncio.run(measured(name, lines, questions))
-    text = report(rows)
+    text = report(measure(TEXTS, measured, int(sys.argv[1]) if len(sys.argv) > 1 else QUESTIONS))
     print(text)
-    import_module("measured_record").write(RECORD, text)
+    write(RECORD, text)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,7 @@ it is scrolled to, and for one step of the wheel.
 from __future__ import annotations
 
 import platform
-import re
-import resource
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -26,9 +23,11 @@ from playwright.sync_api import sync_playwright
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measured_record import MEASURED, write
+from html_pages import blocks, data_of, unpacked
+from measured_record import MEASURED, table, write
 
-ROOT = Path(__file__).parent.parent.parent
+from benchmarks.timing import ROOT, ended
+
 RECORD = MEASURED / "pages.json"
 SAMPLE = ROOT / "programs" / "f32_to_f16_pipelined.pto"
 ROWS = (512, 5632, 56320)
@@ -42,18 +41,14 @@ with `--html` less those without it. Text and timeline: seconds from opening the
 wheel: milliseconds from a step until it is drawn, median. All are the best of three. Limits: 1 s of cost for
 10,000 operations, 2 s until the page of 100,000 can be used, 3 MB.
 """
-HEADINGS = (
-    "| operations | run s | page s | MB | text s | timeline s | wheel ms |",
-    "| --- | --- | --- | --- | --- | --- | --- |",
-)
+COLUMNS = "operations | run s | page s | MB | text s | timeline s | wheel ms"
 
 
 def seconds(argv: list[str]) -> float:
     """Return the processor time of a command."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-m", "castsim", *argv], check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    done = ended([sys.executable, "-m", "castsim", *argv])
+    assert done.code == 0, done.err
+    return done.seconds
 
 
 def opened(browser: Any, page: Path) -> tuple[float, float, float]:
@@ -80,7 +75,7 @@ def opened(browser: Any, page: Path) -> tuple[float, float, float]:
     return text, drawn, sorted(steps)[len(steps) // 2]
 
 
-def rows(folder: Path, browser: Any) -> Iterator[str]:
+def rows(folder: Path, browser: Any) -> Iterator[tuple[str, ...]]:
     """Yield the rows of the table."""
     for count in ROWS:
         program, page = folder / f"{count}.pto", folder / f"{count}.html"
@@ -90,22 +85,22 @@ def rows(folder: Path, browser: Any) -> Iterator[str]:
         without = min(seconds(run) for _ in range(ROUNDS))
         cost = min(seconds([*run, "--html", str(page)]) for _ in range(ROUNDS)) - without
         html = page.read_text()
-        found = re.search(r'"label":"operations","value":(\d+)', html)
-        assert found, f"the page of {count} rows tells no number of operations"
+        (lanes,) = blocks(data_of(html), "lanes", "timeline")
+        operations = len(unpacked(lanes)["operations"]["places"])
         times = [opened(browser, page) for _ in range(ROUNDS)]
         best = [min(each) for each in zip(*times, strict=True)]
-        shown = f"{int(found[1]):,} | {without:.2f} | {cost:.2f} | {len(html) / 1e6:.2f}"
-        yield f"| {shown} | {best[0]:.2f} | {best[1]:.2f} | {1000 * best[2]:.0f} |"
+        shown = (f"{operations:,}", f"{without:.2f}", f"{cost:.2f}", f"{len(html) / 1e6:.2f}")
+        yield (*shown, f"{best[0]:.2f}", f"{best[1]:.2f}", f"{1000 * best[2]:.0f}")
 
 
 def main() -> None:
     with TemporaryDirectory() as name, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        table = list(rows(Path(name), browser))
+        shown = table(COLUMNS, rows(Path(name), browser))
         version = browser.version
         browser.close()
     machine = f"python {platform.python_version()}, Chromium {version} without a graphics card, two shared cores"
-    text = "\n".join([HEAD, machine, "", *HEADINGS, *table, ""])
+    text = f"{HEAD}\n{machine}\n\n{shown}"
     write(RECORD, text)
     print(text)
 

@@ -8,9 +8,7 @@ replaced and the rest of it left alone.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,9 +18,10 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measured_record import replace_section
+from measured_record import replace_section, table
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from benchmarks.timing import ended
+
 HERE = "this version"
 TITLE = "## Start-up: processor time"
 CALLS = 5
@@ -48,35 +47,25 @@ def measured(others: Mapping[str, str], calls: int) -> Iterator[dict[str, Any]]:
         **{name: shlex.split(command) for name, command in others.items()},
         HERE: [sys.executable, "-m", "castsim"],
     }
-    # Python finds its byte code, and castsim its checked descriptions: the first call of each is not counted.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    # castsim finds its checked descriptions: the first call of each is not counted.
     for words in STARTS:
         taken: dict[str, list[float | None]] = {name: [] for name in contestants}
         for _ in range(calls + 1):
             for name, command in contestants.items():
-                taken[name].append(_seconds([*command, *words], environment))
+                done = ended([*command, *words])
+                taken[name].append(done.seconds if done.code == 0 else None)
         seconds = {name: median(filter(None, found[1:])) if all(found) else None for name, found in taken.items()}
         yield {"command": " ".join(("castsim", *words)), "seconds": seconds}
 
 
-def _seconds(command: Sequence[str], environment: Mapping[str, str]) -> float | None:
-    """Return the processor time of a process, None if it fails."""
-    silent = subprocess.DEVNULL
-    child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=silent, stderr=silent)
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    return used.ru_utime + used.ru_stime if child.returncode == 0 else None
-
-
-def section(rows: Sequence[Mapping[str, Any]], calls: int) -> list[str]:
-    """Return the lines of the section of the record."""
-    names = list(rows[0]["seconds"])
-    lines = [TITLE, "", f"User and system time of a process in ms, the median of {calls}, the contestants in turn."]
-    lines += ["", f"| command | {' | '.join(names)} |", f"| --- |{' --- |' * len(names)}"]
-    for row in rows:
-        shown = ("-" if taken is None else f"{taken * 1e3:.0f}" for taken in row["seconds"].values())
-        lines.append(f"| `{row['command']}` | {' | '.join(shown)} |")
-    return lines
+def section(rows: Sequence[Mapping[str, Any]], calls: int) -> str:
+    """Return the section of the record."""
+    shown = (
+        (f"`{row['command']}`", *("-" if taken is None else f"{taken * 1e3:.0f}" for taken in row["seconds"].values()))
+        for row in rows
+    )
+    head = f"{TITLE}\n\nUser and system time of a process in ms, the median of {calls}, the contestants in turn.\n\n"
+    return head + table(" | ".join(("command", *rows[0]["seconds"])), shown)
 
 
 def main(arguments: list[str]) -> int:
@@ -86,7 +75,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--record", type=Path, metavar="FILE", help="replace the section of this record")
     options = parser.parse_args(arguments)
     others = dict(text.split("=", 1) for text in options.against)
-    text = "\n".join(section(list(measured(others, options.calls)), options.calls)) + "\n"
+    text = section(list(measured(others, options.calls)), options.calls)
     print(text)
     if options.record:
         replace_section(options.record, text)

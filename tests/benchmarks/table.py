@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measured_record import table
 
 from benchmarks.timing import Quartiles, quartiles
 
@@ -63,11 +64,16 @@ def machine() -> dict[str, str]:
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
-        models = [
+        models = (
             line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        cpu = models[0] if models else cpu
+        )
+        cpu = next(models, cpu)
     return {"processor": cpu, "python": platform.python_version(), **_versions()}
+
+
+def machine_text() -> str:
+    """Return the same as a line of a page."""
+    return ", ".join(f"{name} {value}" for name, value in machine().items())
 
 
 def _versions() -> dict[str, str]:
@@ -98,13 +104,13 @@ def markdown(rows: list[Row]) -> str:
     """Return one table: rates in 1e9 elements per second, ratios as median and quartiles."""
     libraries = [name for name in LIBRARIES if any(name in row.ratios for row in rows)]
     head = ["cast", "rounding", "overflow", "tier", "elements", "Ge/s", "of copy", *(f"x {name}" for name in libraries)]
-    lines = [" | ".join(head), " | ".join(["---"] * len(head))]
+    lines = []
     for row in rows:
         cells = [row.name, row.rounding, row.overflow, row.tier, _size(row.elements)]
         cells += [f"{row.rate.median / 1e9:.2f}", f"{row.of_copy.median:.2f}"]
         cells += [_ratio(row.ratios.get(name)) for name in libraries]
-        lines.append(" | ".join(cells))
-    return "\n".join(f"| {line} |" for line in lines)
+        lines.append(cells)
+    return table(" | ".join(head), lines)
 
 
 def as_data(rows: list[Row]) -> dict[str, Any]:

@@ -1,16 +1,22 @@
 """Ratios that hold on a busy machine.
 
-Thread CPU time, samples of a few milliseconds, all contestants in turn within one process, median and quartiles.
+Thread CPU time, samples of a few milliseconds, all contestants in turn within one process, median and quartiles; of
+whole processes what they used of processors.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
 
 import numpy as np
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 Run = Callable[[], object]
 
 SAMPLE_NS = 3_500_000
@@ -54,3 +60,27 @@ def round_robin(runs: dict[str, Run], rounds: int) -> dict[str, np.ndarray]:
         for name, run in runs.items():
             taken[name].append(sample(run, counts[name]))
     return {name: np.array(values) for name, values in taken.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A process that has ended: seconds of processors, start-up included, largest resident size, what it said."""
+
+    code: int
+    seconds: float
+    mebibytes: float
+    out: str
+    err: str
+
+
+def ended(command: Sequence[str], **variables: str) -> Ended:
+    """Run a process. Python finds its byte code, as in every run but the first."""
+    rest = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        child = subprocess.Popen(command, cwd=ROOT, env=rest | variables, stdout=out, stderr=err)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        for file in (out, err):
+            file.seek(0)
+        seconds, mebibytes = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+        return Ended(child.returncode, seconds, mebibytes, out.read(), err.read())

@@ -99,15 +99,9 @@ def kernels(number: int) -> str | None:
 
 
 MECHANISMS: dict[str, Callable[[int], str | None]] = {
-    "strided-repeat": strided,
-    "vector-function": functions,
-    "vector-scopes": scopes,
-    "vliw": bundles,
-    "kernels": kernels,
-    "casts": casts,
-    "casts-compiled": compiled,
-    "casts-exact": exact,
-}
+    "strided-repeat": strided, "vector-function": functions, "vector-scopes": scopes, "vliw": bundles,
+    "kernels": kernels, "casts": casts, "casts-compiled": compiled, "casts-exact": exact,
+}  # fmt: skip
 """What is compared, by the name of the mechanism."""
 
 

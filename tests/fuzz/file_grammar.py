@@ -100,22 +100,8 @@ def npy(rng: Random) -> bytes:
 
 
 _FORMATS = (
-    "f32",
-    "f16",
-    "bf16",
-    "e4m3fn",
-    "e5m2",
-    "i8",
-    "u8",
-    "i16",
-    "i32",
-    "i64",
-    "hif8",
-    "e2m1",
-    "f8_143@7",
-    "x9",
-    "",
-)
+    "f32", "f16", "bf16", "e4m3fn", "e5m2", "i8", "u8", "i16", "i32", "i64", "hif8", "e2m1", "f8_143@7", "x9", "",
+)  # fmt: skip
 
 
 def fragment(rng: Random) -> bytes:

@@ -11,22 +11,8 @@ _OPERATORS = (
 )  # fmt: skip
 _INPUTS = {"CastLike": 2, "QuantizeLinear": 2, "DequantizeLinear": 2, "Add": 2, "Sub": 2, "Mul": 2, "Div": 2}
 _ELEMENTS = (
-    "f32",
-    "f16",
-    "bf16",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "i1",
-    "f8E4M3FN",
-    "f8E5M2",
-    "i48",
-    "i4",
-    "f64",
-    "u8",
-    "index",
-)
+    "f32", "f16", "bf16", "i8", "i16", "i32", "i64", "i1", "f8E4M3FN", "f8E5M2", "i48", "i4", "f64", "u8", "index",
+)  # fmt: skip
 _EXTENTS = ("1", "2", "4", "16", "64", "?", "0", "-1", "*", "99999999999")
 
 

@@ -254,24 +254,9 @@ def trace(rng: Random) -> bytes:
 
 
 _CELLS = (
-    "",
-    "0",
-    "1",
-    "-1",
-    "1.5",
-    "x",
-    "9" * 30,
-    '"',
-    '"1,2"',
-    "f32",
-    "true",
-    "dn",
-    "1D",
-    "16777216",
-    "\x00",
-    "TADD",
+    "", "0", "1", "-1", "1.5", "x", "9" * 30, '"', '"1,2"', "f32", "true", "dn", "1D", "16777216", "\x00", "TADD",
     "vadd a",
-)
+)  # fmt: skip
 
 
 @cache
@@ -301,23 +286,8 @@ def measurements_seeds() -> tuple[bytes, ...]:
 def lookup_table(rng: Random) -> bytes:
     """Eight numbers, or others."""
     words = (
-        "0",
-        "1",
-        "-1",
-        "0.5",
-        "1e30",
-        "nan",
-        "inf",
-        "0x7f",
-        "0x",
-        "1_0",
-        "x",
-        "",
-        '"',
-        "9" * 40,
-        "1e999999",
-        "\x00",
-    )
+        "0", "1", "-1", "0.5", "1e30", "nan", "inf", "0x7f", "0x", "1_0", "x", "", '"', "9" * 40, "1e999999", "\x00",
+    )  # fmt: skip
     likely = rng.random() < 0.6
     cells = [
         rng.choice(words[:4] if likely else words) for _ in range(8 if rng.random() < 0.8 else rng.choice((0, 1, 7, 9)))
