@@ -58,8 +58,6 @@ def mask_of(lanes: list[int], width: int) -> Bits:
 
 
 # ------------------------------------------------------------------------------------------------------- arithmetic
-
-
 def _binary(given: Given) -> list[Result]:
     a, b, element = given.lanes(0), given.lanes(1), given.one.element
     return [governed(given, [BINARY[given.one.name](x, y, element) for x, y in zip(a, b, strict=True)])]
@@ -183,8 +181,6 @@ def tree(function: str, values: list[int], element: str) -> int:
 
 
 # ------------------------------------------------------------------------------------------------------------- moves
-
-
 def _convert(given: Given) -> list[Result]:
     one, data = given.one, given.registers[0]
     words = {kind: one.word(kind) for kind in ("rnd", "sat", "part")}

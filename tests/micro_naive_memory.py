@@ -7,9 +7,8 @@ from collections.abc import Callable
 import lanes_model as model
 from micro_naive import Bits, Given, Result, mask_of, of
 
+
 # -------------------------------------------------------------------------------------------------------- predicates
-
-
 def _first(given: Given) -> list[Result]:
     lanes = 2048 // given.one.mask
     (count,) = given.one.numbers
@@ -81,8 +80,6 @@ PREDICATES: dict[str, Callable[[Given], list[Result]]] = {
 
 
 # ------------------------------------------------------------------------------------------------------------- loads
-
-
 def _mode(given: Given) -> str:
     """The distribution mode with the width that the text leaves to the type."""
     word = given.one.word("dist") or "NORM"
@@ -144,8 +141,6 @@ LOADS: dict[str, Callable[[Given], list[Result]]] = {
 
 
 # ------------------------------------------------------------------------------------------------------------ stores
-
-
 def _store(given: Given) -> dict[int, int]:
     return model.stored(_mode(given), given.registers, given.masks[0])
 

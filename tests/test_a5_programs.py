@@ -343,7 +343,6 @@ def test_a_take_of_the_wrong_size_is_found() -> None:
 
 
 # ------------------------------------------------------------------------------------------- what engines read
-
 PORT = ("vcvt", "vtrc", "vintlv", "punpack")
 
 

@@ -26,8 +26,6 @@ from castsim.isa.pto.pto_parser import parse
 
 
 # --------------------------------------------------------------------------------------------------------- arguments
-
-
 def use(text: str, name: str, args: dict[str, int] | None = None) -> object:
     return walk(text, args).arguments[name]
 
@@ -339,8 +337,6 @@ def test_constant_bits_steer_an_extent(text: str, kind: str, integer: str, bits:
 
 
 # ------------------------------------------------------------------------------------------------------------- loops
-
-
 def test_affine_loop_is_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     found = both(program(loop(step())), monkeypatch)
     (only,) = loops(found.tree.root)
@@ -551,8 +547,6 @@ def test_flags_and_barriers_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- refusals
-
-
 def test_unsupported_operation() -> None:
     text = program(step("%c0") + f"pto.tcolsums ins(%a : {X32}) outs(%a : {X32})")
     with pytest.raises(IllegalError, match=r"pto\.tcolsums") as caught:

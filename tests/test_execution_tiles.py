@@ -12,9 +12,8 @@ from walker_cases import VIEWS, X32, Y16, both
 from castsim.isa.errors import CastsimError, ReadError, TileError
 from castsim.machines.strided.operations import StridedInstruction
 
+
 # ------------------------------------------------------------------------------- dynamic valid extents, ragged tiles
-
-
 def ragged(total: int, block: int = 16) -> str:
     """Rows in blocks of 16, the last one shorter: minsi decides its valid rows."""
     kind32, kind16 = "!pto.tile_buf<vec, 16x64xf32, valid=?x64>", "!pto.tile_buf<vec, 16x64xf16, valid=?x64>"
@@ -88,8 +87,6 @@ def test_valid_extent_out_of_range(value: int) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- placement
-
-
 def places(text: str) -> list[int]:
     """Destination addresses of the casts."""
     found = [op for name, op in issued(walk(text)) if name.startswith("tcvt")]

@@ -387,8 +387,6 @@ def rounded(exact: float) -> int:
 
 
 # ------------------------------------------------------------------------------------------------ the published model
-
-
 @pytest.mark.parametrize("row", ELEMENTWISE, ids=name)
 def test_elementwise_kernels_take_the_time_of_the_published_model(row: dict[str, str]) -> None:
     """Equal but for the memory floors, which meet the ports of the buffer here: up to 3 cycles or 2.5 %."""
@@ -433,8 +431,6 @@ def test_selects_of_bytes_take_the_time_of_the_published_model() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- cases by hand
-
-
 def reduced(rows: int) -> object:
     return tile("f32", rows, 8, (rows, 1))
 
@@ -493,8 +489,6 @@ def test_selects_that_serialise() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- of all of them
-
-
 @pytest.mark.parametrize("operation", [rule.mnemonic for rule in A5.tile_operations])
 def test_more_rows_or_columns_never_take_less(operation: str) -> None:
     types = A5.tile_operation(operation).types

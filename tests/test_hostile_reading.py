@@ -33,9 +33,8 @@ from castsim.reports.terminal import rendered, table
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parent.parent
 
+
 # ------------------------------------------------------------------------------------------------------------- reading
-
-
 def test_a_file_over_the_limit_is_refused_with_the_option(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "a.pto"
     with path.open("wb") as file:
@@ -84,8 +83,6 @@ def test_standard_input_has_the_limit_too(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 # --------------------------------------------------------------------------------------------------------------- .npy
-
-
 def npy(header: str, data: bytes = b"", version: int = 1) -> bytes:
     raw = header.encode("latin-1")
     return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(raw)) + raw + data
@@ -161,8 +158,6 @@ def test_numbers_drawn_in_pieces_are_those_drawn_at_once(name: str, monkeypatch:
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
-
-
 def test_partial_files_have_a_recognisable_name_and_nobody_changes_the_umask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,8 +199,6 @@ def test_outputs_never_share_a_file(names: tuple[str, ...]) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------- interrupts
-
-
 def test_an_interrupt_during_compilation_is_not_lost() -> None:
     """LLVM calls back through ctypes, which drops exceptions; a module that is called numba does so here."""
     import ctypes  # noqa: PLC0415

@@ -85,8 +85,6 @@ def test_the_command_writes_the_outputs(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 # ----------------------------------------------- the sample programs of vector instructions against NumPy and ml_dtypes
-
-
 PROGRAMS = Path(__file__).parents[1] / "programs" / "micro"
 Array = NDArray[np.generic]
 RNG = np.random.default_rng(23)

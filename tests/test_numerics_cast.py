@@ -54,8 +54,6 @@ GFLOAT_MODES = {
 
 
 # ------------------------------------------------------------------------------------------------- other libraries
-
-
 @pytest.mark.parametrize("dst", ML_DTYPES)
 @pytest.mark.parametrize("src", ["f32", "f16", "bf16"])
 def test_nearest_even_agrees_with_ml_dtypes(src: str, dst: str) -> None:
@@ -115,8 +113,6 @@ def test_hif8_agrees_with_en_dtypes(src: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- integers
-
-
 def half_away(x: np.ndarray) -> np.ndarray:
     whole = np.trunc(x)
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)  # the difference is exact
@@ -229,8 +225,6 @@ def test_products_beyond_64_bits_are_refused() -> None:
 
 
 # --------------------------------------------------------------- the abstract cast cell by cell (docs/reference/formats
-
-
 SPECIAL, SATURATE, WRAP = Overflow.SPECIAL, Overflow.SATURATE, Overflow.WRAP
 RINT, ROUND, FLOOR, CEIL, TRUNC, ODD, HALF_UP = (
     Rounding.RINT, Rounding.ROUND, Rounding.FLOOR, Rounding.CEIL, Rounding.TRUNC, Rounding.ODD, Rounding.HALF_UP
@@ -358,8 +352,6 @@ def test_meaningless_choices_are_refused_with_the_legal_ones(
 
 
 # ------------------------------------------------------------------------------------------------- policy fields
-
-
 def test_nan_results_by_policy() -> None:
     fixed = Policy(RINT, SPECIAL, nan_to_float=NanToFloat.FIXED, nan_code=0x7FFF)
     assert convert(NAN, "f32", "bf16", fixed) == convert(NEGATIVE_NAN, "f32", "bf16", fixed) == 0x7FFF

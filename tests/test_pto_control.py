@@ -7,9 +7,8 @@ from castsim.isa.errors import ReadError
 from castsim.isa.pto.program import Arith, Barrier, Constant, For, If, Pipe, Section, Yield
 from castsim.isa.pto.pto_parser import parse
 
+
 # -------------------------------------------------------------------------------------------------------- control
-
-
 def test_a_loop_with_carried_values() -> None:
     node = last_of(
         "%r:2 = scf.for %i = %a to %b step %s iter_args(%x = %a, %y = %k) -> (i32, f32) : i32 {\n"

@@ -7,9 +7,8 @@ from pto_text import compact, function
 from castsim.isa.pto.program import AllocTile, Barrier, Pipe, SetFlag, SetValidShape, TileOperation, TileType, WaitFlag
 from castsim.isa.pto.pto_parser import parse
 
+
 # ------------------------------------------------------------------------------------------------ tiles and views
-
-
 def test_an_operation_this_simulator_does_not_know_keeps_operands_types_and_attributes() -> None:
     node = last_of(f"pto.tfancy ins(%t, %x {{cmpMode = #pto<cmp lt>}} : {T}, f32) outs(%t : {T}) {{b = 1 : i32, a}}",
                    f"%t: {T}, %x: f32")  # fmt: skip
@@ -57,8 +56,6 @@ def test_attributes_of_other_dialects_only_bring_a_warning() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- synchronisation
-
-
 @pytest.mark.parametrize(
     "text",
     ["[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID3>]", '["PIPE_MTE2", "PIPE_V", "EVENT_ID3"]',
@@ -119,8 +116,6 @@ def test_bad_synchronisation(text: str, message: str, legal: str | None) -> None
 
 
 # ---------------------------------------------------------------------------------------------------- not modelled
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -28,9 +28,8 @@ from castsim.isa.pto.program import (
 )
 from castsim.isa.pto.pto_parser import parse
 
+
 # ------------------------------------------------------------------------------------------------------ specimens
-
-
 def specimen(name: str) -> str:
     return (VECTORS / "pto_specimens" / f"{name}.pto").read_text()
 
@@ -88,8 +87,6 @@ def test_quantise_row() -> None:
 
 
 # --------------------------------------------------------------------------------------------- files and functions
-
-
 def test_the_module_is_optional_and_may_have_a_name() -> None:
     bare = function("")
     for text in (

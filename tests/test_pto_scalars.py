@@ -8,9 +8,8 @@ from castsim.isa.pto.program import Arith, Compare, Constant, Convert, ScalarTyp
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
+
 # --------------------------------------------------------------------------------------------------- scalar values
-
-
 @pytest.mark.parametrize(
     ("text", "value", "kind"),
     [

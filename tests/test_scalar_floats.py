@@ -217,8 +217,6 @@ def test_widths(drawn: tuple[str, list[int]], target: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- in programs
-
-
 def index_of(body: str, arguments: str, args: dict[str, float]) -> int:
     """The trips of a loop that runs to %e."""
     text = f"func.func @k({arguments}) attributes {{pto.entry}} {{\n{CONSTANTS}\n{body}\nscf.for %i = %c0 to %e step %c1 {{\n}}\nreturn\n}}\n"

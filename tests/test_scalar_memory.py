@@ -62,8 +62,6 @@ LENGTH = kernel(
 
 
 # ----------------------------------------------------------------------- elements that the scalar unit reads and writes
-
-
 TARGETS = ["a2a3", "a5"]
 OWN = VECTORS / "pto_scalars"
 
@@ -74,8 +72,6 @@ def target(request: pytest.FixtureRequest) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------ whole kernels
-
-
 def test_rows_are_found_through_a_table(target: str) -> None:
     x = np.random.default_rng(3).standard_normal((8, 128)).astype(np.float32)
     table = np.array([5, 0, 3, 7], np.int32)
@@ -109,8 +105,6 @@ def test_flags_stand_where_the_scalar_unit_waits(target: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------- what is read when
-
-
 def loads(result: Result) -> int:
     """Executions of the tload in the loop."""
     tree = result.loaded.tree
@@ -388,8 +382,6 @@ def test_a_cache_operation_costs_a_scalar_cycle(tmp_path: Path, target: str) -> 
 
 
 # ------------------------------------------- random programs that read and write elements of an argument and of a tile,
-
-
 class Writer:
     """A random program on the argument %t (16 x i32) and the tile %a (1 x 16 x i32), and what it does, in Python."""
 
@@ -517,8 +509,6 @@ def test_random_programs(seed: int, target: str, tmp_path: Path) -> None:
 
 
 # ---------------------------------------- what is refused of programs that read and write elements, each with its place
-
-
 @pytest.mark.parametrize(
     ("body", "inputs", "message"),
     [

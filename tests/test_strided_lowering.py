@@ -22,9 +22,8 @@ from castsim.machines.strided.operations import (
 )
 from castsim.machines.strided.plan import plan_cast
 
+
 # ---------------------------------------------------------------------------------------------------- head and tail
-
-
 def test_head_and_tail() -> None:
     # f32 -> f16, 3 x 130 in tiles of 144 columns: E = 64, nRep = 2, nRem = 2. Row pitches 576 and 288 bytes, that is
     # 18 and 9 blocks. Head: one call of 2 repeats per row, strides 8 and 4. Tail: column 128, one repeat per row.
@@ -87,8 +86,6 @@ def test_number_of_calls_and_repeats(pair: tuple[str, str], rows: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- control and policy
-
-
 @pytest.mark.parametrize("pair", oracle_a2a3.legal_pairs(), ids="-".join)
 def test_control_register_brackets_the_cast(pair: tuple[str, str]) -> None:
     for saturation, with_tmp in product((None, "on", "off"), (False, True)):

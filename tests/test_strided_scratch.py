@@ -17,9 +17,8 @@ from castsim.machines.strided.operations import (
 )
 from castsim.machines.strided.plan import plan_cast, scratch_need
 
+
 # ------------------------------------------------------------------------------------------------ scratch sequences
-
-
 def test_sequence_a() -> None:
     # f32 -> i16 OFF with tmp, 3 x 66 in tiles of 80 columns: head calls of one repeat at stride 8, then the tail:
     # 3 rows at the source pitch of 320 bytes = 10 blocks, on both sides of tmp; destination pitch 160 bytes = 5.
@@ -97,8 +96,6 @@ def test_sequence_c() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- scratch sizes
-
-
 def test_scratch_is_needed_by_three_pairs_and_off_only() -> None:
     for pair in oracle_a2a3.legal_pairs():
         for saturation in (None, Saturation.ON, Saturation.OFF):

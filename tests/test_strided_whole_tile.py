@@ -19,7 +19,6 @@ from castsim.machines.strided.operations import (
 from castsim.machines.strided.values import natural_map
 
 # --------------------------------------------------------------------------------------------------- natural map
-
 PROVABLE = Cast("f32", "f16", 3, 130, 144, 0, 65536)
 
 

@@ -28,8 +28,6 @@ def two(mnemonic: str, element: str, rows: int, cols: int, valid: tuple[int, int
 
 
 # ----------------------------------------------------------------------------------------------------- elementwise
-
-
 def test_count_mode_is_the_documented_bit_of_ctrl():
     values = [op.value for op in issued(three("tmin", "f16", 2, 4096, (2, 3600))) if isinstance(op, ControlWrite)]
     assert values == [1 << 48 | 1 << 56, 3600, 1 << 48, (1 << 128) - 1]
@@ -98,8 +96,6 @@ def test_reciprocal_root_with_scratch_divides_a_block_of_ones():
 
 
 # ---------------------------------------------------------------------------------------------- moves and selections
-
-
 def test_moves_copy_whole_blocks():
     assert listing(two("tmov", "f32", 64, 128)) == [f"copy_ubuf_to_ubuf x1024 [128] @{D}+32 <- @{A}+32"]
     # 23 of 24 columns: three blocks of each row of 96 bytes.
@@ -164,8 +160,6 @@ def test_selection_per_row_through_the_compare_mask_register():
 
 
 # ---------------------------------------------------------------------------------------------------------- refusals
-
-
 def test_every_operation_of_the_text_is_lowered():
     for mnemonic in MNEMONICS:
         made = example(mnemonic)

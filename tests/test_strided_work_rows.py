@@ -14,8 +14,6 @@ A, B, D = 0, 2 * BANK, BANK
 
 
 # ------------------------------------------------------------------------------------------- rows: reductions, spreads
-
-
 def reduction(
     mnemonic: str, element: str, rows: int, cols: int, dst_layout: str = "col_major", tmp: tuple[int, int] | None = None
 ) -> ResolvedTileOp:
@@ -153,8 +151,6 @@ def test_rows_are_filled_one_by_one():
 
 
 # ------------------------------------------------------------------------------------------------------- columns
-
-
 def test_columns_in_row_order():
     # Row 0 of 96 x 4 bytes is 12 blocks. The formulas have 17.5 cycles for every further row of a repeat and 35 where a
     # rest needs a call of its own, so the repeats of all rows come first, then what is left of them under one mask.

@@ -42,8 +42,6 @@ def trees(text: str, target, runs=RUNS) -> list[Tree]:
 
 
 # ----------------------------------------------------------------------------------------------------- nothing is left
-
-
 @pytest.mark.parametrize("seed", [*range(60), HOLE])
 def test_nothing_is_unordered_whatever_path_is_taken(seed: int) -> None:
     """Neither for the judge, which unrolls everything, nor for the race detector; no flag is left over."""
@@ -89,8 +87,6 @@ def test_the_engine_runs_it_to_the_end(seed: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- no value takes part
-
-
 @pytest.mark.parametrize("seed", range(40, 50))
 def test_flags_are_the_same_whatever_the_arguments(seed: int) -> None:
     """The program is synchronised before any argument is known: of all runs only the counts differ."""
@@ -122,8 +118,6 @@ def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ the rules
-
-
 def test_a_program_of_one_operation_gets_only_the_end() -> None:
     assert listing("tload p x") == ["tload", "+ barrier ALL"]
     assert inserted("func.func @k() attributes {pto.entry} {\nreturn\n}\n").inserts == ()
@@ -152,8 +146,6 @@ def test_in_place_chains_of_dense_tiles_need_no_barrier_others_do() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ event ids
-
-
 def _loads(count: int) -> ElementListing:
     """All loads first, then all vector operations: as many flags are needed at once."""
     found = ElementListing()
@@ -207,7 +199,6 @@ def test_instructions_of_the_tree_are_marked() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ the matrix unit
-
 MAT, LEFT, RIGHT, ACC = (f"!pto.tile_buf<{where}, 16x16xf32>" for where in ("mat", "left", "right", "acc"))
 PART = "!pto.partition_tensor_view<16x16xf32>"
 PRODUCT = f"""func.func @k(%p: !pto.ptr<f32>, %q: !pto.ptr<f32>) attributes {{pto.entry}} {{

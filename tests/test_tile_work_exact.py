@@ -101,8 +101,6 @@ def test_axpy_adds_to_what_is_there(name: str, element: str, rounding: str) -> N
 
 
 # --------------------------------------------------------------------- against 50-digit decimals, rounded by fractions
-
-
 FUNCTIONS: dict[str, tuple[Callable[[Decimal], Decimal], float, float]] = {
     "texp": (lambda x: x.exp(), -20.0, 11.0),
     "tlog": (lambda x: x.ln(), 1e-3, 6e4),
