@@ -47,12 +47,8 @@ def _many_functions(_: str) -> str:
 
 
 LARGE: dict[str, Callable[[str], str]] = {
-    "lines.pto": _many_constants,
-    "tcvt1e5.pto": _many_casts,
-    "deep10000.pto": _deep_branches,
-    "deepfor.pto": _deep_loops,
-    "longline.pto": _long_line,
-    "args100000.pto": _many_arguments,
+    "lines.pto": _many_constants, "tcvt1e5.pto": _many_casts, "deep10000.pto": _deep_branches,
+    "deepfor.pto": _deep_loops, "longline.pto": _long_line, "args100000.pto": _many_arguments,
     "funcs.pto": _many_functions,
-}
+}  # fmt: skip
 """How each is made from the text of the program, by file name."""

@@ -241,13 +241,6 @@ def _move_with_scratch(written: Written) -> None:
 
 
 _WRITERS: dict[str, Callable[[Written], None]] = {
-    "tload": _load,
-    "tstore": _store,
-    "load_scalar": _load_scalar,
-    "store_scalar": _store_scalar,
-    "tgetval": _get_value,
-    "tsetval": _set_value,
-    "tci": _ramp,
-    "subview": _subview,
-    "tmov": _move_with_scratch,
-}
+    "tload": _load, "tstore": _store, "load_scalar": _load_scalar, "store_scalar": _store_scalar,
+    "tgetval": _get_value, "tsetval": _set_value, "tci": _ramp, "subview": _subview, "tmov": _move_with_scratch,
+}  # fmt: skip

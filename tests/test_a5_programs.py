@@ -181,15 +181,11 @@ def test_packed_4_bit_rows_there_and_back(dst: str, extent: tuple[int, int], tmp
 @pytest.mark.parametrize(
     ("types", "extent"),
     [
-        (["bf16", "f4E2M1x2"], (3, 64)),
-        (["bf16", "f4E1M2x2"], (3, 33)),
-        (["f4E2M1x2", "bf16"], (2, 65)),
-        (["f32", "hif8"], (2, 40)),
-        (["hif8", "f32"], (2, 40)),
-        (["f32", "f8E4M3FN"], (3, 50)),
+        (["bf16", "f4E2M1x2"], (3, 64)), (["bf16", "f4E1M2x2"], (3, 33)), (["f4E2M1x2", "bf16"], (2, 65)),
+        (["f32", "hif8"], (2, 40)), (["hif8", "f32"], (2, 40)), (["f32", "f8E4M3FN"], (3, 50)),
         (["f8E5M2", "f32"], (3, 50)),
     ],
-)
+)  # fmt: skip
 def test_narrow_elements_in_global_memory(types: list[str], extent: tuple[int, int], tmp_path: Path) -> None:
     """4-bit rows are packed and start at whole bytes; one element per byte in Python."""
     rows, cols = extent

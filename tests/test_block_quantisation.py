@@ -513,11 +513,8 @@ def cycles_with_moves(rows: int, cols: int) -> int:
         ("u8", rows, cols // 32, {"scatter_layout": "row_major", "fractal": 32}),
     ]
     lines = [
-        ("u8", groups, 32),
-        ("f32", groups, 8),
-        ("f32", 2 * groups, 64),
-        ("u8", 64 + -(-rows // 16) * cols // 32, 32),
-    ]
+        ("u8", groups, 32), ("f32", groups, 8), ("f32", 2 * groups, 64), ("u8", 64 + -(-rows // 16) * cols // 32, 32),
+    ]  # fmt: skip
     plain: list[tuple[str, int, int, dict[str, Any]]] = [("f32", rows, cols, {}), ("u8", rows, cols, {})]
     plain += [(element, 1, -(-count // unit) * unit, {}) for element, count, unit in lines]
     for element, height, width, layout in (*plain, *boxed):

@@ -133,13 +133,10 @@ pto.tcvt ins(%a : !pto.tile_buf<vec, 1x64xf32>) outs(%b : !pto.tile_buf<vec, 1x6
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        (8, "32-byte aligned"),
-        (196_608, "256 bytes past the end"),
-        (196_384, "32 bytes past the end"),
-        (-32, "-32"),
+        (8, "32-byte aligned"), (196_608, "256 bytes past the end"), (196_384, "32 bytes past the end"), (-32, "-32"),
         (2**62, "past the end"),
     ],
-)
+)  # fmt: skip
 def test_level_3_address_out_of_range(address: int, message: str) -> None:
     text = f"%p = arith.constant {address} : i64\n%a = pto.alloc_tile addr = %p : !pto.tile_buf<vec, 1x64xf32>"
     with pytest.raises(TileError, match=message) as caught:

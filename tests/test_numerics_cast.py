@@ -35,15 +35,10 @@ from castsim.numerics import (
 
 FLOATS = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
 ML_DTYPES = {
-    "bf16": ml_dtypes.bfloat16,
-    "e4m3fn": ml_dtypes.float8_e4m3fn,
-    "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "e5m2": ml_dtypes.float8_e5m2,
-    "e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
-    "e3m2": ml_dtypes.float6_e3m2fn,
-    "e2m3": ml_dtypes.float6_e2m3fn,
-    "e2m1": ml_dtypes.float4_e2m1fn,
-}
+    "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn, "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "e5m2": ml_dtypes.float8_e5m2, "e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn,
+}  # fmt: skip
 GFLOAT_MODES = {
     Rounding.RINT: gfloat.RoundMode.TiesToEven,
     Rounding.ROUND: gfloat.RoundMode.TiesToAway,
@@ -129,13 +124,9 @@ def in_range(integer: int, fmt: IntFormat) -> int:
 
 
 ROUND_FLOAT64 = {
-    Rounding.RINT: np.rint,
-    Rounding.FLOOR: np.floor,
-    Rounding.CEIL: np.ceil,
-    Rounding.TRUNC: np.trunc,
-    Rounding.ROUND: half_away,
-    Rounding.HALF_UP: half_up,
-}
+    Rounding.RINT: np.rint, Rounding.FLOOR: np.floor, Rounding.CEIL: np.ceil, Rounding.TRUNC: np.trunc,
+    Rounding.ROUND: half_away, Rounding.HALF_UP: half_up,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("rounding", ROUND_FLOAT64)
@@ -262,18 +253,11 @@ NAN_CODES = {
 }
 # Largest finite value, then what IEEE 754 calls infinity: infinity, NaN, or largest finite (section 1).
 TOP_CODES = {
-    "f16": (0x7BFF, 0x7C00, 0xFC00),
-    "bf16": (0x7F7F, 0x7F80, 0xFF80),
-    "e4m3fn": (0x7E, 0x7F, 0xFF),
-    "e4m3fnuz": (0x7F, 0x80, 0x80),
-    "e5m2": (0x7B, 0x7C, 0xFC),
-    "e5m2fnuz": (0x7F, 0x80, 0x80),
-    "e2m1": (0x7, 0x7, 0xF),
-    "e1m2": (0x7, 0x7, 0xF),
-    "e2m3": (0x1F, 0x1F, 0x3F),
-    "e3m2": (0x1F, 0x1F, 0x3F),
+    "f16": (0x7BFF, 0x7C00, 0xFC00), "bf16": (0x7F7F, 0x7F80, 0xFF80), "e4m3fn": (0x7E, 0x7F, 0xFF),
+    "e4m3fnuz": (0x7F, 0x80, 0x80), "e5m2": (0x7B, 0x7C, 0xFC), "e5m2fnuz": (0x7F, 0x80, 0x80),
+    "e2m1": (0x7, 0x7, 0xF), "e1m2": (0x7, 0x7, 0xF), "e2m3": (0x1F, 0x1F, 0x3F), "e3m2": (0x1F, 0x1F, 0x3F),
     "hif8": (0x6E, 0x6F, 0xEF),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("dst", TOP_CODES)

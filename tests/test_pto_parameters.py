@@ -115,13 +115,9 @@ def test_nothing_else_is_an_expression(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ("8..12", (8, 9, 10, 11, 12)),
-        ("8..30:8", (8, 16, 24)),
-        ("3..30*3", (3, 9, 27)),
-        ("128, 256,0x10", (128, 256, 16)),
-        ("8..10,9,RINT", (8, 9, 10, "RINT")),
-        ("-4", (-4,)),
+        ("8..12", (8, 9, 10, 11, 12)), ("8..30:8", (8, 16, 24)), ("3..30*3", (3, 9, 27)),
+        ("128, 256,0x10", (128, 256, 16)), ("8..10,9,RINT", (8, 9, 10, "RINT")), ("-4", (-4,)),
     ],
-)
+)  # fmt: skip
 def test_lists_of_values(text: str, values: tuple[object, ...]) -> None:
     assert read_values(SourceText("--tile", text), 0, len(text)) == values

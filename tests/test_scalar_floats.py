@@ -40,14 +40,9 @@ ARITHMETIC = {
     "math.copysign": np.copysign,
 }
 UNARY = {
-    "negf": np.negative,
-    "math.absf": np.abs,
-    "math.ceil": np.ceil,
-    "math.floor": np.floor,
-    "math.trunc": np.trunc,
-    "math.roundeven": np.rint,
-    "math.sqrt": np.sqrt,
-}
+    "negf": np.negative, "math.absf": np.abs, "math.ceil": np.ceil, "math.floor": np.floor, "math.trunc": np.trunc,
+    "math.roundeven": np.rint, "math.sqrt": np.sqrt,
+}  # fmt: skip
 
 
 @st.composite

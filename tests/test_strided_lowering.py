@@ -29,15 +29,10 @@ def test_head_and_tail() -> None:
     # 18 and 9 blocks. Head: one call of 2 repeats per row, strides 8 and 4. Tail: column 128, one repeat per row.
     model = Cast("f32", "f16", 3, 130, 144, 0, 65536, mode="floor")
     assert texts(model) == [
+        CTRL_ON, "vconv_f322f16f 2x64 65536+4 <- 0+8", "vconv_f322f16f 2x64 65824+4 <- 576+8",
+        "vconv_f322f16f 2x64 66112+4 <- 1152+8", "mask 2", "vconv_f322f16f 3x2 65792+9 <- 512+18", "mask 128",
         CTRL_ON,
-        "vconv_f322f16f 2x64 65536+4 <- 0+8",
-        "vconv_f322f16f 2x64 65824+4 <- 576+8",
-        "vconv_f322f16f 2x64 66112+4 <- 1152+8",
-        "mask 2",
-        "vconv_f322f16f 3x2 65792+9 <- 512+18",
-        "mask 128",
-        CTRL_ON,
-    ]
+    ]  # fmt: skip
 
 
 def test_rows_are_never_merged() -> None:
@@ -53,17 +48,9 @@ def test_scaled_conversion_writes_its_scale_before_every_call() -> None:
     model = Cast("i32", "f16", 2, 66, 80, 0, 65536, mode="floor")
     before = ["deqscale 0x3c00", "barrier V"]
     assert texts(model) == [
-        CTRL_ON,
-        *before,
-        "vconv_deq 1x64 65536+4 <- 0+8",
-        *before,
-        "vconv_deq 1x64 65696+4 <- 320+8",
-        "mask 2",
-        *before,
-        "vconv_deq 2x2 65664+5 <- 256+10",
-        "mask 128",
-        CTRL_ON,
-    ]
+        CTRL_ON, *before, "vconv_deq 1x64 65536+4 <- 0+8", *before, "vconv_deq 1x64 65696+4 <- 320+8", "mask 2",
+        *before, "vconv_deq 2x2 65664+5 <- 256+10", "mask 128", CTRL_ON,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 254, 255, 256, 300, 511])

@@ -36,14 +36,9 @@ def test_sequence_a() -> None:
 
 def chunk_b(lanes: int, dst: int, src: int) -> list[str]:
     return [
-        f"mask {lanes}",
-        CTRL_ON,
-        f"vconv_f162s32a 1x{lanes} {TMP}+8 <- {src}+8",
-        "barrier V",
-        CTRL_OFF,
-        f"vconv_s322s16 1x{lanes} {dst}+8 <- {TMP}+8",
-        "barrier V",
-    ]
+        f"mask {lanes}", CTRL_ON, f"vconv_f162s32a 1x{lanes} {TMP}+8 <- {src}+8", "barrier V", CTRL_OFF,
+        f"vconv_s322s16 1x{lanes} {dst}+8 <- {TMP}+8", "barrier V",
+    ]  # fmt: skip
 
 
 def test_sequence_b() -> None:
@@ -67,22 +62,12 @@ def test_sequence_c() -> None:
     def chunk(lanes: int, dst: int, src: int) -> list[str]:
         one = f"1x{lanes}"
         return [
-            f"mask {lanes}",
-            CTRL_ON,
-            f"vconv_f162s32r {one} {TMP}+8 <- {src}+8",
-            "barrier V",
-            CTRL_OFF,
-            f"vconv_s322s16 {one} {TMP}+8 <- {TMP}+8",
-            "barrier V",
-            f"vector_dup {one} {TMP + 128}+8 <- ",
-            "barrier V",
-            f"vand {one} {TMP}+8 <- {TMP}+8, {TMP + 128}+8",
-            "barrier V",
-            f"vconv_s162f16 {one} {TMP + 128}+8 <- {TMP}+8",
-            "barrier V",
-            f"vconv_f162s8z {one} {dst}+8 <- {TMP + 128}+8",
-            "barrier V",
-        ]
+            f"mask {lanes}", CTRL_ON, f"vconv_f162s32r {one} {TMP}+8 <- {src}+8", "barrier V", CTRL_OFF,
+            f"vconv_s322s16 {one} {TMP}+8 <- {TMP}+8", "barrier V", f"vector_dup {one} {TMP + 128}+8 <- ",
+            "barrier V", f"vand {one} {TMP}+8 <- {TMP}+8, {TMP + 128}+8", "barrier V",
+            f"vconv_s162f16 {one} {TMP + 128}+8 <- {TMP}+8", "barrier V",
+            f"vconv_f162s8z {one} {dst}+8 <- {TMP + 128}+8", "barrier V",
+        ]  # fmt: skip
 
     expected = [CTRL_OFF, "mask 70"]
     for row in (0, 1):

@@ -39,11 +39,8 @@ def test_a_tile_and_a_scalar_take_adjacent_rows_together():
     assert listing(two("tadds", "f16", 32, 64)) == [f"vadds x16 [128] @{D}+256 <- @{A}+256"]
     counted = issued(two("tadds", "f32", 8, 96))
     assert [op.value for op in counted if isinstance(op, ControlWrite)] == [
-        1 << 48 | 1 << 56,
-        768,
-        1 << 48,
-        (1 << 128) - 1,
-    ]
+        1 << 48 | 1 << 56, 768, 1 << 48, (1 << 128) - 1,
+    ]  # fmt: skip
     assert [op.repeats for op in counted if not isinstance(op, ControlWrite)] == [12]
 
 
@@ -71,28 +68,18 @@ def test_division_in_place_multiplies_by_the_reciprocal():
 def test_integers_are_divided_as_floats_of_their_width():
     # The source is converted in place: it is left holding floats.
     assert listing(two("tdivs", "i32", 4, 64)) == [
-        f"vconv_s322f32 x4 [128] @{A}+256 <- @{A}+256",
-        f"vector_dup x4 [128] @{D}+256",
-        "barrier",
-        f"vdiv x4 [128] @{D}+256 <- @{A}+256 @{D}+256",
-        "barrier",
-        f"vconv_f322s32z x4 [128] @{D}+256 <- @{D}+256",
-    ]
+        f"vconv_s322f32 x4 [128] @{A}+256 <- @{A}+256", f"vector_dup x4 [128] @{D}+256", "barrier",
+        f"vdiv x4 [128] @{D}+256 <- @{A}+256 @{D}+256", "barrier", f"vconv_f322s32z x4 [128] @{D}+256 <- @{D}+256",
+    ]  # fmt: skip
     assert {operation.timing for operation in vectors(two("tdivs", "i16", 4, 128))} == {"vconv", "vector_dup", "vdiv"}
 
 
 def test_reciprocal_root_with_scratch_divides_a_block_of_ones():
     made = work("trsqrt", tile("f32", 64, 64, D), tile("f32", 64, 64, A), tmp=tile("f32", 1, 8, B))
     assert listing(made) == [
-        f"vector_dup x1 [128] @{B}+0",
-        "set ctrl",
-        "mask 0x1000",
-        f"vsqrt x64 [128] @{D}+256 <- @{A}+256",
-        "barrier",
-        f"vdiv x64 [128] @{D}+256 <- @{B}+0 @{D}+256",
-        "set ctrl",
-        "mask [128]",
-    ]
+        f"vector_dup x1 [128] @{B}+0", "set ctrl", "mask 0x1000", f"vsqrt x64 [128] @{D}+256 <- @{A}+256", "barrier",
+        f"vdiv x64 [128] @{D}+256 <- @{B}+0 @{D}+256", "set ctrl", "mask [128]",
+    ]  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------- moves and selections
@@ -112,14 +99,9 @@ def filled(pad: int, mnemonic: str = "tfillpad") -> ResolvedTileOp:
 def test_padding_fills_right_of_the_columns_and_below_the_rows():
     # Column 10 is lane 2 of block 1 of its row of 128 bytes; two blocks follow; row 3 is below.
     rest = [
-        "mask 0xfc",
-        f"vector_dup x3 {0xFC:#x} @{D + 32}+128",
-        "mask [16]",
-        f"vector_dup x3 [16] @{D + 64}+128",
-        "mask [32]",
-        f"vector_dup x1 [32] @{D + 384}+256",
-        "mask [128]",
-    ]
+        "mask 0xfc", f"vector_dup x3 {0xFC:#x} @{D + 32}+128", "mask [16]", f"vector_dup x3 [16] @{D + 64}+128",
+        "mask [32]", f"vector_dup x1 [32] @{D + 384}+256", "mask [128]",
+    ]  # fmt: skip
     copies = [f"copy_ubuf_to_ubuf x2 [128] @{D + 128 * row}+32 <- @{A + 128 * row}+32" for row in range(3)]
     assert listing(filled(0)) == [*copies, "barrier", *rest]
     assert listing(filled(0, "tfillpad_inplace")) == rest

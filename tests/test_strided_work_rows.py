@@ -51,30 +51,20 @@ def test_repeats_of_a_row_are_joined_in_pairs(tmp: tuple[int, int], step: int):
     pitch = 1344
     assert listing(reduction("trowsum", "f32", 20, 330, tmp=tmp)) == [
         f"vadd x20 [128] @{B}+{step} <- @{A}+{pitch} @{A + 256}+{pitch}",
-        f"vadd x20 [128] @{B + 256}+{step} <- @{A + 512}+{pitch} @{A + 768}+{pitch}",
-        "barrier",
-        f"vadd x20 [128] @{B}+{step} <- @{B}+{step} @{A + 1024}+{pitch}",
-        "barrier",
-        "mask [10]",
-        f"vadd x20 [10] @{B}+{step} <- @{B}+{step} @{A + 1280}+{pitch}",
-        "barrier",
-        "mask [128]",
-        f"vadd x20 [128] @{B}+{step} <- @{B}+{step} @{B + 256}+{step}",
-        "barrier",
+        f"vadd x20 [128] @{B + 256}+{step} <- @{A + 512}+{pitch} @{A + 768}+{pitch}", "barrier",
+        f"vadd x20 [128] @{B}+{step} <- @{B}+{step} @{A + 1024}+{pitch}", "barrier", "mask [10]",
+        f"vadd x20 [10] @{B}+{step} <- @{B}+{step} @{A + 1280}+{pitch}", "barrier", "mask [128]",
+        f"vadd x20 [128] @{B}+{step} <- @{B}+{step} @{B + 256}+{step}", "barrier",
         f"vcadd x20 [128] @{D}+4 <- @{B}+{step}",
-    ]
+    ]  # fmt: skip
 
 
 def test_a_repeat_and_a_rest_go_through_a_copy():
     assert listing(reduction("trowmax", "f32", 4, 96)) == [
-        f"vcopy x4 [128] @{B}+384 <- @{A}+384",
-        "barrier",
-        "mask [32]",
-        f"vmax x4 [32] @{B}+384 <- @{B}+384 @{A + 256}+384",
-        "barrier",
-        "mask [128]",
+        f"vcopy x4 [128] @{B}+384 <- @{A}+384", "barrier", "mask [32]",
+        f"vmax x4 [32] @{B}+384 <- @{B}+384 @{A + 256}+384", "barrier", "mask [128]",
         f"vcmax x4 [128] @{D}+4 <- @{B}+384",
-    ]
+    ]  # fmt: skip
 
 
 def test_integers_end_on_the_scalar_unit():
@@ -92,14 +82,9 @@ def test_products_are_halved_down_to_a_block():
     for lanes in (32, 16, 8):
         halving += [f"mask [{lanes}]", step.format(n=lanes, b=B, c=B + 4 * lanes), "barrier"]
     assert listing(reduction("trowprod", "f32", 2, 64)) == [
-        f"vcopy x2 [128] @{B}+256 <- @{A}+256",
-        "barrier",
-        *halving,
-        "setflag",
-        "waitflag",
-        *(["scalar read"] * 8 + ["scalar arithmetic"]) * 2,
-        "mask [128]",
-    ]
+        f"vcopy x2 [128] @{B}+256 <- @{A}+256", "barrier", *halving, "setflag", "waitflag",
+        *(["scalar read"] * 8 + ["scalar arithmetic"]) * 2, "mask [128]",
+    ]  # fmt: skip
 
 
 def test_a_column_of_values_is_spread_to_blocks_240_rows_at_a_time():
@@ -108,14 +93,10 @@ def test_a_column_of_values_is_spread_to_blocks_240_rows_at_a_time():
                 tmp=tile("f32", 1, 2048, B + 8192))  # fmt: skip
     tmp = B + 8192
     assert listing(made) == [
-        f"vbrcb x30 [128] @{tmp}+256 <- @{B}+32",
-        "barrier",
-        f"vmul x240 [128] @{D}+256 <- @{A}+256 @{tmp}+32",
-        "barrier",
-        f"vbrcb x3 [128] @{tmp}+256 <- @{B + 960}+32",
-        "barrier",
+        f"vbrcb x30 [128] @{tmp}+256 <- @{B}+32", "barrier", f"vmul x240 [128] @{D}+256 <- @{A}+256 @{tmp}+32",
+        "barrier", f"vbrcb x3 [128] @{tmp}+256 <- @{B + 960}+32", "barrier",
         f"vmul x20 [128] @{D + 240 * 256}+256 <- @{A + 240 * 256}+256 @{tmp}+32",
-    ]
+    ]  # fmt: skip
 
 
 def test_without_scratch_the_window_at_the_end_of_the_buffer_is_used():
@@ -131,13 +112,10 @@ def test_without_scratch_the_window_at_the_end_of_the_buffer_is_used():
 def test_a_block_per_row_is_read_as_it_stands():
     made = work("trowexpandexpdif", tile("f32", 16, 96, D), tile("f32", 16, 96, A), tile("f32", 16, 8, B))
     assert listing(made) == [
-        f"vsub x16 [128] @{D}+384 <- @{A}+384 @{B}+32",
-        "mask [32]",
-        f"vsub x16 [32] @{D + 256}+384 <- @{A + 256}+384 @{B}+32",
-        "barrier",
-        "mask [128]",
+        f"vsub x16 [128] @{D}+384 <- @{A}+384 @{B}+32", "mask [32]",
+        f"vsub x16 [32] @{D + 256}+384 <- @{A + 256}+384 @{B}+32", "barrier", "mask [128]",
         f"vexp x24 [128] @{D}+256 <- @{D}+256",
-    ]
+    ]  # fmt: skip
 
 
 def test_rows_are_filled_one_by_one():
@@ -156,20 +134,12 @@ def test_columns_in_row_order():
     # rest needs a call of its own, so the repeats of all rows come first, then what is left of them under one mask.
     made = work("tcolmax", tile("f32", 1, 96, D), tile("f32", 3, 96, A))
     assert listing(made) == [
-        f"copy_ubuf_to_ubuf x12 [128] @{D}+32 <- @{A}+32",
-        "barrier",
-        "barrier",
-        f"vmax x1 [128] @{D}+256 <- @{D}+256 @{A + 384}+256",
-        "barrier",
-        f"vmax x1 [128] @{D}+256 <- @{D}+256 @{A + 768}+256",
-        "barrier",
-        "mask [32]",
-        f"vmax x1 [32] @{D + 256}+256 <- @{D + 256}+256 @{A + 384 + 256}+256",
-        "barrier",
-        f"vmax x1 [32] @{D + 256}+256 <- @{D + 256}+256 @{A + 768 + 256}+256",
-        "barrier",
-        "mask [128]",
-    ]
+        f"copy_ubuf_to_ubuf x12 [128] @{D}+32 <- @{A}+32", "barrier", "barrier",
+        f"vmax x1 [128] @{D}+256 <- @{D}+256 @{A + 384}+256", "barrier",
+        f"vmax x1 [128] @{D}+256 <- @{D}+256 @{A + 768}+256", "barrier", "mask [32]",
+        f"vmax x1 [32] @{D + 256}+256 <- @{D + 256}+256 @{A + 384 + 256}+256", "barrier",
+        f"vmax x1 [32] @{D + 256}+256 <- @{D + 256}+256 @{A + 768 + 256}+256", "barrier", "mask [128]",
+    ]  # fmt: skip
 
 
 def test_sums_of_columns_in_row_order():
@@ -194,20 +164,11 @@ def test_columns_in_pairs():
     # 1263 cycles (targets/a2a3_measured_operations.csv), 64 steps of 19.5: so a barrier stands behind every pair.
     made = work("tcolsum", tile("f32", 1, 64, D), tile("f32", 5, 64, A), tmp=tile("f32", 3, 64, B), binary=True)
     assert listing(made) == [
-        "barrier",
-        "set ctrl",
-        "mask 0x40",
-        f"vadd x1 [128] @{B}+256 <- @{A}+256 @{A + 256}+256",
-        "barrier",
-        f"vadd x1 [128] @{B + 256}+256 <- @{A + 512}+256 @{A + 768}+256",
-        "barrier",
-        f"vadd x1 [128] @{B}+256 <- @{B}+256 @{A + 1024}+256",
-        "barrier",
-        f"vadd x1 [128] @{D}+256 <- @{B}+256 @{B + 256}+256",
-        "barrier",
-        "set ctrl",
-        "mask [128]",
-    ]
+        "barrier", "set ctrl", "mask 0x40", f"vadd x1 [128] @{B}+256 <- @{A}+256 @{A + 256}+256", "barrier",
+        f"vadd x1 [128] @{B + 256}+256 <- @{A + 512}+256 @{A + 768}+256", "barrier",
+        f"vadd x1 [128] @{B}+256 <- @{B}+256 @{A + 1024}+256", "barrier",
+        f"vadd x1 [128] @{D}+256 <- @{B}+256 @{B + 256}+256", "barrier", "set ctrl", "mask [128]",
+    ]  # fmt: skip
 
 
 def test_one_row_of_columns_is_copied():
