@@ -7,8 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from strided_cases import tile_cast
-from strided_listing import calls, lower
+from strided_cases import calls, lower, tile_cast
 from strided_model import Cast
 
 from castsim.execution.tree import Operation
