@@ -10,8 +10,7 @@ import heapq
 import numpy as np
 import pytest
 from strided_works import TARGET, cycles, tile, work
-from tile_work_checks import expect, ran
-from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
+from work_programs import NATIVE, Spot, computed, expect, noise, program, ran, statement, target, walked
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
