@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from execution_programs import kernel_file
 
 from castsim import run
 from castsim.__main__ import main
@@ -106,10 +107,8 @@ def whole(*functions: str) -> str:
 
 
 def refusal(text: str, entry: str | None, folder: Path) -> CastsimError:
-    path = folder / "k.pto"
-    path.write_text(text)
     with pytest.raises(CastsimError) as caught:
-        run(path, entry=entry, timing_only=True)
+        run(kernel_file(folder, text), entry=entry, timing_only=True)
     return caught.value
 
 
@@ -118,8 +117,7 @@ def refusal(text: str, entry: str | None, folder: Path) -> CastsimError:
 def test_another_function_is_none_of_its_business(fault: str, first: bool, tmp_path: Path):
     text, line = FAULTS[fault]
     functions = (bad(text), GOOD) if first else (GOOD, bad(text))
-    path = tmp_path / "k.pto"
-    path.write_text(whole(*functions))
+    path = kernel_file(tmp_path, whole(*functions))
     assert run(path, entry="good", timing_only=True).loaded.entry == "good"
     assert run(path, entry="good").warnings == ()
     with pytest.raises(CastsimError) as caught:
@@ -133,16 +131,14 @@ def test_another_function_is_none_of_its_business(fault: str, first: bool, tmp_p
 
 
 def test_the_command_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = tmp_path / "k.pto"
-    path.write_text(whole(bad("nonsense"), GOOD))
+    path = kernel_file(tmp_path, whole(bad("nonsense"), GOOD))
     assert main(["run", str(path), "--entry", "good", "--timing-only"]) == 0
     assert main(["run", str(path), "--entry", "bad", "--timing-only"]) == 2
     assert "unknown operation 'nonsense'" in capsys.readouterr().err
 
 
 def test_without_a_name_the_one_good_entry_runs_with_a_warning(tmp_path: Path):
-    path = tmp_path / "k.pto"
-    path.write_text(whole(bad("nonsense"), GOOD))
+    path = kernel_file(tmp_path, whole(bad("nonsense"), GOOD))
     found = run(path, timing_only=True)
     (warning,) = found.warnings
     assert warning == f"{path}:3:1: function @bad cannot be read and is left out: unknown operation 'nonsense'"

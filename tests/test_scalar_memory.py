@@ -13,7 +13,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from execution_programs import kernel
+from execution_programs import kernel, kernel_file
 from pto_text import VECTORS
 
 from castsim import run
@@ -32,8 +32,7 @@ PART = "!pto.partition_tensor_view<1x16xi32>"
 
 def ran(tmp_path: Path, text: str, **options: object) -> Result:
     """Run a program by both engines, which have to agree, and return what the default one found."""
-    path = tmp_path / "k.pto"
-    path.write_text(text)
+    path = kernel_file(tmp_path, text)
     fast = run(path, **options)  # type: ignore[arg-type]
     slow = run(path, **options, engine="event")  # type: ignore[arg-type]
     assert fast.cycles == slow.cycles
@@ -356,8 +355,7 @@ pto.store_scalar %w, %y[%c0] : !pto.ptr<i32>, i32
 
 
 def test_the_command_takes_elements_and_names_the_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(LENGTH)
+    path = kernel_file(tmp_path, LENGTH)
     assert main(["run", str(path), "--timing-only", "--arg", "n[0]=3"]) == 0
     assert "load_scalar %n[0] = 3 (given by --arg)" in " ".join(capsys.readouterr().out.split())
     assert main(["run", str(path), "--timing-only", "--arg", "n[0]=3", "--json", str(tmp_path / "r.json")]) == 0
@@ -526,8 +524,7 @@ def test_random_programs(seed: int, target: str, tmp_path: Path) -> None:
 def test_refused_with_a_place(body: str, inputs: dict[str, int], message: str, tmp_path: Path) -> None:
     more = "%m = arith.constant -1 : index\n%far = arith.constant 1000000 : index\n"
     text = kernel(HEAD + more + body, "%t: !pto.ptr<i32>, %n: !pto.ptr<i32>")
-    path = tmp_path / "k.pto"
-    path.write_text(text)
+    path = kernel_file(tmp_path, text)
     arrays = {name: np.zeros(size, np.int32) for name, size in inputs.items()}
     with pytest.raises((ReadError, TileError)) as caught:
         run(path, "a5", inputs={"t": "zeros", **arrays})
@@ -542,10 +539,8 @@ def test_refused_with_a_place(body: str, inputs: dict[str, int], message: str, t
     [({"z[0]": 1}, "no elements of 'z'"), ({"n[0]": 1.5}, "is i32"), ({"n[0]": 2**40}, "is i32"), ({"n[x]": 1}, "no scalar")],
 )  # fmt: skip
 def test_bad_elements(args: dict[str, float], message: str, tmp_path: Path) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(LENGTH)
     with pytest.raises(ReadError, match=message):
-        run(path, "a5", args=args, timing_only=True)
+        run(kernel_file(tmp_path, LENGTH), "a5", args=args, timing_only=True)
 
 
 def test_interlock_has_no_flags_for_the_scalar_unit() -> None:
@@ -558,18 +553,15 @@ def test_a_long_loop_around_a_read_meets_the_limit(tmp_path: Path) -> None:
         f"%much = arith.constant 100000000 : index\nscf.for %i = %c0 to %much step %c1 {{\n{LOAD}\n}}",
         "%n: !pto.ptr<i32>",
     )
-    path = tmp_path / "k.pto"
-    path.write_text(text)
     with pytest.raises(LimitError):
-        run(path, "a5", timing_only=True)
+        run(kernel_file(tmp_path, text), "a5", timing_only=True)
 
 
 def test_own_flags_are_taken_at_their_word(tmp_path: Path) -> None:
     """A tgetval behind a load with no flag MTE2 -> S is a race."""
     flags = "pto.set_flag[<PIPE_MTE2>, <PIPE_S>, <EVENT_ID0>]\npto.wait_flag[<PIPE_MTE2>, <PIPE_S>, <EVENT_ID0>]\n"
     read = f"%v = pto.tgetval ins(%a, %c0 : {ROW}, index) outs : i32\n"
-    path = tmp_path / "k.pto"
-    path.write_text(kernel(f"{HEAD}{flags}{read}", "%t: !pto.ptr<i32>"))
+    path = kernel_file(tmp_path, kernel(f"{HEAD}{flags}{read}", "%t: !pto.ptr<i32>"))
     run(path, "a5", inputs={"t": "zeros"})
     other = flags.replace("PIPE_S", "PIPE_V")
     path.write_text(kernel(f"{HEAD}{other}{read}pto.barrier <PIPE_ALL>", "%t: !pto.ptr<i32>"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from execution_programs import issued, kernel, touched, walk
+from execution_programs import issued, kernel, kernel_file, touched, walk
 
 from castsim import run
 from castsim.execution.dataflow.pipe_operations import ScalarWork
@@ -231,9 +231,7 @@ def test_values_without_whole_tile_conversions(target: str, seed: int, tmp_path:
     for _ in range(8):
         program.cast("a")
         program.scalar("a")
-    file = tmp_path / "k.pto"
-    file.write_text(program.text())
-    loaded = load_program(file, None, None, {"zero": 0})
+    loaded = load_program(kernel_file(tmp_path, program.text()), None, None, {"zero": 0})
     buffer = np.zeros(loaded.target.memories["ub"].capacity_bytes, np.uint8)
     memory = {name: np.zeros(program.x.nbytes, np.uint8) for name in loaded.arguments}
     memory["x"] = program.x.view(np.uint8).reshape(-1).copy()
@@ -263,8 +261,7 @@ pto.tstore ins(%b : !pto.tile_buf<vec, 16x64xf16>) outs(%py : !pto.partition_ten
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_row_that_moves_with_the_loop(target: str, tmp_path: Path):
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(LOOP))
+    file = kernel_file(tmp_path, kernel(LOOP))
     x = np.arange(1024, dtype=np.float32).reshape(16, 64)
     found = run(file, target, inputs={"x": x}, races="ignore")  # elements right of the diagonal stay zero
     rows, cols = np.indices(x.shape)
@@ -278,8 +275,7 @@ WHOLE = "!pto.tile_buf<vec, 8x64xf32>"
 def refused(
     body: str, target: str, tmp_path: Path, extra: str = "", args: dict[str, int] | None = None
 ) -> CastsimError:
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(f"%t = pto.alloc_tile : {WHOLE}\n{body}", f"%x: !pto.ptr<f32>{extra}"))
+    file = kernel_file(tmp_path, kernel(f"%t = pto.alloc_tile : {WHOLE}\n{body}", f"%x: !pto.ptr<f32>{extra}"))
     with pytest.raises(CastsimError) as caught:
         run(file, target, timing_only=True, args=args)
     assert caught.value.span is not None
@@ -317,9 +313,8 @@ def test_parts_that_cannot_be(body: str, message: str, target: str, tmp_path: Pa
 def test_a_part_can_have_no_elements_and_lies_anywhere(tmp_path: Path):
     body = f"%s = pto.subview %t[%c8, %c0] sizes [8, 64] valid [%c0, %c0] : {WHOLE}\n%f = arith.constant 2.0 : f32\n"
     kind = "!pto.tile_buf<vec, 8x64xf32, valid=0x0>"
-    file = tmp_path / "k.pto"
-    file.write_text(
-        kernel(f"%t = pto.alloc_tile : {WHOLE}\n{body}pto.tmuls ins(%s, %f : {kind}, f32) outs(%s : {kind})")
+    file = kernel_file(
+        tmp_path, kernel(f"%t = pto.alloc_tile : {WHOLE}\n{body}pto.tmuls ins(%s, %f : {kind}, f32) outs(%s : {kind})")
     )
     for target in TARGETS:
         assert run(file, target, timing_only=True).cycles < 20

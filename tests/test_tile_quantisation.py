@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from a5_benchmark import benchmark
+from execution_programs import kernel_file
 from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
@@ -318,8 +319,7 @@ BACK = f"pto.tdequant ins(%q, %p, %p : {NARROW}, {COLUMN}, {COLUMN}) outs(%b : {
 def test_whole_programs(chip: str, tmp_path: Path) -> None:
     """There and back, with the flags that the tool inserts; both engines agree, nothing races."""
     there = THERE.format(tmp=", %t", type=f", {WIDE}") if chip == "a2a3" else THERE.format(tmp="", type="")
-    path = tmp_path / "k.pto"
-    path.write_text(KERNEL.format(to="f32", body=f"{there}\n{BACK}"))
+    path = kernel_file(tmp_path, KERNEL.format(to="f32", body=f"{there}\n{BACK}"))
     x = np.random.default_rng(0).uniform(-2, 2, (8, 64)).astype(np.float32)
     factors = np.random.default_rng(1).uniform(20, 60, (8, 1)).astype(np.float32)
     made = castsim.run(path, chip, inputs={"x": x, "f": factors})
@@ -330,8 +330,7 @@ def test_whole_programs(chip: str, tmp_path: Path) -> None:
 
 
 def test_packing_in_a_program(tmp_path: Path) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(KERNEL.format(to="i8", body=f"pto.tpack ins(%a : {WIDE}) outs(%b : {NARROW})"))
+    path = kernel_file(tmp_path, KERNEL.format(to="i8", body=f"pto.tpack ins(%a : {WIDE}) outs(%b : {NARROW})"))
     x = np.arange(512, dtype=np.uint32).reshape(8, 64).view(np.float32)
     inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
     made = castsim.run(path, "a5", inputs=inputs)
@@ -505,8 +504,7 @@ def test_blocks_in_a_program(tmp_path: Path) -> None:
         for name, element in (("e", "ui8"), ("m", "f32"), ("s", "f32"))
     )
     text = f"{more}pto.tquant.mx ins(%a : {WIDE}) outs(%b, %e, %m, %s : {outs}) {{{{quant_type = #pto<quant_type MXFP8>}}}}"
-    path = tmp_path / "k.pto"
-    path.write_text(KERNEL.format(to="i8", body=text.replace("{{", "{").replace("}}", "}")))
+    path = kernel_file(tmp_path, KERNEL.format(to="i8", body=text.replace("{{", "{").replace("}}", "}")))
     x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
     inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
     made = castsim.run(path, "a5", inputs=inputs)
@@ -526,8 +524,7 @@ def test_blocks_in_a_program(tmp_path: Path) -> None:
     ],
 )
 def test_expand_refuses_by_name(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(KERNEL.format(to="f32", body=body))
+    path = kernel_file(tmp_path, KERNEL.format(to="f32", body=body))
     assert main(["expand", str(path), "--target", "a5"]) in (1, 2)
     told = capsys.readouterr().err
     assert "expand cannot write pto.t" in told
