@@ -98,18 +98,12 @@ def test_the_bodies_of_the_callees_are_run(body: str, target: str, tmp_path: Pat
 
 
 def test_slots_lie_one_behind_the_other_and_each_call_has_tiles_of_its_own(tmp_path: Path):
-    file = kernel_file(
-        tmp_path,
-        text(
-            SLOTS.replace("alloc_multi_tile :", "alloc_multi_tile addr = %p :", 1)
-            .replace("alloc_multi_tile :", "alloc_multi_tile addr = %q :", 1)
-            .replace("%m =", "%p = arith.constant 64 : i64\n%q = arith.constant 8192 : i64\n%m =", 1),
-            HELPERS.replace("alloc_tile :", "alloc_tile addr = %z :").replace(
-                "%h =", "%z = arith.constant 16384 : i64\n  %h ="
-            ),
-        ),
-    )
-    found = run(file, timing_only=True)
+    body = SLOTS.replace("%m =", "%p = arith.constant 64 : i64\n%q = arith.constant 8192 : i64\n%m =", 1)
+    for address in ("%p", "%q"):
+        body = body.replace("alloc_multi_tile :", f"alloc_multi_tile addr = {address} :", 1)
+    helpers = HELPERS.replace("alloc_tile :", "alloc_tile addr = %z :")
+    helpers = helpers.replace("%h =", "%z = arith.constant 16384 : i64\n  %h =")
+    found = run(kernel_file(tmp_path, text(body, helpers)), timing_only=True)
     starts = {(access.start, access.end) for access in touched(found.loaded.executed) if access.space == "ub"}
     assert {(64, 64 + 2048), (64 + 2048, 64 + 4096), (8192, 9216), (9216, 10240), (16384, 18432)} == starts
 
@@ -194,22 +188,15 @@ def test_only_the_function_asked_for_and_what_it_calls_is_read():
         parse(whole.replace("@row", "@half"), only="k")
 
 
-# A `.pto` statement stays on one line.
-
-
-ROW_VIEW, ROW_PART, TILE = (
-    "!pto.tensor_view<?x?xf32>",
-    "!pto.partition_tensor_view<1x64xf32>",
-    "!pto.tile_buf<vec, 1x64xf32>",
-)
+ROW_PART, TILE = "!pto.partition_tensor_view<1x64xf32>", "!pto.tile_buf<vec, 1x64xf32>"
 LOOP = f"""func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) attributes {{pto.entry}} {{
 %c0 = arith.constant 0 : index
 %c1 = arith.constant 1 : index
 %c2 = arith.constant 2 : index
 %c64 = arith.constant 64 : index
 %two = arith.constant 2.0 : f32
-%vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {ROW_VIEW}
-%vy = pto.make_tensor_view %y, shape = [%n, %c64], strides = [%c64, %c1] : {ROW_VIEW}
+%vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
+%vy = pto.make_tensor_view %y, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
 %m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 1x64xf32, count=2>
 scf.for %s = %c0 to %c2 step %c1 {{
   pto.set_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]
@@ -217,8 +204,8 @@ scf.for %s = %c0 to %c2 step %c1 {{
 scf.for %i = %c0 to %n step %c1 {{
   %s = arith.remsi %i, %c2 : index
   %t = pto.multi_tile_get %m[%s] : !pto.multi_tile_buf<vec, 1x64xf32, count=2> -> {TILE}
-  %px = pto.partition_view %vx, offsets = [%i, %c0], sizes = [%c1, %c64] : {ROW_VIEW} -> {ROW_PART}
-  %py = pto.partition_view %vy, offsets = [%i, %c0], sizes = [%c1, %c64] : {ROW_VIEW} -> {ROW_PART}
+  %px = pto.partition_view %vx, offsets = [%i, %c0], sizes = [%c1, %c64] : {VIEW} -> {ROW_PART}
+  %py = pto.partition_view %vy, offsets = [%i, %c0], sizes = [%c1, %c64] : {VIEW} -> {ROW_PART}
   pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]
   pto.tload ins(%px : {ROW_PART}) outs(%t : {TILE})
   pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
@@ -263,20 +250,15 @@ def test_they_are_printed_as_they_are_read() -> None:
     assert parse(print_program(parsed), "k.pto") == parsed
 
 
+WAIT = "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         ("%s = arith.remsi %i, %c2 : index", "%s = arith.addi %c64, %i : index", "event"),
-        (
-            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]",
-            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID0>]",
-            "expected a value",
-        ),
-        (
-            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]",
-            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %two]",
-            "used as index",
-        ),
+        (WAIT, WAIT.replace("%s", "<EVENT_ID0>"), "expected a value"),
+        (WAIT, WAIT.replace("%s", "%two"), "used as index"),
     ],
 )
 def test_refusals(before: str, after: str, message: str, tmp_path: Path) -> None:
@@ -287,10 +269,6 @@ def test_refusals(before: str, after: str, message: str, tmp_path: Path) -> None
     with pytest.raises(CastsimError, match=message) as caught:
         run(path, "a5", timing_only=True, args={"n": 3})
     assert caught.value.span is not None
-
-
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
 
 
 EMPTY = ((0, 32), (8, 0), (0, 0))
@@ -307,11 +285,7 @@ def written(name: str, form: tuple[Role, ...], rows: int, cols: int) -> str:
     """One operation on tiles of so many valid rows and columns."""
     operation = VECTOR_OPERATIONS[name]
     kind = operation.kind
-    lines = [
-        "%f = arith.constant 2.0 : f32",
-        f"%r = arith.constant {rows} : index",
-        f"%q = arith.constant {cols} : index",
-    ]
+    lines = [f"%f = arith.constant 2.0 : f32\n%r = arith.constant {rows} : index\n%q = arith.constant {cols} : index"]
     operands: list[tuple[str, str]] = []
 
     def add(kind: str, valid_row: str = "%r", valid_col: str = "%q") -> tuple[str, str]:
