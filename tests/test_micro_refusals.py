@@ -1,4 +1,4 @@
-"""-f"""
+"""What the micro level refuses: the reason, the place, and what would be legal; stores whose bytes no text gives."""
 
 from __future__ import annotations
 

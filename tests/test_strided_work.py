@@ -1,4 +1,7 @@
-"""-f"""
+"""Vector operations on tiles as strided-repeat instructions: sequences worked by hand.
+
+Source: docs/reference/a2a3.md sections 2, 6; docs/reference/pto.md section 7.
+"""
 
 from __future__ import annotations
 
