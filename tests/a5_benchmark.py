@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.formats import format_named
@@ -98,6 +100,20 @@ def simulated(row: BenchmarkRow, target: VectorFunctionTarget) -> int:
 
 
 Operand = tuple[str, Shape, Shape]
+"""Element, shape and valid region of a tile."""
+
+
+def tiles_in_a_row(operands: Iterable[tuple[str, Shape, Shape, Mapping[str, Any]]]) -> list[Tile]:
+    """Tiles one behind the other, each at a multiple of 512 bytes; with each operand goes its layout."""
+    at, tiles = 0, []
+    for element, shape, valid, layout in operands:
+        fmt = format_named(element)
+        kind = TileType("vec", fmt.name, *shape, *valid, **layout)
+        tiles.append(Tile(f"t{len(tiles)}", fmt, kind, at, *valid, fmt.storage_bits))
+        at = -(-tiles[-1].end // 512) * 512
+    return tiles
+
+
 """Element, shape and valid region of a tile."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +19,12 @@ CONSTANTS = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3
 def kernel(body: str, arguments: str = "%x: !pto.ptr<f32>, %y: !pto.ptr<f16>") -> str:
     """An entry function `@k` that begins with the index constants %c0, %c1, %c2, ... ."""
     return f"func.func @k({arguments}) attributes {{pto.entry}} {{\n{CONSTANTS}\n{body}\nreturn\n}}\n"
+
+
+def kernel_file(folder: Path, text: str, name: str = "k.pto") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
 
 
 def walk(text: str, args: Mapping[str, int | float] | None = None, target: Target | None = None) -> Executed:

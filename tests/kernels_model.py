@@ -85,12 +85,9 @@ def quantise_rows_fp8(inputs: Arrays, target: str) -> Arrays:
 
 
 KERNELS: dict[str, Callable[..., Arrays]] = {
-    "softmax_prepare": softmax_prepare,
-    "rms_norm": rms_norm,
-    "rotary_cache": rotary_cache,
-    "quantise_rows_i8": quantise_rows_i8,
-    "quantise_rows_fp8": quantise_rows_fp8,
-}
+    "softmax_prepare": softmax_prepare, "rms_norm": rms_norm, "rotary_cache": rotary_cache,
+    "quantise_rows_i8": quantise_rows_i8, "quantise_rows_fp8": quantise_rows_fp8,
+}  # fmt: skip
 ARGUMENTS: dict[str, dict[str, float]] = {
     "softmax_prepare": {"scale": 0.125},
     "rms_norm": {"eps": 1e-6},

@@ -29,19 +29,10 @@ MASKS = 4096
 """The byte where images of predicates lie, 32 for each."""
 INSIDE = tuple(sorted(name for name, row in ROWS.items() if row.place is Place.SCOPE and name not in OPAQUE))
 NUMBERS = {
-    "plt": [(-1,), (0,), (5,), (64,), (65,), (1000,)],
-    "pltm": [(0, 0), (0, 70), (1, 70), (-1, 3), (2, 1000)],
-    "vsunpack": [(0,), (1,)],
-    "vzunpack": [(0,), (1,)],
-    "vldus": [(8,)],
-    "vstus": [(5,), (0,)],
-    "vstas": [(0,)],
-    "vsldb": [(1, 0), (2, 3), (1, 1)],
-    "vsstb": [(1, 0), (2, 3), (1, 1)],
-    "vshls": [(0,), (1,), (7,)],
-    "vshrs": [(0,), (1,), (7,)],
-    "vgather2": [(0,), (9,), (64,)],
-    "vgatherb": [(0,), (3,), (8,)],
+    "plt": [(-1,), (0,), (5,), (64,), (65,), (1000,)], "pltm": [(0, 0), (0, 70), (1, 70), (-1, 3), (2, 1000)],
+    "vsunpack": [(0,), (1,)], "vzunpack": [(0,), (1,)], "vldus": [(8,)], "vstus": [(5,), (0,)], "vstas": [(0,)],
+    "vsldb": [(1, 0), (2, 3), (1, 1)], "vsstb": [(1, 0), (2, 3), (1, 1)], "vshls": [(0,), (1,), (7,)],
+    "vshrs": [(0,), (1,), (7,)], "vgather2": [(0,), (9,), (64,)], "vgatherb": [(0,), (3,), (8,)],
     "vscatter": [(0,), (9,), (64,)],
 }  # fmt: skip
 """Values of whole numbers, in the order of the text, by the name without its width."""
@@ -144,8 +135,6 @@ def _is_read(each: Combination, refused: set[str] | None = None) -> bool:
 
 
 # ----------------------------------------------------------------------------------------------------- the text of it
-
-
 def scalar_type(element: str) -> str:
     return f"i{bits_of(element)}" if element[0] in "iu" else SPELLINGS[element]
 

@@ -1,17 +1,20 @@
 """Running the program of a form, with time and values, and what a few lines of NumPy say of the values."""
 
+# A `.pto` statement stays on one line.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from real_form_programs import NotWrittenError, program
-from real_forms import Form, Written, forms, tile_form
+from real_forms import Form, TileForm, Written, forms, part_form, tile_form
 
 from castsim import run
 from castsim.isa.errors import CastsimError
@@ -151,3 +154,238 @@ MISSING = {
 def listed(text: str) -> str | None:
     """Return why a form need not run."""
     return next((reason for pattern, reason in MISSING.items() if re.search(pattern, text)), None)
+
+
+# ----------------------------- the program of each form: what is loaded, how the operation is written, what is stored
+_SIZES = re.compile(r"sizes \[(\d+), (\d+)\]")
+SCALAR_OPERANDS = {"f32": 1.5, "f16": 1.5, "bf16": 1.5, "i32": 3, "ui32": 3, "i16": 3, "i8": 3, "ui8": 3, "index": 0}
+
+
+class NotWrittenError(Exception):
+    """A form that no template writes, with the reason."""
+
+
+def program(form: Form, open_extents: str = "full") -> Written:
+    """Return the program of a form; `open_extents` is how much of a tile is valid where no type says it.
+
+    Raises:
+        NotWrittenError: no source says how it is written.
+    """
+    old = next(
+        (
+            text
+            for text in (*form.inputs, *form.outputs)
+            if text.startswith(("!pto.tile_view", "memref", "!pto.tile_buf"))
+        ),
+        None,
+    )
+    if old is not None:
+        raise NotWrittenError(f"spelling of an older assembler: {old.split('<')[0]}")
+    written = Written(form, open_extents)
+    _WRITERS.get(form.operation, _operation)(written)
+    return written
+
+
+def _tile(text: str) -> TileForm:
+    kind = tile_form(text)
+    if kind is None:
+        raise NotWrittenError(f"no template reads the type '{text}'")
+    return kind
+
+
+def _in(written: Written, number: int, text: str, extents: tuple[int, int] | None = None) -> tuple[str, str]:
+    """Return name and type of an input of the operation, which is loaded if it is a plain tile."""
+    kind = tile_form(text)
+    if kind is None and text not in SCALAR_OPERANDS:
+        raise NotWrittenError(f"no template reads the type '{text}'")
+    if kind is None:
+        return written.scalar(f"s{number}", text, SCALAR_OPERANDS[text]), text
+    name = written.tile(f"%t{number}", kind, extents or written.region(kind))
+    if kind.plain:
+        written.load(f"in{number}", name, kind)
+    return name, kind.text
+
+
+def _operation(written: Written) -> None:
+    """An operation with its inputs in `ins` and one or more outputs in `outs`."""
+    form = written.form
+    if not form.inputs or not form.outputs:
+        raise NotWrittenError("the list of forms does not say what it writes")
+    fits = _fitting(written)
+    operands = [_in(written, number, text, fits(text)) for number, text in enumerate(form.inputs)]
+    results = []
+    for number, text in enumerate(form.outputs):
+        kind = _tile(text)
+        results.append((written.tile(f"%r{number}", kind, fits(text) or written.region(kind)), kind))
+        if form.operation in ("taxpy",):  # what is written is read first
+            written.load(f"inout{number}", *results[-1])
+    names, types = (", ".join(each) for each in zip(*operands, strict=True))
+    attributes = f" {{{_unlisted(form)}}}" if _unlisted(form) else f" {form.attributes}" if form.attributes else ""
+    outputs = ", ".join(name for name, _ in results)
+    kinds = ", ".join(kind.text for _, kind in results)
+    written.lines.append(f"pto.{form.operation} ins({names}{attributes} : {types}) outs({outputs} : {kinds})")
+    for number, (name, kind) in enumerate(results):
+        if kind.plain:
+            written.store(f"out{number}", name, kind)
+
+
+def _unlisted(form: Form) -> str:
+    """Attributes that the list of forms leaves out, as the shapes tell them: of what quantises groups or moves theirs."""
+    if form.operation == "tmov" and len(form.inputs) > 1:
+        source, boxes = (_tile(text) for text in (form.inputs[0], form.outputs[0]))
+        down = boxes.box == "row_major" and boxes.rows < source.rows
+        return "grpAxis = #pto<mx_group_axis axis0>" if down else ""
+    if form.operation != "tquant.mx":
+        return ""
+    source, exponents = (_tile(text) for text in (form.inputs[0], form.outputs[1]))
+    down = exponents.cols == source.cols and exponents.rows * 32 == source.rows
+    return "quant_type = #pto<quant_type MXFP8>" + (", grpAxis = #pto<mx_group_axis axis0>" if down else "")
+
+
+def _fitting(written: Written) -> Callable[[str], tuple[int, int] | None]:
+    """Return what says the valid region of an operand where the text leaves it open."""
+    form = written.form
+    first = tile_form(form.inputs[0])
+    result = tile_form(form.outputs[0])
+    if form.operation == "tfillpad" and first is not None and first.plain:
+        # What is padded is smaller than what comes out.
+        part = (max(first.rows // 2, 1), first.cols - 3) if first.valid == ("?", "?") else None
+        return lambda text: part if text == form.inputs[0] else None
+    if first is None or result is None or form.operation not in ("tcvt", "tmov"):
+        return lambda text: None
+    # Equal valid regions, where the tiles are not equally large.
+    sides = written.region(first), written.region(result)
+    common = min(sides[0][0], sides[1][0]), min(sides[0][1], sides[1][1])
+    stated = next((written.region(kind) for kind in (first, result) if "?" not in kind.valid), common)
+    return lambda text: stated if "?" in "".join(_tile(text).valid) else None
+
+
+def _sizes(dims: tuple[str, ...], region: tuple[int, int]) -> list[int]:
+    """Return the sizes of a part; an open one is what the valid region of the tile leaves for it."""
+    sizes = [1 if extent == "?" else int(extent) for extent in dims]
+    if dims[-1] == "?":
+        sizes[-1] = region[1]
+    rows = [position for position, extent in enumerate(dims[:-1]) if extent == "?"]
+    if rows:
+        sizes[rows[-1]] = region[0] // prod(sizes[:-1])
+    return sizes
+
+
+def _transfer(written: Written, part_text: str, tile_text: str, *, load: bool) -> None:
+    found = part_form(part_text)
+    if found is None:
+        raise NotWrittenError(f"no template reads the type '{part_text}'")
+    (dims, element), kind = found, _tile(tile_text)
+    sizes = _sizes(dims, written.region(kind))
+    region = prod(sizes[:-1]), sizes[-1]
+    extents = tuple(size if stated == "?" else int(stated) for size, stated in zip(region, kind.valid, strict=True))
+    name = written.tile("%t", kind, (extents[0], extents[1]))
+    columns = kind.plain and kind.column_major and len(sizes) == 2
+    part = written.part("in0" if load else "out0", dims, element, sizes, columns=columns)
+    if load:
+        written.loaded["in0"] = kind
+        written.lines.append(f"pto.tload ins(%in0_part : {part}) outs({name} : {kind.text})")
+        if kind.plain:
+            written.store("out0", name, kind)
+        return
+    if kind.plain:
+        written.load("in0", name, kind)
+    written.lines.append(f"pto.tstore ins({name} : {kind.text}) outs(%out0_part : {part})")
+
+
+def _load(written: Written) -> None:
+    _transfer(written, written.form.inputs[0], written.form.outputs[0], load=True)
+
+
+def _store(written: Written) -> None:
+    _transfer(written, written.form.outputs[0], written.form.inputs[0], load=False)
+
+
+def _load_scalar(written: Written) -> None:
+    pointer = written.form.inputs[0]
+    element = pointer[len("!pto.ptr<") : -1]
+    written.arguments += [f"%in0: {pointer}", f"%out0: {pointer}"]
+    written.lines.append(f"%n = pto.load_scalar %in0[{written.constant(3)}] : {pointer} -> {element}")
+    written.lines.append(f"pto.store_scalar %n, %out0[{written.constant(1)}] : {pointer}, {element}")
+
+
+def _store_scalar(written: Written) -> None:
+    pointer = written.form.inputs[0]
+    element = pointer[len("!pto.ptr<") : -1]
+    written.arguments.append(f"%out0: {pointer}")
+    value = written.scalar("s", element, 3)
+    written.lines.append(f"pto.store_scalar {value}, %out0[{written.constant(2)}] : {pointer}, {element}")
+
+
+def _get_value(written: Written) -> None:
+    kind, element = _tile(written.form.inputs[0]), written.form.outputs[0]
+    name, _ = _in(written, 0, written.form.inputs[0])
+    written.arguments.append(f"%out0: !pto.ptr<{element}>")
+    index = written.constant(min(kind.rows * kind.cols - 1, 5))
+    written.lines.append(f"%n = pto.tgetval ins({name}, {index} : {kind.text}, index) outs : {element}")
+    written.lines.append(f"pto.store_scalar %n, %out0[{written.constant(0)}] : !pto.ptr<{element}>, {element}")
+
+
+def _set_value(written: Written) -> None:
+    kind = _tile(written.form.outputs[0])
+    name, _ = _in(written, 0, written.form.outputs[0])
+    element = written.form.inputs[1]
+    value, index = written.scalar("s", element, 3), written.constant(5)
+    written.lines.append(f"pto.tsetval ins({index}, {value} : index, {element}) outs({name} : {kind.text})")
+    written.store("out0", name, kind)
+
+
+def _ramp(written: Written) -> None:
+    kind = _tile(written.form.outputs[0])
+    name = written.tile("%r0", kind, written.region(kind))
+    start = written.scalar("s", written.form.inputs[0], 7)
+    written.lines.append(f"pto.tci ins({start} : {written.form.inputs[0]}) outs({name} : {kind.text})")
+    written.store("out0", name, kind)
+
+
+def _subview(written: Written) -> None:
+    form = written.form
+    kind, result = _tile(form.inputs[0]), _tile(form.outputs[0])
+    name, _ = _in(written, 0, form.inputs[0])
+    match = _SIZES.search(form.attributes)
+    assert match, f"no sizes: {form.attributes}"
+    sizes = int(match.group(1)), int(match.group(2))
+    ways = form.attributes.split(", sizes")[0].split()[1:]
+    begin = (kind.rows - sizes[0], kind.cols - sizes[1])  # the last part of the tile
+    offsets = [
+        _number(written, f"o{axis}", start, way) for axis, (start, way) in enumerate(zip(begin, ways, strict=True))
+    ]
+    valid, extents = "", written.region(result)
+    if "valid" in form.attributes:
+        said = form.attributes.split("valid ")[1].split()
+        valid = (
+            f" valid [{', '.join(_number(written, f'v{axis}', extents[axis], way) for axis, way in enumerate(said))}]"
+        )
+    written.lines.append(
+        f"%part = pto.subview {name}[{', '.join(offsets)}] sizes [{sizes[0]}, {sizes[1]}]{valid} : {kind.text} -> {result.text}"
+    )
+    written.extents["%part"] = extents
+    if result.plain:
+        written.store("out0", "%part", result)
+
+
+def _number(written: Written, name: str, value: int, way: str) -> str:
+    """An index, constant or known when the program runs."""
+    return written.constant(value) if way == "constant" else written.scalar(name, "index", value)
+
+
+def _move_with_scratch(written: Written) -> None:
+    """`tmov` whose list of types begins with the name of the scratch tile."""
+    form = written.form
+    texts = tuple(
+        re.sub(r"^%\w+ : !pto\.tile_buf<(.*)>$", lambda match: match.group(1).replace(", ", " ", 1), text)
+        for text in form.inputs
+    )
+    written.form = replace(form, inputs=texts)
+    _operation(written)
+
+
+_WRITERS: dict[str, Callable[[Written], None]] = {
+    "tload": _load, "tstore": _store, "load_scalar": _load_scalar, "store_scalar": _store_scalar,
+    "tgetval": _get_value, "tsetval": _set_value, "tci": _ramp, "subview": _subview, "tmov": _move_with_scratch,
+}  # fmt: skip

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import oracle
 import strided_model
+from strided_model import Cast
 
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.tiles import Tile, TileCast
@@ -15,6 +16,7 @@ from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
+from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
 from castsim.machines.strided.strided_lowering import StridedLowerer
 from castsim.machines.strided.values import compute
 from castsim.targets import load_target
@@ -120,3 +122,46 @@ def filled_buffer(model: strided_model.Cast, seed: int) -> np.ndarray:
     count = model.rows * model.declared * (2 if model.src == "i4" else 1)
     strided_model.write(buffer, model.src, model.src_at, rng.choice(hard_codes(model.src), count))
     return buffer
+
+
+# ---------------------------- casts lowered in the buffer of the strided model, and their operations as lines of text
+A2A3 = load_target("a2a3")
+FULL = (1 << 128) - 1
+START = 1 << 48  # the Inf/NaN mode
+OFF = 1 << 59
+CTRL_ON, CTRL_OFF = "ctrl 0", "ctrl off"
+TMP = 131_072
+
+
+def text(operation: Operation) -> str:
+    """One operation in the shorthand of this file: `NAME REPEATSxMASKLANES dst+STRIDE <- src+STRIDE`."""
+    if isinstance(operation, ControlWrite):
+        if operation.register == "ctrl":
+            assert operation.value in (START, START | OFF)
+            return CTRL_OFF if operation.value & OFF else CTRL_ON
+        if operation.register == "mask":
+            lanes = operation.value.bit_length()
+            assert operation.value == (1 << lanes) - 1
+            return f"mask {lanes}"
+        return f"{operation.register} {operation.value:#x}"
+    if isinstance(operation, PipeBarrier):
+        return f"barrier {operation.pipe}"
+    assert isinstance(operation, StridedInstruction)
+    lanes = operation.mask.bit_length()
+    assert operation.mask == (1 << lanes) - 1
+    streams = (operation.destination, *operation.sources)
+    assert all(stream.block_stride == 1 for stream in streams)
+    dst, *sources = (f"{stream.address}+{stream.repeat_stride}" for stream in streams)
+    return f"{operation.mnemonic} {operation.repeats}x{min(lanes, operation.lanes)} {dst} <- {', '.join(sources)}"
+
+
+def lower(model: Cast, tmp_bytes: int = 0) -> list[Operation]:
+    return issued(LOWERER.cast(tile_cast(model, tmp_bytes)))
+
+
+def texts(model: Cast, tmp_bytes: int = 0) -> list[str]:
+    return [text(operation) for operation in lower(model, tmp_bytes)]
+
+
+def calls(operations: list[Operation]) -> list[StridedInstruction]:
+    return [operation for operation in operations if isinstance(operation, StridedInstruction)]

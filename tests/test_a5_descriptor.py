@@ -164,17 +164,10 @@ def test_constants_around_the_chain_are_those_of_the_published_model() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "v0 = vlds SIDEWAYS",
-        "v0 = vlds DINTLV_B16",
-        "vsts NORM_B32 v0",
-        "v1 = vcvt v0 p0 PART_MIDDLE",
-        "v1 = vfly v0",
-        "p = plt n",
-        "p = plt_b16 n lose 3",
-        "mem_bar VLD_VLD",
-        "",
+        "v0 = vlds SIDEWAYS", "v0 = vlds DINTLV_B16", "vsts NORM_B32 v0", "v1 = vcvt v0 p0 PART_MIDDLE",
+        "v1 = vfly v0", "p = plt n", "p = plt_b16 n lose 3", "mem_bar VLD_VLD", "",
     ],
-)
+)  # fmt: skip
 def test_lines_that_are_no_instruction(text: str) -> None:
     with pytest.raises(ValueError, match=r"register instruction|has|not understood"):
         parse_instruction(text)
@@ -362,14 +355,11 @@ def test_elementwise_takes_any_shape() -> None:
         # Through u8 nothing of f16 is left; through f32 everything is.
         ([("bf16", "u8"), ("bf16", "f32"), ("u8", "f16"), ("f32", "f16")], "bf16", "f16", "-> f32 -> f16", "-> u8 ->"),
         (
-            [("f32", "f16"), ("f32", "i4"), ("f16", "i8"), ("i4", "i8")],
-            "f32",
-            "i8",
-            "f16 -> i8 (rounds twice)",
+            [("f32", "f16"), ("f32", "i4"), ("f16", "i8"), ("i4", "i8")], "f32", "i8", "f16 -> i8 (rounds twice)",
             "i4 ->",
         ),
     ],
-)
+)  # fmt: skip
 def test_detours_keep_values(pairs: list[tuple[str, str]], src: str, dst: str, said: str, unsaid: str) -> None:
     error = no_such_pair("chip", pairs, src, dst)
     assert said in error.message

@@ -18,18 +18,7 @@ from castsim.execution.input_data import empty_memory, from_memory, to_memory
 from castsim.execution.tree import elements
 from castsim.isa.modes import Rounding
 from castsim.machines.mechanisms import compute_of
-from castsim.machines.vector_function.function_operations import (
-    Computing,
-    ConvertLanes,
-    CountDown,
-    Load,
-    Nest,
-    StoreLanes,
-    VectorFunction,
-    mnemonic,
-    of_every_trip,
-    profile,
-)
+from castsim.machines.vector_function import function_operations as ops
 from castsim.machines.vector_function.values import whole_tile
 from castsim.running import Loaded, load_program
 
@@ -181,15 +170,11 @@ def test_packed_4_bit_rows_there_and_back(dst: str, extent: tuple[int, int], tmp
 @pytest.mark.parametrize(
     ("types", "extent"),
     [
-        (["bf16", "f4E2M1x2"], (3, 64)),
-        (["bf16", "f4E1M2x2"], (3, 33)),
-        (["f4E2M1x2", "bf16"], (2, 65)),
-        (["f32", "hif8"], (2, 40)),
-        (["hif8", "f32"], (2, 40)),
-        (["f32", "f8E4M3FN"], (3, 50)),
+        (["bf16", "f4E2M1x2"], (3, 64)), (["bf16", "f4E1M2x2"], (3, 33)), (["f4E2M1x2", "bf16"], (2, 65)),
+        (["f32", "hif8"], (2, 40)), (["hif8", "f32"], (2, 40)), (["f32", "f8E4M3FN"], (3, 50)),
         (["f8E5M2", "f32"], (3, 50)),
     ],
-)
+)  # fmt: skip
 def test_narrow_elements_in_global_memory(types: list[str], extent: tuple[int, int], tmp_path: Path) -> None:
     """4-bit rows are packed and start at whole bytes; one element per byte in Python."""
     rows, cols = extent
@@ -263,21 +248,21 @@ PADDED = Shape(3, 320, 3, 290)
 FULL = Shape(3, 320, 3, 320)
 
 
-def function_of(src: str, dst: str, shape: Shape, **options: int | str) -> VectorFunction:
+def function_of(src: str, dst: str, shape: Shape, **options: int | str) -> ops.VectorFunction:
     body = lowerer(**options).cast(make_cast(src, dst, shape)).body
-    return next(item for item in elements(body) if isinstance(item, VectorFunction))
+    return next(item for item in elements(body) if isinstance(item, ops.VectorFunction))
 
 
-def proven(src: str, dst: str, shape: Shape, function: VectorFunction) -> bool:
+def proven(src: str, dst: str, shape: Shape, function: ops.VectorFunction) -> bool:
     cast = make_cast(src, dst, shape)
     return whole_tile(function, cast.src, cast.dst) is not None
 
 
-def with_main(function: VectorFunction, **change: object) -> VectorFunction:
+def with_main(function: ops.VectorFunction, **change: object) -> ops.VectorFunction:
     return replace(function, nests=(*function.nests[:-1], replace(function.nests[-1], **change)))
 
 
-def with_trip(function: VectorFunction, kind: type, **change: object) -> VectorFunction:
+def with_trip(function: ops.VectorFunction, kind: type, **change: object) -> ops.VectorFunction:
     """Change the first operation of a kind in the trip."""
     trip = list(function.nests[-1].trip)
     index = next(index for index, operation in enumerate(trip) if isinstance(operation, kind))
@@ -289,7 +274,7 @@ def with_trip(function: VectorFunction, kind: type, **change: object) -> VectorF
 def test_what_breaks_a_function_breaks_its_proof(src: str, dst: str) -> None:
     for shape in (FULL, PADDED):
         function = function_of(src, dst, shape)
-        main: Nest = function.nests[-1]
+        main: ops.Nest = function.nests[-1]
         assert proven(src, dst, shape, function)
         if main.count % main.elements:  # whole trips have no room for more
             counters = {name: value + 2 for name, value in main.counters.items()}
@@ -301,13 +286,15 @@ def test_what_breaks_a_function_breaks_its_proof(src: str, dst: str) -> None:
         assert not proven(src, dst, shape, with_main(function, destination_trip=main.destination_trip + 32))
         assert not proven(src, dst, shape, with_main(function, source_trip=main.source_trip * 2))
         assert not proven(src, dst, shape, replace(function, source=function.source + 32))
-        assert not proven(src, dst, shape, with_trip(function, StoreLanes, offset=32))
-        load = next(item for item in main.trip if isinstance(item, Load))
+        assert not proven(src, dst, shape, with_trip(function, ops.StoreLanes, offset=32))
+        load = next(item for item in main.trip if isinstance(item, ops.Load))
         if len(load.results) == 2:
-            assert not proven(src, dst, shape, with_trip(function, Load, results=load.results[::-1])), "swapped halves"
+            assert not proven(src, dst, shape, with_trip(function, ops.Load, results=load.results[::-1])), (
+                "swapped halves"
+            )
         else:
             other = "UNPK_B16" if load.distribution == "NORM" else "NORM"
-            assert not proven(src, dst, shape, with_trip(function, Load, distribution=other))
+            assert not proven(src, dst, shape, with_trip(function, ops.Load, distribution=other))
 
 
 def test_rows_must_move_by_the_pitch_of_the_tiles() -> None:
@@ -318,10 +305,10 @@ def test_rows_must_move_by_the_pitch_of_the_tiles() -> None:
 
 def test_both_halves_must_go_through_the_same_steps() -> None:
     function = function_of("f32", "f16", PADDED)
-    first = next(item for item in function.nests[-1].trip if isinstance(item, ConvertLanes))
+    first = next(item for item in function.nests[-1].trip if isinstance(item, ops.ConvertLanes))
     other = replace(first.policy, rounding=Rounding.FLOOR)
-    assert not proven("f32", "f16", PADDED, with_trip(function, ConvertLanes, policy=other))
-    assert not proven("f32", "f16", PADDED, with_trip(function, ConvertLanes, part="PART_EVEN"))
+    assert not proven("f32", "f16", PADDED, with_trip(function, ops.ConvertLanes, policy=other))
+    assert not proven("f32", "f16", PADDED, with_trip(function, ops.ConvertLanes, part="PART_EVEN"))
 
 
 def test_a_zero_fill_must_be_one() -> None:
@@ -329,32 +316,31 @@ def test_a_zero_fill_must_be_one() -> None:
     fill, main = function.nests
     assert proven("bf16", "e2m1", PADDED, function)
     assert not proven("bf16", "e2m1", PADDED, replace(function, nests=(replace(fill, trips=fill.trips - 1), main)))
-    noise = replace(fill, trip=(StoreLanes("index", "every", "NORM_B8"),))
+    noise = replace(fill, trip=(ops.StoreLanes("index", "every", "NORM_B8"),))
     assert not proven("bf16", "e2m1", PADDED, replace(function, nests=(noise, main)))
 
 
 def test_a_take_of_the_wrong_size_is_found() -> None:
     function = function_of("f32", "e4m3fn", FULL)
     trip = tuple(
-        replace(item, take=256) if isinstance(item, CountDown) and item.take == 64 and item.width == 8 else item
+        replace(item, take=256) if isinstance(item, ops.CountDown) and item.take == 64 and item.width == 8 else item
         for item in function.nests[-1].trip
     )
     assert not proven("f32", "e4m3fn", FULL, with_main(function, trip=trip))
 
 
 # ------------------------------------------------------------------------------------------- what engines read
-
 PORT = ("vcvt", "vtrc", "vintlv", "punpack")
 
 
 def port_cycles(src: str, dst: str, shape: Shape) -> int:
     function = function_of(src, dst, shape)
-    return sum(mnemonic(item) in PORT for item in of_every_trip(function.timed[-1]))
+    return sum(ops.mnemonic(item) in PORT for item in ops.of_every_trip(function.timed[-1]))
 
 
-def computed(nest: Nest) -> tuple[str, ...]:
+def computed(nest: ops.Nest) -> tuple[str, ...]:
     """The mnemonics of what computes in a trip."""
-    return tuple(mnemonic(item) for item in nest.trip if isinstance(item, Computing))
+    return tuple(ops.mnemonic(item) for item in nest.trip if isinstance(item, ops.Computing))
 
 
 def test_port_operations_per_trip_are_the_published_slopes() -> None:
@@ -371,7 +357,7 @@ def test_port_operations_per_trip_are_the_published_slopes() -> None:
 def test_profiles_of_the_kernels() -> None:
     def of(src: str, dst: str, shape: Shape) -> object:
         function = function_of(src, dst, shape)
-        return profile(function, function.timed[-1])
+        return ops.profile(function, function.timed[-1])
 
     dual = of("f32", "f16", PADDED)
     assert (dual.rows, dual.trips, dual.row_loop, dual.loads, dual.stores) == (3, 3, True, 1, 1)

@@ -8,9 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from strided_works import TARGET, listing, tile, work
-from tile_work_checks import expect, ran
 from work_model import special
-from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
+from work_programs import NATIVE, Spot, computed, expect, noise, program, ran, statement, target, walked
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse

@@ -15,15 +15,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from a5_benchmark import benchmark
+from a5_benchmark import benchmark, tiles_in_a_row
 from oracle_formats import codebook
 from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
-from castsim.isa.formats import format_named
-from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.estimating.cast_estimates import HERE, timed_alone
 
@@ -108,10 +106,9 @@ def samples(element: str, rows: int, cols: int, seed: int) -> Any:
     tiny = 2.0**-24 if element == "f16" else 2.0**-133 if element == "bf16" else 2.0**-149
     largest = 65504.0 if element == "f16" else 3.3895313892515355e38
     borders = (7.0, 3.5, 2.5, 0.25, 448.0, 449.0, 6.0, 896.0, 898.0, tiny, largest)
-    for number, (row, col) in enumerate(
-        zip(generator.integers(0, rows, 11), generator.integers(0, cols, 11), strict=True)
-    ):
-        x[row, col] = borders[number]
+    places = zip(generator.integers(0, rows, 11), generator.integers(0, cols, 11), strict=True)
+    for border, (row, col) in zip(borders, places, strict=True):
+        x[row, col] = border
     x[: rows // 2 : 7, : cols // 2 : 5] = 0
     x[0, :32] = 0
     x[:32, 0] = -0.0
@@ -409,21 +406,15 @@ def boxed(element: str, rows: int, cols: int, valid: tuple[int, int], layout: st
 
 def moved(source: Spot, kind: str, more: str = "", chip: str = "a5", tmp: str = "1x128") -> tuple[Any, Any]:
     """The buffer before and after a tmov to a boxed tile at byte 0x8000, with scratch unless the boxes are of codes."""
-    scratch = (
-        f", %t : {source.type}, !pto.tile_buf<vec, {tmp}x{source.element}>"
-        if "col_major" not in kind
-        else f" : {source.type}"
+    operands, head = (
+        f"%x : {source.type}",
+        f"%at_b = arith.constant 32768 : i64\n%b = pto.alloc_tile addr = %at_b : {kind}\n",
     )
-    text = program("XX", [source]).replace(
-        "XX",
-        f"%at_b = arith.constant 32768 : i64\n%b = pto.alloc_tile addr = %at_b : {kind}\n"
-        + (
-            f"%at_t = arith.constant 65536 : i64\n%t = pto.alloc_tile addr = %at_t : !pto.tile_buf<vec, {tmp}x{source.element}>\n"
-            if "%t" in scratch
-            else ""
-        )
-        + f"pto.tmov ins(%x{scratch}) outs(%b : {kind}){more}",
-    )
+    if "col_major" not in kind:
+        scratch = f"!pto.tile_buf<vec, {tmp}x{source.element}>"
+        operands = f"%x, %t : {source.type}, {scratch}"
+        head += f"%at_t = arith.constant 65536 : i64\n%t = pto.alloc_tile addr = %at_t : {scratch}\n"
+    text = program(f"{head}pto.tmov ins({operands}) outs(%b : {kind}){more}", [source])
     before = noise(target(chip), 8)
     return before, computed(text, target(chip), before)
 
@@ -433,18 +424,15 @@ def moved(source: Spot, kind: str, more: str = "", chip: str = "a5", tmp: str = 
 @pytest.mark.parametrize("line", [True, False])
 def test_exponents_to_zz(element: str, rows: int, groups: int, line: bool) -> None:
     """Byte (r, g) to box (r / 16, g / 2), its place (r % 16, g % 2); rows that fill the last box are zeros."""
-    if not line:
-        groups = 32
-    size = -(-rows // 16) * 16 * groups
-    whole = -(-size // 32) * 32
-    source = (
-        Spot("x", element, 1, whole, 0, (1, rows * groups))
-        if line
-        else Spot("x", element, -(-rows // 16) * 16, 32, 0, (rows, 32))
+    groups = groups if line else 32
+    tall = -(-rows // 16) * 16
+    size = tall * groups
+    shape, valid = ((1, -(-size // 32) * 32), (1, rows * groups)) if line else ((tall, 32), (rows, 32))
+    before, after = moved(
+        Spot("x", element, *shape, 0, valid), boxed(element, tall, groups, (rows, groups), ZZ), tmp="1x256"
     )
-    before, after = moved(source, boxed(element, -(-rows // 16) * 16, groups, (rows, groups), ZZ), tmp="1x256")
     expected = before[0x8000:].copy()
-    for row, group in np.ndindex(-(-rows // 16) * 16, groups):
+    for row, group in np.ndindex(tall, groups):
         at = ((row // 16) * (groups // 2) + group // 2) * 32 + row % 16 * 2 + group % 2
         expected[at] = before[row * groups + group] if row < rows else 0
     assert after[0x8000 : 0x8000 + 2 * size].tolist() == expected[: 2 * size].tolist()
@@ -507,35 +495,20 @@ MOVED = [
 
 
 def cycles_with_moves(rows: int, cols: int) -> int:
-    groups, at, tiles = rows * cols // 32, 0, []
-    boxed: list[tuple[str, int, int, dict[str, Any]]] = [
-        ("u8", rows, cols, {"block_layout": "col_major", "scatter_layout": "row_major"}),
-        ("u8", rows, cols // 32, {"scatter_layout": "row_major", "fractal": 32}),
-    ]
+    groups = rows * cols // 32
     lines = [
-        ("u8", groups, 32),
-        ("f32", groups, 8),
-        ("f32", 2 * groups, 64),
-        ("u8", 64 + -(-rows // 16) * cols // 32, 32),
-    ]
-    plain: list[tuple[str, int, int, dict[str, Any]]] = [("f32", rows, cols, {}), ("u8", rows, cols, {})]
-    plain += [(element, 1, -(-count // unit) * unit, {}) for element, count, unit in lines]
-    for element, height, width, layout in (*plain, *boxed):
-        fmt, valid = format_named(element), (height, width)
-        if height == 1 and len(tiles) < 5:
-            valid = (1, groups)
-        tiles.append(
-            Tile(
-                f"t{len(tiles)}",
-                fmt,
-                TileType("vec", element, height, width, *valid, **layout),
-                at,
-                *valid,
-                fmt.storage_bits,
-            )
-        )
-        at = -(-tiles[-1].end // 512) * 512 if len(tiles) < 5 else 512 * (len(tiles) - 5)  # moves use the bytes of x
-    x, codes, exponents, maxima, scaling, tmp, nz, zz = tiles
+        ("u8", groups, 32), ("f32", groups, 8), ("f32", 2 * groups, 64), ("u8", 64 + -(-rows // 16) * cols // 32, 32),
+    ]  # fmt: skip
+    shapes = [(element, (1, -(-count // unit) * unit)) for element, count, unit in lines]
+    operands: list[Any] = [("f32", (rows, cols), (rows, cols), {}), ("u8", (rows, cols), (rows, cols), {})]
+    operands += [(element, shape, (1, groups), {}) for element, shape in shapes[:3]]
+    operands.append((*shapes[3], shapes[3][1], {}))
+    x, codes, exponents, maxima, scaling, tmp = tiles_in_a_row(operands)
+    box = {"block_layout": "col_major", "scatter_layout": "row_major"}, {"scatter_layout": "row_major", "fractal": 32}
+    nz, zz = (
+        tiles_in_a_row([("u8", shape, shape, layout)])[0]
+        for shape, layout in zip(((rows, cols), (rows, cols // 32)), box, strict=True)
+    )  # moves use the bytes of x
     works = (
         ResolvedTileOp("tquant.mx", codes, (x,), HERE, mode="ocp", further=(exponents, maxima, scaling)),
         ResolvedTileOp("tmov.nz", nz, (codes,), HERE),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from execution_programs import kernel, touched
+from execution_programs import kernel, kernel_file, touched
 
 from castsim import run
 from castsim.isa.errors import CastsimError, WarningKind, of_kind
@@ -86,8 +86,7 @@ def text(body: str, helpers: str = HELPERS, target: str = "a5") -> str:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("body", [CALLED, SLOTS])
 def test_the_bodies_of_the_callees_are_run(body: str, target: str, tmp_path: Path):
-    file = tmp_path / "k.pto"
-    file.write_text(text(body, target=target))
+    file = kernel_file(tmp_path, text(body, target=target))
     assert parse(print_program(parse(file.read_text()))) == parse(file.read_text())
     x = np.random.default_rng(1).uniform(-100, 100, (32, 64)).astype(np.float32)
     found = run(file, inputs={"x": x})
@@ -98,18 +97,12 @@ def test_the_bodies_of_the_callees_are_run(body: str, target: str, tmp_path: Pat
 
 
 def test_slots_lie_one_behind_the_other_and_each_call_has_tiles_of_its_own(tmp_path: Path):
-    file = tmp_path / "k.pto"
-    file.write_text(
-        text(
-            SLOTS.replace("alloc_multi_tile :", "alloc_multi_tile addr = %p :", 1)
-            .replace("alloc_multi_tile :", "alloc_multi_tile addr = %q :", 1)
-            .replace("%m =", "%p = arith.constant 64 : i64\n%q = arith.constant 8192 : i64\n%m =", 1),
-            HELPERS.replace("alloc_tile :", "alloc_tile addr = %z :").replace(
-                "%h =", "%z = arith.constant 16384 : i64\n  %h ="
-            ),
-        )
-    )
-    found = run(file, timing_only=True)
+    body = SLOTS.replace("%m =", "%p = arith.constant 64 : i64\n%q = arith.constant 8192 : i64\n%m =", 1)
+    for address in ("%p", "%q"):
+        body = body.replace("alloc_multi_tile :", f"alloc_multi_tile addr = {address} :", 1)
+    helpers = HELPERS.replace("alloc_tile :", "alloc_tile addr = %z :")
+    helpers = helpers.replace("%h =", "%z = arith.constant 16384 : i64\n  %h =")
+    found = run(kernel_file(tmp_path, text(body, helpers)), timing_only=True)
     starts = {(access.start, access.end) for access in touched(found.loaded.executed) if access.space == "ub"}
     assert {(64, 64 + 2048), (64 + 2048, 64 + 4096), (8192, 9216), (9216, 10240), (16384, 18432)} == starts
 
@@ -131,8 +124,7 @@ def test_slots_lie_one_behind_the_other_and_each_call_has_tiles_of_its_own(tmp_p
     ],
 )  # fmt: skip
 def test_calls_and_slots_that_cannot_be(body: str, helpers: str, message: str, tmp_path: Path):
-    file = tmp_path / "k.pto"
-    file.write_text(text(body, helpers))
+    file = kernel_file(tmp_path, text(body, helpers))
     with pytest.raises(CastsimError) as caught:
         run(file, entry="k", timing_only=True)
     assert message in caught.value.message
@@ -143,8 +135,7 @@ def test_calls_and_slots_that_cannot_be(body: str, helpers: str, message: str, t
 @pytest.mark.parametrize("target", TARGETS)
 def test_halves_of_a_tile(target: str, tmp_path: Path):
     source = Path(__file__).parent / "vectors" / "pto_own" / "subview_halves.pto"
-    file = tmp_path / "k.pto"
-    file.write_text(source.read_text().replace('"a2a3"', f'"{target}"'))
+    file = kernel_file(tmp_path, source.read_text().replace('"a2a3"', f'"{target}"'))
     x = np.random.default_rng(0).uniform(-9, 9, (8, 128)).astype(np.float32)
     expected = np.concatenate([x[:, 64:] * 2, x[:, :64]], axis=1)
     expected[3] *= 0.5
@@ -153,8 +144,9 @@ def test_halves_of_a_tile(target: str, tmp_path: Path):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_views_as_arguments_of_a_kernel(target: str, tmp_path: Path):
-    file = tmp_path / "k.pto"
-    file.write_text(f"""
+    file = kernel_file(
+        tmp_path,
+        f"""
 func.func @k(%v: !pto.tensor_view<16x64xf32>, %q: {END}) {{
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
@@ -167,7 +159,8 @@ func.func @k(%v: !pto.tensor_view<16x64xf32>, %q: {END}) {{
   pto.tstore ins(%b : {B}) outs(%q : {END})
   return
 }}
-""")
+""",
+    )
     x = np.random.default_rng(1).uniform(-100, 100, (16, 64)).astype(np.float32)
     found = run(file, target, inputs={"v": x})
     np.testing.assert_array_equal(found.outputs["q"].reshape(8, 64), x[8:].astype(np.float16))
@@ -175,10 +168,8 @@ func.func @k(%v: !pto.tensor_view<16x64xf32>, %q: {END}) {{
 
 @pytest.mark.parametrize("kind", [A, VIEW, MANY])
 def test_arguments_that_only_a_caller_can_make(kind: str, tmp_path: Path):
-    file = tmp_path / "k.pto"
-    file.write_text(f"func.func @k(%v: {kind}) {{\nreturn\n}}\n")
     with pytest.raises(CastsimError, match="a kernel takes pointers, views of known extents, and scalars") as caught:
-        run(file)
+        run(kernel_file(tmp_path, f"func.func @k(%v: {kind}) {{\nreturn\n}}\n"))
     assert caught.value.legal == ("a function that makes the operand and calls @k",)
     assert caught.value.span is not None
     assert (caught.value.span.line, caught.value.span.column) == (1, 14)
@@ -196,22 +187,15 @@ def test_only_the_function_asked_for_and_what_it_calls_is_read():
         parse(whole.replace("@row", "@half"), only="k")
 
 
-# A `.pto` statement stays on one line.
-
-
-ROW_VIEW, ROW_PART, TILE = (
-    "!pto.tensor_view<?x?xf32>",
-    "!pto.partition_tensor_view<1x64xf32>",
-    "!pto.tile_buf<vec, 1x64xf32>",
-)
+ROW_PART, TILE = "!pto.partition_tensor_view<1x64xf32>", "!pto.tile_buf<vec, 1x64xf32>"
 LOOP = f"""func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) attributes {{pto.entry}} {{
 %c0 = arith.constant 0 : index
 %c1 = arith.constant 1 : index
 %c2 = arith.constant 2 : index
 %c64 = arith.constant 64 : index
 %two = arith.constant 2.0 : f32
-%vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {ROW_VIEW}
-%vy = pto.make_tensor_view %y, shape = [%n, %c64], strides = [%c64, %c1] : {ROW_VIEW}
+%vx = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
+%vy = pto.make_tensor_view %y, shape = [%n, %c64], strides = [%c64, %c1] : {VIEW}
 %m = pto.alloc_multi_tile : !pto.multi_tile_buf<vec, 1x64xf32, count=2>
 scf.for %s = %c0 to %c2 step %c1 {{
   pto.set_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]
@@ -219,8 +203,8 @@ scf.for %s = %c0 to %c2 step %c1 {{
 scf.for %i = %c0 to %n step %c1 {{
   %s = arith.remsi %i, %c2 : index
   %t = pto.multi_tile_get %m[%s] : !pto.multi_tile_buf<vec, 1x64xf32, count=2> -> {TILE}
-  %px = pto.partition_view %vx, offsets = [%i, %c0], sizes = [%c1, %c64] : {ROW_VIEW} -> {ROW_PART}
-  %py = pto.partition_view %vy, offsets = [%i, %c0], sizes = [%c1, %c64] : {ROW_VIEW} -> {ROW_PART}
+  %px = pto.partition_view %vx, offsets = [%i, %c0], sizes = [%c1, %c64] : {VIEW} -> {ROW_PART}
+  %py = pto.partition_view %vy, offsets = [%i, %c0], sizes = [%c1, %c64] : {VIEW} -> {ROW_PART}
   pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]
   pto.tload ins(%px : {ROW_PART}) outs(%t : {TILE})
   pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
@@ -244,8 +228,7 @@ return
 @pytest.mark.parametrize("trips", [1, 2, 7])
 def test_two_slots_take_turns(name: str, trips: int, tmp_path: Path) -> None:
     """In order on both engines, and faster than with one id, which lets a load wait for the store before it."""
-    path = tmp_path / "k.pto"
-    path.write_text(LOOP)
+    path = kernel_file(tmp_path, LOOP)
     x = np.random.default_rng(trips).standard_normal((trips, 64)).astype("<f4")
     made = run(path, name, inputs={"x": x}, args={"n": trips})
     assert np.array_equal(made.outputs["y"].view("<f4").reshape(trips, 64), 2 * x)
@@ -257,8 +240,7 @@ def test_two_slots_take_turns(name: str, trips: int, tmp_path: Path) -> None:
 
 
 def test_a_missing_flag_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text("\n".join(line for line in LOOP.splitlines() if "_dyn" not in line))
+    path = kernel_file(tmp_path, "\n".join(line for line in LOOP.splitlines() if "_dyn" not in line))
     assert run(path, "a5", timing_only=True, args={"n": 5}, races="report").races
 
 
@@ -267,34 +249,25 @@ def test_they_are_printed_as_they_are_read() -> None:
     assert parse(print_program(parsed), "k.pto") == parsed
 
 
+WAIT = "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         ("%s = arith.remsi %i, %c2 : index", "%s = arith.addi %c64, %i : index", "event"),
-        (
-            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]",
-            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID0>]",
-            "expected a value",
-        ),
-        (
-            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %s]",
-            "pto.wait_flag_dyn[<PIPE_MTE3>, <PIPE_MTE2>, %two]",
-            "used as index",
-        ),
+        (WAIT, WAIT.replace("%s", "<EVENT_ID0>"), "expected a value"),
+        (WAIT, WAIT.replace("%s", "%two"), "used as index"),
     ],
 )
 def test_refusals(before: str, after: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(
-        LOOP.replace(before, after).replace("%t = pto.multi_tile_get %m[%s]", "%t = pto.multi_tile_get %m[%c0]")
+    path = kernel_file(
+        tmp_path,
+        LOOP.replace(before, after).replace("%t = pto.multi_tile_get %m[%s]", "%t = pto.multi_tile_get %m[%c0]"),
     )
     with pytest.raises(CastsimError, match=message) as caught:
         run(path, "a5", timing_only=True, args={"n": 3})
     assert caught.value.span is not None
-
-
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
 
 
 EMPTY = ((0, 32), (8, 0), (0, 0))
@@ -311,11 +284,7 @@ def written(name: str, form: tuple[Role, ...], rows: int, cols: int) -> str:
     """One operation on tiles of so many valid rows and columns."""
     operation = VECTOR_OPERATIONS[name]
     kind = operation.kind
-    lines = [
-        "%f = arith.constant 2.0 : f32",
-        f"%r = arith.constant {rows} : index",
-        f"%q = arith.constant {cols} : index",
-    ]
+    lines = [f"%f = arith.constant 2.0 : f32\n%r = arith.constant {rows} : index\n%q = arith.constant {cols} : index"]
     operands: list[tuple[str, str]] = []
 
     def add(kind: str, valid_row: str = "%r", valid_col: str = "%q") -> tuple[str, str]:
@@ -366,8 +335,7 @@ def test_no_element_no_work(name: str, form: tuple[Role, ...], target: str, tmp_
     if rule is None or (rule.tmp == "refused" and Role.TMP in form) or "f32" not in rule.types:
         pytest.skip(f"{target} does not take it")
     for rows, cols in EMPTY:
-        file = tmp_path / "k.pto"
-        file.write_text(kernel(written(name, form, rows, cols), "%x: !pto.ptr<f32>"))
+        file = kernel_file(tmp_path, kernel(written(name, form, rows, cols), "%x: !pto.ptr<f32>"))
         found = load_program(file, target, None, {})
         assert not touched(found.executed), (rows, cols)
         nothing = of_kind(found.executed.warnings, WarningKind.OPERATION)
@@ -393,8 +361,7 @@ pto.tstore ins(%b : !pto.tile_buf<vec, 8x32xf16, valid=?x?>) outs(%py : !pto.par
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("rows", "cols"), [*EMPTY, (3, 5)])
 def test_loads_casts_and_stores_of_nothing(target: str, rows: int, cols: int, tmp_path: Path):
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(MOVES, "%x: !pto.ptr<f32>, %y: !pto.ptr<f16>, %r: index, %q: index"))
+    file = kernel_file(tmp_path, kernel(MOVES, "%x: !pto.ptr<f32>, %y: !pto.ptr<f16>, %r: index, %q: index"))
     x = np.arange(256, dtype=np.float32).reshape(8, 32)
     found = run(file, target, inputs={"x": x}, args={"r": rows, "q": cols})
     expected = np.zeros_like(x, np.float16)

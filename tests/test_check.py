@@ -65,8 +65,6 @@ def test_files_that_cannot_be_read_are_findings(name: str, code: int, tmp_path: 
 
 
 # ------------------------------------------------------------------------------------------------------ the command
-
-
 def written(folder: Path, name: str, marked: str) -> str:
     path = folder / name
     path.write_text(unmarked(marked)[0], encoding="utf-8")
@@ -158,7 +156,6 @@ def test_run_shows_all_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 # ------------------------------------------------------------------------------------------------ broken programs
-
 TEXTS = [(path.name, path.read_text(encoding="utf-8")) for path in SAMPLES if path.suffix != ".mlir"]
 
 

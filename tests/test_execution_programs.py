@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
+from itertools import product
 from math import ceil, floor, isnan, trunc
 
 import ml_dtypes
@@ -14,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from walker_cases import X32, Y16, both, loop, program, step
 
+from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import arithmetic, compare, convert, width_of
 from castsim.execution.tree import Block, Loop
@@ -26,16 +29,14 @@ from castsim.isa.pto.pto_parser import parse
 
 
 # --------------------------------------------------------------------------------------------------------- arguments
-
-
 def use(text: str, name: str, args: dict[str, int] | None = None) -> object:
     return walk(text, args).arguments[name]
 
 
 def test_needs_input_and_output() -> None:
-    found = walk(program(step("%c0")))
-    assert (found.arguments["x"].needs_input, found.arguments["x"].stored) == (True, False)
-    assert (found.arguments["y"].needs_input, found.arguments["y"].stored) == (False, True)
+    found = walk(program(step("%c0"))).arguments
+    assert (found["x"].needs_input, found["x"].stored) == (True, False)
+    assert (found["y"].needs_input, found["y"].stored) == (False, True)
 
 
 def test_loaded_only_after_it_was_stored() -> None:
@@ -56,34 +57,35 @@ def test_branch_not_taken_does_not_count() -> None:
     assert not found["y"].stored
 
 
+def view(shape: str, strides: str, kind: str, name: str = "v") -> str:
+    return (
+        f"%{name} = pto.make_tensor_view %x, shape = [{shape}], strides = [{strides}] : !pto.tensor_view<{kind}xf32>\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("shape", "strides", "elements"),
     [
-        (["%c16", "%c64"], ["%c64", "%c1"], 1024),
-        (["%c16", "%c64"], ["%c128", "%c1"], 15 * 128 + 64),  # 1 + sum((extent - 1) * stride)
-        (["%c16", "%c64"], ["%c1", "%c16"], 15 + 63 * 16 + 1),
-        (["%c2", "%c3", "%c64"], ["%c256", "%c64", "%c1"], 256 + 128 + 64),
-        (["%c0", "%c64"], ["%c64", "%c1"], 0),
-        (["%c4", "%c64"], ["%c0", "%c1"], 64),
+        ("%c16, %c64", "%c64, %c1", 1024),
+        ("%c16, %c64", "%c128, %c1", 15 * 128 + 64),  # 1 + sum((extent - 1) * stride)
+        ("%c16, %c64", "%c1, %c16", 15 + 63 * 16 + 1),
+        ("%c2, %c3, %c64", "%c256, %c64, %c1", 256 + 128 + 64),
+        ("%c0, %c64", "%c64, %c1", 0),
+        ("%c4, %c64", "%c0, %c1", 64),
     ],
 )
-def test_argument_size(shape: list[str], strides: list[str], elements: int) -> None:
-    dims = "x".join("?" * len(shape))
-    view = f"%v = pto.make_tensor_view %x, shape = [{', '.join(shape)}], strides = [{', '.join(strides)}] : !pto.tensor_view<{dims}xf32>"
-    assert use(kernel(view), "x").elements == elements
+def test_argument_size(shape: str, strides: str, elements: int) -> None:
+    dims = "x".join("?" * len(shape.split(",")))
+    assert use(kernel(view(shape, strides, dims)), "x").elements == elements
 
 
 def test_argument_size_is_the_largest_view() -> None:
-    views = "".join(
-        f"%v{n} = pto.make_tensor_view %x, shape = [%c{n}, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>\n"
-        for n in (4, 16, 8)
-    )
+    views = "".join(view(f"%c{n}, %c64", "%c64, %c1", "?x?", f"v{n}") for n in (4, 16, 8))
     assert use(kernel(views), "x").elements == 1024
 
 
 def test_extents_from_scalar_arguments() -> None:
-    view = "%v = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x64xf32>"
-    text = kernel(view, "%x: !pto.ptr<f32>, %n: index")
+    text = kernel(view("%n, %c64", "%c64, %c1", "?x64"), "%x: !pto.ptr<f32>, %n: index")
     assert use(text, "x", {"n": 5}).elements == 320
     with pytest.raises(ReadError, match="%n") as caught:
         walk(text)
@@ -97,44 +99,37 @@ def test_extents_from_scalar_arguments() -> None:
         walk(text, {"n": -5})
 
 
+def of_i32(body: str) -> str:
+    return kernel(f"%r = arith.index_cast %n : i32 to index\n{body}", "%x: !pto.ptr<f32>, %n: i32")
+
+
 @pytest.mark.parametrize("value", [2.5, 2**32, -(2**31) - 1, float("nan"), float("inf")])
 def test_scalar_argument_that_is_not_of_its_type(value: float) -> None:
-    text = kernel("%r = arith.index_cast %n : i32 to index", "%x: !pto.ptr<f32>, %n: i32")
     with pytest.raises(ReadError, match=r"argument %n"):
-        walk(text, {"n": value})
+        walk(of_i32(""), {"n": value})
 
 
 def test_unsigned_reading_of_a_scalar_argument() -> None:
     # 0xFFFFFFFF for an i32 is -1, as it would be in a register.
-    text = kernel(
-        "%r = arith.index_cast %n : i32 to index\n%s = arith.addi %r, %c8 : index\n"
-        "%v = pto.make_tensor_view %x, shape = [%s], strides = [%c1] : !pto.tensor_view<?xf32>",
-        "%x: !pto.ptr<f32>, %n: i32",
-    )
+    text = of_i32("%s = arith.addi %r, %c8 : index\n" + view("%s", "%c1", "?"))
     assert use(text, "x", {"n": 0xFFFFFFFF}).elements == use(text, "x", {"n": -1}).elements == 7
 
 
 def test_scalar_argument_reaches_a_view() -> None:
-    text = kernel(
-        "%r = arith.index_cast %n : i32 to index\n"
-        + "%v = pto.make_tensor_view %x, shape = [%r], strides = [%c1] : !pto.tensor_view<?xf32>",
-        "%x: !pto.ptr<f32>, %n: i32",
-    )
-    assert use(text, "x", {"n": 7}).elements == 7
+    assert use(of_i32(view("%r", "%c1", "?")), "x", {"n": 7}).elements == 7
 
 
 def test_view_extents_contradict_the_type() -> None:
-    view = "%v = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : !pto.tensor_view<8x64xf32>"
+    text = kernel(view("%n, %c64", "%c64, %c1", "8x64"), "%x: !pto.ptr<f32>, %n: index")
     with pytest.raises(TileError, match=r"8 x 64.*9 x 64"):
-        walk(kernel(view, "%x: !pto.ptr<f32>, %n: index"), {"n": 9})
-    assert use(kernel(view, "%x: !pto.ptr<f32>, %n: index"), "x", {"n": 8}).elements == 512
+        walk(text, {"n": 9})
+    assert use(text, "x", {"n": 8}).elements == 512
 
 
-def test_negative_extents_and_strides() -> None:
-    for shape, strides in (("%m, %c64", "%c64, %c1"), ("%c4, %c64", "%m, %c1")):
-        text = f"%m = arith.subi %c0, %c1 : index\n%v = pto.make_tensor_view %x, shape = [{shape}], strides = [{strides}] : !pto.tensor_view<?x?xf32>"
-        with pytest.raises(CastsimError, match=r"-1|negative"):
-            walk(kernel(text))
+@pytest.mark.parametrize(("shape", "strides"), [("%m, %c64", "%c64, %c1"), ("%c4, %c64", "%m, %c1")])
+def test_negative_extents_and_strides(shape: str, strides: str) -> None:
+    with pytest.raises(CastsimError, match=r"-1|negative"):
+        walk(kernel("%m = arith.subi %c0, %c1 : index\n" + view(shape, strides, "?x?")))
 
 
 def test_partition_sizes_contradict_the_type() -> None:
@@ -160,15 +155,12 @@ pto.tload ins(%p : !pto.partition_tensor_view<64x64xf32>) outs(%t : !pto.tile_bu
     assert len(moved(walk(kernel(head + text)), "tload")) == 8
 
 
-@pytest.mark.parametrize("rank", [1, 6])
-def test_views_of_other_ranks(rank: int) -> None:
-    dims, ones = "x".join("?" * rank), ", ".join(["%c1"] * rank)
-    text = f"%v = pto.make_tensor_view %x, shape = [{ones}], strides = [{ones}] : !pto.tensor_view<{dims}xf32>\n%p = pto.partition_view %v, offsets = [{', '.join(['%c0'] * rank)}], sizes = [{ones}] : !pto.tensor_view<{dims}xf32> -> !pto.partition_tensor_view<{dims}xf32>"
-    if rank > 5:
-        with pytest.raises(CastsimError):
-            walk(kernel(text))
-    else:
-        walk(kernel(text))
+@pytest.mark.parametrize(("rank", "allowed"), [(1, nullcontext()), (6, pytest.raises(CastsimError))])
+def test_views_of_other_ranks(rank: int, allowed: AbstractContextManager[object]) -> None:
+    dims, ones, noughts = "x".join("?" * rank), ", ".join(["%c1"] * rank), ", ".join(["%c0"] * rank)
+    part = f"%p = pto.partition_view %v, offsets = [{noughts}], sizes = [{ones}] : !pto.tensor_view<{dims}xf32> -> !pto.partition_tensor_view<{dims}xf32>"
+    with allowed:
+        walk(kernel(view(ones, ones, dims) + part))
 
 
 NOWHERE = Span("t.pto", 1, 1)
@@ -213,10 +205,13 @@ REFERENCE = {
 def operands(draw: st.DrawFn) -> tuple[str, int, int]:
     kind = draw(st.sampled_from(sorted(WIDTHS)))
     limit = 1 << (WIDTHS[kind] - 1)
-    number = st.one_of(
-        st.integers(-limit, limit - 1), st.integers(-3, 70), st.sampled_from([-limit, limit - 1, 1 - limit])
-    )
+    corners = st.sampled_from([-limit, limit - 1, 1 - limit])
+    number = st.one_of(st.integers(-limit, limit - 1), st.integers(-3, 70), corners)
     return kind, *(max(-limit, min(limit - 1, draw(number))) for _ in range(2))
+
+
+def scalars(*values: float) -> list[DependentScalar]:
+    return [DependentScalar(value) for value in values]
 
 
 @pytest.mark.parametrize("operation", sorted(REFERENCE))
@@ -229,9 +224,9 @@ def test_arithmetic(operation: str, drawn: tuple[str, int, int]) -> None:
     kind, a, b = drawn
     if b == 0 and ("div" in operation or "rem" in operation):
         with pytest.raises(ReadError, match="zero"):
-            arithmetic(operation, [DependentScalar(a), DependentScalar(b)], WIDTHS[kind], NOWHERE)
+            arithmetic(operation, scalars(a, b), WIDTHS[kind], NOWHERE)
         return
-    got = arithmetic(operation, [DependentScalar(a), DependentScalar(b)], WIDTHS[kind], NOWHERE).value
+    got = arithmetic(operation, scalars(a, b), WIDTHS[kind], NOWHERE).value
     assert got == wrap(REFERENCE[operation](a, b, WIDTHS[kind]), WIDTHS[kind])
 
 
@@ -244,58 +239,49 @@ def test_comparison(drawn: tuple[str, int, int]) -> None:
     unsigned = [v.view(f"u{width // 8}") for v in signed]
     for predicate, function in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
         for prefix, pair in (("s", signed), ("u", unsigned)):
-            assert compare(prefix + predicate, DependentScalar(a), DependentScalar(b), width).value == int(
-                function(*pair)
-            )
-    assert compare("eq", DependentScalar(a), DependentScalar(b), width).value == int(a == b)
-    assert compare("ne", DependentScalar(a), DependentScalar(b), width).value == int(a != b)
+            assert compare(prefix + predicate, *scalars(a, b), width).value == int(function(*pair))
+    assert compare("eq", *scalars(a, b), width).value == int(a == b)
+    assert compare("ne", *scalars(a, b), width).value == int(a != b)
 
 
 def test_comparison_of_truth_values() -> None:
     # i1: true is 1; read as a signed bit it is -1, so signed comparison has true below false (MLIR arith.cmpi).
-    assert compare("slt", DependentScalar(1), DependentScalar(0), 1).value == 1
-    assert compare("sge", DependentScalar(1), DependentScalar(0), 1).value == 0
-    for predicate in ("eq", "ne", "ult", "ule", "ugt", "uge"):
-        for a in (0, 1):
-            for b in (0, 1):
-                wanted = {"eq": a == b, "ne": a != b, "ult": a < b, "ule": a <= b, "ugt": a > b, "uge": a >= b}
-                assert compare(predicate, DependentScalar(a), DependentScalar(b), 1).value == int(wanted[predicate])
+    assert compare("slt", *scalars(1, 0), 1).value == 1
+    assert compare("sge", *scalars(1, 0), 1).value == 0
+    for a, b in product((0, 1), repeat=2):
+        wanted = {"eq": a == b, "ne": a != b, "ult": a < b, "ule": a <= b, "ugt": a > b, "uge": a >= b}
+        assert {name: compare(name, *scalars(a, b), 1).value for name in wanted} == wanted
 
 
 @given(operands(), st.booleans())
 def test_select(drawn: tuple[str, int, int], condition: bool) -> None:
     kind, a, b = drawn
-    got = arithmetic(
-        "select", [DependentScalar(int(condition)), DependentScalar(a), DependentScalar(b)], WIDTHS[kind], NOWHERE
-    )
+    got = arithmetic("select", scalars(int(condition), a, b), WIDTHS[kind], NOWHERE)
     assert got.value == (a if condition else b)
 
 
 @given(operands(), st.sampled_from(sorted(WIDTHS)))
 def test_width_changes(drawn: tuple[str, int, int], to: str) -> None:
     kind, value, _ = drawn
-    for operation, exact in (
-        ("index_cast", value),
-        ("extsi", value),
-        ("trunci", value),
-        ("extui", magnitude(value, WIDTHS[kind])),
-        ("index_castui", magnitude(value, WIDTHS[kind])),
-    ):
-        assert convert(operation, DependentScalar(value), kind, to).value == wrap(exact, WIDTHS[to])
+    unsigned = magnitude(value, WIDTHS[kind])
+    exact = {"index_cast": value, "extsi": value, "trunci": value, "extui": unsigned, "index_castui": unsigned}
+    for operation, wanted in exact.items():
+        assert convert(operation, DependentScalar(value), kind, to).value == wrap(wanted, WIDTHS[to])
 
 
-def test_truth_value_becomes_an_integer() -> None:
-    assert convert("extui", DependentScalar(1), "i1", "i32").value == 1
-    assert convert("index_castui", DependentScalar(1), "i1", "index").value == 1
-    assert convert("trunci", DependentScalar(6), "i32", "i1").value == 0
-    assert convert("trunci", DependentScalar(7), "i32", "i1").value == 1
-
-
-# MLIR: sign-extending true gives all ones.
-@pytest.mark.parametrize("operation", ["extsi", "index_cast"])
-def test_sign_extension_of_a_truth_value(operation: str) -> None:
-    to = "i32" if operation == "extsi" else "index"
-    assert convert(operation, DependentScalar(1), "i1", to).value == -1
+@pytest.mark.parametrize(
+    ("operation", "value", "kind", "to", "wanted"),
+    [
+        ("extui", 1, "i1", "i32", 1),
+        ("index_castui", 1, "i1", "index", 1),
+        ("trunci", 6, "i32", "i1", 0),
+        ("trunci", 7, "i32", "i1", 1),
+        ("extsi", 1, "i1", "i32", -1),  # MLIR: sign-extending true gives all ones
+        ("index_cast", 1, "i1", "index", -1),
+    ],
+)
+def test_truth_values_and_integers(operation: str, value: int, kind: str, to: str, wanted: int) -> None:
+    assert convert(operation, DependentScalar(value), kind, to).value == wanted
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -328,17 +314,17 @@ def test_bitcast_of_floats(bits: int) -> None:
     ],
 )
 def test_constant_bits_steer_an_extent(text: str, kind: str, integer: str, bits: int) -> None:
-    wide = f"%r = arith.index_castui %b : {integer} to index"
-    view = "%v = pto.make_tensor_view %x, shape = [%r], strides = [%c1] : !pto.tensor_view<?xf32>"
-    body = f"%f = arith.constant {text} : {kind}\n%b = arith.bitcast %f : {kind} to {integer}\n{wide}\n{view}"
-    assert walk(kernel(body)).arguments["x"].elements == bits
-
-
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
+    head = f"%f = arith.constant {text} : {kind}\n%b = arith.bitcast %f : {kind} to {integer}\n"
+    body = f"{head}%r = arith.index_castui %b : {integer} to index\n{view('%r', '%c1', '?')}"
+    assert use(kernel(body), "x").elements == bits
 
 
 # ------------------------------------------------------------------------------------------------------------- loops
+def loaded(found: Executed) -> list[int]:
+    """The rows that are loaded into the first tile."""
+    transfers = moved(found, "tload")
+    assert not any(address % 256 or at for address, at in transfers)
+    return [address // 256 for address, _ in transfers]
 
 
 def test_affine_loop_is_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,8 +348,7 @@ def test_affine_loop_is_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bounds(lower: str, upper: str, by: str, first_rows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    found = both(program(loop(step(), lower, upper, by)), monkeypatch)
-    assert moved(found, "tload") == [(row * 256, 0) for row in first_rows]
+    assert loaded(both(program(loop(step(), lower, upper, by)), monkeypatch)) == first_rows
 
 
 def test_step_that_never_ends_is_refused() -> None:
@@ -380,7 +365,18 @@ def test_index_arithmetic_that_stays_affine(monkeypatch: pytest.MonkeyPatch) -> 
     body = "%t = arith.muli %i, %c32 : index\n%u = arith.addi %t, %c3 : index\n%v = arith.subi %u, %c2 : index\n"
     found = both(program(loop(body + step("%v"), upper="%c8", by="%c2")), monkeypatch)
     assert isinstance(found.tree.root.items[-1], Loop)
-    assert moved(found, "tload") == [((i * 32 + 1) * 256, 0) for i in (0, 2, 4, 6)]
+    assert loaded(found) == [i * 32 + 1 for i in (0, 2, 4, 6)]
+
+
+def branch(condition: str, yes: str, no: str) -> str:
+    return f"%q = arith.cmpi {condition} : index\nscf.if %q {{{yes}}} else {{{no}}}"
+
+
+ZERO_EXTENDED = """
+%s = arith.subi %i, %c2 : index
+%t8 = arith.index_cast %s : index to i8
+%r = arith.index_castui %t8 : i8 to index
+"""
 
 
 @pytest.mark.parametrize(
@@ -394,11 +390,12 @@ def test_index_arithmetic_that_stays_affine(monkeypatch: pytest.MonkeyPatch) -> 
         ("%r = arith.xori %i, %c1 : index", lambda i: i ^ 1),
         ("%r = arith.shli %i, %c1 : index", lambda i: i << 1),
         ("%q = arith.cmpi slt, %i, %c4 : index\n%r = arith.select %q, %i, %c1 : index", lambda i: i if i < 4 else 1),
+        (ZERO_EXTENDED, lambda i: (i - 2) % 256),  # of a negative value in the first trips
     ],
 )
 def test_index_arithmetic_that_does_not(body: str, row: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = both(program(loop(body + "\n" + step("%r"), upper="%c8", by="%c1")), monkeypatch)
-    assert moved(found, "tload") == [(row(i) * 256, 0) for i in range(8)]
+    text = program(loop(body + "\n" + step("%r"), upper="%c8", by="%c1"))
+    assert loaded(both(text, monkeypatch)) == [row(i) for i in range(8)]
 
 
 def test_nested_loops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,34 +404,30 @@ def test_nested_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     (outer,) = loops(found.tree.root)
     assert outer.trips == 4
     assert any(isinstance(item, Loop) for item in outer.body.items)
-    assert moved(found, "tload") == [((i + 16 * j) * 256, 0) for i in range(0, 256, 64) for j in range(4)]
+    assert loaded(found) == [i + 16 * j for i in range(0, 256, 64) for j in range(4)]
 
 
-def test_triangular_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The inner bound is the outer variable: the outer loop cannot be summarised, the inner ones can.
-    inner = "scf.for %j = %c0 to %i step %c1 {" + step("%j") + "}"
-    found = both(program(loop(inner, upper="%c4", by="%c1")), monkeypatch)
-    assert moved(found, "tload") == [(j * 256, 0) for i in range(4) for j in range(i)]
+@pytest.mark.parametrize(
+    ("body", "upper", "rows"),
+    [
+        # The inner bound is the outer variable: the outer loop cannot be summarised, the inner ones can.
+        (f"scf.for %j = %c0 to %i step %c1 {{{step('%j')}}}", 4, [j for i in range(4) for j in range(i)]),
+        (branch("sge, %i, %c4", step("%i"), step("%c64")), 8, [64, 64, 64, 64, 4, 5, 6, 7]),
+        # First, second and last trip look alike: only walking all of them finds trip 6.
+        (branch("eq, %i, %c6", step("%c64"), "") + step("%i"), 8, [0, 1, 2, 3, 4, 5, 64, 6, 7]),
+    ],
+    ids=["triangle", "branch_on_the_variable", "branch_taken_in_the_last_but_one_trip_only"],
+)
+def test_loops_whose_trips_differ(body: str, upper: int, rows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    text = program("%c6 = arith.constant 6 : index\n" + loop(body, upper=f"%c{upper}", by="%c1"))
+    assert loaded(both(text, monkeypatch)) == rows
 
 
-def test_branches_on_the_loop_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = "%q = arith.cmpi sge, %i, %c4 : index\nscf.if %q {" + step("%i") + "} else {" + step("%c64") + "}"
-    found = both(program(loop(body, upper="%c8", by="%c1")), monkeypatch)
-    assert moved(found, "tload") == [((i if i >= 4 else 64) * 256, 0) for i in range(8)]
-
-
-def test_branch_taken_in_the_last_but_one_trip_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    # First, second and last trip look alike: only walking all of them finds trip 6.
-    body = "%q = arith.cmpi eq, %i, %k : index\nscf.if %q {" + step("%c64") + "}" + step("%i")
-    text = program("%k = arith.constant 6 : index\n" + loop(body, upper="%c8", by="%c1"))
-    assert len(moved(both(text, monkeypatch), "tload")) == 9
-
-
-def test_branches_that_do_not_depend(monkeypatch: pytest.MonkeyPatch) -> None:
-    for predicate, rows in (("eq", [0, 16]), ("ne", [64, 64])):
-        body = f"scf.if %q {{{step('%i')}}} else {{{step('%c64')}}}"
-        text = program(f"%q = arith.cmpi {predicate}, %c1, %c1 : index\n" + loop(body, upper="%c32"))
-        assert moved(both(text, monkeypatch), "tload") == [(row * 256, 0) for row in rows]
+@pytest.mark.parametrize(("predicate", "rows"), [("eq", [0, 16]), ("ne", [64, 64])])
+def test_branches_that_do_not_depend(predicate: str, rows: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    body = f"scf.if %q {{{step('%i')}}} else {{{step('%c64')}}}"
+    text = program(f"%q = arith.cmpi {predicate}, %c1, %c1 : index\n" + loop(body, upper="%c32"))
+    assert loaded(both(text, monkeypatch)) == rows
 
 
 def test_wrapping_narrow_arithmetic_in_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -451,25 +444,10 @@ def test_wrapping_narrow_arithmetic_in_a_loop(monkeypatch: pytest.MonkeyPatch) -
 %r = arith.addi %d, %c64 : index
 """
     text = program("%n = arith.constant 301 : index\n" + loop(narrow + step("%r"), upper="%n", by="%c1"))
-
-    def signed(value: int) -> int:
-        return (value + 128) % 256 - 128
-
-    found = both(text, monkeypatch)
-    wanted = [64 + signed(i) - signed(i + 64) for i in range(301)]
+    wanted = [64 + wrap(i, 8) - wrap(i + 64, 8) for i in range(301)]
     assert set(wanted) == {0, 256}
     assert wanted[0] == wanted[1] == wanted[300]
-    assert moved(found, "tload") == [(row * 256, 0) for row in wanted]
-
-
-def test_zero_extension_of_a_negative_loop_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow = """
-%s = arith.subi %i, %c2 : index
-%t8 = arith.index_cast %s : index to i8
-%r = arith.index_castui %t8 : i8 to index
-"""
-    found = both(program(loop(narrow + step("%r"), upper="%c8", by="%c1")), monkeypatch)
-    assert moved(found, "tload") == [((i - 2) % 256 * 256, 0) for i in range(8)]
+    assert loaded(both(text, monkeypatch)) == wanted
 
 
 def test_part_outside_the_view_in_the_last_trip_is_found() -> None:
@@ -495,37 +473,29 @@ scf.yield %q, %p : {X32}, {X32}
 
 
 def test_loop_carried_scalar(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = """
-%l = scf.for %i = %c0 to %c4 step %c1 iter_args(%s = %c1) -> (index) {
-%t = arith.muli %s, %c2 : index
-""" + step("%s") + "scf.yield %t : index\n}\n" + step("%l")  # fmt: skip
-    assert moved(both(program(body), monkeypatch), "tload") == [(s * 256, 0) for s in (1, 2, 4, 8, 16)]
+    head = "%l = scf.for %i = %c0 to %c4 step %c1 iter_args(%s = %c1) -> (index) {\n%t = arith.muli %s, %c2 : index\n"
+    body = f"{head}{step('%s')}scf.yield %t : index\n}}\n{step('%l')}"
+    assert loaded(both(program(body), monkeypatch)) == [1, 2, 4, 8, 16]
 
 
 def test_loop_without_trips_yields_its_initial_values(monkeypatch: pytest.MonkeyPatch) -> None:
     body = "%l = scf.for %i = %c4 to %c4 step %c1 iter_args(%s = %c3) -> (index) {\nscf.yield %i : index\n}\n"
-    assert moved(both(program(body + step("%l")), monkeypatch), "tload") == [(3 * 256, 0)]
+    assert loaded(both(program(body + step("%l")), monkeypatch)) == [3]
 
 
 def test_branch_yields_views(monkeypatch: pytest.MonkeyPatch) -> None:
     part = "!pto.partition_tensor_view<16x64xf32>"
-    pick = (
-        "%{0} = pto.partition_view %vx, offsets = [{1}, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> "
-        + part
-    )
+    pick = f"%{{0}} = pto.partition_view %vx, offsets = [{{1}}, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> -> {part}\nscf.yield %{{0}} : {part}"
     body = f"""
 %q = arith.cmpi slt, %i, %c32 : index
 %p = scf.if %q -> ({part}) {{
 {pick.format("p1", "%i")}
-scf.yield %p1 : {part}
 }} else {{
 {pick.format("p2", "%c128")}
-scf.yield %p2 : {part}
 }}
 pto.tload ins(%p : {part}) outs(%a : {X32})
 """
-    found = both(program(loop(body, upper="%c64")), monkeypatch)
-    assert moved(found, "tload") == [(row * 256, 0) for row in (0, 16, 128, 128)]
+    assert loaded(both(program(loop(body, upper="%c64")), monkeypatch)) == [0, 16, 128, 128]
 
 
 def test_huge_loop_is_summarised() -> None:
@@ -536,9 +506,7 @@ def test_huge_loop_is_summarised() -> None:
 
 def test_flags_and_barriers_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     body = (
-        "pto.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]"
-        + step()
-        + "pto.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]\n"
+        f"pto.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]{step()}pto.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]\n"
     )
     found = both(program(loop(body) + "\npto.barrier <PIPE_ALL>"), monkeypatch)
     assert not found.tree.interlocked
@@ -547,12 +515,7 @@ def test_flags_and_barriers_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     assert walk(program(loop(step()))).tree.interlocked
 
 
-# A `.pto` statement stays on one line.
-
-
 # ----------------------------------------------------------------------------------------------------------- refusals
-
-
 def test_unsupported_operation() -> None:
     text = program(step("%c0") + f"pto.tcolsums ins(%a : {X32}) outs(%a : {X32})")
     with pytest.raises(IllegalError, match=r"pto\.tcolsums") as caught:
@@ -561,16 +524,16 @@ def test_unsupported_operation() -> None:
     assert "pto.tcolsum" in caught.value.legal
 
 
-def test_sections() -> None:
-    assert walk(program("pto.section.cube {" + step("%c0") + "}")).tree.interlocked
-    assert walk(program("pto.section.vector {" + step("%c0") + "}")).tree.interlocked
+@pytest.mark.parametrize("kind", ["cube", "vector"])
+def test_sections(kind: str) -> None:
+    assert walk(program(f"pto.section.{kind} {{{step('%c0')}}}")).tree.interlocked
 
 
-def test_division_by_zero_is_refused() -> None:
-    for operation in ("divsi", "remsi", "divui", "remui"):
-        with pytest.raises(ReadError, match="zero") as caught:
-            walk(kernel(f"%r = arith.{operation} %c8, %c0 : index"))
-        assert caught.value.span is not None
+@pytest.mark.parametrize("operation", ["divsi", "remsi", "divui", "remui"])
+def test_division_by_zero_is_refused(operation: str) -> None:
+    with pytest.raises(ReadError, match="zero") as caught:
+        walk(kernel(f"%r = arith.{operation} %c8, %c0 : index"))
+    assert caught.value.span is not None
 
 
 @pytest.mark.parametrize("pipe", ["PIPE_MTE4", "PIPE_MTE5", "PIPE_V2"])
@@ -605,6 +568,5 @@ def test_empty_function() -> None:
 
 def test_programs_are_parsed_as_written() -> None:
     """The templates here mean what they seem to mean."""
-    parsed = parse(program(loop(step())), "k.pto")
-    (function,) = parsed.functions
+    (function,) = parse(program(loop(step())), "k.pto").functions
     assert sum(isinstance(node, pto.For) for node in function.body) == 1

@@ -173,8 +173,6 @@ def test_padding_on_load(key: tuple[str, int], pattern: str, columns: int) -> No
 
 
 # -------------------------------------------------------------------------------------------------------- 4-bit types
-
-
 @pytest.mark.parametrize("columns", [2, 6, 32, 62, 64])
 @pytest.mark.parametrize("load", [True, False])
 def test_int4_is_packed_in_global_memory(columns: int, load: bool) -> None:
@@ -230,8 +228,6 @@ def test_int4_padding_fills_both_nibbles(pad: int, byte: int) -> None:
 
 
 # ---------------------------------------------------------------------------------------------- column-major, one line
-
-
 @pytest.mark.parametrize("load", [True, False])
 def test_column_major(load: bool) -> None:
     # A dn view and a col_major tile: element (i, j) lies at i + j * rows in the tile, i + j * stride in memory.
@@ -278,8 +274,6 @@ def test_one_line_stores_do_not_mind_the_layout(
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals
-
-
 @pytest.mark.parametrize(
     ("shape", "strides", "sizes", "tile", "layout", "message"),
     [

@@ -14,6 +14,7 @@ import numpy as np
 import oracle_a5
 import pytest
 from a5_cases import source_codes
+from execution_programs import kernel_file
 from expand_differences import DIFFERENCES, OWN_SEQUENCES, PROFILED, SPREADS, bounds_of, function_in, spread_of
 from expand_works import Case
 from micro_line_checks import check
@@ -162,8 +163,7 @@ def test_another_target_is_refused() -> None:
 
 
 def test_what_is_no_register_operation_is_refused_where_it_stands(tmp_path: Path) -> None:
-    path = tmp_path / "x.pto"
-    path.write_text(Case("trem", "f32", (2, 64, 2, 64)).program())
+    path = kernel_file(tmp_path, Case("trem", "f32", (2, 64, 2, 64)).program(), "x.pto")
     with pytest.raises(IllegalError) as caught:
         expand(path, LoadRequest())
     text = caught.value.render()
@@ -193,8 +193,7 @@ def test_what_scalars_and_loops_do_is_kept(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_option_is_refused_where_it_stands(line: str, said: str, column: int, tmp_path: Path) -> None:
-    path = tmp_path / "x.pto"
-    path.write_text(program("i32", "f32", None, None, SHAPES[0]) + f"\n{line}\n")
+    path = kernel_file(tmp_path, program("i32", "f32", None, None, SHAPES[0]) + f"\n{line}\n", "x.pto")
     with pytest.raises(CastsimError) as caught:
         run(path, inputs={"x": "random:1"})
     assert said in caught.value.render()
@@ -202,12 +201,12 @@ def test_a_wrong_option_is_refused_where_it_stands(line: str, said: str, column:
 
 
 def test_an_option_of_the_text_holds_and_the_callers_wins(tmp_path: Path) -> None:
-    path = tmp_path / "x.pto"
-    path.write_text("// castsim: option nan_to_integer=maximum\n" + program("f32", "i32", None, None, SHAPES[0]))
+    path = kernel_file(
+        tmp_path, "// castsim: option nan_to_integer=maximum\n" + program("f32", "i32", None, None, SHAPES[0]), "x.pto"
+    )
     nan = {"x": np.full((1, 64), np.nan, np.float32)}
     assert run(path, inputs=nan).outputs["y"].flat[0] == 2**31 - 1
-    micro = tmp_path / "micro.pto"
-    micro.write_text(expand(path, LoadRequest()))
+    micro = kernel_file(tmp_path, expand(path, LoadRequest()), "micro.pto")
     assert "// castsim: option nan_to_integer=maximum" in micro.read_text()
     assert run(micro, inputs=nan).outputs["y"].flat[0] == 2**31 - 1
     loaded = load(path, None, None, {}, prepare=lambda target: with_options(target, {"nan_to_integer": "zero"}))
@@ -314,10 +313,8 @@ def test_instructions_of_an_operation_give_its_bytes(case: Case, tmp_path: Path)
 
 @pytest.mark.parametrize("case", [each for each in WORKS if unwritten(each) and each.shape == WORK_SHAPES[1]], ids=str)
 def test_what_has_no_instructions_is_refused_by_name(case: Case, tmp_path: Path) -> None:
-    path = tmp_path / "x.pto"
-    path.write_text(case.program())
     with pytest.raises(IllegalError) as caught:
-        expand(path, LoadRequest())
+        expand(kernel_file(tmp_path, case.program(), "x.pto"), LoadRequest())
     assert f"expand cannot write pto.{case.mnemonic}: its lowering has " in str(caught.value)
     assert caught.value.span is not None
 
@@ -412,9 +409,7 @@ def test_kernels_that_are_left_out_say_why(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "source"), texts(), ids=lambda each: each if "%" not in each else "")
 def test_samples_are_written_as_legal_text(name: str, source: str, tmp_path: Path) -> None:
-    path = tmp_path / "x.pto"
-    path.write_text(source)
-    accepted(expand(path, LoadRequest()))
+    accepted(expand(kernel_file(tmp_path, source, "x.pto"), LoadRequest()))
 
 
 def test_an_entry_is_chosen_and_a_file_written_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

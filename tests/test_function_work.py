@@ -366,20 +366,8 @@ def test_options_of_the_kernels_are_read() -> None:
 USE, END = 6, 9 + 12
 ONE_TRIP, LOOP, ROWS = 22, 24, 24.5
 SHAPES = [
-    (1, 1),
-    (1, 2),
-    (1, 5),
-    (1, 20),
-    (2, 1),
-    (2, 2),
-    (2, 10),
-    (3, 3),
-    (3, 20),
-    (10, 1),
-    (10, 2),
-    (10, 10),
-    (20, 20),
-]
+    (1, 1), (1, 2), (1, 5), (1, 20), (2, 1), (2, 2), (2, 10), (3, 3), (3, 20), (10, 1), (10, 2), (10, 10), (20, 20),
+]  # fmt: skip
 
 
 def rounded(exact: float) -> int:
@@ -387,8 +375,6 @@ def rounded(exact: float) -> int:
 
 
 # ------------------------------------------------------------------------------------------------ the published model
-
-
 @pytest.mark.parametrize("row", ELEMENTWISE, ids=name)
 def test_elementwise_kernels_take_the_time_of_the_published_model(row: dict[str, str]) -> None:
     """Equal but for the memory floors, which meet the ports of the buffer here: up to 3 cycles or 2.5 %."""
@@ -433,8 +419,6 @@ def test_selects_of_bytes_take_the_time_of_the_published_model() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- cases by hand
-
-
 def reduced(rows: int) -> object:
     return tile("f32", rows, 8, (rows, 1))
 
@@ -493,8 +477,6 @@ def test_selects_that_serialise() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- of all of them
-
-
 @pytest.mark.parametrize("operation", [rule.mnemonic for rule in A5.tile_operations])
 def test_more_rows_or_columns_never_take_less(operation: str) -> None:
     types = A5.tile_operation(operation).types

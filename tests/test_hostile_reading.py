@@ -10,13 +10,12 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from forked_commands import Commands, forked_commands
-from hostile_large import LARGE
 from rich.text import Text
 
 from castsim import run
@@ -30,12 +29,61 @@ from castsim.isa.terminal_colours import is_coloured
 from castsim.reports.bars import bars
 from castsim.reports.terminal import rendered, table
 
+
+def _parts(base: str) -> tuple[str, str, str]:
+    """The text before the first load, the text from there, and the line of the cast."""
+    cut = base.index("    pto.tload")
+    rest = base[cut:]
+    return base[:cut], rest, next(line for line in rest.split("\n") if "tcvt" in line)
+
+
+def _many_constants(base: str) -> str:
+    head, rest, _ = _parts(base)
+    return head + "".join(f"    %k{i} = arith.constant {i} : index\n" for i in range(10**6)) + rest
+
+
+def _many_casts(base: str) -> str:
+    cast = _parts(base)[2]
+    return base.replace(cast, "\n".join([cast] * 10**5))
+
+
+def _deep_branches(base: str) -> str:
+    head, rest, _ = _parts(base)
+    return head + "    scf.if %b {\n" * 10_000 + rest
+
+
+def _deep_loops(base: str) -> str:
+    head, rest, _ = _parts(base)
+    loops = "".join(f"    scf.for %i{k} = %c0 to %n step %c1 {{\n" for k in range(10_000))
+    return head + "    %n = arith.constant 2 : index\n" + loops + "    }\n" * 10_000 + rest
+
+
+def _long_line(base: str) -> str:
+    return base.replace("    return", "    bad " + "x" * 10**7)
+
+
+def _many_arguments(base: str) -> str:
+    more = "".join(f", %a{i}: !pto.ptr<f16>" for i in range(100_000))
+    return base.replace("%dst: !pto.ptr<f16>", "%dst: !pto.ptr<f16>" + more)
+
+
+def _many_functions(_: str) -> str:
+    return "module {\n" + "".join(f"func.func @f{i}() {{ return }}\n" for i in range(100_000)) + "}\n"
+
+
+LARGE: dict[str, Callable[[str], str]] = {
+    "lines.pto": _many_constants, "tcvt1e5.pto": _many_casts, "deep10000.pto": _deep_branches,
+    "deepfor.pto": _deep_loops, "longline.pto": _long_line, "args100000.pto": _many_arguments,
+    "funcs.pto": _many_functions,
+}  # fmt: skip
+"""How each is made from the text of the program, by file name."""
+
+
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parent.parent
 
+
 # ------------------------------------------------------------------------------------------------------------- reading
-
-
 def test_a_file_over_the_limit_is_refused_with_the_option(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "a.pto"
     with path.open("wb") as file:
@@ -84,8 +132,6 @@ def test_standard_input_has_the_limit_too(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 # --------------------------------------------------------------------------------------------------------------- .npy
-
-
 def npy(header: str, data: bytes = b"", version: int = 1) -> bytes:
     raw = header.encode("latin-1")
     return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(raw)) + raw + data
@@ -161,8 +207,6 @@ def test_numbers_drawn_in_pieces_are_those_drawn_at_once(name: str, monkeypatch:
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
-
-
 def test_partial_files_have_a_recognisable_name_and_nobody_changes_the_umask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,8 +248,6 @@ def test_outputs_never_share_a_file(names: tuple[str, ...]) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------- interrupts
-
-
 def test_an_interrupt_during_compilation_is_not_lost() -> None:
     """LLVM calls back through ctypes, which drops exceptions; a module that is called numba does so here."""
     import ctypes  # noqa: PLC0415

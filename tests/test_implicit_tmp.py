@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cast_kernels import OFF, ON, chip, given, integer_result, kernel, outputs
+from execution_programs import kernel_file
 
 from castsim import run
 from castsim.__main__ import main
@@ -66,8 +67,9 @@ def test_an_implicit_tmp_is_as_good_as_one_in_the_text(
 
 
 def test_values_of_the_sequence_are_the_oracles(tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(("f32", "i16"), ((8, 64), (8, 64)), "rmode = #pto<round_mode TRUNC>", arch="a3"))
+    file = kernel_file(
+        tmp_path, kernel(("f32", "i16"), ((8, 64), (8, 64)), "rmode = #pto<round_mode TRUNC>", arch="a3")
+    )
     x = given("f32", (8, 64))
     x = np.clip(x, -(2.0**31) + 256, 2.0**31 - 256).astype(np.float32)
     result, found = outputs(file, chip("a2a3", toolchain="2026-07"), {"x": x})
@@ -77,8 +79,7 @@ def test_values_of_the_sequence_are_the_oracles(tmp_path: Path) -> None:
 
 def test_a_tmp_tile_takes_place(tmp_path: Path) -> None:
     """The cast of 8 x 64 f32 to i16 needs 1 x 256 bytes per chunk of a row; tiles behind it move up by so many."""
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(("f32", "i16"), ((8, 64), (8, 64)), arch="a3"))
+    file = kernel_file(tmp_path, kernel(("f32", "i16"), ((8, 64), (8, 64)), arch="a3"))
     before, after = (run(file, chip("a2a3", toolchain=version), timing_only=True) for version in ("older", "2026-07"))
     ends = [max(access.end for each in elements(one.loaded.tree.root) if isinstance(each, Lowered)
                 for access in each.accesses if access.space == "ub") for one in (before, after)]  # fmt: skip
@@ -231,8 +232,7 @@ def check(mnemonic: str, given: dict[str, np.ndarray], found: np.ndarray) -> Non
 
 @pytest.mark.parametrize("mnemonic", OPERATIONS)
 def test_operations_get_their_tmp_on_a2a3(mnemonic: str, tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(program(mnemonic, "a3"))
+    file = kernel_file(tmp_path, program(mnemonic, "a3"))
     given = operands_of(mnemonic)
     result, found = outputs(file, chip("a2a3", toolchain="2026-07"), given)
     ((choice, span),) = result.choices
@@ -244,8 +244,7 @@ def test_operations_get_their_tmp_on_a2a3(mnemonic: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("mnemonic", OPERATIONS)
 @pytest.mark.parametrize("level3", [False, True])
 def test_the_a5_ignores_tmp(mnemonic: str, level3: bool, tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(program(mnemonic, "a5", level3=level3))
+    file = kernel_file(tmp_path, program(mnemonic, "a5", level3=level3))
     given = operands_of(mnemonic)
     result, found = outputs(file, chip("a5", toolchain="2026-07"), given)
     assert not result.choices
@@ -254,10 +253,8 @@ def test_the_a5_ignores_tmp(mnemonic: str, level3: bool, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("mnemonic", OPERATIONS)
 def test_level_3_is_refused_with_the_tools_reason(mnemonic: str, tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(program(mnemonic, "a3", level3=True))
     with pytest.raises(IllegalError, match="requires explicit tmp when PlanMemory is skipped") as caught:
-        run(file, timing_only=True, toolchain="2026-07")
+        run(kernel_file(tmp_path, program(mnemonic, "a3", level3=True)), timing_only=True, toolchain="2026-07")
     assert caught.value.span is not None
     assert f"pto.{mnemonic}" in caught.value.span.text
     assert caught.value.legal[0].startswith("ins(")
@@ -267,10 +264,8 @@ def test_level_3_is_refused_with_the_tools_reason(mnemonic: str, tmp_path: Path)
 @pytest.mark.parametrize("arch", ["a3", "a5"])
 @pytest.mark.parametrize("version", ["older", "2026-05"])
 def test_older_assemblers_want_tmp_in_the_text(mnemonic: str, arch: str, version: str, tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(program(mnemonic, arch))
     with pytest.raises(ReadError, match="assemblers add a tmp tile from 2026-07 on") as caught:
-        run(file, timing_only=True, toolchain=version)
+        run(kernel_file(tmp_path, program(mnemonic, arch)), timing_only=True, toolchain=version)
     assert caught.value.span is not None
     assert caught.value.span.column > 0
     assert "--toolchain 2026-07" in caught.value.legal
@@ -279,8 +274,7 @@ def test_older_assemblers_want_tmp_in_the_text(mnemonic: str, arch: str, version
 def test_tiles_in_a_loop_have_one_tmp(tmp_path: Path) -> None:
     text = program("trowsum", "a3")
     operation = next(line for line in text.splitlines() if "pto.trowsum" in line)
-    file = tmp_path / "k.pto"
-    file.write_text(text.replace(operation, f"scf.for %i = %c0 to %c8 step %c1 {{\n{operation}\n}}"))
+    file = kernel_file(tmp_path, text.replace(operation, f"scf.for %i = %c0 to %c8 step %c1 {{\n{operation}\n}}"))
     given = operands_of("trowsum")
     result, found = outputs(file, chip("a2a3", toolchain="2026-07"), given)
     assert len(result.choices) == 1
@@ -290,8 +284,9 @@ def test_tiles_in_a_loop_have_one_tmp(tmp_path: Path) -> None:
 def test_valid_extents_of_the_run_do_not_outgrow_the_tile(tmp_path: Path) -> None:
     """Whatever the extents turn out to be, the tile is large enough for them."""
     for cols in range(1, 65, 7):
-        file = tmp_path / "k.pto"
-        file.write_text(kernel(("f32", "i16"), ((8, 64), (8, 64)), valid=((5, cols), (5, cols)), arch="a3"))
+        file = kernel_file(
+            tmp_path, kernel(("f32", "i16"), ((8, 64), (8, 64)), valid=((5, cols), (5, cols)), arch="a3")
+        )
         x = given("f32", (5, cols))
         outputs(file, chip("a2a3", toolchain="2026-07"), {"x": x})
 

@@ -137,8 +137,6 @@ def test_the_picture_has_a_letter_per_share_of_the_time():
 
 
 # ------------------------------------------------------------------------------------------------------ whole runs
-
-
 @pytest.mark.parametrize("name", ["f32_to_f16_pipelined", "f32_to_bf16_rows", "f32_to_i16_partial"])
 def test_a_run_adds_up(name):
     result = run(PROGRAMS / f"{name}.pto", timing_only=True)

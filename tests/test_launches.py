@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from execution_programs import kernel_file
 from micro_cases import texts
 from test_micro_time import FRAME, LOOP
 
@@ -51,16 +52,13 @@ def test_lines_of_samples_add_up(path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(texts())[::7])
 def test_lines_of_own_programs_add_up(name: str, tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(texts()[name])
-    check(timed(file))
+    check(timed(kernel_file(tmp_path, texts()[name])))
 
 
 @pytest.fixture
 def loop(tmp_path: Path) -> tuple[Result, dict[str, int]]:
     """Ten trips of a load, vabs and a store; and the numbers of their lines."""
-    file = tmp_path / "k.pto"
-    file.write_text(FRAME.replace("BODY", LOOP).replace("MORE", ""))
+    file = kernel_file(tmp_path, FRAME.replace("BODY", LOOP).replace("MORE", ""))
     names = ("vecscope", "pset_b32", "scf.for", "vlds", "vabs", "vsts")
     lines = file.read_text().splitlines()
     return timed(file), {name: next(n for n, line in enumerate(lines, 1) if name in line) for name in names}

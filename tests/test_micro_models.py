@@ -13,8 +13,7 @@ import micro_combinations as mc
 import numpy as np
 import pytest
 from micro_combinations import Combination
-from micro_naive import REGISTERS, Bits, Given
-from micro_naive_memory import LOADS, PREDICATES, STORES
+from micro_naive import LOADS, PREDICATES, REGISTERS, STORES, Bits, Given
 from test_lanes_arithmetic import codes
 from test_micro_running import issued
 

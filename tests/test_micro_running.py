@@ -269,8 +269,6 @@ def test_a_program_may_set_the_control_register(
 
 
 # ------------------------------------------------------------------ what stops a running program of vector instructions
-
-
 BEFORE = len(program("X").partition("\nX")[0].splitlines()) + 1
 INDEX = "!pto.vreg<64xi32>"
 STATE = f"!pto.align, i32, {F32}, {UB} -> !pto.align"

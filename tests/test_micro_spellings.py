@@ -264,8 +264,6 @@ def test_generic_forms_leave_out_what_groups_have() -> None:
 
 
 # ------------------------------------------------------------------------------------------ the text of the micro level
-
-
 MIXED = """
 module attributes {pto.target_arch = "a5", pto.kernel_kind = #pto.kernel_kind<vector>} {
   func.func @tiles(%p: !pto.ptr<f32>) attributes {pto.entry} {

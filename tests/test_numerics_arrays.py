@@ -81,17 +81,10 @@ def test_codes_survive_the_native_dtype(name: str) -> None:
 @pytest.mark.parametrize(
     ("dst", "dtype"),
     [
-        ("f16", np.float16),
-        ("f16", np.uint16),
-        ("f16", ">f2"),
-        ("i48", np.int64),
-        ("i4", np.int8),
-        ("i4", ml_dtypes.int4),
-        ("bool", np.bool_),
-        ("e4m3fn", ml_dtypes.float8_e4m3fn),
-        ("e2m1", np.uint8),
+        ("f16", np.float16), ("f16", np.uint16), ("f16", ">f2"), ("i48", np.int64), ("i4", np.int8),
+        ("i4", ml_dtypes.int4), ("bool", np.bool_), ("e4m3fn", ml_dtypes.float8_e4m3fn), ("e2m1", np.uint8),
     ],
-)
+)  # fmt: skip
 def test_out_takes_either_dtype(dst: str, dtype: object) -> None:
     numbers = np.array([1.0, -1.0, 3.0], np.float32)
     out = np.zeros(3, dtype)  # type: ignore[call-overload]

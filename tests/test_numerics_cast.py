@@ -35,15 +35,10 @@ from castsim.numerics import (
 
 FLOATS = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
 ML_DTYPES = {
-    "bf16": ml_dtypes.bfloat16,
-    "e4m3fn": ml_dtypes.float8_e4m3fn,
-    "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
-    "e5m2": ml_dtypes.float8_e5m2,
-    "e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
-    "e3m2": ml_dtypes.float6_e3m2fn,
-    "e2m3": ml_dtypes.float6_e2m3fn,
-    "e2m1": ml_dtypes.float4_e2m1fn,
-}
+    "bf16": ml_dtypes.bfloat16, "e4m3fn": ml_dtypes.float8_e4m3fn, "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "e5m2": ml_dtypes.float8_e5m2, "e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m3": ml_dtypes.float6_e2m3fn, "e2m1": ml_dtypes.float4_e2m1fn,
+}  # fmt: skip
 GFLOAT_MODES = {
     Rounding.RINT: gfloat.RoundMode.TiesToEven,
     Rounding.ROUND: gfloat.RoundMode.TiesToAway,
@@ -54,8 +49,6 @@ GFLOAT_MODES = {
 
 
 # ------------------------------------------------------------------------------------------------- other libraries
-
-
 @pytest.mark.parametrize("dst", ML_DTYPES)
 @pytest.mark.parametrize("src", ["f32", "f16", "bf16"])
 def test_nearest_even_agrees_with_ml_dtypes(src: str, dst: str) -> None:
@@ -115,8 +108,6 @@ def test_hif8_agrees_with_en_dtypes(src: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- integers
-
-
 def half_away(x: np.ndarray) -> np.ndarray:
     whole = np.trunc(x)
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0)  # the difference is exact
@@ -133,13 +124,9 @@ def in_range(integer: int, fmt: IntFormat) -> int:
 
 
 ROUND_FLOAT64 = {
-    Rounding.RINT: np.rint,
-    Rounding.FLOOR: np.floor,
-    Rounding.CEIL: np.ceil,
-    Rounding.TRUNC: np.trunc,
-    Rounding.ROUND: half_away,
-    Rounding.HALF_UP: half_up,
-}
+    Rounding.RINT: np.rint, Rounding.FLOOR: np.floor, Rounding.CEIL: np.ceil, Rounding.TRUNC: np.trunc,
+    Rounding.ROUND: half_away, Rounding.HALF_UP: half_up,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("rounding", ROUND_FLOAT64)
@@ -229,8 +216,6 @@ def test_products_beyond_64_bits_are_refused() -> None:
 
 
 # --------------------------------------------------------------- the abstract cast cell by cell (docs/reference/formats
-
-
 SPECIAL, SATURATE, WRAP = Overflow.SPECIAL, Overflow.SATURATE, Overflow.WRAP
 RINT, ROUND, FLOOR, CEIL, TRUNC, ODD, HALF_UP = (
     Rounding.RINT, Rounding.ROUND, Rounding.FLOOR, Rounding.CEIL, Rounding.TRUNC, Rounding.ODD, Rounding.HALF_UP
@@ -268,18 +253,11 @@ NAN_CODES = {
 }
 # Largest finite value, then what IEEE 754 calls infinity: infinity, NaN, or largest finite (section 1).
 TOP_CODES = {
-    "f16": (0x7BFF, 0x7C00, 0xFC00),
-    "bf16": (0x7F7F, 0x7F80, 0xFF80),
-    "e4m3fn": (0x7E, 0x7F, 0xFF),
-    "e4m3fnuz": (0x7F, 0x80, 0x80),
-    "e5m2": (0x7B, 0x7C, 0xFC),
-    "e5m2fnuz": (0x7F, 0x80, 0x80),
-    "e2m1": (0x7, 0x7, 0xF),
-    "e1m2": (0x7, 0x7, 0xF),
-    "e2m3": (0x1F, 0x1F, 0x3F),
-    "e3m2": (0x1F, 0x1F, 0x3F),
+    "f16": (0x7BFF, 0x7C00, 0xFC00), "bf16": (0x7F7F, 0x7F80, 0xFF80), "e4m3fn": (0x7E, 0x7F, 0xFF),
+    "e4m3fnuz": (0x7F, 0x80, 0x80), "e5m2": (0x7B, 0x7C, 0xFC), "e5m2fnuz": (0x7F, 0x80, 0x80),
+    "e2m1": (0x7, 0x7, 0xF), "e1m2": (0x7, 0x7, 0xF), "e2m3": (0x1F, 0x1F, 0x3F), "e3m2": (0x1F, 0x1F, 0x3F),
     "hif8": (0x6E, 0x6F, 0xEF),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("dst", TOP_CODES)
@@ -358,8 +336,6 @@ def test_meaningless_choices_are_refused_with_the_legal_ones(
 
 
 # ------------------------------------------------------------------------------------------------- policy fields
-
-
 def test_nan_results_by_policy() -> None:
     fixed = Policy(RINT, SPECIAL, nan_to_float=NanToFloat.FIXED, nan_code=0x7FFF)
     assert convert(NAN, "f32", "bf16", fixed) == convert(NEGATIVE_NAN, "f32", "bf16", fixed) == 0x7FFF

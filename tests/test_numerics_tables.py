@@ -132,8 +132,6 @@ def test_the_tier_is_chosen_or_asked_for() -> None:
 
 
 # --------------------------------------------------------------------------- arrays of every layout give the same codes
-
-
 @pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS.values() if fmt.bits < fmt.storage_bits], ids=lambda f: f.name)
 def test_codes_wider_than_the_format_are_refused_except_bool(fmt: Format) -> None:
     codes = np.array([0, 1 << fmt.bits], code_dtype(fmt))
@@ -159,8 +157,6 @@ def test_f8_143_bias_moves_the_range() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- oNNX string casts
-
-
 FLOATS = [name for name, fmt in FORMATS.items() if not isinstance(fmt, IntFormat)]
 
 

@@ -33,8 +33,6 @@ def refused(kind: type[CastsimError], body: str, message: str) -> CastsimError:
 
 
 # ---------------------------------------------------------------------------------------------- values and types
-
-
 @pytest.mark.parametrize(
     ("body", "message", "legal"),
     [
@@ -65,8 +63,6 @@ def test_undefined_redefined_and_mistyped_values(body: str, message: str, legal:
 
 
 # --------------------------------------------------------------------------------------------- dynamic valid extents
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -104,8 +100,6 @@ def test_valid_extents_from_none_to_all_fit(rows: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------- views
-
-
 def view(shape: str, strides: str, kind: str, layout: str = "") -> str:
     attribute = f" {{layout = #pto.layout<{layout}>}}" if layout else ""
     lists = f"shape = [{shape}], strides = [{strides}]"
@@ -165,8 +159,6 @@ def test_views_that_fit(body: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- partitions
-
-
 def part(offsets: str, sizes: str, kind: str, source: str = "?x?xf32") -> str:
     return (
         f"{VIEW}%s = pto.partition_view %v, offsets = [{offsets}], sizes = [{sizes}] : "
@@ -233,8 +225,6 @@ def test_the_extents_of_a_view_from_elsewhere_are_those_of_its_type() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ loads and stores
-
-
 @pytest.mark.parametrize("mnemonic", ["tload", "tstore"])
 @pytest.mark.parametrize(("rows", "fits"), [(16, True), (8, False)])
 def test_a_store_moves_the_valid_region(mnemonic: str, rows: int, fits: bool) -> None:

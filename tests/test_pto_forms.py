@@ -7,7 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from execution_programs import kernel_file
 
+from castsim import run
+from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.statement_reader import Forms
@@ -72,3 +75,106 @@ def test_forms_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(parse(text.replace(casts[2], f"{printed}\n{printed}")).functions[0].body) == 9
     with pytest.raises(CastsimError, match="%d is defined as"):
         parse(text.replace(casts[2], cast.format("d", "c")))
+
+
+# ------------------------ A function that cannot be read refuses itself only, as long as the text tells where it ends
+GOOD = "func.func @good() attributes {pto.entry} {\npto.barrier <PIPE_ALL>\nreturn\n}\n"
+HELPER = GOOD.replace("@good", "@helper").replace(" attributes {pto.entry}", "")
+FAULTS = {
+    "unknown operation": ("pto.nonsense ins(%a) outs(%b)", 3),
+    "undefined value": ("%y = arith.addi %x, %x : index", 3),
+    "redefinition": ("%y = arith.constant 1 : index\n%y = arith.constant 2 : index", 4),
+    "syntax": ("%y = = arith.constant 1 : index", 3),
+    "unknown character": ("%y = arith.constant 1 ; index", 3),
+    "open string": ('%y = arith.constant 1 : index {a = "b}', 3),
+    "tile": ("%t = pto.alloc_tile : !pto.tile_buf<vec, 4x64xf32, valid=8x64>", 3),
+    "call": ("func.call good() : () -> ()", 3),
+    "in nested regions": (
+        "%c = arith.constant 1 : index\n"
+        "scf.for %i = %c to %c step %c {\nscf.for %j = %c to %c step %c {\nnonsense\n}\n}",
+        6,
+    ),
+}
+
+
+def bad(fault: str, *, entry: bool = False) -> str:
+    marked = " attributes {pto.entry}" if entry else ""
+    return f"func.func @bad(){marked} {{\n{fault}\nreturn\n}}\n"
+
+
+def whole(*functions: str) -> str:
+    return "module {\n" + "".join(functions) + "}\n"
+
+
+def refusal(text: str, entry: str | None, folder: Path) -> CastsimError:
+    with pytest.raises(CastsimError) as caught:
+        run(kernel_file(folder, text), entry=entry, timing_only=True)
+    return caught.value
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("first", [True, False])
+def test_another_function_is_none_of_its_business(fault: str, first: bool, tmp_path: Path):
+    text, line = FAULTS[fault]
+    functions = (bad(text), GOOD) if first else (GOOD, bad(text))
+    path = kernel_file(tmp_path, whole(*functions))
+    assert run(path, entry="good", timing_only=True).loaded.entry == "good"
+    assert run(path, entry="good").warnings == ()
+    with pytest.raises(CastsimError) as caught:
+        run(path, entry="@bad")
+    with pytest.raises(CastsimError) as strict:
+        parse(whole(*functions), str(path))
+    assert str(caught.value) == str(strict.value)
+    assert type(caught.value) is type(strict.value)
+    assert caught.value.span is not None
+    assert caught.value.span.line == line + (0 if first else 4)
+
+
+def test_the_command_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = kernel_file(tmp_path, whole(bad("nonsense"), GOOD))
+    assert main(["run", str(path), "--entry", "good", "--timing-only"]) == 0
+    assert main(["run", str(path), "--entry", "bad", "--timing-only"]) == 2
+    assert "unknown operation 'nonsense'" in capsys.readouterr().err
+
+
+def test_without_a_name_the_one_good_entry_runs_with_a_warning(tmp_path: Path):
+    path = kernel_file(tmp_path, whole(bad("nonsense"), GOOD))
+    found = run(path, timing_only=True)
+    (warning,) = found.warnings
+    assert warning == f"{path}:3:1: function @bad cannot be read and is left out: unknown operation 'nonsense'"
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [(bad("nonsense", entry=True), HELPER), (bad("nonsense"),), (bad("x"), HELPER, HELPER.replace("helper", "other"))],
+)
+def test_without_a_name_what_may_be_meant_is_refused(functions: tuple[str, ...], tmp_path: Path):
+    assert "unknown operation" in str(refusal(whole(*functions), None, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        whole(bad("scf.for %i = %c to %c step %c {"), GOOD),  # a brace too few
+        whole(bad("%y = arith.constant (1 : index"), GOOD),
+        whole(GOOD) + "rubbish",
+        whole(GOOD, "rubbish\n"),
+        whole(GOOD) + "\x01",
+    ],
+)
+def test_text_that_does_not_tell_where_a_function_ends_is_refused_as_a_whole(text: str, tmp_path: Path):
+    found = refusal(text, "good", tmp_path)
+    with pytest.raises(CastsimError) as strict:
+        parse(text, str(tmp_path / "k.pto"))
+    assert str(found) == str(strict.value)
+
+
+def test_a_misspelt_name_is_told_of_every_function(tmp_path: Path):
+    assert "@bad" in refusal(whole(bad("nonsense"), GOOD), "bat", tmp_path).legal
+
+
+def test_very_many_functions_are_not_all_listed(tmp_path: Path):
+    many = "".join(f"func.func @f{number}() {{ return }}\n" for number in range(3000))
+    found = refusal(whole(many), None, tmp_path)
+    assert len(found.legal) == 13
+    assert found.legal[-1] == "and 2988 more"

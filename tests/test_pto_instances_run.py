@@ -115,8 +115,6 @@ def test_instances_are_there() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ specimens
-
-
 def test_specimen_a(tmp_path: Path) -> None:
     """f32 -> f16 with ROUND, 32 x 128; docs/reference/pto.md section 8."""
     codes = np.random.default_rng(11).choice(hard_codes("f32"), (32, 128)).astype(np.uint32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from execution_programs import kernel_file
 
 import castsim
 from castsim.__main__ import main
@@ -20,10 +21,8 @@ HEAD = "// castsim: parameter R = 16 in 8..32:8\n// castsim: parameter M = RINT\
 
 
 def test_the_text_with_values_filled_in_is_the_program(tmp_path: Path) -> None:
-    by_hand = tmp_path / "by_hand.pto"
-    by_hand.write_text(SAMPLE.read_text().replace("${R}", "8").replace("${C}", "512"))
-    given = tmp_path / "given.pto"
-    given.write_text(with_values(SAMPLE.read_text(), "k.pto", {"R": 8, "C": 512}))
+    by_hand = kernel_file(tmp_path, SAMPLE.read_text().replace("${R}", "8").replace("${C}", "512"), "by_hand.pto")
+    given = kernel_file(tmp_path, with_values(SAMPLE.read_text(), "k.pto", {"R": 8, "C": 512}), "given.pto")
     one, two = (castsim.run(path, timing_only=True).timing for path in (by_hand, given))
     assert (one.total, one.pipes) == (two.total, two.pipes)
 
@@ -68,10 +67,8 @@ def test_what_cannot_be_read_has_its_place(line: str, place: str, told: str) -> 
 
 def test_errors_of_the_program_are_where_the_text_has_them(tmp_path: Path) -> None:
     text = SAMPLE.read_text().replace("pto.tstore ins(%slim", "pto.tstore ins(%slam")
-    path = tmp_path / "k.pto"
-    path.write_text(text)
     with pytest.raises(ReadError) as caught:
-        castsim.run(path, timing_only=True)
+        castsim.run(kernel_file(tmp_path, text), timing_only=True)
     span = caught.value.span
     assert span is not None
     line = text.splitlines()[span.line - 1]
@@ -115,13 +112,9 @@ def test_nothing_else_is_an_expression(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ("8..12", (8, 9, 10, 11, 12)),
-        ("8..30:8", (8, 16, 24)),
-        ("3..30*3", (3, 9, 27)),
-        ("128, 256,0x10", (128, 256, 16)),
-        ("8..10,9,RINT", (8, 9, 10, "RINT")),
-        ("-4", (-4,)),
+        ("8..12", (8, 9, 10, 11, 12)), ("8..30:8", (8, 16, 24)), ("3..30*3", (3, 9, 27)),
+        ("128, 256,0x10", (128, 256, 16)), ("8..10,9,RINT", (8, 9, 10, "RINT")), ("-4", (-4,)),
     ],
-)
+)  # fmt: skip
 def test_lists_of_values(text: str, values: tuple[object, ...]) -> None:
     assert read_values(SourceText("--tile", text), 0, len(text)) == values

@@ -1,36 +1,21 @@
 """Whole `.pto` files: the specimens, modules, functions."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
 import pytest
 from parsed_text import F32, I32, INDEX
-from pto_text import SPECIMENS, VECTORS, function
+from pto_text import SPECIMENS, VECTORS, compact, function
 
 from castsim.isa.errors import ReadError
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.program import (
-    AllocTile,
-    Barrier,
-    Constant,
-    Convert,
-    For,
-    MakeView,
-    PartitionType,
-    PartitionView,
-    Pipe,
-    PointerType,
-    Return,
-    RoundMode,
-    SetFlag,
-    Tcvt,
-    TileOperation,
-    TileType,
-    ViewType,
-    WaitFlag,
-)
+from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
+
 
 # ------------------------------------------------------------------------------------------------------ specimens
-
-
 def specimen(name: str) -> str:
     return (VECTORS / "pto_specimens" / f"{name}.pto").read_text()
 
@@ -44,34 +29,42 @@ def test_narrow_block() -> None:
     (kernel,) = program.functions
     assert (program.target_arch, program.warnings) == ("a3", ())
     assert (kernel.name, kernel.is_entry, kernel.result_types) == ("narrow_block", True, ())
-    assert [(a.name, a.type) for a in kernel.arguments] == [("in", PointerType("f32")), ("out", PointerType("f16"))]
+    assert [(a.name, a.type) for a in kernel.arguments] == [
+        ("in", pto.PointerType("f32")),
+        ("out", pto.PointerType("f16")),
+    ]
     assert kernel.body is not None
-    wide, slim = (TileType("vec", element, 32, 128, 32, 128) for element in ("f32", "f16"))
+    wide, slim = (pto.TileType("vec", element, 32, 128, 32, 128) for element in ("f32", "f16"))
     assert kernel.body[-4:] == (
-        TileOperation("tload", ("pin",), (PartitionType((32, 128), "f32"),), ("wide",), (wide,)),
-        Tcvt(dst="slim", src="wide", dst_type=slim, src_type=wide, rounding=RoundMode.ROUND),
-        TileOperation("tstore", ("slim",), (slim,), ("pout",), (PartitionType((32, 128), "f16"),)),
-        Return(),
+        pto.TileOperation("tload", ("pin",), (pto.PartitionType((32, 128), "f32"),), ("wide",), (wide,)),
+        pto.Tcvt(dst="slim", src="wide", dst_type=slim, src_type=wide, rounding=pto.RoundMode.ROUND),
+        pto.TileOperation("tstore", ("slim",), (slim,), ("pout",), (pto.PartitionType((32, 128), "f16"),)),
+        pto.Return(),
     )
-    assert kernel.body[8:10] == (AllocTile("wide", wide), AllocTile("slim", slim))
+    assert kernel.body[8:10] == (pto.AllocTile("wide", wide), pto.AllocTile("slim", slim))
     assert kernel.body[-3].span.line == 15
 
 
 def test_widen_rows() -> None:
     (kernel,) = parse(specimen("widen_rows")).functions
     assert kernel.body is not None
-    (loop,) = (node for node in kernel.body if isinstance(node, For))
+    (loop,) = (node for node in kernel.body if isinstance(node, pto.For))
     assert (loop.variable, loop.lower, loop.upper, loop.step) == ("r", "c0", "rows", "step")
-    flags = [node for node in loop.body if isinstance(node, SetFlag | WaitFlag)]
+    flags = [node for node in loop.body if isinstance(node, pto.SetFlag | pto.WaitFlag)]
     assert len(flags) == 8
-    assert flags[0] == WaitFlag(Pipe.V, Pipe.MTE2, 0)
-    assert kernel.body[-2] == Barrier(Pipe.ALL)
-    views = [node for node in kernel.body if isinstance(node, MakeView)]
+    assert flags[0] == pto.WaitFlag(pto.Pipe.V, pto.Pipe.MTE2, 0)
+    assert kernel.body[-2] == pto.Barrier(pto.Pipe.ALL)
+    views = [node for node in kernel.body if isinstance(node, pto.MakeView)]
     assert [view.layout for view in views] == ["nd", "nd"]
-    assert views[0].type == ViewType((None, None), "bf16")
-    assert [node.address for node in kernel.body if isinstance(node, AllocTile)] == ["a_src", "a_dst"]
-    assert loop.body[0] == PartitionView(
-        "pin", "vin", ("r", "c0"), ("step", "cols"), ViewType((None, None), "bf16"), PartitionType((64, 256), "bf16")
+    assert views[0].type == pto.ViewType((None, None), "bf16")
+    assert [node.address for node in kernel.body if isinstance(node, pto.AllocTile)] == ["a_src", "a_dst"]
+    assert loop.body[0] == pto.PartitionView(
+        "pin",
+        "vin",
+        ("r", "c0"),
+        ("step", "cols"),
+        pto.ViewType((None, None), "bf16"),
+        pto.PartitionType((64, 256), "bf16"),
     )
 
 
@@ -79,17 +72,18 @@ def test_quantise_row() -> None:
     (kernel,) = parse(specimen("quantise_row")).functions
     assert kernel.body is not None
     assert [a.type for a in kernel.arguments[2:]] == [F32, I32]
-    assert Constant("lo", -127.0, F32) in kernel.body
-    assert Convert("r", "index_cast", "row", I32, INDEX) in kernel.body
-    tile = TileType("vec", "f32", 1, 512, 1, 512)
-    assert TileOperation("tmuls", ("x", "scale"), (tile, F32), ("y",), (tile,)) in kernel.body
-    casts = [node for node in kernel.body if isinstance(node, Tcvt)]
-    assert [(c.rounding, c.saturation) for c in casts] == [(RoundMode.RINT, None), (RoundMode.RINT, Saturation.ON)]
+    assert pto.Constant("lo", -127.0, F32) in kernel.body
+    assert pto.Convert("r", "index_cast", "row", I32, INDEX) in kernel.body
+    tile = pto.TileType("vec", "f32", 1, 512, 1, 512)
+    assert pto.TileOperation("tmuls", ("x", "scale"), (tile, F32), ("y",), (tile,)) in kernel.body
+    casts = [node for node in kernel.body if isinstance(node, pto.Tcvt)]
+    assert [(c.rounding, c.saturation) for c in casts] == [
+        (pto.RoundMode.RINT, None),
+        (pto.RoundMode.RINT, Saturation.ON),
+    ]
 
 
 # --------------------------------------------------------------------------------------------- files and functions
-
-
 def test_the_module_is_optional_and_may_have_a_name() -> None:
     bare = function("")
     for text in (
@@ -129,7 +123,7 @@ def test_an_empty_file_is_an_empty_program() -> None:
 
 def test_a_function_may_return_values() -> None:
     program = parse("func.func @f(%a: i32, %b: f32) -> (i32, f32) { func.return %a, %b : i32, f32 }")
-    assert program.functions[0].body == (Return(("a", "b"), (I32, F32)),)
+    assert program.functions[0].body == (pto.Return(("a", "b"), (I32, F32)),)
 
 
 @pytest.mark.parametrize(
@@ -173,3 +167,111 @@ def test_malformed_files(text: str, message: str, legal: str | None) -> None:
         parse(text)
     assert message in caught.value.message
     assert legal is None or legal in caught.value.legal
+
+
+T = compact("f32", 16, 64)
+
+# One line per operation and form, so that no printing function goes unread.
+EVERYTHING = """
+module @m attributes {pto.target_arch = "a5", "pto.device-spec" = "Ascend910B3", unit, nested = [1 : i32, {a = true}]} {
+func.func private @outside(!pto.ptr<f32, gm>, %n: index {pto.x = 3}) -> (i32, f32)
+func.func @entry(%p: !pto.ptr<f32>, %n: index, %w: i32, %x: f32, %u: ui8, %q: i64, %c: i1) attributes {pto.entry} {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %neg = arith.constant -3 : i8
+  %yes = arith.constant true
+  %tiny = arith.constant 1e-30 : f32
+  %inf = arith.constant 0x7F800000 : f32
+  %nan = arith.constant 0x7e01 : f16
+  %sum = arith.addi %n, %c1 : index
+  %less = arith.cmpi slt, %n, %c1 : index
+  %pick = arith.select %less, %x, %tiny : f32
+  %i = arith.index_cast %w : i32 to index
+  %v = pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] {layout = #pto.layout<nd>} :
+    !pto.tensor_view<?x64xf32>
+  %s = pto.partition_view %v, offsets = [%n, %n], sizes = [%c16, %c64] : !pto.tensor_view<?x64xf32> ->
+    !pto.partition_tensor_view<16x64xf32>
+  %t = pto.alloc_tile addr = %q valid_row = %n valid_col = %n : !pto.tile_buf<vec, 16x64xf32, valid=?x?, pad=2>
+  %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+  %h = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf16>
+  %k = pto.alloc_tile : !pto.tile_buf<vec, 1x32xi8>
+  pto.set_validshape %t, %n, %n : !pto.tile_buf<vec, 16x64xf32, valid=?x?, pad=2>
+  pto.tload ins(%s : !pto.partition_tensor_view<16x64xf32>) outs(%a : !pto.tile_buf<vec, 16x64xf32>)
+  pto.texpands ins(%x : f32) outs(%a : !pto.tile_buf<vec, 16x64xf32>) {b, a = #other.thing<1 2>}
+  pto.tzero outs(%a : !pto.tile_buf<vec, 16x64xf32>) {key = "text"}
+  pto.tcvt ins(%a, %k {rmode = #pto<round_mode ODD>, sat_mode = #pto<saturation_mode OFF>} :
+    !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 1x32xi8>) outs(%h : !pto.tile_buf<vec, 16x64xf16>)
+  tcvt %h, %a : !pto.tile<f32, 16, 64> #sat_mode=ON
+  %g = tcvt %a : !pto.tile<f32, 16, 64> -> !pto.tile<bf16, 16, 64>
+  %g2 = pto.tcvt %a, %k {rmode = #pto.round_mode<CAST_NONE>} : !pto.tile<f32, 16, 64>, !pto.tile<1x32xi8> ->
+    !pto.tile<bf16, 16, 64>
+  %r = pto.treshape %g : !pto.tile<bf16, 16, 64> -> !pto.tile<bf16, 32, 32>
+  pto.record_event[#pto.pipe_event_type<TLOAD>, #pto.sync_op_type<TVEC>, #pto.event<EVENT_ID1>]
+  pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID1"]
+  pto.barrier_sync[#pto.sync_op_type<TVEC>]
+  pto.section.vector { pto.vecscope { pto.mem_bar "VST_VLD" } }
+  scf.for %j = %w to %w step %w : i32 { scf.yield }
+  %l:2, %m = scf.for %j = %n to %n step %c1 iter_args(%e = %w, %f = %w, %o = %x) -> (i32, i32, f32) {
+    %b:2 = scf.if %less -> (i32, f32) { scf.yield %e, %o : i32, f32 } else { scf.yield %f#0, %o : i32, f32 }
+    scf.yield %b, %b#0, %b#1 : i32, i32, f32
+  }
+  %z = arith.addi %l#1, %l : i32
+  scf.if %c { pto.barrier <PIPE_V> } else { pto.barrier <PIPE_M> }
+  return
+}
+func.func @value(%a: i32) -> i32 { return %a : i32 }
+}
+"""
+
+
+def check_round_trip(text: str) -> pto.Program:
+    program = parse(text)
+    printed = print_program(program)
+    again = parse(printed)
+    assert again == program
+    assert print_program(again) == printed
+    return program
+
+
+@pytest.mark.parametrize("path", SPECIMENS, ids=lambda path: path.stem)
+def test_specimens_survive_printing(path: Path) -> None:
+    check_round_trip(path.read_text())
+
+
+def test_every_form_survives_printing() -> None:
+    program = check_round_trip(EVERYTHING)
+    assert [function.name for function in program.functions] == ["outside", "entry", "value"]
+
+
+def test_canonical_text() -> None:
+    text = (
+        "module attributes {pto.target_arch = \"a3\"} {\n  func.func @f(%n: index) attributes {pto.entry} {\n"
+        "    %s = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>\n"
+        "    %d = pto.alloc_tile : !pto.tile_buf<vec, 16x64xi16>\n"
+        "    scf.for %i = %n to %n step %n {\n"
+        "      pto.tcvt ins(%s {rmode = #pto<round_mode FLOOR>, sat_mode = #pto<saturation_mode ON>} : "
+        "!pto.tile_buf<vec, 16x64xf32>) outs(%d : !pto.tile_buf<vec, 16x64xi16>)\n"
+        '      pto.vecscope {\n        pto.mem_bar "VST_VLD"\n      }\n'
+        "    }\n"
+        "    %c = arith.constant true\n    scf.if %c {\n      pto.barrier <PIPE_V>\n"
+        "    } else {\n      pto.barrier <PIPE_M>\n    }\n    return\n  }\n}\n"
+    )  # fmt: skip
+    assert print_program(parse(text)) == text
+
+
+def test_all_spellings_of_a_cast_print_alike() -> None:
+    alloc = f"%s = pto.alloc_tile : {T}\n%d = pto.alloc_tile : {T}\n"
+    forms = (
+        f"pto.tcvt ins(%s {{rmode = #pto<round_mode CEIL>}} : {T}) outs(%d : {T})",
+        f"pto.tcvt ins(%s : {T}) outs(%d : {T}) {{rmode = #pto.round_mode<CAST_CEIL>}}",
+        f"tcvt %d, %s : {T} #rmode=CEIL",
+        f'"pto.tcvt"(%s, %d) {{rmode = #pto<round_mode CEIL>}} : ({T}, {T}) -> ()',
+    )
+    assert len({print_program(parse(function(alloc + form))) for form in forms}) == 1
+
+
+def test_a_format_that_the_text_cannot_spell_is_refused() -> None:
+    program = pto.Program((pto.Function("f", (pto.Argument("p", pto.PointerType("e3m2")),), (pto.Return(),)),))
+    with pytest.raises(ReadError, match="e3m2"):
+        print_program(program)

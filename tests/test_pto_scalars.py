@@ -8,31 +8,19 @@ from castsim.isa.pto.program import Arith, Compare, Constant, Convert, ScalarTyp
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
+
 # --------------------------------------------------------------------------------------------------- scalar values
-
-
 @pytest.mark.parametrize(
     ("text", "value", "kind"),
     [
-        ("16 : index", 16, "index"),
-        ("-5 : i32", -5, "i32"),
-        ("-128 : i8", -128, "i8"),
-        ("255 : i8", -1, "i8"),
-        ("0xFF : i8", -1, "i8"),
-        ("4294967295 : i32", -1, "i32"),
-        ("-9223372036854775808 : i64", -(1 << 63), "i64"),
-        ("true", True, "i1"),
-        ("false : i1", False, "i1"),
-        ("1 : i1", True, "i1"),
-        ("-127.0 : f32", -127.0, "f32"),
-        ("1.000000e+00 : f32", 1.0, "f32"),
-        ("0.5 : f16", 0.5, "f16"),
-        ("1e-3 : bf16", 0.001, "bf16"),
-        ("0x7F800000 : f32", 0x7F800000, "f32"),
-        ("0x7FC1 : bf16", 0x7FC1, "bf16"),
+        ("16 : index", 16, "index"), ("-5 : i32", -5, "i32"), ("-128 : i8", -128, "i8"), ("255 : i8", -1, "i8"),
+        ("0xFF : i8", -1, "i8"), ("4294967295 : i32", -1, "i32"), ("-9223372036854775808 : i64", -(1 << 63), "i64"),
+        ("true", True, "i1"), ("false : i1", False, "i1"), ("1 : i1", True, "i1"), ("-127.0 : f32", -127.0, "f32"),
+        ("1.000000e+00 : f32", 1.0, "f32"), ("0.5 : f16", 0.5, "f16"), ("1e-3 : bf16", 0.001, "bf16"),
+        ("0x7F800000 : f32", 0x7F800000, "f32"), ("0x7FC1 : bf16", 0x7FC1, "bf16"),
         ("0xFFF8000000000001 : f64", 0xFFF8000000000001, "f64"),
     ],
-)
+)  # fmt: skip
 def test_constants(text: str, value: float, kind: str) -> None:
     node = last_of(f"%c = arith.constant {text}")
     assert node == Constant("c", value, ScalarType(kind))
@@ -97,16 +85,11 @@ def test_select_takes_any_scalar() -> None:
 @pytest.mark.parametrize(
     ("operation", "source", "target"),
     [
-        ("index_cast", "i32", "index"),
-        ("index_cast", "index", "i64"),
-        ("index_castui", "i32", "index"),
-        ("extui", "i1", "i32"),
-        ("extsi", "i8", "i64"),
-        ("trunci", "i64", "i16"),
-        ("bitcast", "f32", "i32"),
+        ("index_cast", "i32", "index"), ("index_cast", "index", "i64"), ("index_castui", "i32", "index"),
+        ("extui", "i1", "i32"), ("extsi", "i8", "i64"), ("trunci", "i64", "i16"), ("bitcast", "f32", "i32"),
         ("bitcast", "i16", "bf16"),
     ],
-)
+)  # fmt: skip
 def test_conversions(operation: str, source: str, target: str) -> None:
     node = last_of(f"%r = arith.{operation} %a : {source} to {target}", f"%a: {source}")
     assert node == Convert("r", operation, "a", ScalarType(source), ScalarType(target))

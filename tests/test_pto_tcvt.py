@@ -287,7 +287,6 @@ def test_only_tiles_are_converted() -> None:
 
 
 # --------------------------------------------------------------------------- the casts found in public programs
-
 INSTANCES = list(csv.DictReader((VECTORS / "pto_tcvt_instances_dev.csv").read_text().splitlines()))
 FORMATS = {"si8": "i8", "si16": "i16", "ui8": "u8", "ui16": "u16", "ui32": "u32"}
 

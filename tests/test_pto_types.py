@@ -215,14 +215,10 @@ def test_empty_tiles_and_valid_regions_are_legal(rows: int) -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("index", ScalarType("index")),
-        ("i1", ScalarType("i1")),
-        ("si32", ScalarType("i32")),
-        ("ui8", ScalarType("u8")),
-        ("bf16", ScalarType("bf16")),
-        ("!pto.ptr<f32, ub>", PointerType("f32", "ub")),
+        ("index", ScalarType("index")), ("i1", ScalarType("i1")), ("si32", ScalarType("i32")),
+        ("ui8", ScalarType("u8")), ("bf16", ScalarType("bf16")), ("!pto.ptr<f32, ub>", PointerType("f32", "ub")),
     ],
-)
+)  # fmt: skip
 def test_scalars_and_pointers(text: str, kind: object) -> None:
     assert parse_type(text) == kind
 

@@ -43,8 +43,6 @@ MTE2_V = (lambda b: b.set("MTE2", "V"), lambda b: b.wait("MTE2", "V"))
 
 
 # ------------------------------------------------------------------------------------------------- between pipes
-
-
 def test_a_race_says_who_where_and_what_is_missing():
     _, tree = pair(LOAD, CAST)
     (race,) = found(tree)
@@ -116,7 +114,6 @@ def test_halves_of_columns_do_not_meet():
 
 
 # -------------------------------------------------------------------------------------------------- the vector pipe
-
 WRITES_READS = [
     (access(0, 32, True), access(0, 32), "read after write"),
     (access(0, 32, True), access(0, 32, True), "write after write"),
@@ -153,8 +150,6 @@ def test_transfers_of_one_pipe_are_in_order():
 
 
 # --------------------------------------------------------------------------------------------------------- flags
-
-
 def test_a_flag_that_nothing_sets():
     builder = Builder()
     tree = builder.tree(builder.work(*LOAD), builder.wait("MTE3", "V", 3), builder.work(*CAST), builder.barrier())
@@ -219,8 +214,6 @@ def test_the_end_needs_a_barrier():
 
 
 # --------------------------------------------------------------------------------------------------------- loops
-
-
 def looped(trips: int, *, step: int, edge: bool) -> Tree:
     """Load and store through a buffer that moves by `step`; `edge` keeps the next load behind the store."""
     builder = Builder()
@@ -270,8 +263,6 @@ def test_time_does_not_grow_with_trips():
 
 
 # ---------------------------------------------------------------------------------------------- bytes, control state
-
-
 def unwritten(*items, builder: Builder) -> list[RaceFinding]:
     return [f for f in find_races(builder.tree(*items), A3) if f.kind is RaceKind.UNWRITTEN]
 
@@ -326,8 +317,6 @@ def test_control_state_that_is_not_captured_must_not_change_under_an_instruction
 
 
 # ------------------------------------------------------------------------------------------------------- refusals
-
-
 def test_a_refusal_spells_out_the_first_findings():
     _, tree = pair(LOAD, CAST)
     error = refusal(found(tree) * 7)
@@ -338,8 +327,6 @@ def test_a_refusal_spells_out_the_first_findings():
 
 
 # ------------------------------------------------------------------------------------------------ against brute force
-
-
 def lines(findings: list[RaceFinding], kind: RaceKind) -> set[tuple[int, ...]]:
     return {tuple(sorted(span.line - 1 for span in f.spans)) for f in findings if f.kind is kind}
 

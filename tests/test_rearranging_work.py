@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from strided_works import TARGET, cycles, tile, work
-from tile_work_checks import expect, ran
-from work_programs import NATIVE, Spot, computed, noise, program, statement, synchronised, target, walked
+from work_programs import NATIVE, Spot, computed, expect, noise, program, ran, statement, synchronised, target, walked
 
 from castsim import run
 from castsim.execution.synchronisation.race_detector import find_races

@@ -40,14 +40,9 @@ ARITHMETIC = {
     "math.copysign": np.copysign,
 }
 UNARY = {
-    "negf": np.negative,
-    "math.absf": np.abs,
-    "math.ceil": np.ceil,
-    "math.floor": np.floor,
-    "math.trunc": np.trunc,
-    "math.roundeven": np.rint,
-    "math.sqrt": np.sqrt,
-}
+    "negf": np.negative, "math.absf": np.abs, "math.ceil": np.ceil, "math.floor": np.floor, "math.trunc": np.trunc,
+    "math.roundeven": np.rint, "math.sqrt": np.sqrt,
+}  # fmt: skip
 
 
 @st.composite
@@ -217,8 +212,6 @@ def test_widths(drawn: tuple[str, list[int]], target: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- in programs
-
-
 def index_of(body: str, arguments: str, args: dict[str, float]) -> int:
     """The trips of a loop that runs to %e."""
     text = f"func.func @k({arguments}) attributes {{pto.entry}} {{\n{CONSTANTS}\n{body}\nscf.for %i = %c0 to %e step %c1 {{\n}}\nreturn\n}}\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from execution_programs import kernel
+from execution_programs import kernel, kernel_file
 from pto_text import VECTORS
 
 from castsim import run
@@ -31,8 +31,7 @@ PART = "!pto.partition_tensor_view<1x16xi32>"
 
 def ran(tmp_path: Path, text: str, **options: object) -> Result:
     """Run a program by both engines, which have to agree, and return what the default one found."""
-    path = tmp_path / "k.pto"
-    path.write_text(text)
+    path = kernel_file(tmp_path, text)
     fast = run(path, **options)  # type: ignore[arg-type]
     slow = run(path, **options, engine="event")  # type: ignore[arg-type]
     assert fast.cycles == slow.cycles
@@ -61,8 +60,6 @@ LENGTH = kernel(
 
 
 # ----------------------------------------------------------------------- elements that the scalar unit reads and writes
-
-
 TARGETS = ["a2a3", "a5"]
 OWN = VECTORS / "pto_scalars"
 
@@ -73,8 +70,6 @@ def target(request: pytest.FixtureRequest) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------ whole kernels
-
-
 def test_rows_are_found_through_a_table(target: str) -> None:
     x = np.random.default_rng(3).standard_normal((8, 128)).astype(np.float32)
     table = np.array([5, 0, 3, 7], np.int32)
@@ -108,8 +103,6 @@ def test_flags_stand_where_the_scalar_unit_waits(target: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------- what is read when
-
-
 def loads(result: Result) -> int:
     """Executions of the tload in the loop."""
     tree = result.loaded.tree
@@ -361,8 +354,7 @@ pto.store_scalar %w, %y[%c0] : !pto.ptr<i32>, i32
 
 
 def test_the_command_takes_elements_and_names_the_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(LENGTH)
+    path = kernel_file(tmp_path, LENGTH)
     assert main(["run", str(path), "--timing-only", "--arg", "n[0]=3"]) == 0
     assert "load_scalar %n[0] = 3 (given by --arg)" in " ".join(capsys.readouterr().out.split())
     assert main(["run", str(path), "--timing-only", "--arg", "n[0]=3", "--json", str(tmp_path / "r.json")]) == 0
@@ -387,8 +379,6 @@ def test_a_cache_operation_costs_a_scalar_cycle(tmp_path: Path, target: str) -> 
 
 
 # ------------------------------------------- random programs that read and write elements of an argument and of a tile,
-
-
 class Writer:
     """A random program on the argument %t (16 x i32) and the tile %a (1 x 16 x i32), and what it does, in Python."""
 
@@ -516,8 +506,6 @@ def test_random_programs(seed: int, target: str, tmp_path: Path) -> None:
 
 
 # ---------------------------------------- what is refused of programs that read and write elements, each with its place
-
-
 @pytest.mark.parametrize(
     ("body", "inputs", "message"),
     [
@@ -535,8 +523,7 @@ def test_random_programs(seed: int, target: str, tmp_path: Path) -> None:
 def test_refused_with_a_place(body: str, inputs: dict[str, int], message: str, tmp_path: Path) -> None:
     more = "%m = arith.constant -1 : index\n%far = arith.constant 1000000 : index\n"
     text = kernel(HEAD + more + body, "%t: !pto.ptr<i32>, %n: !pto.ptr<i32>")
-    path = tmp_path / "k.pto"
-    path.write_text(text)
+    path = kernel_file(tmp_path, text)
     arrays = {name: np.zeros(size, np.int32) for name, size in inputs.items()}
     with pytest.raises((ReadError, TileError)) as caught:
         run(path, "a5", inputs={"t": "zeros", **arrays})
@@ -551,10 +538,8 @@ def test_refused_with_a_place(body: str, inputs: dict[str, int], message: str, t
     [({"z[0]": 1}, "no elements of 'z'"), ({"n[0]": 1.5}, "is i32"), ({"n[0]": 2**40}, "is i32"), ({"n[x]": 1}, "no scalar")],
 )  # fmt: skip
 def test_bad_elements(args: dict[str, float], message: str, tmp_path: Path) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(LENGTH)
     with pytest.raises(ReadError, match=message):
-        run(path, "a5", args=args, timing_only=True)
+        run(kernel_file(tmp_path, LENGTH), "a5", args=args, timing_only=True)
 
 
 def test_interlock_has_no_flags_for_the_scalar_unit() -> None:
@@ -567,18 +552,15 @@ def test_a_long_loop_around_a_read_meets_the_limit(tmp_path: Path) -> None:
         f"%much = arith.constant 100000000 : index\nscf.for %i = %c0 to %much step %c1 {{\n{LOAD}\n}}",
         "%n: !pto.ptr<i32>",
     )
-    path = tmp_path / "k.pto"
-    path.write_text(text)
     with pytest.raises(LimitError):
-        run(path, "a5", timing_only=True)
+        run(kernel_file(tmp_path, text), "a5", timing_only=True)
 
 
 def test_own_flags_are_taken_at_their_word(tmp_path: Path) -> None:
     """A tgetval behind a load with no flag MTE2 -> S is a race."""
     flags = "pto.set_flag[<PIPE_MTE2>, <PIPE_S>, <EVENT_ID0>]\npto.wait_flag[<PIPE_MTE2>, <PIPE_S>, <EVENT_ID0>]\n"
     read = f"%v = pto.tgetval ins(%a, %c0 : {ROW}, index) outs : i32\n"
-    path = tmp_path / "k.pto"
-    path.write_text(kernel(f"{HEAD}{flags}{read}", "%t: !pto.ptr<i32>"))
+    path = kernel_file(tmp_path, kernel(f"{HEAD}{flags}{read}", "%t: !pto.ptr<i32>"))
     run(path, "a5", inputs={"t": "zeros"})
     other = flags.replace("PIPE_S", "PIPE_V")
     path.write_text(kernel(f"{HEAD}{other}{read}pto.barrier <PIPE_ALL>", "%t: !pto.ptr<i32>"))

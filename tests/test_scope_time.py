@@ -204,8 +204,6 @@ def test_trips_written_out_overlap_as_those_of_a_loop() -> None:
 
 
 # ------------------------------------------------ every timing fact of micro programs changes the cycles of some launch
-
-
 def test_a_launch_names_the_facts_it_rests_on() -> None:
     used = set()
     for seed in range(60):
@@ -256,8 +254,6 @@ def test_trips_take_what_the_throughput_table_says(instruction: ScopeInstruction
 
 
 # --------------------------------------------------------------------------- both engines on launches of micro programs
-
-
 PROGRAMS = 1000 if "CASTSIM_THOROUGH" in os.environ else 60
 """Seeded programs of a run."""
 
@@ -324,8 +320,6 @@ def test_an_instruction_without_a_latency_is_refused() -> None:
 
 
 # ----------------------------------------------------------------- kernels of tile operations written as micro programs
-
-
 PAIRS = [(rule.src, rule.dst) for rule in A5.casts]
 FLAT, PADDED = (1, 5, 10), ((1, 3), (3, 1), (3, 3), (3, 10), (10, 10))
 PROFILED = {(each.src, each.dst) for each in A5.profiled_sequences if each.elements is not None}

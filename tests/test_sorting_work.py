@@ -10,8 +10,7 @@ import heapq
 import numpy as np
 import pytest
 from strided_works import TARGET, cycles, tile, work
-from tile_work_checks import expect, ran
-from work_programs import NATIVE, Spot, computed, noise, program, statement, target, walked
+from work_programs import NATIVE, Spot, computed, expect, noise, program, ran, statement, target, walked
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
@@ -33,15 +32,10 @@ def masked(a: Spot, d: Spot, pattern: str, direction: str = ', "row"') -> str:
 @pytest.mark.parametrize(
     ("pattern", "first", "step"),
     [
-        ("P0101", 0, 2),
-        ("P1010", 1, 2),
-        ("P0001", 0, 4),
-        ("P0010", 1, 4),
-        ("P0100", 2, 4),
-        ("P1000", 3, 4),
+        ("P0101", 0, 2), ("P1010", 1, 2), ("P0001", 0, 4), ("P0010", 1, 4), ("P0100", 2, 4), ("P1000", 3, 4),
         ("P1111", 0, 1),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("cols", [5, 64])
 def test_columns_and_rows_by_pattern(name: str, element: str, pattern: str, first: int, step: int, cols: int) -> None:
     if name == "a2a3" and element == "i8":

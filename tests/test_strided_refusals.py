@@ -11,9 +11,8 @@ from castsim.execution.tiles import TileCast
 from castsim.isa.errors import TileError
 from castsim.isa.modes import Saturation
 
+
 # ------------------------------------------------------------------------------------------------------- refusals
-
-
 def cast(src: object, dst: object, tmp: object = None, **asked: object) -> None:
     LOWERER.cast(TileCast(src, dst, tmp, asked.get("mode"), asked.get("saturation"), SPAN))
 

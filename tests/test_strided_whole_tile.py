@@ -7,8 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from strided_cases import tile_cast
-from strided_listing import calls, lower
+from strided_cases import calls, lower, tile_cast
 from strided_model import Cast
 
 from castsim.execution.tree import Operation
@@ -19,7 +18,6 @@ from castsim.machines.strided.operations import (
 from castsim.machines.strided.values import natural_map
 
 # --------------------------------------------------------------------------------------------------- natural map
-
 PROVABLE = Cast("f32", "f16", 3, 130, 144, 0, 65536)
 
 

@@ -23,19 +23,10 @@ PROGRAMS = Path(__file__).parent.parent / "programs"
 LINEAR, SWIZZLED = (PROGRAMS / f"tpc_bf16_scale_{order}_gaudi.tpc" for order in ("linear", "swizzled"))
 
 CASES = [
-    ("goya", "i16", "i32"),
-    ("goya", "i8", "i32"),
-    ("goya", "u8", "i32"),
-    ("gaudi", "bf16", "f32"),
-    ("gaudi", "i8", "i16"),
-    ("gaudi", "u16", "f32"),
-    ("gaudib", "f16", "f32"),
-    ("greco", "i8", "f32"),
-    ("greco", "u16", "u32"),
-    ("gaudi2", "bf16", "f32"),
-    ("gaudi2", "f8_143", "f32"),
-    ("gaudi2", "u8", "f32"),
-]
+    ("goya", "i16", "i32"), ("goya", "i8", "i32"), ("goya", "u8", "i32"), ("gaudi", "bf16", "f32"),
+    ("gaudi", "i8", "i16"), ("gaudi", "u16", "f32"), ("gaudib", "f16", "f32"), ("greco", "i8", "f32"),
+    ("greco", "u16", "u32"), ("gaudi2", "bf16", "f32"), ("gaudi2", "f8_143", "f32"), ("gaudi2", "u8", "f32"),
+]  # fmt: skip
 
 
 def chip(name: str) -> VliwTarget:

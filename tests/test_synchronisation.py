@@ -2,23 +2,127 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator, Sequence
+
 import pytest
+from cli_programs import LOOP, NARROW, before, changed, written
+from expected_reports import derivation_facts
 from oracle_races import judge
-from sync_programs import A3, A5, inserted, kernel, listing
 from sync_random import LARGE, SMALL, Maker
 
 from castsim import run
+from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.execution.interpreter.interpreter import execute
-from castsim.execution.synchronisation.flags import insert, noted, plan
+from castsim.execution.synchronisation.flags import SynchronisedFunction, insert, noted, plan
 from castsim.execution.synchronisation.race_detector import find_races
 from castsim.execution.synchronisation.race_findings import RaceKind
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
+from castsim.execution.timing import Cause
 from castsim.execution.tree import Tree, elements, instances
+from castsim.isa.errors import ReadError
+from castsim.isa.pto import program as nodes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
+from castsim.targets import load_target
 from castsim.targets.description import with_options
+
+A3, A5 = load_target("a2a3"), load_target("a5")
+WIDE, SLIM, COLUMN = "vec, 16x128xf32", "vec, 16x128xf16", "vec, 16x1xf32, blayout=col_major"
+TILES = {**dict.fromkeys("xwzabt", WIDE), "y": SLIM, "r": COLUMN}
+VIEW, PART = "!pto.tensor_view<16x128x{0}>", "!pto.partition_tensor_view<16x128x{0}>"
+
+HEAD = """func.func @k(%p: !pto.ptr<f32>, %q: !pto.ptr<f32>, %s: !pto.ptr<f32>, %h: !pto.ptr<f16>, %n: index, %c: i1)
+    attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c128 = arith.constant 128 : index
+  %one = arith.constant 1.0 : f32
+"""
+
+
+def kind(tile: str) -> str:
+    return f"!pto.tile_buf<{TILES[tile]}>"
+
+
+def kernel(body: str) -> str:
+    """The program whose statements are written as in `tload p x`, `for 0 {`, `if {`, `else {`, `}`."""
+    lines = [HEAD]
+    for name, element in (("p", "f32"), ("q", "f32"), ("s", "f32"), ("h", "f16")):
+        view, part = VIEW.format(element), PART.format(element)
+        lines.append(
+            f"  %v{name} = pto.make_tensor_view %{name}, shape = [%c16, %c128], strides = [%c128, %c1] : {view}"
+        )
+        sizes = "offsets = [%c0, %c0], sizes = [%c16, %c128]"
+        lines.append(f"  %part_{name} = pto.partition_view %v{name}, {sizes} : {view} -> {part}")
+    lines += [f"  %{name} = pto.alloc_tile : {kind(name)}" for name in TILES]
+    lines += [statement(number, line.split()) for number, line in enumerate(body.strip().splitlines()) if line.strip()]
+    return "\n".join([*lines, "  return", "}", ""])
+
+
+def statement(number: int, words: Sequence[str]) -> str:
+    match words:
+        case ["for", first, "{"]:
+            return f"  scf.for %i{number} = %c{first} to %n step %c1 {{"
+        case ["if", "{"]:
+            return "  scf.if %c {"
+        case ["else", "{"]:
+            return "  } else {"
+        case ["}"]:
+            return "  }"
+        case ["tload", part, tile]:
+            return f"  pto.tload ins(%part_{part} : {PART.format('f32')}) outs(%{tile} : {kind(tile)})"
+        case ["tstore", tile, part]:
+            element = "f16" if tile == "y" else "f32"
+            return f"  pto.tstore ins(%{tile} : {kind(tile)}) outs(%part_{part} : {PART.format(element)})"
+        case ["tcvt", src, dst]:
+            return f"  pto.tcvt ins(%{src} : {kind(src)}) outs(%{dst} : {kind(dst)})"
+        case [("tadds" | "tmuls") as name, src, dst]:
+            return f"  pto.{name} ins(%{src}, %one : {kind(src)}, f32) outs(%{dst} : {kind(dst)})"
+        case ["texpands", dst]:
+            return f"  pto.texpands ins(%one : f32) outs(%{dst} : {kind(dst)})"
+        case [name, *sources, dst]:
+            types = ", ".join(map(kind, sources))
+            return f"  pto.{name} ins({', '.join(f'%{each}' for each in sources)} : {types}) outs(%{dst} : {kind(dst)})"
+    raise AssertionError(words)
+
+
+def inserted(text: str, target=A3) -> SynchronisedFunction:
+    """The plan of the only function of a program."""
+    return insert(parse(text, "k.pto").functions[0], lowerer_of(target), target)
+
+
+def listing(body: str, target=A3) -> list[str]:
+    """The operations, loops, branches and inserted lines (with `+`) of a kernel, from the first of them on."""
+    return list(_lines(inserted(kernel(body), target).function.body or ()))
+
+
+def _lines(body: Sequence[nodes.Operation]) -> Iterator[str]:
+    for node in body:
+        match node:
+            case nodes.SetFlag() | nodes.WaitFlag():
+                word = "set" if isinstance(node, nodes.SetFlag) else "wait"
+                yield f"+ {word} {node.src[5:]}->{node.dst[5:]} #{node.event}"
+            case nodes.Barrier():
+                yield f"+ barrier {node.pipe[5:]}"
+            case nodes.Tcvt():
+                yield "tcvt"
+            case nodes.TileOperation():
+                yield node.mnemonic
+            case nodes.For():
+                yield "for"
+                yield from _lines(node.body)
+                yield "end"
+            case nodes.If():
+                yield "if"
+                yield from _lines(node.then_body)
+                yield from ["else", *_lines(node.else_body)] if node.else_body else []
+                yield "end"
+
 
 RUNS = [(0, 0, 0, 0), (1, 2, 1, 0), (2, 1, 0, 1), (2, 3, 1, 1), (3, 2, 0, 0), (0, 3, 1, 1)]
 """Trips of the loops and truth of the conditions."""
@@ -42,8 +146,6 @@ def trees(text: str, target, runs=RUNS) -> list[Tree]:
 
 
 # ----------------------------------------------------------------------------------------------------- nothing is left
-
-
 @pytest.mark.parametrize("seed", [*range(60), HOLE])
 def test_nothing_is_unordered_whatever_path_is_taken(seed: int) -> None:
     """Neither for the judge, which unrolls everything, nor for the race detector; no flag is left over."""
@@ -89,8 +191,6 @@ def test_the_engine_runs_it_to_the_end(seed: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- no value takes part
-
-
 @pytest.mark.parametrize("seed", range(40, 50))
 def test_flags_are_the_same_whatever_the_arguments(seed: int) -> None:
     """The program is synchronised before any argument is known: of all runs only the counts differ."""
@@ -122,8 +222,6 @@ def test_an_empty_loop_still_sets_and_consumes_its_flags() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ the rules
-
-
 def test_a_program_of_one_operation_gets_only_the_end() -> None:
     assert listing("tload p x") == ["tload", "+ barrier ALL"]
     assert inserted("func.func @k() attributes {pto.entry} {\nreturn\n}\n").inserts == ()
@@ -152,8 +250,6 @@ def test_in_place_chains_of_dense_tiles_need_no_barrier_others_do() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ event ids
-
-
 def _loads(count: int) -> ElementListing:
     """All loads first, then all vector operations: as many flags are needed at once."""
     found = ElementListing()
@@ -207,26 +303,25 @@ def test_instructions_of_the_tree_are_marked() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ the matrix unit
-
 MAT, LEFT, RIGHT, ACC = (f"!pto.tile_buf<{where}, 16x16xf32>" for where in ("mat", "left", "right", "acc"))
-PART = "!pto.partition_tensor_view<16x16xf32>"
+MATRIX_PART = "!pto.partition_tensor_view<16x16xf32>"
 PRODUCT = f"""func.func @k(%p: !pto.ptr<f32>, %q: !pto.ptr<f32>) attributes {{pto.entry}} {{
 %c0 = arith.constant 0 : index
 %c1 = arith.constant 1 : index
 %c16 = arith.constant 16 : index
 %v = pto.make_tensor_view %p, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
 %w = pto.make_tensor_view %q, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
-%x = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {PART}
-%y = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {PART}
+%x = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {MATRIX_PART}
+%y = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {MATRIX_PART}
 %m = pto.alloc_tile : {MAT}
 %l = pto.alloc_tile : {LEFT}
 %r = pto.alloc_tile : {RIGHT}
 %a = pto.alloc_tile : {ACC}
-pto.tload ins(%x : {PART}) outs(%m : {MAT})
+pto.tload ins(%x : {MATRIX_PART}) outs(%m : {MAT})
 pto.tmov ins(%m : {MAT}) outs(%l : {LEFT})
 pto.tmov ins(%m : {MAT}) outs(%r : {RIGHT})
 pto.tmatmul ins(%l, %r : {LEFT}, {RIGHT}) outs(%a : {ACC})
-pto.tstore ins(%a : {ACC}) outs(%y : {PART})
+pto.tstore ins(%a : {ACC}) outs(%y : {MATRIX_PART})
 return
 }}
 """
@@ -247,3 +342,254 @@ def test_operations_of_the_matrix_unit_take_part_by_their_pipes(target, tmp_path
     path.write_text(PRODUCT)
     cycles = {engine: run(path, target.name, timing_only=True, engine=engine).cycles for engine in ("fast", "event")}
     assert cycles["fast"] == cycles["event"] > 0
+
+
+# ----------------------------------------------------------------------------- `castsim run --sync` and `--show-sync`
+FLAGGED = before("return", "pto.barrier <PIPE_ALL>")
+
+
+def shown(capsys, *argv: str) -> list[str]:
+    assert main(["run", *argv, "--timing-only"]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def marked(lines: list[str]) -> list[str]:
+    return [line.split("+", 1)[1].strip() for line in lines if line.startswith("    + ")]
+
+
+def test_the_listing_is_the_program_with_marked_lines(tmp_path, capsys):
+    lines = shown(capsys, written(tmp_path), "--show-sync")
+    assert marked(lines) == [
+        "pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]",
+        "pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]",
+        "pto.set_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]",
+        "pto.wait_flag[<PIPE_V>, <PIPE_MTE3>, <EVENT_ID0>]",
+        "pto.barrier <PIPE_ALL>",
+    ]
+    at = {name: next(k for k, line in enumerate(lines) if f"pto.{name} ins" in line) for name in ("tload", "tcvt")}
+    assert lines[at["tload"] + 1].lstrip().startswith("+")
+    assert lines[at["tcvt"] - 1].lstrip().startswith("+")
+    assert any("return" in line and lines[k - 1].endswith("pto.barrier <PIPE_ALL>") for k, line in enumerate(lines))
+
+
+def test_the_listed_program_says_itself_what_was_inserted(tmp_path, capsys):
+    """Marked lines without their marks are a program that runs alike, cycle by cycle, and is taken at its word."""
+    for text in (NARROW, LOOP):
+        lines = shown(capsys, written(tmp_path, text), "--show-sync")
+        found = iter(marked(lines))
+        source = text.splitlines()
+        first = next(k for k, line in enumerate(lines) if "func.func" in line)
+        listed = [line for line in lines[first:] if line[:5].strip().isdigit() or line.startswith("    + ")]
+        body = [next(found) if line.startswith("    + ") else source[int(line[:5]) - 1] for line in listed]
+        start, end = int(listed[0][:5]) - 1, int(listed[-1][:5])
+        own = written(tmp_path, "\n".join([*source[:start], *body, *source[end:]]), "own.pto")
+        inserted = run(written(tmp_path, text), timing_only=True)
+        explicit = run(own, timing_only=True)
+        assert explicit.loaded.synchronised is None
+        assert (explicit.cycles, explicit.pipes) == (inserted.cycles, inserted.pipes)
+
+
+def test_json_names_every_inserted_instruction(tmp_path, capsys):
+    assert main(["run", written(tmp_path, LOOP), "--timing-only", "--json", "-", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)["synchronisation"]
+    assert found["by"] == "insertion"
+    assert {"line", "place", "text", "executions"} == set(found["inserted"][0])
+    around = [each for each in found["inserted"] if "PIPE_V>, <PIPE_MTE2" in each["text"]]
+    assert [(each["place"], each["executions"]) for each in around] == [
+        ("before", 1), ("before", 4), ("after", 4), ("end", 1),
+    ]  # fmt: skip
+
+
+def test_interlock_is_the_ideal_order(tmp_path, capsys):
+    ideal = run(written(tmp_path, LOOP), timing_only=True, sync="interlock")
+    real = run(written(tmp_path, LOOP), timing_only=True)
+    assert ideal.loaded.tree.interlocked
+    assert not real.loaded.tree.interlocked
+    assert ideal.cycles <= real.cycles
+    assert Cause.FLAG_WAIT not in ideal.pipes["V"].causes
+    assert real.pipes["V"].causes[Cause.FLAG_WAIT] > 0
+    lines = shown(capsys, written(tmp_path, LOOP), "--sync", "interlock", "--show-sync")
+    assert "synchronisation: nothing inserted, the instructions wait for each other's bytes" in lines
+
+
+def test_the_cast_itself_takes_what_it_took(tmp_path):
+    """The cycles of a 4 x 64 cast (docs/reference/a2a3.md section 6.2) hold whoever synchronises.
+
+    They begin with the write of CTRL and end with the results of the last of four repeats.
+    """
+    facts = derivation_facts("a2a3")
+    taken = facts["control"] + facts["issue"] + facts["vconv_f322f16"](1) + 3 + facts["drain"]
+    for sync in ("insert", "interlock"):
+        result = run(written(tmp_path), timing_only=True, sync=sync)
+        tree = result.loaded.tree
+        (cast,) = [e for e in result.timing.executions if tree.instructions[e.instruction].text.startswith("tcvt")]
+        assert cast.end - cast.start == taken
+
+
+def test_flags_of_the_program_are_left_alone(tmp_path, capsys):
+    path = written(tmp_path, changed("    pto.tcvt", "    pto.barrier <PIPE_ALL>\n    pto.tcvt", FLAGGED))
+    text = before("pto.tstore", "pto.barrier <PIPE_ALL>", (tmp_path / "kernel.pto").read_text())
+    lines = shown(capsys, written(tmp_path, text), "--show-sync", "--sync", "program")
+    assert "synchronisation: nothing inserted, the program has its own" in lines
+    assert run(path, timing_only=True, races="ignore", sync="program").loaded.synchronised is None
+    with_flag = before("return", "pto.wait_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", text)
+    with_flag = before("pto.tload", "pto.set_flag[<PIPE_V>, <PIPE_MTE2>, <EVENT_ID0>]", with_flag)
+    assert run(written(tmp_path, with_flag, "f.pto"), timing_only=True).loaded.synchronised is None
+
+
+def test_barriers_of_the_program_are_no_flags(tmp_path, capsys):
+    """The tool does not see them: it inserts what it would without."""
+    assert marked(shown(capsys, written(tmp_path, FLAGGED), "--show-sync")) == marked(
+        shown(capsys, written(tmp_path), "--show-sync")
+    )
+
+
+def test_a_barrier_before_every_operation(tmp_path, capsys):
+    lines = shown(capsys, written(tmp_path, LOOP), "--show-sync", "--sync", "barriers")
+    assert marked(lines) == [
+        "pto.barrier <PIPE_ALL>  // 4 times", "pto.barrier <PIPE_ALL>  // 4 times", "pto.barrier <PIPE_ALL>",
+        "pto.barrier <PIPE_ALL>",
+    ]  # fmt: skip
+
+
+def test_own_flags_and_interlock_exclude_each_other(tmp_path, capsys):
+    assert main(["run", written(tmp_path, FLAGGED), "--timing-only", "--sync", "interlock"]) == 2
+    assert "@narrow already has flags or barriers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "value"), [("--sync", "none"), ("--races", "maybe")])
+def test_unknown_words_are_refused_with_the_known_ones(option, value, tmp_path, capsys):
+    assert main(["run", written(tmp_path), "--timing-only", option, value]) == 2
+    assert "legal: " in capsys.readouterr().err
+    with pytest.raises(ReadError):
+        run(written(tmp_path), timing_only=True, **{option[2:]: value})
+
+
+# -------- the worked examples of docs/reference/pto.md section 5.7, line by line: flags that depend on the text alone
+WORKED = {
+    "a straight line": (
+        "tload p x\ntcvt x y\ntstore y h",
+        """tload; + set MTE2->V #0
+        + wait MTE2->V #0; tcvt; + set V->MTE3 #0
+        + wait V->MTE3 #0; tstore
+        + barrier ALL""",
+    ),
+    "a chain of vector operations": (
+        "tload p x\ntmuls x x\ntadds x z\ntrowmax z t r\ntrowexpandsub z r x\ntstore x q",
+        """tload; + set MTE2->V #0
+        + wait MTE2->V #0; tmuls
+        tadds
+        trowmax
+        + barrier V; trowexpandsub; + set V->MTE3 #0
+        + wait V->MTE3 #0; tstore
+        + barrier ALL""",
+    ),
+    "a loop, one buffer each": (
+        "for 0 {\ntload p x\ntcvt x y\ntstore y h\n}",
+        """+ set V->MTE2 #0; + set MTE3->V #0; for
+        + wait V->MTE2 #0; tload; + set MTE2->V #0
+        + wait MTE2->V #0; + wait MTE3->V #0; tcvt; + set V->MTE2 #0; + set V->MTE3 #0
+        + wait V->MTE3 #0; tstore; + set MTE3->V #0
+        end
+        + wait V->MTE2 #0; + wait MTE3->V #0; + barrier ALL""",
+    ),
+    "a load before a loop": (
+        "tload p w\nfor 0 {\ntload q x\ntmul x w z\ntstore z s\n}",
+        """+ set V->MTE2 #0; + set MTE3->V #0; tload
+        for
+        + wait V->MTE2 #0; tload; + set MTE2->V #0
+        + wait MTE2->V #0; + wait MTE3->V #0; tmul; + set V->MTE2 #0; + set V->MTE3 #0
+        + wait V->MTE3 #0; tstore; + set MTE3->V #0
+        end
+        + wait V->MTE2 #0; + wait MTE3->V #0; + barrier ALL""",
+    ),
+    "a branch, and a use after it": (
+        "tload p x\ntmuls x z\nif {\ntadds z z\ntstore z s\n}\ntstore z q",
+        """tload; + set MTE2->V #0
+        + wait MTE2->V #0; tmuls; + set V->MTE3 #1
+        if
+        tadds; + set V->MTE3 #0
+        + wait V->MTE3 #0; tstore
+        end
+        + wait V->MTE3 #1; tstore
+        + barrier ALL""",
+    ),
+    "a branch in a loop": (
+        "for 0 {\ntload p x\nif {\ntmuls x x\n}\ntstore x q\n}",
+        """+ set MTE3->MTE2 #0; for
+        + wait MTE3->MTE2 #0; tload; + set MTE2->MTE3 #0; + set MTE2->V #0
+        + wait MTE2->V #0; if
+        tmuls
+        end; + set V->MTE3 #0
+        + wait V->MTE3 #0; + wait MTE2->MTE3 #0; tstore; + set MTE3->MTE2 #0
+        end
+        + wait MTE3->MTE2 #0; + barrier ALL""",
+    ),
+    "a sum in a loop, stored after it": (
+        "texpands z\nfor 0 {\ntload p x\ntadd z x z\n}\ntstore z q",
+        """+ set V->MTE2 #0; texpands
+        for
+        + wait V->MTE2 #0; tload; + set MTE2->V #0
+        + wait MTE2->V #0; tadd; + set V->MTE2 #0
+        end; + set V->MTE3 #0
+        + wait V->MTE3 #0; tstore
+        + wait V->MTE2 #0; + barrier ALL""",
+    ),
+    "a loop in a loop": (
+        "for 0 {\ntload p w\nfor 0 {\ntload q x\ntmul x w z\ntstore z s\n}\n}",
+        """+ set V->MTE2 #0; + set V->MTE2 #1; + set MTE3->V #0; for
+        + wait V->MTE2 #0; tload
+        for
+        + wait V->MTE2 #1; tload; + set MTE2->V #0
+        + wait MTE2->V #0; + wait MTE3->V #0; tmul; + set V->MTE3 #0; + set V->MTE2 #1
+        + wait V->MTE3 #0; tstore; + set MTE3->V #0
+        end; + set V->MTE2 #0
+        end
+        + wait V->MTE2 #0; + wait V->MTE2 #1; + wait MTE3->V #0; + barrier ALL""",
+    ),
+    "a load before a loop that may not run": (
+        "tload p x\nfor 1 {\nif {\ntmov x a\n}\n}\ntmov x b",
+        """tload; + set MTE2->V #0
+        + wait MTE2->V #0; for
+        if
+        + barrier V; tmov
+        end
+        end
+        tmov
+        + barrier ALL""",
+    ),
+}
+"""The body of a program, and its statements in order, each with the flags that stand before and behind it."""
+
+
+@pytest.mark.parametrize("target", [A3, A5], ids=["a2a3", "a5"])
+@pytest.mark.parametrize("name", WORKED)
+def test_the_worked_examples(name: str, target) -> None:
+    body, expected = WORKED[name]
+    lines = re.split(r"(?:;|\n) *", expected)
+    assert listing(body, target) == [line for line in lines if target is A3 or line != "+ barrier V"]
+
+
+@pytest.mark.parametrize("target", [A3, A5], ids=["a2a3", "a5"])
+def test_scalars_from_memory_and_a_gather(target) -> None:
+    """Operations of the scalar unit by their buffers; a program with a gather keeps all its flags."""
+    x, i, z = (OperandBytes("vec", n, ((n * 8192, n * 8192 + 8192),), 8192) for n in range(3))
+    p, n = OperandBytes("gm", "p"), OperandBytes("gm", "n")
+    found = ElementListing()
+    for pipe, reads, writes in (
+        ("MTE2", [p], [x]), ("S", [n], []), ("S", [], [i]), ("V", [x, i], [z]), ("S", [z], []), ("S", [], [p]),
+        ("MTE3", [z], [p]),
+    ):  # fmt: skip
+        found.operation(pipe, reads, writes, gathers=pipe == "V")
+    made = plan(found, target)
+
+    def texts(orders) -> list[str]:
+        kinds = {"SetFlag": "set", "WaitFlag": "wait"}
+        return [f"{kinds[type(o).__name__]} {o.src[5:]}->{o.dst[5:]} #{o.event}" for o in orders]
+
+    assert made.start == ()
+    assert [(texts(a), texts(b)) for a, b in zip(made.before, made.after, strict=True)] == [
+        ([], ["set MTE2->V #0"]), ([], []), ([], ["set S->V #0"]),
+        (["wait S->V #0", "wait MTE2->V #0"], ["set V->S #0"]), (["wait V->S #0"], []), ([], ["set S->MTE3 #0"]),
+        (["wait S->MTE3 #0"], []),
+    ]  # fmt: skip

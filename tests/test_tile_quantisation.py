@@ -13,15 +13,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from a5_benchmark import benchmark
+from a5_benchmark import benchmark, tiles_in_a_row
+from execution_programs import kernel_file
+from test_block_quantisation import blocks as quantised_blocks
 from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
 from castsim.__main__ import main
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tiles import ResolvedTileOp
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
-from castsim.isa.formats import format_named
-from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.estimating.cast_estimates import HERE, timed_alone
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
@@ -255,22 +255,15 @@ def cycles(operation: str, case: str) -> int:
     """Cycles of a published case: tiles one behind the other, valid regions of run time."""
     row = next(row for row in benchmark() if (row.operation, row.case) == (operation, case))
     rows, cols = row.tile
-    at, tiles = 0, []
     narrow = {"fp8": "i8", "f16": "f16", "i16": "i16", "u8": "u8", "i8": "i8"}[row.dst]
-    shapes = [
-        (row.src, cols),
-        *([("f32", 1)] * (1 + ("asym" in case)) if operation == "tquant" else []),
-        (narrow, cols),
-    ]
-    for number, (element, wide) in enumerate(shapes):
-        fmt = format_named(element)
-        layout = "row_major" if wide > 1 else "col_major"
-        kind = TileType("vec", fmt.name, rows, wide, rows, wide, block_layout=layout)
-        tiles.append(Tile(f"t{number}", fmt, kind, at, rows, wide, fmt.storage_bits))
-        at = -(-tiles[-1].end // 512) * 512
+    shapes: list[Any] = [(row.src, (rows, cols), {}), (narrow, (rows, cols), {})]
+    if operation == "tquant":
+        shapes[1:1] = [("f32", (rows, 1), {"block_layout": "col_major"})] * (1 + ("asym" in case))
+    *sources, dst = tiles_in_a_row([(element, shape, shape, layout) for element, shape, layout in shapes])
     chip = target("a5")
-    work = ResolvedTileOp(operation, tiles[-1], tuple(tiles[:-1]), HERE)
-    return timed_alone(chip, lowerer_of(chip).work(work), operation).cycles
+    return timed_alone(
+        chip, lowerer_of(chip).work(ResolvedTileOp(operation, dst, tuple(sources), HERE)), operation
+    ).cycles
 
 
 PUBLISHED = [row for row in benchmark() if row.operation in ("tpack", "tquant") and row.dst != "mxfp8"]
@@ -283,6 +276,7 @@ def test_published_cycles(row: Any) -> None:
 
 KERNEL = """module {{
 func.func @k(%x: !pto.ptr<f32>, %f: !pto.ptr<f32>, %y: !pto.ptr<{to}>) attributes {{pto.entry}} {{
+%c0 = arith.constant 0 : index
 %c1 = arith.constant 1 : index
 %c8 = arith.constant 8 : index
 %c64 = arith.constant 64 : index
@@ -304,22 +298,19 @@ pto.tstore ins(%b : !pto.tile_buf<vec, 8x64x{to}>) outs(%py : !pto.partition_ten
 return
 }}
 }}
-""".replace("%c1 = arith", "%c0 = arith.constant 0 : index\n%c1 = arith", 1)
+"""
 WIDE, NARROW, COLUMN = (
     f"!pto.tile_buf<vec, {fields}>" for fields in ("8x64xf32", "8x64xi8", "8x1xf32, blayout=col_major")
 )
-THERE = f"pto.tquant ins(%a, %p : {WIDE}, {COLUMN}) outs(%q{{tmp}} : {NARROW}{{type}}) {SYM}".replace(
-    "{quant_type", "{{quant_type"
-).replace("SYM>}", "SYM>}}")
+THERE = f"pto.tquant ins(%a, %p : {WIDE}, {COLUMN}) outs(%q : {NARROW}) {SYM}"
 BACK = f"pto.tdequant ins(%q, %p, %p : {NARROW}, {COLUMN}, {COLUMN}) outs(%b : {WIDE})"
 
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_whole_programs(chip: str, tmp_path: Path) -> None:
     """There and back, with the flags that the tool inserts; both engines agree, nothing races."""
-    there = THERE.format(tmp=", %t", type=f", {WIDE}") if chip == "a2a3" else THERE.format(tmp="", type="")
-    path = tmp_path / "k.pto"
-    path.write_text(KERNEL.format(to="f32", body=f"{there}\n{BACK}"))
+    there = THERE.replace(f"%q : {NARROW}", f"%q, %t : {NARROW}, {WIDE}") if chip == "a2a3" else THERE
+    path = kernel_file(tmp_path, KERNEL.format(to="f32", body=f"{there}\n{BACK}"))
     x = np.random.default_rng(0).uniform(-2, 2, (8, 64)).astype(np.float32)
     factors = np.random.default_rng(1).uniform(20, 60, (8, 1)).astype(np.float32)
     made = castsim.run(path, chip, inputs={"x": x, "f": factors})
@@ -330,8 +321,7 @@ def test_whole_programs(chip: str, tmp_path: Path) -> None:
 
 
 def test_packing_in_a_program(tmp_path: Path) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(KERNEL.format(to="i8", body=f"pto.tpack ins(%a : {WIDE}) outs(%b : {NARROW})"))
+    path = kernel_file(tmp_path, KERNEL.format(to="i8", body=f"pto.tpack ins(%a : {WIDE}) outs(%b : {NARROW})"))
     x = np.arange(512, dtype=np.uint32).reshape(8, 64).view(np.float32)
     inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
     made = castsim.run(path, "a5", inputs=inputs)
@@ -357,36 +347,11 @@ def test_operations_alone(chip: str, operation: str, element: str) -> None:
     assert small < tall < wide
 
 
-def blocks(x: np.ndarray, element: str, rule: str) -> dict[str, Any]:
+def blocks(x: np.ndarray, rule: str) -> dict[str, Any]:
     """What a tquant.mx makes of rows, all groups in one line: codes, exponents, maxima and reciprocals as codes."""
-    rows, cols = x.shape
-    groups = rows * cols // 32
-    size = np.dtype(np.float32 if element == "f32" else np.float16).itemsize
-    line = -(-2 * groups // 128) * 128
-    spots = [
-        Spot("x", element, rows, cols, 0),
-        Spot("d", "i8", rows, cols, 0x10000),
-        Spot("e", "ui8", 1, -(-groups // 32) * 32, 0x18000, (1, groups)),
-        Spot("m", element, 1, line, 0x19000, (1, groups)),
-        Spot("s", element, 1, line, 0x1A000, (1, groups)),
-    ]
-    outs = spots[1:]
-    text = (
-        f"pto.tquant.mx ins(%x : {spots[0].type}) outs(%d, %e, %m, %s : {', '.join(one.type for one in outs)}) "
-        f"{{quant_type = #pto<quant_type MXFP8>, quantScaleAlg = #pto<quant_scale_alg {rule}>}}"
-    )
-    before = noise(target("a5"), 6)
-    spots[0].put(before, x)
-    after = computed(program(text, spots), target("a5", ("tquant_mx_forms", "library")), before)
-    held = {one.name: one.get(after) for one in outs}
-    unsigned = f"<u{size}"
-    return {
-        "codes": held["d"].view(np.uint8),
-        "exponents": held["e"][0],
-        "maxima": held["m"].view(unsigned)[0],
-        "scaling": after[spots[4].address :][: 2 * groups * size].view(unsigned),
-        "left": before[spots[4].address :][: 2 * groups * size].view(unsigned),
-    }
+    found = quantised_blocks(x, "MXFP8", rule, ("tquant_mx_forms", "library"))
+    scaling = found["after"][0x1C000:][: x.size // 16 * x.itemsize].view(f"<u{x.itemsize}")
+    return found | {"exponents": found["exponents"][0], "maxima": found["maxima"][0], "scaling": scaling}
 
 
 def group(*values: float, dtype: Any = np.float32) -> np.ndarray:
@@ -422,7 +387,7 @@ GROUP = (1000, -3, 0.1, 2**-10, 457, 480)
     ],
 )
 def test_block_examples(rule: str, values: Any, exponent: int, reciprocal: int, codes: list[int] | None) -> None:
-    found = blocks(group(*values), "f32", rule)
+    found = blocks(group(*values), rule)
     assert (found["exponents"].tolist(), found["scaling"][0]) == ([exponent], reciprocal)
     assert codes is None or found["codes"][0, : len(codes)].tolist() == codes
 
@@ -435,7 +400,7 @@ def test_random_blocks(element: str, rule: str) -> None:
     generator = np.random.default_rng(3)
     x = np.exp(generator.normal(0, 2, (8, 64))) * generator.choice((-1, 1), (8, 64))
     x = x.astype(dtype)
-    found = blocks(x, element, rule)
+    found = blocks(x, rule)
     wide = x.astype(np.float32)
     greatest = np.abs(wide.reshape(-1, 32)).max(axis=1)
     powers = np.floor(np.log2(greatest)) - 8 if rule == "ocp" else np.ceil(np.log2(greatest.astype(float) / 448))
@@ -447,16 +412,15 @@ def test_random_blocks(element: str, rule: str) -> None:
 
 def test_maxima_and_reciprocals_as_the_passes_leave_them() -> None:
     """f16 under ocp is cut to bf16 for its maximum; unrolled passes of f32 keep each reciprocal twice."""
-    found = blocks(group(1.0 + 2**-9, dtype=np.float16), "f16", "ocp")
-    assert found["maxima"].tolist() == [0x3F80]  # bf16 of 1
-    assert blocks(group(1.0 + 2**-9, dtype=np.float16), "f16", "nv")["maxima"].tolist() == [0x3C02]
-    assert blocks(group(np.nan, dtype=np.float16), "f16", "ocp")["scaling"][0] == 0x7F81
+    half = group(1.0 + 2**-9, dtype=np.float16)
+    assert blocks(half, "ocp")["maxima"].tolist() == [0x3F80]  # bf16 of 1
+    assert blocks(half, "nv")["maxima"].tolist() == [0x3C02]
+    assert blocks(group(np.nan, dtype=np.float16), "ocp")["scaling"][0] == 0x7F81
     x = np.ones((32, 64), np.float32)
-    found = blocks(x, "f32", "ocp")
-    assert (found["scaling"] == 0x43800000).all()  # 128 of 64 groups: 2**(127 - 119)
-    found = blocks(x[:16], "f32", "ocp")
-    assert (found["scaling"][:32] == 0x43800000).all()
-    assert found["scaling"][32:].tolist() == found["left"][32:].tolist()
+    assert (blocks(x, "ocp")["scaling"] == 0x43800000).all()  # 128 of 64 groups: 2**(127 - 119)
+    found = blocks(x[:16], "ocp")["scaling"]
+    assert (found[:32] == 0x43800000).all()
+    assert found[32:].tolist() == noise(target("a5"), 6)[0x1C000:][:256].view("<u4")[32:].tolist()
 
 
 @pytest.mark.parametrize(
@@ -482,31 +446,22 @@ def test_blocks_that_are_not_modelled(attributes: str, told: str) -> None:
 @pytest.mark.parametrize(("rows", "cols", "published"), [(32, 32, 274), (64, 128, 611)])
 def test_published_cycles_of_blocks(rows: int, cols: int, published: int) -> None:
     """Both rows decided facts of `timing.paced`."""
-    chip, at, tiles, groups = target("a5"), 0, [], rows * cols // 32
-    shapes = [("f32", rows, cols), ("i8", rows, cols), ("u8", 1, groups), ("f32", 1, groups), ("f32", 1, 2 * groups)]
-    for number, (element, height, width) in enumerate(shapes):
-        fmt = format_named(element)
-        valid = (height, min(width, groups) if height == 1 else width)
-        kind = TileType("vec", element, height, width, *valid)
-        tiles.append(Tile(f"t{number}", fmt, kind, at, *valid, fmt.storage_bits))
-        at = -(-tiles[-1].end // 512) * 512
-    work = ResolvedTileOp("tquant.mx", tiles[1], (tiles[0],), HERE, mode="ocp", further=tuple(tiles[2:]))
+    chip, line = target("a5"), (1, rows * cols // 32)
+    whole = [(element, (rows, cols), (rows, cols), {}) for element in ("f32", "i8")]
+    lines = [("u8", line, line, {}), ("f32", line, line, {}), ("f32", (1, 2 * line[1]), line, {})]
+    x, codes, *further = tiles_in_a_row([*whole, *lines])
+    work = ResolvedTileOp("tquant.mx", codes, (x,), HERE, mode="ocp", further=tuple(further))
     found = timed_alone(chip, lowerer_of(chip).work(work), "tquant.mx").cycles
     assert found == pytest.approx(published, rel=0.03)
 
 
 def test_blocks_in_a_program(tmp_path: Path) -> None:
     """Codes stored by the tool's flags; both engines agree; what CTRL is left at is told."""
-    outs = f"{NARROW}, !pto.tile_buf<vec, 1x64xui8, valid=1x16>, {{0}}, {{0}}".format(
-        "!pto.tile_buf<vec, 1x64xf32, valid=1x16>"
-    )
-    more = "".join(
-        f"%{name} = pto.alloc_tile : !pto.tile_buf<vec, 1x64x{element}, valid=1x16>\n"
-        for name, element in (("e", "ui8"), ("m", "f32"), ("s", "f32"))
-    )
-    text = f"{more}pto.tquant.mx ins(%a : {WIDE}) outs(%b, %e, %m, %s : {outs}) {{{{quant_type = #pto<quant_type MXFP8>}}}}"
-    path = tmp_path / "k.pto"
-    path.write_text(KERNEL.format(to="i8", body=text.replace("{{", "{").replace("}}", "}")))
+    kinds = [f"!pto.tile_buf<vec, 1x64x{element}, valid=1x16>" for element in ("ui8", "f32", "f32")]
+    more = "".join(f"%{name} = pto.alloc_tile : {kind}\n" for name, kind in zip("ems", kinds, strict=True))
+    outs = ", ".join([NARROW, *kinds])
+    text = f"{more}pto.tquant.mx ins(%a : {WIDE}) outs(%b, %e, %m, %s : {outs}) {{quant_type = #pto<quant_type MXFP8>}}"
+    path = kernel_file(tmp_path, KERNEL.format(to="i8", body=text))
     x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
     inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
     made = castsim.run(path, "a5", inputs=inputs)
@@ -520,14 +475,13 @@ def test_blocks_in_a_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        f"{THERE.format(tmp='', type='')}\n{BACK}",
-        f"pto.tdequant ins(%q, %p, %p : {NARROW}, {COLUMN}, {COLUMN}) outs(%b : {WIDE})",
+        f"{THERE}\n{BACK}",
+        BACK,
         f"pto.tpack ins(%a : {WIDE}) outs(%q : {NARROW})",
     ],
 )
 def test_expand_refuses_by_name(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(KERNEL.format(to="f32", body=body))
+    path = kernel_file(tmp_path, KERNEL.format(to="f32", body=body))
     assert main(["expand", str(path), "--target", "a5"]) in (1, 2)
     told = capsys.readouterr().err
     assert "expand cannot write pto.t" in told

@@ -32,8 +32,6 @@ def kernel(body: str, arguments: str = "") -> str:
 
 
 # -------------------------------------------------------------------------------------------------------- aliases
-
-
 @pytest.mark.parametrize("name", TARGETS)
 def test_views_of_another_shape_are_the_same_bytes(name: str) -> None:
     """A column of eight becomes a row of eight and back; nothing moves, nothing is issued."""
@@ -86,8 +84,6 @@ scf.for %i = %c0 to %c4 step %c1 {{
 
 
 # ---------------------------------------------------------------------------------------------------------- loops
-
-
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("mnemonic", ["tadd", "trowexpandmul", "tsel", "tcolsum"])
 def test_moved_tiles(mnemonic: str, name: str) -> None:
@@ -218,7 +214,6 @@ pto.tstore ins(%s : {tile}) outs(%o : {part})
 
 
 # ------------------------------------------------------------------------------------------------ random programs
-
 GRAMMAR = [m for m in TYPES if m not in ("tcmp", "tcmps", "tsel", "tsels")]
 SCALAR = {"f32": "1.5", "f16": "1.5", "i16": "3", "i32": "-3", "bf16": "0.5", "i8": "2"}
 

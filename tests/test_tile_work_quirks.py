@@ -28,8 +28,6 @@ def bits(rows: np.ndarray) -> np.ndarray:
 
 
 # -------------------------------------------------------------------------------------------------- comparisons
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "f16", "bf16", "f32"])
 def test_compare_writes_valid_bits_on_a5(element: str, mode: str) -> None:
@@ -109,8 +107,6 @@ def test_selections_read_the_bits_of_a_mask(element: str, name: str, scalar: boo
 
 
 # --------------------------------------------------------------------------------------------- moves and fills
-
-
 def test_moves_copy_the_common_part() -> None:
     """A5: any shapes, elements only. A2/A3: one shape, whole blocks, bits whatever they mean."""
     a, d = Spot("a", "f32", 4, 64, 0, (3, 21)), Spot("d", "f32", 6, 32, 4096, (5, 13))
@@ -168,8 +164,6 @@ def test_fills_of_equal_pads_and_in_place(name: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ divisions, roots
-
-
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize(("element", "wide"), [("i32", np.float32), ("i16", np.float16)])
 def test_integer_division_by_a_scalar_goes_through_floats_on_a2a3(element: str, wide: type, first: bool) -> None:
@@ -220,8 +214,6 @@ def test_reciprocal_root_with_scratch(element: str, name: str) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- options
-
-
 def pair(operation: str, x: object, y: object, chip: str, *options: tuple[str, int | str], element: str = "f32") -> int:
     """The code that an operation on two equal rows gives."""
     a, b, d = (Spot(n, element, 1, 64, at) for n, at in (("a", 0), ("b", 4096), ("d", 8192)))
@@ -307,8 +299,6 @@ def test_types_of_the_library_are_an_option() -> None:
 
 
 # ---------------------------------------------------------------------------------------- what vector operations refuse
-
-
 F = Spot("f", "f32", 8, 64, 0)
 G = Spot("g", "f32", 8, 64, 4096)
 D = Spot("d", "f32", 8, 64, 8192)
@@ -475,8 +465,6 @@ def test_a_source_that_a_division_leaves_as_floats_brings_a_warning() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- overlaps
-
-
 @pytest.mark.parametrize("name", ["a2a3", "a5"])
 @pytest.mark.parametrize(
     ("mnemonic", "ins"),

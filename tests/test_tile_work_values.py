@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
+import oracle
 import pytest
-from work_model import TARGETS, TYPES, Model, special
-from work_programs import Spot, computed, noise, program, statement, target
+from work_model import NAN, TARGETS, TYPES, Model, special
+from work_programs import NATIVE, Spot, computed, expect, noise, program, statement, synchronised, target, walked
 
+from castsim import run
+from castsim.execution.synchronisation.race_detector import find_races
+from castsim.isa.errors import CastsimError
+from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 
 SHAPE, VALID = (5, 320), (4, 270)  # two pieces of 16-bit elements per row and a rest of 14; five of 32-bit ones
@@ -192,3 +202,199 @@ def test_column_broadcasts(mnemonic: str, element: str, name: str) -> None:
     with np.errstate(all="ignore"):
         expected = Model(element, name).function(VECTOR_OPERATIONS[mnemonic].function)(x, w[:1])
     check(program(statement(mnemonic, [a, v], d), [a, v, d]), name, filled({a: x, v: w}, name), {d: expected})
+
+
+# ------------ remainders, shifts, taxpy, exponentials, logarithms and roots against exact arithmetic; unstated points
+EXACT_VALID = (3, 70)
+
+
+def codes(values: np.ndarray | np.generic) -> np.ndarray:
+    return np.asarray(values).view(f"<u{values.dtype.itemsize}")
+
+
+def rounded(exact: Fraction, element: str) -> np.generic:
+    """The nearest number, ties to the even code; found between the neighbours of NumPy's guess."""
+    dtype = NATIVE[element]
+    guess = np.array(float(exact)).astype(dtype)[()]
+    near = [np.nextafter(guess, dtype.type(-np.inf)), guess, np.nextafter(guess, dtype.type(np.inf))]
+    finite = [number for number in near if np.isfinite(number)]
+    return min(finite, key=lambda number: (abs(Fraction(float(number)) - exact), codes(number) & 1))
+
+
+def found(mnemonic: str, name: str, values: dict[Spot, np.ndarray], d: Spot, *options: tuple[str, str]) -> np.ndarray:
+    """The valid region of the destination."""
+    chip = target(name, *options)
+    buffer = noise(chip)
+    for spot, given in values.items():
+        spot.put(buffer, given)
+    return d.get(computed(program(statement(mnemonic, list(values), d), [*values, d]), chip, buffer))
+
+
+def spots(element: str) -> tuple[Spot, Spot, Spot]:
+    one, two, three = (Spot(n, element, 3, 128, at, EXACT_VALID) for n, at in (("a", 0), ("b", 4096), ("d", 8192)))
+    return one, two, three
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_remainders_of_small_integers_are_exact(name: str) -> None:
+    """Below 2^24 no step rounds: the sign is that of the divisor, of tfmod that of the dividend."""
+    rng = np.random.default_rng(5)
+    a, b, d = spots("i32")
+    x, y = rng.integers(-(2**12), 2**12, EXACT_VALID, dtype="<i4"), rng.integers(1, 99, EXACT_VALID, dtype="<i4")
+    y *= rng.choice(np.array([-1, 1], "<i4"), EXACT_VALID)
+    pairs = list(zip(x.ravel().tolist(), y.ravel().tolist(), strict=True))
+    assert found("trem", name, {a: x, b: y}, d).ravel().tolist() == [p % q for p, q in pairs]
+    assert found("tfmod", name, {a: x, b: y}, d).ravel().tolist() == [int(math.fmod(p, q)) for p, q in pairs]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_options_of_what_no_source_states(name: str) -> None:
+    a, b, d = spots("i32")
+    x, y = np.full(EXACT_VALID, 7, "<i4"), np.zeros(EXACT_VALID, "<i4")
+    assert (found("trem", name, {a: x, b: y}, d) == 0).all()
+    assert (found("trem", name, {a: x, b: y}, d, ("remainder_by_zero", "dividend")) == 7).all()
+    y[:] = 33
+    assert (found("tshl", name, {a: x, b: y}, d) == 0).all()
+    assert (found("tshl", name, {a: x, b: y}, d, ("shift_beyond_width", "modulo")) == 14).all()
+    assert (found("tshr", name, {a: -x, b: y}, d) == -1).all()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("element", ["f16", "f32"])
+@pytest.mark.parametrize("rounding", ["once", "twice"])
+def test_axpy_adds_to_what_is_there(name: str, element: str, rounding: str) -> None:
+    """One rounding of the exact sum, by fractions; or two, in NumPy's own arithmetic."""
+    kind, chip = NATIVE[element], target(name, ("axpy_rounding", rounding))
+    a, _, d = spots(element)
+    x, before = special(element, EXACT_VALID, 1), special(element, EXACT_VALID, 2)
+    x[0, :8], before[0, :8] = kind.type(1 + 2.0**-10), -kind.type(1.25)
+    s = kind.type(1.25 + 2.0**-9)
+    buffer = noise(chip)
+    a.put(buffer, x)
+    d.put(buffer, before)
+    text = program(statement("taxpy", [a, ("s", element)], d), [a, d], {"s": (hex(codes(s)), element)})
+    result = d.get(computed(text, chip, buffer))
+    with np.errstate(all="ignore"):
+        rough = before + x * s
+    for got, twice, u, v in zip(result.flat, rough.flat, x.flat, before.flat, strict=True):
+        if not np.isfinite(twice):
+            clamps = name == "a5" and element == "f16"
+            limit = np.finfo(kind).max
+            expected = (0 if np.isnan(twice) else math.copysign(limit, twice)) if clamps else twice
+            assert float(got) == expected or (np.isnan(got) and np.isnan(expected))
+            if np.isnan(got):
+                assert codes(got) == NAN[element]
+        elif rounding == "twice":
+            assert got == twice
+        else:
+            exact = Fraction(float(u)) * Fraction(float(s)) + Fraction(float(v))
+            assert got == rounded(exact, element), (u, v)
+
+
+# --------------------------------------------------------------------- against 50-digit decimals, rounded by fractions
+FUNCTIONS: dict[str, tuple[Callable[[Decimal], Decimal], float, float]] = {
+    "texp": (lambda x: x.exp(), -20.0, 11.0),
+    "tlog": (lambda x: x.ln(), 1e-3, 6e4),
+    "tsqrt": (lambda x: x.sqrt(), 1e-3, 6e4),
+    "trsqrt": (lambda x: 1 / x.sqrt(), 1e-3, 6e4),
+}
+
+
+# A5 rounds the root and the quotient of trsqrt: that is among the formulas.
+CASES = [(m, name) for m in FUNCTIONS for name in ("a2a3", "a5") if (m, name) != ("trsqrt", "a5")]
+
+
+@pytest.mark.parametrize(("mnemonic", "name"), CASES)
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_values_are_rounded_once(mnemonic: str, element: str, name: str) -> None:
+    function, low, high = FUNCTIONS[mnemonic]
+    rng = np.random.default_rng(3)
+    x = np.exp(rng.uniform(np.log(low), np.log(high), 256)) if low > 0 else rng.uniform(low, high, 256)
+    x = x.astype(NATIVE[element]).reshape(2, 128)
+    a, d = Spot("a", element, 2, 128, 0), Spot("d", element, 2, 128, 4096)
+    before = noise(target(name))
+    a.put(before, x)
+    found = d.get(computed(program(statement(mnemonic, [a], d), [a, d]), target(name), before))
+    with localcontext() as context:
+        context.prec = 50
+        exact = [Fraction(function(Decimal(float(value)))) for value in x.ravel()]
+    assert codes(found).ravel().tolist() == [codes(rounded(value, element)) for value in exact]
+
+
+def test_the_rounding_of_this_test_is_the_oracles() -> None:
+    values = np.random.default_rng(4).uniform(-9, 9, 200)
+    right = oracle.cast_array(values.view(np.uint64), "f64", "f16", "rint", "special")
+    assert [codes(rounded(Fraction(value), "f16")) for value in values.tolist()] == right.tolist()
+
+
+# ---- tprint, which changes nothing, and row expansions of dense columns (docs/reference/pto.md sections 7.4 and 7.11)
+A, D = Spot("a", "f32", 4, 64, 0), Spot("d", "f32", 4, 64, 4096)
+PRINTED = program(f"pto.tprint ins(%a : {A.type})\n" + statement("tabs", [A], D), [A, D])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_print_changes_nothing(name: str) -> None:
+    before = noise(target(name))
+    plain = program(statement("tabs", [A], D), [A, D])
+    assert np.array_equal(computed(PRINTED, target(name), before), computed(plain, target(name), before))
+    assert any("nothing is printed" in str(warning) for warning in walked(PRINTED, target(name)).warnings)
+    parsed = parse(PRINTED, "k.pto")
+    assert parse(print_program(parsed), "k.pto") == parsed
+
+
+def test_a_print_waits_for_what_it_shows(tmp_path: Path) -> None:
+    """Inserted flags order it as a reader on the vector pipe."""
+    kind, part = "!pto.tile_buf<vec, 4x64xf32>", "!pto.partition_tensor_view<4x64xf32>"
+    path = tmp_path / "k.pto"
+    path.write_text(f"""func.func @k(%x: !pto.ptr<f32>) attributes {{pto.entry}} {{
+%c0 = arith.constant 0 : index
+%c1 = arith.constant 1 : index
+%c4 = arith.constant 4 : index
+%c64 = arith.constant 64 : index
+%v = pto.make_tensor_view %x, shape = [%c4, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+%p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c4, %c64] : !pto.tensor_view<?x?xf32> -> {part}
+%a = pto.alloc_tile : {kind}
+pto.tload ins(%p : {part}) outs(%a : {kind})
+pto.tprint ins(%a : {kind})
+return
+}}
+""")
+    for name in TARGETS:
+        made = synchronised(path.read_text(), target(name))
+        assert "wait_flag MTE2 -> V id 0" in {each.text for each in made.tree.instructions}
+        assert not find_races(made.tree, target(name))
+        assert run(path, name, timing_only=True).cycles > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"pto.tprint ins(%a : {D.type.replace('4x64', '2x64')})", "%a is defined as"),
+        ("pto.tprint %a", "expected 'ins'"),
+        (f"%r = pto.tprint ins(%a : {A.type})", "has no result"),
+    ],
+)
+def test_refusals(text: str, message: str) -> None:
+    with pytest.raises(CastsimError, match=message) as caught:
+        parse(program(text, [A, D]), "k.pto")
+    assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("element", ["i8", "i16", "i32", "f16", "bf16", "f32"])
+@pytest.mark.parametrize("shape", [(1, 32), (32, 40), (7, 64), (32, 256)])
+def test_expansions_of_dense_columns(name: str, element: str, shape: tuple[int, int]) -> None:
+    """Element (i, j) of the result is element i of the column."""
+    rows, cols = shape
+    c = Spot("c", element, 32, 1, 0, (rows, 1), column=True)
+    d = Spot("d", element, rows, 256, 4096, shape)
+    before = noise(target(name))
+    text = program(statement("trowexpand", [c], d), [c, d])
+    expect(text, name, before, d, np.repeat(c.get(before), cols, axis=1))
+
+
+def test_columns_of_more_than_one_are_refused() -> None:
+    c = Spot("c", "f32", 8, 2, 0, column=True)
+    d = Spot("d", "f32", 8, 64, 4096)
+    with pytest.raises(CastsimError, match="tile %c is column-major"):
+        walked(program(statement("trowexpand", [c], d), [c, d]), target("a5"))

@@ -236,7 +236,6 @@ def test_lanes_that_are_kept_and_loops_that_end_by_a_value(tilelang: Any) -> Non
 
 
 # ------------------------------------------------------------------------------------------------- converted programs
-
 CONVERTED = {
     "cast_f32_e4m3": ("casts", "f32_to_e4m3", {"n": 256}, {}),
     "quantise_per_token": ("quantise", "per_token", {"element": "bfloat16"}, {"num_tokens": 20}),
@@ -276,8 +275,6 @@ def test_converted_programs_are_what_is_written_today(tilelang: Any, name: str) 
 
 
 # ---------------------------------------------------------------------------------------------------------- the record
-
-
 def test_the_record_names_every_file_and_what_came_out() -> None:
     cases = json.loads(RECORD.read_text())["cases"]
     files = {case["file"] for case in cases.values()}
@@ -311,8 +308,6 @@ def test_the_record_is_what_runs(name: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- the command line
-
-
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "castsim", *words], capture_output=True, text=True, check=False, cwd=ROOT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from execution_programs import kernel
+from execution_programs import kernel, kernel_file
 
 from castsim import run
 from castsim.isa.errors import TileError, WarningKind, of_kind
@@ -70,13 +70,8 @@ def model(
 
 
 CASES = [
-    ((5, 20), (5, 16)),
-    ((5, 20), (3, 20)),
-    ((7, 32), (2, 5)),
-    ((4, 9), (1, 9)),
-    ((6, 8), (0, 8)),
-    ((6, 8), (6, 0)),
-]
+    ((5, 20), (5, 16)), ((5, 20), (3, 20)), ((7, 32), (2, 5)), ((4, 9), (1, 9)), ((6, 8), (0, 8)), ((6, 8), (6, 0)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
@@ -117,8 +112,7 @@ def test_what_is_moved(
 def test_what_is_refused(
     how: str, part: tuple[int, int], valid: tuple[int, int], message: str, target: str, tmp_path: Path
 ):
-    file = tmp_path / "k.pto"
-    file.write_text(text(part, valid, load=True, dn=False))
+    file = kernel_file(tmp_path, text(part, valid, load=True, dn=False))
     chip = with_options(load_target(target), {"transfer_region": how})
     with pytest.raises(TileError) as caught:
         run(file, chip, timing_only=True)
@@ -128,8 +122,7 @@ def test_what_is_refused(
 
 @pytest.mark.parametrize("how", ["refuse", "tile", "library"])
 def test_equal_sizes_ask_nobody(how: str, tmp_path: Path):
-    file = tmp_path / "k.pto"
-    file.write_text(text((5, 20), (5, 20), load=True, dn=False))
+    file = kernel_file(tmp_path, text((5, 20), (5, 20), load=True, dn=False))
     for target in ("a2a3", "a5"):
         chip = with_options(load_target(target), {"transfer_region": how})
         found = run(file, chip, timing_only=True, races="ignore")
@@ -137,8 +130,6 @@ def test_equal_sizes_ask_nobody(how: str, tmp_path: Path):
 
 
 # ------------------------------------- what the library refuses in debug builds only runs over the destination's region
-
-
 TARGETS = ("a2a3", "a5")
 ARGUMENTS = "%x: !pto.ptr<f32>, %w: !pto.ptr<f32>, %y: !pto.ptr<f32>"
 
@@ -172,8 +163,7 @@ def program(mnemonic: str, first: tuple[int, int], second: tuple[int, int] | Non
 
 
 def computed(text: str, target: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]:
-    path = folder / "k.pto"
-    path.write_text(text)
+    path = kernel_file(folder, text)
     random = np.random.default_rng(3)
     x, w = (random.integers(-99, 99, (16, 64)).astype(np.float32) for _ in range(2))
     found = run(path, target, inputs={"x": x, "w": w})
@@ -218,8 +208,6 @@ def test_extents_that_only_the_run_knows_are_not_compared(target: str, tmp_path:
 
 
 # ------------------------------------------------------------------------------------------------- rows that overlap
-
-
 def broadcast(address: int) -> str:
     """x (16 x 64) times a column whose 16 elements lie from a byte of the destination on."""
     whole, column = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
@@ -238,8 +226,7 @@ def broadcast(address: int) -> str:
 @pytest.mark.parametrize(("row", "address"), [(15, 15 * 256), (15, 15 * 256 + 96), (14, 14 * 256), (0, 0), (7, 1792)])
 def test_rows_run_in_order(row: int, address: int, target: str, tmp_path: Path) -> None:
     """The column lies in one row of the destination; only in the last one is it read before it is overwritten."""
-    path = tmp_path / "k.pto"
-    path.write_text(broadcast(address))
+    path = kernel_file(tmp_path, broadcast(address))
     x, w = np.arange(16 * 64, dtype=np.float32).reshape(16, 64), np.arange(16, dtype=np.float32)[:, None] * 1000
     if row < 15:
         with pytest.raises(TileError, match="share bytes"):

@@ -49,8 +49,6 @@ def alone(transfer: Transfer, target: Target, engine: str = "event") -> int:
 
 
 # ---------------------------------------------------------------------------------------------------------- A2 and A3
-
-
 @ENGINES
 @pytest.mark.parametrize("row", [row for row in MEASURED if row["target"] == "a2a3" and row["fitted"] == "yes"])
 def test_fitted_points_of_chips(row: Mapping[str, str], engine: str) -> None:
@@ -101,8 +99,6 @@ def test_the_older_convention_belongs_to_the_judged_rows() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------- A5
-
-
 SHARING = {  # start-up and bytes per cycle of loads, then of stores; least cycles of each
     "pair": ((90, 50, 13), (180, Fraction(115, 2), 10)),
     "alone": ((90, 100, 13), (180, 115, 10)),
@@ -170,7 +166,6 @@ def test_a_flag_behind_a_store_waits_for_memory(engine: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ whole kernels
-
 LOADS = {
     1: "tabs tnot trelu tneg tlog tadds tmaxs tmins tshls tshrs trecip tcmps ttrans",
     2: "tadd tsub tmul tmax tmin tand tdiv taxpy tpartadd tpartmul tpartmax tpartmin tcmp",
@@ -246,8 +241,6 @@ def test_rates_of_the_simulator() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- cores at work
-
-
 def test_cores_are_given_to_runs_and_estimates() -> None:
     program = HERE.parent / "programs" / "bank_conflict.pto"
     one, many = (run(program, "a2a3", timing_only=True, cores=cores).cycles for cores in (1, 48))

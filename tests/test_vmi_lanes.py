@@ -270,15 +270,10 @@ def test_groups_are_reduced_and_broadcast(element: str, lanes: int, groups: int,
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("bf16", "u16"),
-        ("f32", "i32"),
-        ("u16", "u8"),
-        ("f32", "f16"),
-        ("u8", "u32"),
-        ("bf16", "bf16_pair"),
+        ("bf16", "u16"), ("f32", "i32"), ("u16", "u8"), ("f32", "f16"), ("u8", "u32"), ("bf16", "bf16_pair"),
         ("i64", "u8"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("bytes_", [32, 256, 480])
 def test_reinterpretation_keeps_the_bytes(one: str, other: str, bytes_: int) -> None:
     data = RNG.integers(0, 256, bytes_).astype(np.uint8)

@@ -1,16 +1,15 @@
 """scf.while and the index dialect: text, values, flags, limits (docs/reference/pto.md sections 7.6 and 7.10)."""
 
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
-
 from __future__ import annotations
 
 import math
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from execution_programs import kernel, kernel_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from work_programs import synchronised, target, walked
@@ -29,9 +28,7 @@ TILE = "!pto.tile_buf<vec, 1x64xf32>"
 VIEW, PART = "!pto.tensor_view<?x?xf32>", "!pto.partition_tensor_view<1x64xf32>"
 
 
-def kernel(body: str, arguments: str) -> str:
-    constants = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 8, 64))
-    return f"func.func @k({arguments}) attributes {{pto.entry}} {{\n{constants}\n{body}\nreturn\n}}\n"
+INT_TO_Z = "%z: !pto.ptr<i32>"
 
 
 COUNTED = kernel(
@@ -97,13 +94,12 @@ def test_flags_of_a_loop_are_those_of_a_counted_one() -> None:
 
 
 def test_it_is_printed_as_it_is_read() -> None:
-    parsed = parse(COUNTED, "k.pto")
-    assert parse(print_program(parsed), "k.pto") == parsed
     empty = kernel(
         "scf.while : () -> () {\n%t = index.bool.constant false\nscf.condition(%t)\n} do {\nscf.yield\n}", ""
     )
-    parsed = parse(empty, "k.pto")
-    assert parse(print_program(parsed), "k.pto") == parsed
+    for text in (COUNTED, empty):
+        parsed = parse(text, "k.pto")
+        assert parse(print_program(parsed), "k.pto") == parsed
     assert walked(empty, target("a5")).tree
 
 
@@ -140,8 +136,7 @@ pto.store_scalar %shown, %z[%c0] : !pto.ptr<i32>, i32"""
 def stored(text: str, name: str = "a5", arguments: dict[str, int | float] | None = None) -> list[int]:
     """What a program writes to %z."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "k.pto"
-        path.write_text(text)
+        path = kernel_file(Path(folder), text)
         return [int(value) for value in run(path, name, args=arguments or {}).outputs["z"].view("<i4")]
 
 
@@ -150,6 +145,9 @@ def test_a_loop_that_does_not_end_is_stopped() -> None:
     with pytest.raises(LimitError, match="trips and statements of this loop") as caught:
         walked(text, target("a5"))
     assert caught.value.span is not None
+
+
+HANDS_ON = "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\n"
 
 
 @pytest.mark.parametrize(
@@ -162,20 +160,11 @@ def test_a_loop_that_does_not_end_is_stopped() -> None:
         ("scf.while (%i = %n) : (i32) -> (i32) {\nscf.condition(%c) %i : i32\n} do {\n}", "%n is defined as index"),
         (
             "scf.while (%i = %n) : (index) -> () {\nscf.condition(%c) %i : index\n} do {\n}",
-            "0 values of other types than its scf.condition",
+            "types than its scf.condition",
         ),
-        (
-            "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\nscf.yield\n}",
-            "the 1 values that scf.condition passes on",
-        ),
-        (
-            "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\n^bb0(%j: i32):\nscf.yield\n}",
-            "not of the types",
-        ),
-        (
-            "%r = scf.while : () -> (index) {\nscf.condition(%c) %n : index\n} do {\n^bb0(%j: index):\nscf.yield %j : index\n}",
-            "0 values of other types than its scf.yield",
-        ),
+        (f"{HANDS_ON}scf.yield\n}}", "the 1 values that scf.condition passes on"),
+        (f"{HANDS_ON}^bb0(%j: i32):\nscf.yield\n}}", "not of the types"),
+        (f"{HANDS_ON}^bb0(%j: index):\nscf.yield %j : index\n}}", "0 values of other types than its scf.yield"),
         (
             "scf.while (%i = %n, %j = %n) : (index) -> () {\nscf.condition(%c)\n} do {\n}",
             "2 values carried with 1 types",
@@ -239,29 +228,23 @@ COMPARED = {"eq": 0, "ne": 0, "slt": 0, "sle": 0, "sgt": 0, "sge": 0, "ult": 1, 
 def test_every_operation_on_indices(a: int, b: int) -> None:
     """Against Python's integers: the low 32 bits of each result, stored one behind the other."""
     b = b or 1
-    lines, wanted = (
-        ["%m = index.constant 31", f"%a = index.constant {a}", f"%b = index.constant {b}", "%s = index.and %b, %m"],
-        [],
-    )
+    lines = ["%m = index.constant 31", f"%a = index.constant {a}", f"%b = index.constant {b}", "%s = index.and %b, %m"]
+    wanted = []
     for number, (name, meaning) in enumerate(MEANING.items()):
         right = "%s" if name.startswith("sh") else "%b"
-        lines.append(f"%r{number} = index.{name} %a, {right}")
+        lines += [f"%r{number} = index.{name} %a, {right}", f"%t{number} = index.casts %r{number} : index to i32"]
         wanted.append(signed(meaning(a, b), 32))
-        lines.append(f"%t{number} = index.casts %r{number} : index to i32")
     for number, (name, is_unsigned) in enumerate(COMPARED.items(), len(MEANING)):
         x, y = (unsigned(a), unsigned(b)) if is_unsigned else (a, b)
-        truth = {"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}[
-            name.removeprefix("s" if not is_unsigned else "u")
-        ]
+        truths = {"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}
         lines += [f"%q{number} = index.cmp {name}(%a, %b)", f"%t{number} = arith.extui %q{number} : i1 to i32"]
-        wanted.append(int(truth))
-    count = len(MEANING) + len(COMPARED)
-    for number in range(count):
-        lines += [
-            f"%o{number} = index.constant {number}",
-            f"pto.store_scalar %t{number}, %z[%o{number}] : !pto.ptr<i32>, i32",
-        ]
-    assert stored(kernel("\n".join(lines), "%z: !pto.ptr<i32>"), "a2a3") == wanted
+        wanted.append(int(truths[name[-2:]]))
+    lines += [SHOWN.format(number, f"%t{number}") for number in range(len(wanted))]
+    assert stored(kernel("\n".join(lines), INT_TO_Z), "a2a3") == wanted
+
+
+SHOWN = "%o{0} = index.constant {0}\npto.store_scalar {1}, %z[%o{0}] : !pto.ptr<i32>, i32"
+CLASSES = ("isnan", "isinf", "isfinite", "isnormal")
 
 
 @pytest.mark.parametrize(
@@ -270,18 +253,11 @@ def test_every_operation_on_indices(a: int, b: int) -> None:
 @pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
 def test_classes_of_floats(value: float, kind: str) -> None:
     held = np.array([value], {"f16": "<f2", "f32": "<f4", "f64": "<f8"}[kind])[0]
-    text = kernel(
-        "\n".join(
-            [
-                *(
-                    f"%t{n} = math.{name} %v : {kind}\n%s{n} = arith.extui %t{n} : i1 to i32\n%o{n} = index.constant {n}\npto.store_scalar %s{n}, %z[%o{n}] : !pto.ptr<i32>, i32"
-                    for n, name in enumerate(("isnan", "isinf", "isfinite", "isnormal"))
-                ),
-            ]
-        ),
-        f"%z: !pto.ptr<i32>, %v: {kind}",
-    )
-    found = stored(text, arguments={"v": float(held)})
+    lines = [
+        f"%t{n} = math.{name} %v : {kind}\n%s{n} = arith.extui %t{n} : i1 to i32" for n, name in enumerate(CLASSES)
+    ]
+    lines += [SHOWN.format(n, f"%s{n}") for n in range(len(CLASSES))]
+    found = stored(kernel("\n".join(lines), f"{INT_TO_Z}, %v: {kind}"), arguments={"v": float(held)})
     normal = np.isfinite(held) and abs(held) >= np.finfo(held.dtype).tiny
     assert found == [int(np.isnan(held)), int(np.isinf(held)), int(np.isfinite(held)), int(normal)]
 
@@ -289,16 +265,12 @@ def test_classes_of_floats(value: float, kind: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_engines_and_races(name: str) -> None:
     """A loop without arguments of the kernel: folded trips and their flags."""
-    text = COUNTED.replace("%n: index, %s: index", "%u: index").replace(
-        "%vx =", "%n = index.constant 8\n%s = index.constant 1\n%vx =", 1
-    )
-    text = text.replace(", %u: index", "")
-    made = synchronised(text, target(name))
-    fast, event = (
-        simulate(made.tree, target(name), None, engine=engine, max_cycles=10**7) for engine in ("fast", "event")
-    )
+    text = COUNTED.replace(", %n: index, %s: index", "")
+    text = text.replace("%vx =", "%n = index.constant 8\n%s = index.constant 1\n%vx =", 1)
+    made, chip = synchronised(text, target(name)), target(name)
+    fast, event = (simulate(made.tree, chip, None, engine=one, max_cycles=10**7) for one in ("fast", "event"))
     assert fast.total == event.total
-    assert not find_races(made.tree, target(name))
+    assert not find_races(made.tree, chip)
 
 
 NESTED = (
@@ -352,18 +324,10 @@ def test_a_loop_in_a_function_called_from_a_loop(name: str, trips: int, tmp_path
 @given(st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3), st.integers(-40, 40))
 def test_powers(base: int, exponent: int) -> None:
     base = base or 1
-    body = (
-        f"%a = arith.constant {base} : i32\n%b = arith.constant {exponent} : i32\n%r = math.ipowi %a, %b : i32\n"
-        "pto.store_scalar %r, %z[%c0] : !pto.ptr<i32>, i32"
-    )
-    wanted = (
-        signed(base**exponent, 32)
-        if exponent >= 0
-        else math.trunc(1 / base**-exponent)
-        if abs(base) > 1
-        else base ** (exponent & 1)
-    )
-    assert stored(kernel(body, "%z: !pto.ptr<i32>")) == [wanted]
+    head = f"%a = arith.constant {base} : i32\n%b = arith.constant {exponent} : i32\n%r = math.ipowi %a, %b : i32\n"
+    exact = Fraction(base) ** exponent
+    found = stored(kernel(f"{head}pto.store_scalar %r, %z[%c0] : !pto.ptr<i32>, i32", INT_TO_Z))
+    assert found == [signed(math.trunc(exact), 32)]
 
 
 def test_a_power_of_zero_and_what_has_two_results() -> None:

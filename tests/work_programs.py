@@ -12,8 +12,11 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
+from castsim.engines import simulate
 from castsim.execution.interpreter.interpreter import Executed, execute
 from castsim.execution.synchronisation.flags import insert
+from castsim.execution.synchronisation.race_detector import find_races
+from castsim.execution.synchronisation.race_findings import RaceKind
 from castsim.execution.tree import Access, accesses, instances
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
@@ -165,3 +168,25 @@ def touched(access: Access) -> np.ndarray:
 
 def noise(chip: Target, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, chip.memories["ub"].capacity_bytes, np.uint8)
+
+
+# ---- running one operation on tiles everywhere: walked, flagged, timed by both engines, searched for races, computed
+def ran(text: str, name: str, before: np.ndarray, *options: tuple[str, int | str]) -> np.ndarray:
+    """The buffer after a program, which both engines time alike and whose inserted flags leave no race."""
+    chip = target(name, *options)
+    tree = synchronised(text, chip).tree
+    fast, event = (simulate(tree, chip, None, engine=engine, max_cycles=10**7) for engine in ("fast", "event"))
+    assert fast.total == event.total > 0
+    assert fast.pipes == event.pipes
+    assert not [finding for finding in find_races(tree, chip) if finding.kind is not RaceKind.UNWRITTEN]
+    return computed(text, chip, before)
+
+
+def expect(
+    text: str, name: str, before: np.ndarray, spot: Spot, values: np.ndarray, *options: tuple[str, int | str]
+) -> None:
+    """Nothing but these values of a tile changes."""
+    wanted = before.copy()
+    spot.put(wanted, values)
+    wrong = np.flatnonzero(ran(text, name, before, *options) != wanted)
+    assert not wrong.size, f"bytes {wrong[:10]}"
