@@ -38,3 +38,8 @@ def table(name: str) -> tuple[dict[str, str], ...]:
 def plain(text: str) -> str:
     """Take away what README_tpc.md calls not significant: white space, and the space form of MOV_DG."""
     return re.sub(r"\bmov_dg (all|pack|unpack)\b", r"mov_dg.\1", " ".join(text.split())).rstrip("; ")
+
+
+def phrases(text: str) -> list[str]:
+    """What semicolons separate, without white space around it."""
+    return [each.strip() for each in text.split(";")]
