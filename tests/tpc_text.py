@@ -43,3 +43,10 @@ def plain(text: str) -> str:
 def phrases(text: str) -> list[str]:
     """What semicolons separate, without white space around it."""
     return [each.strip() for each in text.split(";")]
+
+
+def greco_schedule() -> list[str]:
+    """The schedule of docs/reference/tpc.md section 6.4: sign extension of 256 i16 from VLM 0x0 to i32 at VLM 0x400."""
+    rows = table("tpc_kernel_schedules_dev.csv")
+    found = (row["instructions_with_registers"].replace(" | ", " ; ") for row in rows if row["gen"] == "greco")
+    return [f"{{ {each} }}\n" for each in found]
