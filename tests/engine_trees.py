@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
+from castsim.engines import simulate
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Node, Tree
 from castsim.isa.errors import Span
@@ -129,3 +130,21 @@ class Recorder:
 
     def progress(self, cycle: int, operations: int) -> None:
         self.progressed.append((cycle, operations))
+
+
+class Timed(NamedTuple):
+    """Operations, each an instruction of its own: what they take, why by pipe, and when each starts and ends."""
+
+    operations: list[Any]
+    total: int
+    causes: dict[str, dict[str, int]] = {}  # noqa: RUF012
+    spans: list[tuple[int, int]] | None = None
+    target: dict[str, Any] = {}  # noqa: RUF012
+    """What is changed of A2/A3."""
+
+    def check(self) -> None:
+        timing = simulate(singly(*self.operations), a2a3(**self.target))
+        assert timing.total == self.total
+        assert {pipe: causes(timing, pipe) for pipe in self.causes} == self.causes
+        if self.spans is not None:
+            assert [(operation.start, operation.end) for operation in timing.operations] == self.spans

@@ -37,8 +37,7 @@ def direct(generation: str) -> frozenset[tuple[str, str]]:
     """Return the pairs that one instruction of the vector unit converts."""
     found = set()
     for name in ("tpc_convert_pairs.csv", "tpc_convert_int_pairs.csv"):
-        with (VECTORS / name).open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+        rows = csv.DictReader((VECTORS / name).read_text(encoding="utf-8").splitlines())
         found |= {(row["src"], row["dst"]) for row in rows if (row["gen"], row["unit"]) == (generation, "vpu")}
     return frozenset(found)
 

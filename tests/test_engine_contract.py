@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 from counted_work import at_most
-from engine_trees import FULL, KIBI, Recorder, a2a3, cast, causes, control, load, lowered, program, singly, store
+from engine_trees import FULL, KIBI, Recorder, Timed, a2a3, cast, causes, control, load, lowered, program, singly, store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -226,6 +226,7 @@ def test_simpy_is_imported_by_who_simulates_only():
 
 
 LOADED, CONVERTED = ("MTE2", "V"), ("V", "MTE3")
+ARITHMETIC = ScalarWork("arithmetic")
 
 
 def signal(pair, event=0):
@@ -236,45 +237,79 @@ def wait(pair, event=0):
     return FlagWait(pair[1], pair[0], event)
 
 
-def spans(timing):
-    return [(operation.start, operation.end) for operation in timing.operations]
-
-
-def test_load_convert_store_in_a_chain():
-    # Load 1..269; cast 269..294; store 294..409. The waits arrive in 3 and 6.
-    tree = singly(
-        load(0, 512), signal(LOADED), wait(LOADED), cast(), signal(CONVERTED), wait(CONVERTED), store(65536, 128)
-    )
-    timing = simulate(tree, a2a3())
-    assert timing.total == 409
-    assert causes(timing, "V") == {"empty": 3 + 115, "flag wait": 266, "fill": 9, "busy": 2, "drain": 14}
-    assert causes(timing, "MTE3") == {"empty": 6, "flag wait": 288, "busy": 8, "memory latency": 107}
-    # The second set_flag stands at the head when the last repeat is over, 14 cycles before it fires.
-    assert spans(timing) == [(1, 269), (269, 269), (3, 269), (269, 294), (280, 294), (6, 294), (294, 409)]
-
-
-def test_a_set_flag_delays_nothing_behind_it():
+LOADS, CONVERTS = load(0, 512), (signal(CONVERTED), wait(CONVERTED))
+TIMES = {
+    # Load 1..269; cast 269..294; store 294..409. The waits arrive in 3 and 6. The second set_flag stands at the head
+    # when the last repeat is over, 14 cycles before it fires.
+    "load, convert, store in a chain": Timed(
+        [LOADS, signal(LOADED), wait(LOADED), cast(), *CONVERTS, store(65536, 128)], 409,
+        {
+            "V": {"empty": 3 + 115, "flag wait": 266, "fill": 9, "busy": 2, "drain": 14},
+            "MTE3": {"empty": 6, "flag wait": 288, "busy": 8, "memory latency": 107},
+        },
+        [(1, 269), (269, 269), (3, 269), (269, 294), (280, 294), (6, 294), (294, 409)],
+    ),
     # Repeats in 10 and 12: the second cast does not wait for the end of the first, but the flag does.
-    timing = simulate(singly(cast(), signal(CONVERTED), cast()), a2a3())
-    assert [operation.end for operation in timing.operations] == [26, 26, 28]
-
-
-def test_a_flag_back_to_the_loading_pipe_frees_its_buffer():
+    "a set_flag delays nothing behind it": Timed(
+        [cast(), signal(CONVERTED), cast()], 28, spans=[(1, 26), (12, 26), (12, 28)]
+    ),
     # Cast 269..294; second load 294..562. MTE2 waits from the end of its first load.
-    back = ("V", "MTE2")
-    tree = singly(load(0, 512), signal(LOADED), wait(LOADED), cast(), signal(back), wait(back), load(0, 512))
-    timing = simulate(tree, a2a3())
-    assert timing.total == 294 + 268
-    assert causes(timing, "MTE2") == {"empty": 1, "memory latency": 528, "busy": 8, "flag wait": 25}
-
-
-def test_flags_are_counters():
+    "a flag back to the loading pipe frees its buffer": Timed(
+        [LOADS, signal(LOADED), wait(LOADED), cast(), signal(("V", "MTE2")), wait(("V", "MTE2")), LOADS], 294 + 268,
+        {"MTE2": {"empty": 1, "memory latency": 528, "busy": 8, "flag wait": 25}},
+    ),
     # Both signals (26, 28) come before the second wait (141): it finds its own. Stores 26..141 and 141..256.
-    tree = singly(
-        cast(), signal(CONVERTED), cast(), signal(CONVERTED),
-        wait(CONVERTED), store(65536, 128), wait(CONVERTED), store(65536, 128),
-    )  # fmt: skip
-    assert simulate(tree, a2a3()).total == 256
+    "flags are counters": Timed(
+        [*[cast(), signal(CONVERTED)] * 2, *[wait(CONVERTED), store(65536, 128)] * 2], 256
+    ),
+    # Cast ends in 26; the wait is issued in 2..3.
+    "the scalar unit waits for flags itself": Timed(
+        [cast(), signal(("V", "S")), wait(("V", "S")), ARITHMETIC], 27, {"S": {"busy": 4, "flag wait": 23}}
+    ),
+    # Signal issued in 7..8, long after the wait and the cast were: cast 8..33.
+    "the scalar unit signals when it gets there": Timed(
+        [wait(("S", "V")), cast(), *[ARITHMETIC] * 5, signal(("S", "V"))], 33,
+        {"V": {"empty": 1, "flag wait": 7, "fill": 9, "busy": 2, "drain": 14}},
+    ),
+    "a flag from the scalar unit to itself": Timed([signal(("S", "S")), wait(("S", "S")), control()], 3),
+    # V drains 12..26 and waits for the load (2..270) behind that.
+    "a flag wait during a drain is drain first": Timed(
+        [cast(), LOADS, signal(LOADED), wait(LOADED), cast()], 295,
+        {"V": {"empty": 1, "fill": 18, "busy": 4, "drain": 28, "flag wait": 270 - 26}},
+    ),
+    # Second cast 26..51; the pipe stands at the barrier from 12 to 26.
+    "a barrier exposes tail and head": Timed(
+        [cast(), PipeBarrier("V"), cast()], 51, {"V": {"empty": 1, "fill": 18, "busy": 4, "barrier": 14, "drain": 14}}
+    ),
+    "a barrier does not hold up another pipe": Timed(
+        [cast(), PipeBarrier("V"), LOADS], 271, spans=[(1, 26), (12, 26), (3, 271)]
+    ),
+    "a barrier costs a serial pipe nothing": Timed(
+        [LOADS, PipeBarrier("MTE2"), LOADS], 537, {"MTE2": {"empty": 1, "memory latency": 528, "busy": 8}}
+    ),
+    # Load 1..269, cast 2..27; barrier issued in 2..3, over in 269.
+    "a barrier over all pipes stops the scalar unit": Timed(
+        [LOADS, cast(), PipeBarrier("ALL"), control(), cast()], 271 + 25,
+        {"S": {"busy": 5, "barrier": 266, "empty": 25}},
+    ),
+    # V waits for the load, so its cast (269..294) is what the barrier waits for.
+    "a barrier over all pipes waits for waiting pipes": Timed(
+        [LOADS, signal(LOADED), wait(LOADED), cast(), PipeBarrier("ALL"), control()], 295
+    ),
+    "barriers on idle pipes and on the scalar unit cost their issue": Timed(
+        [*map(PipeBarrier, ("S", "ALL", "V", "M"))], 4
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_times_of_flags_and_barriers(name):
+    TIMES[name].check()
+
+
+def test_a_barrier_over_all_pipes_is_an_operation_of_the_scalar_unit():
+    timing = simulate(singly(LOADS, PipeBarrier("ALL")), a2a3())
+    assert [(operation.pipe, operation.name) for operation in timing.operations][1] == ("S", "barrier ALL")
 
 
 def test_one_signal_serves_one_wait():
@@ -290,103 +325,44 @@ def test_direction_and_id_matter(other):
         simulate(singly(cast(), other, wait(CONVERTED)), a2a3())
 
 
-def test_the_scalar_unit_waits_for_flags_itself():
-    # Cast ends in 26; the wait is issued in 2..3.
-    timing = simulate(singly(cast(), signal(("V", "S")), wait(("V", "S")), ScalarWork("arithmetic")), a2a3())
-    assert timing.total == 27
-    assert causes(timing, "S") == {"busy": 4, "flag wait": 23}
-
-
-def test_the_scalar_unit_signals_when_it_gets_there():
-    # Signal issued in 7..8, long after the wait and the cast were: cast 8..33.
-    work = [ScalarWork("arithmetic")] * 5
-    timing = simulate(singly(wait(("S", "V")), cast(), *work, signal(("S", "V"))), a2a3())
-    assert timing.total == 33
-    assert causes(timing, "V") == {"empty": 1, "flag wait": 7, "fill": 9, "busy": 2, "drain": 14}
-
-
-def test_a_flag_from_the_scalar_unit_to_itself():
-    timing = simulate(singly(signal(("S", "S")), wait(("S", "S")), control()), a2a3())
-    assert timing.total == 3
-
-
 def test_other_pipes_appear_when_flags_name_them():
     timing = simulate(singly(FlagSignal("M", "V", 0), wait(("M", "V")), cast()), a2a3())
     assert set(timing.pipes) == {"S", "V", "MTE2", "MTE3", "M"}
     assert causes(timing, "M") == {"empty": timing.total}
 
 
-def test_a_flag_wait_during_a_drain_is_drain_first():
-    # V drains 12..26 and waits for the load (2..270) behind that.
-    tree = singly(cast(), load(0, 512), signal(LOADED), wait(LOADED), cast())
-    timing = simulate(tree, a2a3())
-    assert causes(timing, "V") == {"empty": 1, "fill": 18, "busy": 4, "drain": 28, "flag wait": 270 - 26}
-
-
-# ------------------------------------------------------------------------------------------------------- barriers
-
-
-def test_a_barrier_exposes_tail_and_head():
-    # Second cast 26..51; the pipe stands at the barrier from 12 to 26.
-    timing = simulate(singly(cast(), PipeBarrier("V"), cast()), a2a3())
-    assert timing.total == 51
-    assert causes(timing, "V") == {"empty": 1, "fill": 18, "busy": 4, "barrier": 14, "drain": 14}
-
-
-def test_a_barrier_holds_up_its_own_pipe_only():
-    timing = simulate(singly(cast(), PipeBarrier("V"), load(0, 512)), a2a3())
-    assert spans(timing)[2] == (3, 271)
-    serial = simulate(singly(load(0, 512), PipeBarrier("MTE2"), load(0, 512)), a2a3())
-    assert causes(serial, "MTE2") == {"empty": 1, "memory latency": 528, "busy": 8}
-
-
-def test_a_barrier_over_all_pipes_stops_the_scalar_unit():
-    # Load 1..269, cast 2..27; barrier issued in 2..3, over in 269.
-    timing = simulate(singly(load(0, 512), cast(), PipeBarrier("ALL"), control(), cast()), a2a3())
-    assert causes(timing, "S") == {"busy": 5, "barrier": 266, "empty": 25}
-    assert timing.total == 271 + 25
-    assert [(operation.pipe, operation.name) for operation in timing.operations][2] == ("S", "barrier ALL")
-
-
-def test_a_barrier_over_all_pipes_waits_for_waiting_pipes():
-    # V waits for the load, so its cast (269..294) is what the barrier waits for.
-    tree = singly(load(0, 512), signal(LOADED), wait(LOADED), cast(), PipeBarrier("ALL"), control())
-    assert simulate(tree, a2a3()).total == 295
-
-
-def test_barriers_on_idle_pipes_and_on_the_scalar_unit_cost_their_issue():
-    tree = singly(PipeBarrier("S"), PipeBarrier("ALL"), PipeBarrier("V"), PipeBarrier("M"))
-    assert simulate(tree, a2a3()).total == 4
-
-
 # ------------------------------------------------------------------------------------------------------- failures
 
 
-def test_deadlock_names_the_flag_and_the_place():
-    with pytest.raises(EngineError) as caught:
-        simulate(singly(cast(), wait(CONVERTED), store(65536, 128)), a2a3())
-    assert caught.value.message == (
-        "deadlock: MTE3 waits for flag V -> MTE3 id 0 (k.pto:2:3), which nothing sets again"
-    )
-    assert str(caught.value.span) == "k.pto:2:3"
+BACK = ("MTE3", "V")
 
 
-def test_deadlock_of_two_pipes_names_both():
-    back = ("MTE3", "V")
+@pytest.mark.parametrize(
+    ("operations", "message", "line"),
+    [
+        (
+            [cast(), wait(CONVERTED), store(65536, 128)],
+            "MTE3 waits for flag V -> MTE3 id 0 (k.pto:2:3), which nothing sets again", 2,
+        ),
+        (
+            [wait(BACK), signal(CONVERTED), wait(CONVERTED), signal(BACK)],
+            "V waits for flag MTE3 -> V id 0 (k.pto:1:3), set after what MTE3 waits for (k.pto:4:3); "
+            "MTE3 waits for flag V -> MTE3 id 0 (k.pto:3:3), set after what V waits for (k.pto:2:3)", 1,
+        ),
+        (
+            [wait(("V", "S")), signal(("V", "S"))],
+            "S waits for flag V -> S id 0 (k.pto:1:3), not issued yet because S waits", 1,
+        ),
+    ],
+)  # fmt: skip
+def test_a_deadlock_names_flags_and_places(operations, message, line):
     with pytest.raises(EngineError) as caught:
-        simulate(singly(wait(back), signal(CONVERTED), wait(CONVERTED), signal(back)), a2a3())
-    assert caught.value.message == (
-        "deadlock: V waits for flag MTE3 -> V id 0 (k.pto:1:3), set after what MTE3 waits for (k.pto:4:3); "
-        "MTE3 waits for flag V -> MTE3 id 0 (k.pto:3:3), set after what V waits for (k.pto:2:3)"
-    )
+        simulate(singly(*operations), a2a3())
+    assert caught.value.message == f"deadlock: {message}"
+    assert str(caught.value.span) == f"k.pto:{line}:3"
 
 
 def test_deadlock_of_the_scalar_unit():
-    with pytest.raises(EngineError) as caught:
-        simulate(singly(wait(("V", "S")), signal(("V", "S"))), a2a3())
-    assert caught.value.message == (
-        "deadlock: S waits for flag V -> S id 0 (k.pto:1:3), not issued yet because S waits"
-    )
     with pytest.raises(EngineError, match=r"V waits for flag .*; S waits for all pipes to drain \(k.pto:2:3\)"):
         simulate(singly(wait(LOADED), PipeBarrier("ALL")), a2a3())
 
@@ -409,9 +385,8 @@ def test_the_limit_names_what_still_runs():
 
 
 def test_the_limit_ends_long_programs_early():
-    body = Block((lowered(0, ScalarWork("loop")),))
-    with at_most(200_000), pytest.raises(EngineError, match="cycle limit of 1000 reached at 'instruction 0'"):
-        simulate(program(Loop(10**12, body, ((), ()))), a2a3(), max_cycles=1000)
-    body = Block((lowered(1, load(0, 512)),))
-    with at_most(200_000), pytest.raises(EngineError, match="cycle limit of 100000 reached at 'instruction 1'"):
-        simulate(program(Loop(10**12, body, ((), (0, 0)))), a2a3(), max_cycles=10**5)
+    for number, work, steps, limit in ((0, ScalarWork("loop"), ((), ()), 1000), (1, LOADS, ((), (0, 0)), 10**5)):
+        tree = program(Loop(10**12, Block((lowered(number, work),)), steps))
+        message = f"cycle limit of {limit} reached at 'instruction {number}'"
+        with at_most(200_000), pytest.raises(EngineError, match=message):
+            simulate(tree, a2a3(), max_cycles=limit)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import floor
 
 import pytest
-from engine_trees import FULL, KIBI, Recorder, a2a3, cast, causes, control, load, lowered, program, singly, store
+from engine_trees import FULL, KIBI, Recorder, Timed, a2a3, cast, causes, control, load, lowered, program, singly, store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +16,9 @@ from castsim.engines.event_pipes import ExecutionRecord
 from castsim.engines.event_strided import EventSimulation
 from castsim.execution.tree import Access, GlobalSpace, Loop
 from castsim.machines.strided.operations import ScalarWork, Stream, StridedInstruction
+
+ARITHMETIC = ScalarWork("arithmetic")
+DUPLICATE = StridedInstruction("vector_dup", "vector_dup", 4, 64, FULL, cast().destination, (), cast().action)
 
 
 @pytest.mark.parametrize("formats", [("f32", "f16"), ("f16", "f32")])
@@ -41,55 +44,61 @@ def test_a_lone_operation_takes_head_repeats_and_tail(repeats):
     assert operation.causes == {"fill": 9, "busy": 2 * repeats, "drain": 14}
 
 
-def test_operations_back_to_back_pay_the_head_once_and_overlap_the_tail():
+TWO = {"fill": 18, "busy": 4}
+TIMES = {
     # Issued in 0..3, arriving in 1, 2, 3; repeats at 10, 12, 14 ... one every 2 cycles without a gap.
-    timing = simulate(singly(cast(3), cast(2), cast(1)), a2a3())
-    assert timing.total == 1 + 9 + 2 * 6 + 14
-    assert [(operation.start, operation.end) for operation in timing.operations] == [
-        (1, 10 + 6 + 14),
-        (16, 16 + 4 + 14),
-        (20, 20 + 2 + 14),
-    ]
-
-
-def test_head_always_is_paid_by_every_operation():
+    "back to back they pay the head once and overlap the tail": Timed(
+        [cast(3), cast(2), cast(1)], 1 + 9 + 2 * 6 + 14, spans=[(1, 10 + 6 + 14), (16, 16 + 4 + 14), (20, 20 + 2 + 14)]
+    ),
     # First: repeat at 10..12. Second: 12 + 9 = 21..23, end 23 + 14.
-    timing = simulate(singly(cast(), cast()), a2a3(vector_head="always"))
-    assert timing.total == 37
-    assert causes(timing, "V") == {"empty": 1, "fill": 18, "busy": 4, "drain": 14}
-
-
-@pytest.mark.parametrize(
-    ("scalar_work", "total", "expected"),
-    [
-        # The first ends in 26. Arriving in 25 the pipe still drains: no head, 25 + 2 + 14.
-        (23, 41, {"empty": 1, "fill": 9, "busy": 4, "drain": 13 + 14}),
-        # Arriving in 26 it is idle: 26 + 9 + 2 + 14.
-        (24, 51, {"empty": 1, "fill": 18, "busy": 4, "drain": 28}),
-        # Arriving in 30: four empty cycles more.
-        (28, 55, {"empty": 5, "fill": 18, "busy": 4, "drain": 28}),
-    ],
-)
-def test_the_head_is_paid_when_everything_before_has_ended(scalar_work, total, expected):
-    timing = simulate(singly(cast(), *[ScalarWork("arithmetic")] * scalar_work, cast()), a2a3())
-    assert timing.total == total
-    assert causes(timing, "V") == expected
-
-
-def test_a_shorter_tail_may_end_before_the_operation_ahead():
+    "a head that is always paid": Timed(
+        [cast(), cast()], 37, {"V": {"empty": 1, **TWO, "drain": 14}}, target={"vector_head": "always"}
+    ),
+    # The first ends in 26. Arriving in 25 the pipe still drains: no head, 25 + 2 + 14.
+    "no head before all has ended": Timed(
+        [cast(), *[ARITHMETIC] * 23, cast()], 41, {"V": {"empty": 1, "fill": 9, "busy": 4, "drain": 13 + 14}}
+    ),
+    # Arriving in 26 it is idle: 26 + 9 + 2 + 14.
+    "a head where all has ended": Timed(
+        [cast(), *[ARITHMETIC] * 24, cast()], 51, {"V": {"empty": 1, **TWO, "drain": 28}}
+    ),
+    # Arriving in 30: four empty cycles more.
+    "a head later": Timed([cast(), *[ARITHMETIC] * 28, cast()], 55, {"V": {"empty": 5, **TWO, "drain": 28}}),
     # vector_dup (repeat 1, tail set to 1) ends in 12 + 1 + 1 = 14, the cast before it in 26: that drain lasts longer.
-    target = a2a3(vector_dup=(11, 1, 1))
-    timing = simulate(singly(cast(), cast(timing="vector_dup")), target)
-    assert [operation.end for operation in timing.operations] == [26, 14]
-    assert timing.total == 26
-    assert causes(timing, "V") == {"empty": 1, "fill": 9, "busy": 3, "drain": 13}
+    "a shorter tail may end before the operation ahead": Timed(
+        [cast(), cast(timing="vector_dup")], 26, {"V": {"empty": 1, "fill": 9, "busy": 3, "drain": 13}},
+        [(1, 26), (12, 14)], {"vector_dup": (11, 1, 1)},
+    ),
+    "no sources": Timed([DUPLICATE], 1 + 11 + 4 * 1 + 13),
+    "no active lanes": Timed([cast(4, mask=0)], 1 + 9 + 4 * 2 + 14),
+    # 128 bytes at 16.36 per cycle: 7.82, rounded 8; then 107.
+    "a store streams first and waits for memory then": Timed(
+        [store(0, 128)], 1 + 8 + 107, {"MTE3": {"empty": 1, "busy": 8, "memory latency": 107}}
+    ),
+    # 32 bursts of 240 bytes are 7680 bytes: 60 cycles at 128, whatever the pitch as long as groups differ.
+    "bursts take whole blocks": Timed([load(0, 240, bursts=32, pitch=256)], 1 + 264 + 60),
+    # 8 blocks, 512 bytes apart, all in group 0; four ask per cycle, one passes: 8 cycles instead of 2.
+    "bursts in one bank group wait for its port": Timed(
+        [load(0, 32, bursts=8, pitch=512)], 1 + 264 + 8,
+        {"MTE2": {"empty": 1, "memory latency": 264, "busy": 2, "bank conflict": 6}},
+    ),
+    # A store asks for one block every other cycle at most, so the port is no limit.
+    "bursts that are stored from one": Timed([store(0, 32, bursts=8, pitch=512)], 1 + 16 + 107),
+    # 512 bytes: load 264 + 4, from 1 and then from 269. Store: 512 / 16.36 = 31.3, 31 + 107, issued third.
+    "transfers of one pipe never overlap and those of two do": Timed(
+        [load(0, 512), load(512, 512), store(8192, 512)], 537, spans=[(1, 269), (269, 537), (3, 3 + 31 + 107)]
+    ),
+    "scalar facts are what the scalar unit spends": Timed(
+        [control(), ARITHMETIC, ScalarWork("loop"), cast()], 26 + 25,
+        {"S": {"busy": 5 + 7 + 3, "loop turnaround": 11, "empty": 25}}, [(0, 5), (5, 12), (12, 23), (26, 51)],
+        {"issue_cycles": 3, "control_write_cycles": 5, "arithmetic_cycles": 7, "loop_turnaround_cycles": 11},
+    ),
+}  # fmt: skip
 
 
-def test_operations_without_sources_or_active_lanes_take_their_intervals():
-    destination = cast().destination
-    duplicate = StridedInstruction("vector_dup", "vector_dup", 4, 64, FULL, destination, (), cast().action)
-    assert simulate(singly(duplicate), a2a3()).total == 1 + 11 + 4 * 1 + 13
-    assert simulate(singly(cast(4, mask=0)), a2a3()).total == 1 + 9 + 4 * 2 + 14
+@pytest.mark.parametrize("name", TIMES)
+def test_times_of_operations(name):
+    TIMES[name].check()
 
 
 def test_two_sources_in_the_same_groups_share_their_read_ports():
@@ -107,15 +116,6 @@ def test_two_sources_in_the_same_groups_share_their_read_ports():
         fast = simulate(singly(both(second)), a2a3(vand=(8, 1, 12)))
         assert fast.total == 1 + 8 + 4 * (1 + excess) + 12
         assert causes(fast, "V").get("bank conflict", 0) == 4 * excess
-
-
-def test_scalar_facts_are_what_the_scalar_unit_spends():
-    target = a2a3(issue_cycles=3, control_write_cycles=5, arithmetic_cycles=7, loop_turnaround_cycles=11)
-    timing = simulate(singly(control(), ScalarWork("arithmetic"), ScalarWork("loop"), cast()), target)
-    assert causes(timing, "S") == {"busy": 5 + 7 + 3, "loop turnaround": 11, "empty": 25}
-    assert timing.total == 26 + 25
-    assert [execution.start for execution in timing.executions] == [0, 5, 12, 23]
-    assert timing.executions[-1].end == 51
 
 
 def test_an_instruction_without_operations_takes_no_time():
@@ -252,34 +252,6 @@ def test_durations_are_exact_and_rounded_half_up(rate, size):
         assert conflict == (max(0, -(-blocks // 16) - stream) if rate == "594.3" else 0)
         assert timing.total == 1 + 5 + stream + conflict
         assert causes(timing, pipe)["busy"] == stream
-
-
-def test_a_store_streams_first_and_waits_for_memory_then():
-    # 128 bytes at 16.36 per cycle: 7.82, rounded 8; then 107.
-    timing = simulate(singly(store(0, 128)), a2a3())
-    assert timing.total == 1 + 8 + 107
-    assert causes(timing, "MTE3") == {"empty": 1, "busy": 8, "memory latency": 107}
-
-
-def test_bursts_take_whole_blocks_and_lie_a_pitch_apart():
-    # 32 bursts of 240 bytes are 7680 bytes: 60 cycles at 128, whatever the pitch as long as groups differ.
-    timing = simulate(singly(load(0, 240, bursts=32, pitch=256)), a2a3())
-    assert timing.total == 1 + 264 + 60
-
-
-def test_bursts_in_one_bank_group_wait_for_its_port():
-    # 8 blocks, 512 bytes apart, all in group 0; four ask per cycle, one passes: 8 cycles instead of 2.
-    timing = simulate(singly(load(0, 32, bursts=8, pitch=512)), a2a3())
-    assert timing.total == 1 + 264 + 8
-    assert causes(timing, "MTE2") == {"empty": 1, "memory latency": 264, "busy": 2, "bank conflict": 6}
-    # A store asks for one block every other cycle at most, so the port is no limit.
-    assert simulate(singly(store(0, 32, bursts=8, pitch=512)), a2a3()).total == 1 + 16 + 107
-
-
-def test_transfers_of_one_pipe_never_overlap_and_those_of_two_do():
-    # 512 bytes: load 264 + 4, from 1 and then from 269. Store: 512 / 16.36 = 31.3, 31 + 107, issued third.
-    timing = simulate(singly(load(0, 512), load(512, 512), store(8192, 512)), a2a3())
-    assert [(o.start, o.end) for o in timing.operations] == [(1, 269), (269, 537), (3, 3 + 31 + 107)]
 
 
 def reads(start, end, space="ub"):

@@ -60,41 +60,44 @@ def program(body: str, *, unknown: str = "", further: str = "") -> str:
 """
 
 
+def into_part(mnemonic: str, place: str, rows: int, cols: int) -> str:
+    """An operation on equal parts of %u and %t that leaves its result in that of %t."""
+    part = f"!pto.tile_buf<vec, {rows}x{cols}xf32>"
+    subviews = "".join(
+        f"%{new} = pto.subview %{old}[{place}] sizes [{rows}, {cols}] : {VEC}\n"
+        for new, old in (("s", "u"), ("s2", "t"))
+    )
+    ins = f"%s : {part}" if mnemonic == "tmov" else f"%s, %s2 : {part}, {part}"
+    return f"{subviews}pto.{mnemonic} ins({ins}) outs(%s2 : {part})\n"
+
+
 def two(mnemonic: str, first: str = "%t", second: str = "%part", out: str = "%r") -> str:
     return f"pto.{mnemonic} ins({first}, {second} : {VEC}, {VEC}) outs({out} : {VEC})\n"
 
 
+STORED = move("y", "%r", load=False)
+ROW = "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
+LINE = "!pto.tile_buf<vec, 1x64xf32>"
 BODIES = {
-    "beside": two("tadd", second="%t") + move("y", "%r", load=False),
-    "all": two("tadd", second="%u") + move("y", "%r", load=False),
-    "copy": f"pto.tmov ins(%u : {VEC}) outs(%r : {VEC})\n" + move("y", "%r", load=False),
-    "part": (
-        f"%s = pto.subview %u[%c2, %c8] sizes [8, 16] : {VEC}\n%s2 = pto.subview %t[%c2, %c8] sizes [8, 16] : {VEC}\n"
-        "pto.tadd ins(%s, %s2 : !pto.tile_buf<vec, 8x16xf32>, !pto.tile_buf<vec, 8x16xf32>) outs(%s2 : !pto.tile_buf<vec, 8x16xf32>)\n"
-        + two("tmul", second="%t")
-        + move("y", "%r", load=False)
-    ),
+    "beside": two("tadd", second="%t") + STORED,
+    "all": two("tadd", second="%u") + STORED,
+    "copy": f"pto.tmov ins(%u : {VEC}) outs(%r : {VEC})\n" + STORED,
+    "part": into_part("tadd", "%c2, %c8", 8, 16) + two("tmul", second="%t") + STORED,
     "cast": (
-        f"%s = pto.subview %u[%c2, %c0] sizes [8, 64] : {VEC}\n%s2 = pto.subview %t[%c2, %c0] sizes [8, 64] : {VEC}\n"
-        "pto.tmov ins(%s : !pto.tile_buf<vec, 8x64xf32>) outs(%s2 : !pto.tile_buf<vec, 8x64xf32>)\n"
-        f"pto.tcvt ins(%t : {VEC}) outs(%h : {HALF})\npto.tcvt ins(%h : {HALF}) outs(%r : {VEC})\n"
-        + move("y", "%r", load=False)
+        into_part("tmov", "%c2, %c0", 8, 64)
+        + f"pto.tcvt ins(%t : {VEC}) outs(%h : {HALF})\npto.tcvt ins(%h : {HALF}) outs(%r : {VEC})\n{STORED}"
     ),
     "rows": (
-        f"%s = pto.subview %u[%c3, %c8] sizes [1, 8] : {VEC}\n%s2 = pto.subview %t[%c3, %c8] sizes [1, 8] : {VEC}\n"
-        "pto.tadd ins(%s, %s2 : !pto.tile_buf<vec, 1x8xf32>, !pto.tile_buf<vec, 1x8xf32>) outs(%s2 : !pto.tile_buf<vec, 1x8xf32>)\n"
-        f"pto.trowmax ins(%t, %tmp : {VEC}, {VEC}) outs(%row : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>)\n"
-        f"pto.trowexpandmul ins(%t, %row, %tmp : {VEC}, !pto.tile_buf<vec, 16x1xf32, blayout=col_major>, {VEC}) outs(%r : {VEC})\n"
-        + move("y", "%r", load=False)
+        into_part("tadd", "%c3, %c8", 1, 8)
+        + f"pto.trowmax ins(%t, %tmp : {VEC}, {VEC}) outs(%row : {ROW})\n"
+        + f"pto.trowexpandmul ins(%t, %row, %tmp : {VEC}, {ROW}, {VEC}) outs(%r : {VEC})\n{STORED}"
     ),
     "columns": (
-        f"%s = pto.subview %u[%c3, %c8] sizes [1, 8] : {VEC}\n%s2 = pto.subview %t[%c3, %c8] sizes [1, 8] : {VEC}\n"
-        "pto.tadd ins(%s, %s2 : !pto.tile_buf<vec, 1x8xf32>, !pto.tile_buf<vec, 1x8xf32>) outs(%s2 : !pto.tile_buf<vec, 1x8xf32>)\n"
-        f"%line = pto.subview %r[%c0, %c0] sizes [1, 64] : {VEC}\n"
-        f"pto.tcolmax ins(%t : {VEC}) outs(%line : !pto.tile_buf<vec, 1x64xf32>)\n"
-        f"pto.tcolexpand ins(%line : !pto.tile_buf<vec, 1x64xf32>) outs(%t : {VEC})\n" + move("y", "%t", load=False)
+        into_part("tadd", "%c3, %c8", 1, 8)
+        + f"%line = pto.subview %r[%c0, %c0] sizes [1, 64] : {VEC}\npto.tcolmax ins(%t : {VEC}) outs(%line : {LINE})\n"
+        + f"pto.tcolexpand ins(%line : {LINE}) outs(%t : {VEC})\n{move('y', '%t', load=False)}"
     ),
-    "overwritten": two("tadd", second="%u") + two("tmul", second="%t") + move("y", "%r", load=False),
+    "overwritten": two("tadd", second="%u") + two("tmul", second="%t") + STORED,
     "through memory": (
         move("y", "%u", load=False)
         + move("y", "%r", load=True)
@@ -103,13 +106,10 @@ BODIES = {
     ),
     "indices": (
         f"pto.tcvt ins(%u : {VEC}) outs(%i : {INDEX})\n"
-        f"pto.tgather ins(%t, %i, %j : {VEC}, {INDEX}, {INDEX}) outs(%r : {VEC})\n" + move("y", "%r", load=False)
+        f"pto.tgather ins(%t, %i, %j : {VEC}, {INDEX}, {INDEX}) outs(%r : {VEC})\n{STORED}"
     ),
     "loop": (
-        "scf.for %k = %c0 to %c16 step %c1 {\n"
-        f"%s = pto.subview %u[%k, %c0] sizes [1, 64] : {VEC}\n%s2 = pto.subview %t[%k, %c0] sizes [1, 64] : {VEC}\n"
-        "pto.tmax ins(%s, %s2 : !pto.tile_buf<vec, 1x64xf32>, !pto.tile_buf<vec, 1x64xf32>) outs(%s2 : !pto.tile_buf<vec, 1x64xf32>)\n}\n"
-        + move("y", "%t", load=False)
+        f"scf.for %k = %c0 to %c16 step %c1 {{\n{into_part('tmax', '%k, %c0', 1, 64)}}}\n" + move("y", "%t", load=False)
     ),
 }
 KNOWN = f"{move('w', '%u', load=True)}"
@@ -152,17 +152,11 @@ def test_only_what_the_unknown_cannot_change_is_computed(name: str, target: str,
 
 def expected_mask(name: str) -> np.ndarray:
     """Which elements of y are not computed, by hand."""
-    mask = np.zeros((16, 64), bool)
-    if name in ("all", "copy", "indices", "loop"):
-        mask[:] = True
-    elif name == "part":
-        mask[2:10, 8:24] = True
-    elif name == "cast":
-        mask[2:10] = True
-    elif name == "rows":
-        mask[3] = True
-    elif name == "columns":
-        mask[:, 8:16] = True
+    mask, everything = np.zeros((16, 64), bool), slice(None)
+    places = {"part": np.s_[2:10, 8:24], "cast": np.s_[2:10], "rows": np.s_[3], "columns": np.s_[:, 8:16]}
+    places |= dict.fromkeys(("all", "copy", "indices", "loop"), everything)
+    if name in places:
+        mask[places[name]] = True
     return mask
 
 
@@ -178,10 +172,7 @@ def test_the_unknown_spreads_by_elements(name: str, target: str, tmp_path: Path)
 
 
 def test_partial_outputs_are_written_on_demand_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path, out = (
-        saved(tmp_path, program(BODIES["part"] + move("z", "%tmp", load=False).replace("%tmp", "%t"))),
-        tmp_path / "o",
-    )
+    path, out = saved(tmp_path, program(BODIES["part"] + move("z", "%t", load=False))), tmp_path / "o"
     command = ["run", str(path), "--target", "a2a3", "--in", "x=random:1", "--out", str(out)]
     assert main(command) == 1
     told = capsys.readouterr()
@@ -276,11 +267,7 @@ def test_bad_placeholders(typed: str, message: str, tmp_path: Path, capsys: pyte
 
 
 def test_what_is_known_but_not_modelled_may_be_taken_for_a_placeholder(tmp_path: Path):
-    body = (
-        f"pto.tpow ins(%t, %t : {VEC}, {VEC}) outs(%r : {VEC})\n"
-        + move("y", "%r", load=False)
-        + move("z", "%t", load=False)
-    )
+    body = f"pto.tpow ins(%t, %t : {VEC}, {VEC}) outs(%r : {VEC})\n{STORED}" + move("z", "%t", load=False)
     path = saved(tmp_path, program(body))
     with pytest.raises(IllegalError, match=r"pto\.tpow is known, not modelled") as caught:
         run(path, "a5", timing_only=True)
@@ -322,7 +309,7 @@ pto.tfree_from_aic {{split = 1}}
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_queues_between_cores(target: str, tmp_path: Path):
-    path = saved(tmp_path, program(QUEUE + move("y", "%r", load=False) + move("z", "%t", load=False)))
+    path = saved(tmp_path, program(QUEUE + STORED + move("z", "%t", load=False)))
     found = run(path, target, inputs={"x": "random:1"})
     assert [*found.partial] == ["y"]
     assert not found.partial["y"].computed.any()
@@ -332,7 +319,7 @@ def test_queues_between_cores(target: str, tmp_path: Path):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_goes_to_another_core_waits_for_what_makes_it(target: str, tmp_path: Path):
-    path = saved(tmp_path, program(QUEUE + move("y", "%r", load=False)))
+    path = saved(tmp_path, program(QUEUE + STORED))
     operations = run(path, target, timing_only=True).timing.operations
     (push,) = (each for each in operations if each.name == "tpush_to_aic")
     made = max(each.end for each in operations if "add" in each.name)
@@ -353,16 +340,11 @@ def test_operations_between_cores_are_printed_as_they_are_read():
 
 
 def test_a_path_that_rests_on_another_core(tmp_path: Path):
-    body = (
-        QUEUE
-        + "%n = arith.index_cast %b : i32 to index\nscf.for %k = %c0 to %n step %c1 {\n"
-        + two("tadd", second="%t")
-        + "}\n"
-    )
+    head = "%n = arith.index_cast %b : i32 to index\nscf.for %k = %c0 to %n step %c1 {\n"
+    body = QUEUE + head + two("tadd", second="%t") + "}\n"
     path = saved(tmp_path, program(body + move("y", "%t", load=False)))
-    with pytest.raises(
-        IllegalError, match=r"%b of reserve_buffer is not computed, and the path depends on it"
-    ) as caught:
+    told = "%b of reserve_buffer is not computed, and the path depends on it"
+    with pytest.raises(IllegalError, match=told) as caught:
         run(path, "a2a3", inputs={"x": "random:1"})
     assert caught.value.span is not None
     timed = run(path, "a2a3", timing_only=True)

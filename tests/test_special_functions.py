@@ -97,9 +97,7 @@ def test_fast_division_on_lanes_and_in_scalar_registers(generation: str) -> None
     x, y = x.astype(np.float32), y.astype(np.float32)
     rc = (1 / y.astype(np.float64)).astype(np.float32)
     got = called("s_div_fast_f32", x, y, rc, where=generation)
-    exact = [
-        oracle.divide(*(int(each) for each in some)) for some in zip(*(e.view("u4") for e in (x, y, rc)), strict=True)
-    ]
+    exact = [oracle.divide(*some) for some in zip(*(each.view("u4").tolist() for each in (x, y, rc)), strict=True)]
     assert got.tolist() == exact
     assert np.array_equal(got.view(np.float32), (x.astype(np.float64) / y).astype(np.float32))
     found = program("s_div_fast_f32", generation)
@@ -167,10 +165,8 @@ def test_correct_rounding_where_f64_does_not_decide() -> None:
     assert abs(Decimal(float(got[1])) - root) < Decimal(float(np.spacing(got[1]))) / 2
     huge = np.float32([1e22, 2.0**100]).view(np.uint32)
     # sin(1e22) and sin(2**100) of f32(1e22) are those of NumPy's f64, which reduces by many digits of pi
-    assert (
-        rounded("sin", huge).view(np.float32).tolist()
-        == np.sin(huge.view(np.float32).astype("f8")).astype("f4").tolist()
-    )
+    sines = np.sin(huge.view(np.float32).astype("f8")).astype("f4")
+    assert rounded("sin", huge).view(np.float32).tolist() == sines.tolist()
     assert rounded("acos", np.float32([-1, 2]).view(np.uint32)).tolist() == [0x40490FDB, 0x7FFFFFFF]
 
 
@@ -222,28 +218,21 @@ def inferred(name: str) -> VliwTarget:
     return chip(name, lut_entry_variants="inferred")
 
 
-SINES = np.concatenate(
-    [
-        taylor(lambda s: np.sinc(s / np.pi), np.arange(64) / 64, 1 / 64),
-        taylor(np.cos, np.arange(64) / 64, 1 / 64),
-    ]
-)
-POWERS = taylor(np.exp2, np.arange(64) / 64, 1 / 64)
+PARTS = np.arange(64) / 64
+SINES = np.concatenate([taylor(lambda s: np.sinc(s / np.pi), PARTS, 1 / 64), taylor(np.cos, PARTS, 1 / 64)])
+POWERS = taylor(np.exp2, PARTS, 1 / 64)
 STARTS = np.concatenate([np.arange(64) / 64, *(2.0**k * (1 + np.arange(64) / 64) for k in range(3))])
 TANH = taylor(lambda s: np.where(s < 1, np.tanh(np.maximum(s, 1e-9)) / np.maximum(s, 1e-9), np.tanh(s)), STARTS, 1 / 64)
 
 
 def test_roots_in_the_order_of_parity() -> None:
     """An even exponent has an odd field: its entries are the upper 64."""
-    table = np.concatenate(
-        [taylor(np.sqrt, 2 + np.arange(64) / 32, 1 / 32), taylor(np.sqrt, 1 + np.arange(64) / 64, 1 / 64)]
-    )
+    table = np.concatenate([taylor(np.sqrt, 2 + 2 * PARTS, 1 / 32), taylor(np.sqrt, 1 + PARTS, 1 / 64)])
     x = np.exp(np.random.default_rng(1).uniform(-60, 60, 500)).astype(np.float32)
     got = called("v_sqrt_f32", x, where=inferred("gaudi2"), sqrt=table).view(np.float32)
     assert np.max(np.abs(got / np.sqrt(x.astype(np.float64)) - 1)) < 1e-6
-    special = called(
-        "v_sqrt_f32", f32([0, 0x80000000, 0x7F800000, 0xBF800000, 0x7FC00000]), where=inferred("gaudi"), sqrt=table
-    )
+    edges = f32([0, 0x80000000, 0x7F800000, 0xBF800000, 0x7FC00000])
+    special = called("v_sqrt_f32", edges, where=inferred("gaudi"), sqrt=table)
     assert special.tolist() == [0, 0x80000000, 0x7F800000, 0x7FFFFFFF, 0x7FFFFFFF]
     for name, function, low, high in (
         ("v_acos_cephes_f32", np.arccos, -0.999, 0.999),
@@ -291,9 +280,8 @@ def test_tangent_power_and_tanh() -> None:
     base, power = rng.uniform(0.1, 8, 500).astype(np.float32), rng.uniform(-5, 5, 500).astype(np.float32)
     got = called("v_pow_f32", base, power, pow2=POWERS).view(np.float32)
     assert np.max(np.abs(got / base.astype(np.float64) ** power - 1)) < 5e-6
-    signed = called("v_pow_f32", np.float32([-2, -2, -2, 7, 0]), np.float32([3, 2, 0.5, 0, 2]), pow2=POWERS).view(
-        np.float32
-    )
+    signs = np.float32([[-2, -2, -2, 7, 0], [3, 2, 0.5, 0, 2]])
+    signed = called("v_pow_f32", *signs, pow2=POWERS).view(np.float32)
     assert np.round(signed[:2], 4).tolist() == [-8, 4]
     assert np.isnan(signed[2])
     assert signed[3:].tolist() == [1, 0]

@@ -14,7 +14,7 @@ from oracle_formats import FLOATS, INTS, decode, fmt
 from oracle_tpc import float_operation, fused, number, pattern
 from tpc_kernel_values import INCOME, MASK, MODES, every_code, machine_in, run
 from tpc_semantics_cases import INTEGER_TYPES, codes, instruction, samples, state, vector
-from tpc_text import target
+from tpc_text import phrases, target
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import FORMS
@@ -109,18 +109,18 @@ def test_classes_of_every_code(name: str) -> None:
 def test_options_of_find_first() -> None:
     some = np.asarray([0, 1, 0x80000000, 0x00010000, 0xFFFFFFFF])
     distance = with_options(target("gaudi2"), {"find_first_position": "distance", "find_first_none": "ones"})
-    got = run("find_first.i32 set=1 start_msb V1, V2", src_a=vector(some, 32), chip=distance).result
-    assert codes(got, 32)[:5] == [255, 31, 0, 15, 0]
-    low = run("find_first.i32 set=1 start_lsb V1, V2", src_a=vector(some, 32), chip=distance).result
-    assert codes(low, 32)[:5] == [255, 0, 31, 16, 0]
+    for start, expected in (("msb", [255, 31, 0, 15, 0]), ("lsb", [255, 0, 31, 16, 0])):
+        got = run(f"find_first.i32 set=1 start_{start} V1, V2", src_a=vector(some, 32), chip=distance).result
+        assert codes(got, 32)[:5] == expected
 
 
 def test_scalars_and_predicates() -> None:
-    assert run("popcnt.i32 set=1 S1, S2", slot="spu", income=0, src_a=0xFF00FF01).result == 17
-    assert run("popcnt.i16 set=1 S1, S2", slot="spu", income=0, src_a=0xFFFF0003).result == 2
+    for text, source, expected in (
+        ("popcnt.i32 set=1 S1, S2", 0xFF00FF01, 17), ("popcnt.i16 set=1 S1, S2", 0xFFFF0003, 2),
+        ("extract_exp.f32 S1, S2", 0x3F000000, 0xFFFFFFFF), ("fclass.bf16 S1, S2", 0x7F80, 1 << 7),
+    ):  # fmt: skip
+        assert run(text, slot="spu", income=0, src_a=source).result == expected
     assert run("find_first.u8 set=0 start_msb S1, 0x7f", slot="spu", income=0).result == 7
-    assert run("extract_exp.f32 S1, S2", slot="spu", income=0, src_a=0x3F000000).result == 0xFFFFFFFF
-    assert run("fclass.bf16 S1, S2", slot="spu", income=0, src_a=0x7F80).result == 1 << 7
     source = vector(samples("i16"), 16)
     whole = run("popcnt.i16 set=1 V1, V2", src_a=source).result
     masked = run("popcnt.i16 set=1 V1, V2, VP1", src_a=source, predicate=MASK).result
@@ -157,10 +157,12 @@ def test_numbers_are_formed_of_every_code(name: str) -> None:
 
 
 def test_what_form_fp_num_refuses() -> None:
-    with pytest.raises(IllegalError, match="force_sign0 and sign_lsb exclude each other"):
-        run("form_fp_num.f32 force_sign0 sign_lsb V1, V2, V3, V4", src_a=INCOME, src_b=INCOME, src_c=INCOME)
-    with pytest.raises(IllegalError, match="what special_func computes"):
-        run("form_fp_num.f32 special_func=1 V1, V2, V3, V4", src_a=INCOME, src_b=INCOME, src_c=INCOME)
+    for words, message in (
+        ("force_sign0 sign_lsb", "force_sign0 and sign_lsb exclude each other"),
+        ("special_func=1", "what special_func computes"),
+    ):
+        with pytest.raises(IllegalError, match=message):
+            run(f"form_fp_num.f32 {words} V1, V2, V3, V4", src_a=INCOME, src_b=INCOME, src_c=INCOME)
 
 
 def test_an_exponent_and_its_parts_come_back() -> None:
@@ -232,27 +234,20 @@ def test_all_but_two_instructions_have_values() -> None:
         "gaudi": ("udiv_4step.u32 Z2, S4, S5",),
         "steps": ("udiv_step.u32 Z2, S4, S5",),
         "store": ("aso", "event spu 1", "st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, 0x0, I2, V3"),
-        "vpu": (
-            *("mac.f32 V1, V2, V3", "madd.f32 V1, V2, V3, V4", "msac.i8 normalize_c V1, V2, V3, V4, V5"),
-            *(f"{name}.f32 V1, V2" for name in ("extract_exp", "fclass", "brev")),
-            *(
-                "popcnt.f32 set=1 V1, V2",
-                "find_first.f32 set=1 start_msb V1, V2",
-                "form_fp_num.f32 V1, V2, V3, V4",
-                "shuffle.u8 V1, V2, V3",
-            ),
-            "rounded.f32 exp V1, V2, V3, V4, 0x100",
-            *("calc_fp_special.f32 func=exp V1, V2, V3", "get_lut_entry_and_interval_start.f32 D2, V4, 17"),
-        ),
+        "vpu": phrases("""
+            mac.f32 V1, V2, V3; madd.f32 V1, V2, V3, V4; msac.i8 normalize_c V1, V2, V3, V4, V5; extract_exp.f32 V1, V2;
+            fclass.f32 V1, V2; brev.f32 V1, V2; popcnt.f32 set=1 V1, V2; find_first.f32 set=1 start_msb V1, V2;
+            form_fp_num.f32 V1, V2, V3, V4; shuffle.u8 V1, V2, V3; rounded.f32 exp V1, V2, V3, V4, 0x100;
+            calc_fp_special.f32 func=exp V1, V2, V3; get_lut_entry_and_interval_start.f32 D2, V4, 17
+        """),
     }
     places = {"goya": ("goya", "load"), "gaudi": ("gaudi", "spu"), "steps": ("goya", "spu")}
     found = {}
     for slot, some in texts.items():
+        generation, unit = places.get(slot, ("gaudi2", slot))
         for text in some:
-            read = instruction(text, *places.get(slot, ("gaudi2", slot)))
-            found[read.mnemonic] = not isinstance(
-                prepare(read, target(places.get(slot, ("gaudi2",))[0])).unit, NotComputed
-            )
+            read = instruction(text, generation, unit)
+            found[read.mnemonic] = not isinstance(prepare(read, target(generation)).unit, NotComputed)
     left_out = {
         form.mnemonic
         for form in FORMS
@@ -376,19 +371,16 @@ def test_scalars_immediates_and_masks_of_accumulators() -> None:
         run("mac.bf16 V1, V2, 0x3f800000", src_a=a, accumulator=INCOME)
     assert any("0xffff" in legal for legal in refusal.value.legal)
     group = (INCOME, INCOME[::-1].copy())
-    whole = run("mac.bf16 acc_fp32 D4, V2, V3", src_a=a, src_b=a, income=group, accumulator=group).result
-    masked = run(
-        "mac.bf16 acc_fp32 D4, V2, V3, VP1", src_a=a, src_b=a, income=group, accumulator=group, predicate=MASK
-    ).result
+    given = {"src_a": a, "src_b": a, "income": group, "accumulator": group}
+    whole = run("mac.bf16 acc_fp32 D4, V2, V3", **given).result
+    masked = run("mac.bf16 acc_fp32 D4, V2, V3, VP1", **given, predicate=MASK).result
     for k, (register, old) in enumerate(zip(masked, group, strict=True)):
         kept = np.repeat(MASK[2 * k :: 4], 4)  # one bit per byte of the narrow element, lane i from element 2 i + k
         assert np.array_equal(register, np.where(kept, whole[k], old))
     one, three = 0x3F800000, 0x40400000
-    assert run("mac.f32 S1, S2, S3", slot="spu", income=one, src_a=three, src_b=three, accumulator=one).result == (
-        int(np.float32(10).view(np.uint32))
-    )
-    got = run("mac.bf16 acc_fp32 S1, S2, S3", slot="spu", income=one, src_a=0x4040, src_b=0x4040, accumulator=one)
-    assert got.result == int(np.float32(10).view(np.uint32))
+    for text, factor in (("mac.f32 S1, S2, S3", three), ("mac.bf16 acc_fp32 S1, S2, S3", 0x4040)):
+        got = run(text, slot="spu", income=one, src_a=factor, src_b=factor, accumulator=one).result
+        assert got == int(np.float32(10).view(np.uint32))
 
 
 def test_pairs_of_f32() -> None:

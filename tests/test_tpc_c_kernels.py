@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -60,19 +61,15 @@ def normed(x: np.ndarray, gain: np.ndarray) -> np.ndarray:
     filled[:, : x.shape[1]] = x
     total = np.zeros((len(x), 64), f32)
     for part in np.split(filled, filled.shape[1] // 64, axis=1):
-        total = fused_pairs(part, part, total)
+        total = fused(part, part, total)
     for step in (32, 16, 8, 4, 2, 1):
         total = total + total[:, np.arange(64) ^ step]
     value = total * f32(1 / x.shape[1]) + f32(1e-5)
     half = value * f32(0.5)
     guess = (0x5F3759DF - (value.view(np.int32) >> 1)).astype(np.int32).view(f32)
     for _ in range(4):
-        guess = guess * fused_pairs(-(half * guess), guess, np.full_like(guess, 1.5))
+        guess = guess * fused(-(half * guess), guess, np.full_like(guess, 1.5))
     return x * guess[:, :1] * gain
-
-
-def fused_pairs(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    return (a.astype(np.float64) * b.astype(np.float64) + c).astype(f32)
 
 
 @dataclass(frozen=True)
@@ -161,74 +158,72 @@ def test_parts_cover_the_index_space_once() -> None:
         assert all(size[0] == 2 and size[2] == 3 for _, size in parts)
 
 
-IN_ORDER = """void main(tensor x, tensor y, tensor z)
-{
+def by_rows(tensors: str, body: str, before: str = "") -> str:
+    """A kernel that does the same with each row of its part of the index space; `at` is the row's beginning."""
+    return f"""void main({", ".join(f"tensor {name}" for name in tensors.split())})
+{{
     const int5 start = get_index_space_offset();
     const int5 end = get_index_space_size() + start;
+    {before}
     for (int row = start[1]; row < end[1]; row++)
-    {
-        int5 at = {0, row}, behind = {64, row};
+    {{
+        int5 at = {{0, row}};
+        {body}
+    }}
+}}
+"""
+
+
+def loaded(folder: Path, text: str, target: str, engines: int = 1, **tensors: str) -> Any:
+    """A kernel, on tensors of three rows."""
+    path = folder / "kernel.c"
+    path.write_text(text, encoding="utf-8")
+    request = LaunchRequest({name: tensor_given(name, each) for name, each in tensors.items()}, (1, 3), engines)
+    return load(path, target, None, {}, launch=request)
+
+
+IN_ORDER = by_rows(
+    "x y z",
+    """int5 behind = {64, row};
         float128 f = {v_f32_ld_tnsr_b(at, x), v_f32_ld_tnsr_b(behind, x)};
         float128 promoted = (bfloat128)f;
         v_bf16_st_tnsr(at, y, convert_float128_to_bfloat128(promoted, SW_LINEAR | SW_RD));
-        v_i16_st_tnsr(at, z, as_short128(f, SW_RZ));
-    }
-}
-"""
+        v_i16_st_tnsr(at, z, as_short128(f, SW_RZ));""",
+)
 
 
 @pytest.mark.parametrize("target", MODERN)
 def test_casts_between_aggregates_keep_the_order_of_elements(tmp_path: Path, target: str) -> None:
-    path = tmp_path / "in_order.c"
-    path.write_text(IN_ORDER, encoding="utf-8")
-    given = {"x": "f32[128,3]", "y": "out:bf16[128,3]", "z": "out:i16[128,3]"}
-    request = LaunchRequest({name: tensor_given(name, text) for name, text in given.items()}, (1, 3), 2)
+    program = loaded(tmp_path, IN_ORDER, target, 2, x="f32[128,3]", y="out:bf16[128,3]", z="out:i16[128,3]")
     x = drawn(3, 128, scale=300.0)
-    found = run_loaded(load(path, target, None, {}, launch=request), {"x": x}, stale_reads="stop").outputs
+    found = run_loaded(program, {"x": x}, stale_reads="stop").outputs
     assert same_bits(np.asarray(found["y"]), x.astype(ml_dtypes.bfloat16))
     assert same_bits(np.asarray(found["z"]), np.trunc(x).astype(np.int16))
 
 
-LOOKED_UP = """void main(tensor n, tensor table, tensor y)
-{
-    const int5 start = get_index_space_offset();
-    const int5 end = get_index_space_size() + start;
-    set_lut_256(table);
-    for (int row = start[1]; row < end[1]; row++)
-    {
-        int5 at = {0, row};
-        v_f32_st_tnsr(at, y, v_f32_lookup(v_u32_ld_tnsr_b(at, n), 0, SW_BV32 | SW_LUT_PTR));
-    }
-}
-"""
+LOOKED_UP = by_rows(
+    "n table y",
+    "v_f32_st_tnsr(at, y, v_f32_lookup(v_u32_ld_tnsr_b(at, n), 0, SW_BV32 | SW_LUT_PTR));",
+    "set_lut_256(table);",
+)
 
 
 def test_a_tensor_is_a_table(tmp_path: Path) -> None:
-    path = tmp_path / "looked_up.c"
-    path.write_text(LOOKED_UP, encoding="utf-8")
     given = {"n": "u32[64,3]", "table": "f32[256]", "y": "f32[64,3]"}
-    request = LaunchRequest({name: tensor_given(name, text) for name, text in given.items()}, (1, 3), 2)
     n, table = np.random.default_rng(1).integers(0, 256, (3, 64)).astype(np.uint32), drawn(256)
-    program = load(path, "gaudi2", None, {}, launch=request)
+    program = loaded(tmp_path, LOOKED_UP, "gaudi2", 2, **given)
     found = run_loaded(program, {"n": n, "table": table}, stale_reads="stop").outputs["y"]
     np.testing.assert_array_equal(found, table[n])
     with pytest.raises(IllegalError, match="set_lut_256 is not available on greco; from gaudi2 on"):
-        load(path, "greco", None, {}, launch=request)
+        loaded(tmp_path, LOOKED_UP, "greco", 2, **given)
 
 
-SPECIAL = """void main(tensor x, tensor y)
-{
-    const int5 start = get_index_space_offset();
-    const int5 end = get_index_space_size() + start;
-    for (int row = start[1]; row < end[1]; row++)
-    {
-        int5 at = {0, row};
-        float64 v = v_f32_ld_tnsr_b(at, x);
+SPECIAL = by_rows(
+    "x y",
+    """float64 v = v_f32_ld_tnsr_b(at, x);
         v = exp_f32(v) + v_rsqrt_f32(v) + v_reciprocal_f32(v) + v_tanh_f32(v) + v_pow2_f32(v) + v_div_f32(v, v + 1);
-        v_f32_st_tnsr(at, y, v);
-    }
-}
-"""
+        v_f32_st_tnsr(at, y, v);""",
+)
 
 
 @pytest.mark.parametrize("target", ["goya", "gaudi2"])
@@ -251,12 +246,8 @@ def test_functions_of_private_tables_are_correctly_rounded_and_say_so(tmp_path: 
 
 
 def test_a_table_that_is_given_is_what_the_instructions_read(tmp_path: Path) -> None:
-    path = tmp_path / "power.c"
-    body = "v_pow2_f32(v)"
-    start, end = SPECIAL.index("exp_f32(v)"), SPECIAL.index(";\n        v_f32_st")
-    path.write_text(SPECIAL[:start] + body + SPECIAL[end:], encoding="utf-8")
-    given = {name: tensor_given(name, "f32[64,3]") for name in "xy"}
-    program = load(path, "gaudi2", None, {}, launch=LaunchRequest(given, (1, 3)))
+    power = by_rows("x y", "v_f32_st_tnsr(at, y, v_pow2_f32(v_f32_ld_tnsr_b(at, x)));")
+    program = loaded(tmp_path, power, "gaudi2", x="f32[64,3]", y="f32[64,3]")
     x = np.random.default_rng(2).integers(-9, 9, (3, 64)).astype(f32)
     table = np.zeros((64, 3), f32)
     table[0, 0] = 1.5
@@ -265,7 +256,6 @@ def test_a_table_that_is_given_is_what_the_instructions_read(tmp_path: Path) -> 
     np.testing.assert_array_equal(outputs[1], np.exp2(x) * f32(1.5))
 
 
-pytest.importorskip("pcpp")
 COUNT = int(os.environ.get("CASTSIM_RANDOM_KERNELS", "12"))
 TENSORS = {"numbers": "i32[64,5]", "floats": "f32[64,5]", "results": "out:i32[64,10]", "float_results": "out:f32[64,5]"}
 
@@ -294,7 +284,6 @@ def test_a_kernel_computes_what_c_says(seed: int) -> None:
         assert (found[row] == np.array(number & 0xFFFFFFFF, np.uint32).view(np.int32)).all(), (name, number, text)
 
 
-pytest.importorskip("pcpp")
 KERNEL = """void main(tensor a, tensor b, tensor y)
 {
     int5 at = {0};

@@ -37,195 +37,91 @@ def test_golden_bytes(text: str) -> None:
 # Numbers by hand: opcodes from the published table, codes from docs/reference/tpc.md sections 2.3 and 8.
 # V4 = 4, S2 = 66, imm = 127, I3 = 131, VP5 = 245 in VPU, LOAD, STORE; S2 = 2, SP1 = 49, I3 = 67 in SPU.
 BY_HAND: list[tuple[str, str, bytes]] = [
-    (
-        "goya",
-        "nop; nop; convert.f32 lane_sel=3 target_type=int8 rz V0, V1, !VP6; nop",
-        packed(
-            "gen12_256", vpu__opcode=0x16, vpu__src_a=1, vpu__src_b=4 | 3 << 4 | 1 << 6, vpu__dest=0,
-            vpu__switches=4, vpu__op_type=0, vpu__polarity=1, vpu__predicate=16 + 6,
-        ),
-    ),
-    (
-        "goya",
-        "ld_l_v V1, S2, 0x100; nop; convert_int32 lane_sel=2 ru to_16 V9, V26, S1; nop",
-        packed(
-            "gen12_256", load__opcode=0x0E, load__dest=1, load__src_a=66, load__src_b=127, all__immediate=0x100,
-            vpu__opcode=0x17, vpu__op_type=2 | 1 << 2, vpu__switches=2, vpu__dest=9, vpu__src_a=26, vpu__src_b=65,
-        ),
-    ),
-    (
-        "goya",
-        "nop; nop; nop; st_l_v_high S0, 0x80, V3, !SP7",
-        packed(
-            "gen12_256", store__opcode=0x09, store__src_a=64, store__src_b=127, store__src_c=3,
-            all__immediate=0x80, shared__polarity=1, shared__predicate=7,
-        ),
-    ),
-    (
-        "gaudi",
-        "nop; convert_uint32 rd to_8 S6, S12, 0x7b, SP1; mov_dg.all sdg0=0 sdg1=1 sdg2=2 sdg3=3 "
+    ("goya", "nop; nop; convert.f32 lane_sel=3 target_type=int8 rz V0, V1, !VP6; nop",
+     packed("gen12_256", vpu__opcode=0x16, vpu__src_a=1, vpu__src_b=4 | 3 << 4 | 1 << 6, vpu__dest=0,
+        vpu__switches=4, vpu__op_type=0, vpu__polarity=1, vpu__predicate=16 + 6)),
+    ("goya", "ld_l_v V1, S2, 0x100; nop; convert_int32 lane_sel=2 ru to_16 V9, V26, S1; nop",
+     packed("gen12_256", load__opcode=0x0E, load__dest=1, load__src_a=66, load__src_b=127, all__immediate=0x100,
+        vpu__opcode=0x17, vpu__op_type=2 | 1 << 2, vpu__switches=2, vpu__dest=9, vpu__src_a=26, vpu__src_b=65)),
+    ("goya", "nop; nop; nop; st_l_v_high S0, 0x80, V3, !SP7",
+     packed("gen12_256", store__opcode=0x09, store__src_a=64, store__src_b=127, store__src_c=3, all__immediate=0x80,
+        shared__polarity=1, shared__predicate=7)),
+    ("gaudi", "nop; convert_uint32 rd to_8 S6, S12, 0x7b, SP1; mov_dg.all sdg0=0 sdg1=1 sdg2=2 sdg3=3 "
         "weg0=1 weg1=2 weg2=3 weg3=0 V2, V1, 0x7b; nop",
-        packed(
-            "gen12_256", spu__opcode=0x18, spu__src_a=12, spu__src_b=127, spu__dest=6, spu__op_type=3,
-            spu__predicate=1, all__immediate=0x7B, vpu__opcode=0x31, vpu__src_a=1, vpu__src_b=0b11100100,
-            vpu__src_c=0b00111001, vpu__dest=2, vpu__switches=1,
-        ),
-    ),
-    (
-        "gaudi",
-        "mov b11111 I1, 0x7b; set_indx I2, b00010, S3; pack.i16 source_group=1 element_stride=4 V7, V8, SP2; nop",
-        packed(
-            "gen12_256", load__opcode=0x05, load__dest=129, load__src_a=127, load__src_b=31 << 2,
-            all__immediate=0x7B, spu__opcode=0x27, spu__dest=66, spu__src_a=3, spu__switches=2 << 2,
-            vpu__opcode=0x2D, vpu__op_type=7, vpu__src_a=8, vpu__src_b=3, vpu__dest=7, vpu__predicate=2,
-        ),
-    ),
-    (
-        "gaudib",
-        "nop; mov_irf_dim 0x2 S2, I3; unpack.u8 source_group=1 element_stride=4 group_half=1 unpack_lane=3 V1, V2; "
-        "st_tnsr 0x5, I3, V4, S31",
-        packed(
-            "gen12_256", spu__opcode=0x26, spu__dest=2, spu__src_a=67, spu__switches=2,
-            vpu__opcode=0x2E, vpu__op_type=5, vpu__dest=1, vpu__src_a=2, vpu__src_b=0b11111,
-            store__opcode=0x0B, store__src_a=131, store__src_b=5, store__src_c=4, store__switches=1,
-        ),
-    ),
-    (
-        "greco",
-        "nop; add.i32 b11011 I5, S5, I2; convert.i32 all_lanes target_type=int8 sr V4, A8; nop",
-        packed(
-            "gen34_256", spu__opcode=2, spu__dest=64 + 5, spu__src_a=5, spu__src_b=64 + 2, spu__op_type=2,
-            spu__switches=0b11011 << 2, vpu__opcode=0x16, vpu__op_type=2, vpu__src_a=8, vpu__src_b=4,
-            vpu__dest=4, vpu__switches=4,
-        ),
-    ),
-    (
-        "greco",
-        "ld_tnsr_low partial V4, LD_TNSR_ID_REG, I3, LD_PARTIAL_REG, SP3; mov LD_PARTIAL_REG, S1; "
+     packed("gen12_256", spu__opcode=0x18, spu__src_a=12, spu__src_b=127, spu__dest=6, spu__op_type=3,
+        spu__predicate=1, all__immediate=0x7B, vpu__opcode=0x31, vpu__src_a=1, vpu__src_b=0b11100100,
+        vpu__src_c=0b00111001, vpu__dest=2, vpu__switches=1)),
+    ("gaudi", "mov b11111 I1, 0x7b; set_indx I2, b00010, S3; pack.i16 source_group=1 element_stride=4 V7, V8, SP2; nop",
+     packed("gen12_256", load__opcode=0x05, load__dest=129, load__src_a=127, load__src_b=31 << 2,
+        all__immediate=0x7B, spu__opcode=0x27, spu__dest=66, spu__src_a=3, spu__switches=2 << 2, vpu__opcode=0x2D,
+        vpu__op_type=7, vpu__src_a=8, vpu__src_b=3, vpu__dest=7, vpu__predicate=2)),
+    ("gaudib", "nop; mov_irf_dim 0x2 S2, I3; unpack.u8 source_group=1 element_stride=4 group_half=1 unpack_lane=3 "
+        "V1, V2; st_tnsr 0x5, I3, V4, S31",
+     packed("gen12_256", spu__opcode=0x26, spu__dest=2, spu__src_a=67, spu__switches=2, vpu__opcode=0x2E,
+        vpu__op_type=5, vpu__dest=1, vpu__src_a=2, vpu__src_b=0b11111, store__opcode=0x0B, store__src_a=131,
+        store__src_b=5, store__src_c=4, store__switches=1)),
+    ("greco", "nop; add.i32 b11011 I5, S5, I2; convert.i32 all_lanes target_type=int8 sr V4, A8; nop",
+     packed("gen34_256", spu__opcode=2, spu__dest=64 + 5, spu__src_a=5, spu__src_b=64 + 2, spu__op_type=2,
+        spu__switches=0b11011 << 2, vpu__opcode=0x16, vpu__op_type=2, vpu__src_a=8, vpu__src_b=4, vpu__dest=4,
+        vpu__switches=4)),
+    ("greco", "ld_tnsr_low partial V4, LD_TNSR_ID_REG, I3, LD_PARTIAL_REG, SP3; mov LD_PARTIAL_REG, S1; "
         "mov_g g_en=0b11 dg_en=0b1010 V3, V2, 0xffff; st_l mmio 0xffff, S2, SP3",
-        packed(
-            "gen34_256", load__opcode=0x12, load__dest=4, load__src_a=131, load__switches=1 | 1 << 3,
-            shared__predicate=3, spu__opcode=8, spu__src_a=1, spu__src_b=1 << 6 | 11, spu__switches=1,
-            vpu__opcode=0x32, vpu__src_a=2, vpu__src_b=0b101011, vpu__dest=3, all__immediate=0xFFFF,
-            store__opcode=5, store__src_a=127, store__src_b=1, store__src_c=66,
-        ),
-    ),
-    (
-        "greco",
-        "nop; nop; sel2_less.u16 D4, V6, V7, V8, S9, VP2; nop",
-        packed(
-            "gen34_256", vpu__opcode=0x28, vpu__op_type=8, vpu__dest=4, vpu__src_a=6, vpu__src_b=7, vpu__src_c=8,
-            vpu__src_d=73, vpu__predicate=18,
-        ),
-    ),
-    (
-        "gaudi2",
-        "nop; ash.i32 rhu S1, S2, 0x3; convert.bf16 all_lanes target_type=f8_143 sr_rne clip_fp V3, D6; "
+     packed("gen34_256", load__opcode=0x12, load__dest=4, load__src_a=131, load__switches=1 | 1 << 3,
+        shared__predicate=3, spu__opcode=8, spu__src_a=1, spu__src_b=1 << 6 | 11, spu__switches=1, vpu__opcode=0x32,
+        vpu__src_a=2, vpu__src_b=0b101011, vpu__dest=3, all__immediate=0xFFFF, store__opcode=5, store__src_a=127,
+        store__src_b=1, store__src_c=66)),
+    ("greco", "nop; nop; sel2_less.u16 D4, V6, V7, V8, S9, VP2; nop",
+     packed("gen34_256", vpu__opcode=0x28, vpu__op_type=8, vpu__dest=4, vpu__src_a=6, vpu__src_b=7, vpu__src_c=8,
+        vpu__src_d=73, vpu__predicate=18)),
+    ("gaudi2", "nop; ash.i32 rhu S1, S2, 0x3; convert.bf16 all_lanes target_type=f8_143 sr_rne clip_fp V3, D6; "
         "ld_tnsr direct V4, S2, S3, !VP9",
-        packed(
-            "gen34_256", spu__opcode=0x15, spu__op_type=2, spu__dest=1, spu__src_a=2, spu__src_b=127,
-            all__immediate=3, spu__switches=0b11, vpu__opcode=0x16, vpu__op_type=1, vpu__src_a=6,
-            vpu__src_b=13, vpu__dest=3, vpu__switches=7 | 1 << 4, store__opcode=0x11, store__src_c=4,
-            store__src_a=66, store__src_b=67, store__switches=1 << 6, shared__polarity=1, shared__predicate=16 + 9,
-        ),
-    ),
-    (
-        "greco",
-        ".compressed spu_vpu ld_st\n"
+     packed("gen34_256", spu__opcode=0x15, spu__op_type=2, spu__dest=1, spu__src_a=2, spu__src_b=127,
+        all__immediate=3, spu__switches=0b11, vpu__opcode=0x16, vpu__op_type=1, vpu__src_a=6, vpu__src_b=13,
+        vpu__dest=3, vpu__switches=7 | 1 << 4, store__opcode=0x11, store__src_c=4, store__src_a=66, store__src_b=67,
+        store__switches=1 << 6, shared__polarity=1, shared__predicate=16 + 9)),
+    ("greco", ".compressed spu_vpu ld_st\n"
         "nop; mov.i32 S11, 0x7d; nearbyint.f32 rd V20, V23, !SP3; nop\n"
         "ld_tnsr V4, 0x2, I3; nop; nop; st_tnsr 0x1, I3, V4",
-        packed(
-            "gen34_128_spu_vpu", all__compressed=1, spu__opcode=8, spu__src_a=127, spu__dest=11, spu__op_type=2,
-            all__immediate=125, vpu__opcode=0x1B, vpu__op_type=0, vpu__src_a=23, vpu__dest=20, vpu__switches=3,
-            vpu__polarity=1, vpu__predicate=3,
-        )
-        + packed(
-            "gen34_128_ld_st", all__compressed=1, all__compression_type=1, load__opcode=0x11, load__dest=4,
-            load__src_a=131, load__src_b=2, store__opcode=0x0B, store__src_a=131, store__src_b=1, store__src_c=4,
-        ),
-    ),
-    (
-        "gaudi2",
-        ".compressed ld_st spu_vpu\n"
+     packed("gen34_128_spu_vpu", all__compressed=1, spu__opcode=8, spu__src_a=127, spu__dest=11, spu__op_type=2,
+        all__immediate=125, vpu__opcode=0x1B, vpu__op_type=0, vpu__src_a=23, vpu__dest=20, vpu__switches=3,
+        vpu__polarity=1, vpu__predicate=3)
+     + packed("gen34_128_ld_st", all__compressed=1, all__compression_type=1, load__opcode=0x11, load__dest=4,
+        load__src_a=131, load__src_b=2, store__opcode=0x0B, store__src_a=131, store__src_b=1, store__src_c=4)),
+    ("gaudi2", ".compressed ld_st spu_vpu\n"
         "ld_l_v VP7, 0x300, SP2; nop; nop; st_l_v 0x300, V9, SP2\n"
         "nop; halt; halt; nop",
-        packed(
-            "gen34_128_ld_st", all__compressed=1, all__compression_type=1, load__opcode=0x0E, load__dest=247,
-            load__src_a=127, all__immediate=0x300, shared__predicate=2, store__opcode=7, store__src_a=127,
-            store__src_c=9,
-        )
-        + packed("gen34_128_spu_vpu", all__compressed=1, spu__opcode=0x20, vpu__opcode=0x20),
-    ),
-    (
-        "gaudi2",
-        ".compressed spu_vpu spu_vpu\n"
+     packed("gen34_128_ld_st", all__compressed=1, all__compression_type=1, load__opcode=0x0E, load__dest=247,
+        load__src_a=127, all__immediate=0x300, shared__predicate=2, store__opcode=7, store__src_a=127,
+        store__src_c=9)
+     + packed("gen34_128_spu_vpu", all__compressed=1, spu__opcode=0x20, vpu__opcode=0x20)),
+    ("gaudi2", ".compressed spu_vpu spu_vpu\n"
         "nop; cmp_grt.i32 SP4, S1, S2; convert.f32 x4 target_type=int32 rhaz A4, A8; nop\n"
         "nop; nop; convert_int16 single_lane lane_sel=1 rz V1, V2, V3; nop",
-        packed(
-            "gen34_128_spu_vpu", all__compressed=1, spu__opcode=0x0D, spu__op_type=2, spu__dest=52, spu__src_a=1,
-            spu__src_b=2, vpu__opcode=0x16, vpu__src_a=8, vpu__src_b=2 | 1 << 6, vpu__dest=4, vpu__switches=6 | 8,
-        )
-        + packed(
-            "gen34_128_spu_vpu", all__compressed=1, vpu__opcode=0x04, vpu__op_type=1, vpu__src_a=2, vpu__src_b=3,
-            vpu__dest=1, vpu__switches=0b101,
-        ),
-    ),
-    (
-        "goya",
-        "nop; loop S1, 123, S3, <=, 96, !SP2; nop; nop",
-        packed(
-            "gen12_loop", spu__opcode=0x22, spu__start=1, spu__step=3, spu__bound_is_imm_sel=1, spu__bound_imm=123,
-            spu__end_offset=96, spu__compare_mode=3, spu__polarity=1, spu__predicate=2,
-        ),
-    ),
-    (
-        "gaudib",
-        "nop; loop 7, S9, -1, !=, 64; nop; nop",
-        packed(
-            "gen12_loop", spu__opcode=0x22, spu__start_is_imm_sel=1, spu__start_imm=7, spu__bound=9,
-            spu__step_is_imm_sel=1, spu__step_imm=0xFFFFFFFF, spu__end_offset=64, spu__compare_mode=5,
-        ),
-    ),
-    (
-        "gaudi2",
-        "nop; loop 1, 1000, 2, >=, 65504, SP5; nop; nop",
-        packed(
-            "gen34_loop", spu__opcode=0x22, spu__start_is_imm_sel=1, spu__start_imm=1, spu__bound_is_imm_sel=1,
-            spu__bound_imm=1000, spu__step_is_imm_sel=1, spu__step_imm=2, spu__compare_mode=1,
-            spu__end_offset=65504, spu__predicate=5,
-        ),
-    ),
-    (
-        "greco",
-        "nop; loop S35, S0, S20, ==, 32; nop; nop",
-        packed(
-            "gen34_loop", spu__opcode=0x22, spu__start=35, spu__bound=0, spu__step=20, spu__compare_mode=4,
-            spu__end_offset=32,
-        ),
-    ),
-    (
-        "gaudi2",
-        "mov VP4, SP5; nop; convert.i32 x2 target_type=fp32 rhne D4, D6; nop",
-        packed(
-            "gen34_256", load__opcode=5, load__dest=244, load__src_a=229, load__src_b=8, vpu__opcode=0x16,
-            vpu__op_type=2, vpu__src_a=6, vpu__src_b=0 | 1 << 6 | 1 << 7, vpu__dest=4,
-        ),
-    ),
-    (
-        "greco",
-        "nop; nop; mov 0x5 VP4, S0; nop",
-        packed(
-            "gen34_256", vpu__opcode=8, vpu__op_type=6, vpu__dest=244, vpu__src_a=64, vpu__src_b=5,
-        ),
-    ),
-    (
-        "greco",
-        "nop; nop; mov_dg src=1 dst=2 wr_lg=0x1 wr_ug=0x0 V3, V4, 0xff, VP1; nop",
-        packed(
-            "gen34_256", vpu__opcode=0x31, vpu__src_a=4, vpu__src_b=1 | 2 << 2 | 1 << 4, vpu__dest=3,
-            vpu__predicate=17, all__immediate=0xFF,
-        ),
-    ),
+     packed("gen34_128_spu_vpu", all__compressed=1, spu__opcode=0x0D, spu__op_type=2, spu__dest=52, spu__src_a=1,
+        spu__src_b=2, vpu__opcode=0x16, vpu__src_a=8, vpu__src_b=2 | 1 << 6, vpu__dest=4, vpu__switches=6 | 8)
+     + packed("gen34_128_spu_vpu", all__compressed=1, vpu__opcode=0x04, vpu__op_type=1, vpu__src_a=2, vpu__src_b=3,
+        vpu__dest=1, vpu__switches=0b101)),
+    ("goya", "nop; loop S1, 123, S3, <=, 96, !SP2; nop; nop",
+     packed("gen12_loop", spu__opcode=0x22, spu__start=1, spu__step=3, spu__bound_is_imm_sel=1, spu__bound_imm=123,
+        spu__end_offset=96, spu__compare_mode=3, spu__polarity=1, spu__predicate=2)),
+    ("gaudib", "nop; loop 7, S9, -1, !=, 64; nop; nop",
+     packed("gen12_loop", spu__opcode=0x22, spu__start_is_imm_sel=1, spu__start_imm=7, spu__bound=9,
+        spu__step_is_imm_sel=1, spu__step_imm=0xFFFFFFFF, spu__end_offset=64, spu__compare_mode=5)),
+    ("gaudi2", "nop; loop 1, 1000, 2, >=, 65504, SP5; nop; nop",
+     packed("gen34_loop", spu__opcode=0x22, spu__start_is_imm_sel=1, spu__start_imm=1, spu__bound_is_imm_sel=1,
+        spu__bound_imm=1000, spu__step_is_imm_sel=1, spu__step_imm=2, spu__compare_mode=1, spu__end_offset=65504,
+        spu__predicate=5)),
+    ("greco", "nop; loop S35, S0, S20, ==, 32; nop; nop",
+     packed("gen34_loop", spu__opcode=0x22, spu__start=35, spu__bound=0, spu__step=20, spu__compare_mode=4,
+        spu__end_offset=32)),
+    ("gaudi2", "mov VP4, SP5; nop; convert.i32 x2 target_type=fp32 rhne D4, D6; nop",
+     packed("gen34_256", load__opcode=5, load__dest=244, load__src_a=229, load__src_b=8, vpu__opcode=0x16,
+        vpu__op_type=2, vpu__src_a=6, vpu__src_b=0 | 1 << 6 | 1 << 7, vpu__dest=4)),
+    ("greco", "nop; nop; mov 0x5 VP4, S0; nop",
+     packed("gen34_256", vpu__opcode=8, vpu__op_type=6, vpu__dest=244, vpu__src_a=64, vpu__src_b=5)),
+    ("greco", "nop; nop; mov_dg src=1 dst=2 wr_lg=0x1 wr_ug=0x0 V3, V4, 0xff, VP1; nop",
+     packed("gen34_256", vpu__opcode=0x31, vpu__src_a=4, vpu__src_b=1 | 2 << 2 | 1 << 4, vpu__dest=3,
+        vpu__predicate=17, all__immediate=0xFF)),
 ]  # fmt: skip
 
 
@@ -424,29 +320,31 @@ def test_a_long_immediate_where_a_short_one_would_do() -> None:
 
 
 FIRST_SHORT, FIFTEEN = 0x70, 0x6F
+ADDED = {"spu__opcode": 2, "spu__dest": 1, "spu__src_a": 2}
+LOADED = {"load__opcode": 0x0E, "load__dest": 1}
+FAR = {**ADDED, "spu__op_type": 2, "spu__src_b": 127}
 SHORT = [
-    ("ld_l_v V1, 0x100; add.u32 S1, S2, {}; nop; nop", 15, {"spu__opcode": 2, "spu__dest": 1, "spu__src_a": 2,
-     "spu__op_type": 3}, "spu__src_b", {"load__opcode": 0x0E, "load__dest": 1, "load__src_a": 127}),
-    ("ld_l_v V1, 0x100; nop; add.i32 V1, V2, {}; nop", 7, {"vpu__opcode": 2, "vpu__dest": 1, "vpu__src_a": 2,
-     "vpu__op_type": 2}, "vpu__src_b", {"load__opcode": 0x0E, "load__dest": 1, "load__src_a": 127}),
-    ("ld_l_v V1, {}; add.i32 S1, S2, 0x100; nop; nop", 15, {"spu__opcode": 2, "spu__dest": 1, "spu__src_a": 2,
-     "spu__op_type": 2, "spu__src_b": 127}, "load__src_a", {"load__opcode": 0x0E, "load__dest": 1}),
-    ("nop; add.i32 S1, S2, 0x100; nop; st_l_v {}, V1", 15, {"spu__opcode": 2, "spu__dest": 1, "spu__src_a": 2,
-     "spu__op_type": 2, "spu__src_b": 127}, "store__src_a", {"store__opcode": 7, "store__src_c": 1}),
+    ("ld_l_v V1, 0x100; add.u32 S1, S2, {}; nop; nop", 15, "spu__src_b",
+     {**ADDED, "spu__op_type": 3, **LOADED, "load__src_a": 127}),
+    ("ld_l_v V1, 0x100; nop; add.i32 V1, V2, {}; nop", 7, "vpu__src_b",
+     {"vpu__opcode": 2, "vpu__dest": 1, "vpu__src_a": 2, "vpu__op_type": 2, **LOADED, "load__src_a": 127}),
+    ("ld_l_v V1, {}; add.i32 S1, S2, 0x100; nop; nop", 15, "load__src_a", {**FAR, **LOADED}),
+    ("nop; add.i32 S1, S2, 0x100; nop; st_l_v {}, V1", 15, "store__src_a",
+     {**FAR, "store__opcode": 7, "store__src_c": 1}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "most", "one", "field", "other"), SHORT)
+@pytest.mark.parametrize(("line", "most", "field", "others"), SHORT)
 @pytest.mark.parametrize("generation", ["greco", "gaudi2"])
 def test_a_short_immediate_makes_room_for_a_long_one(
-    generation: str, line: str, most: int, one: dict[str, int], field: str, other: dict[str, int]
+    generation: str, line: str, most: int, field: str, others: dict[str, int]
 ) -> None:
     """docs/reference/tpc.md 8: 0x70 + n in every slot, 0x6f is 15; signed types 0 .. 7, others 0 .. 15."""
     tables = encoding(generation)
     for number in range(most + 1):
         text = line.format(hex(number))
         operand = {field: FIRST_SHORT + number if number < 15 else FIFTEEN}
-        code = packed("gen34_256", all__immediate=0x100, **one, **other, **operand)
+        code = packed("gen34_256", all__immediate=0x100, **others, **operand)
         assert assemble(parse(text, tables.dialect), tables).code == code, text
         assert disassemble(code, tables).text() == f"{text}\n"
     with pytest.raises(IllegalError, match="one 32-bit immediate"):

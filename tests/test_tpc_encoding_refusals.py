@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 from tpc_bundles import encoding, packed
@@ -13,6 +14,7 @@ from castsim.isa.tpc import parse
 from castsim.isa.tpc.encoding import assemble, disassemble, program_bytes
 from castsim.targets import load_target
 from castsim.targets.tpc_encoding import encoding_of
+from castsim.targets.vliw import VliwTarget
 
 HALT = packed("gen12_256", spu__opcode=0x20, vpu__opcode=0x20)
 
@@ -172,52 +174,38 @@ def test_damaged_object_files(bits: int) -> None:
 # ------------------------------------------------------------------------------------------------------ target data
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            "[encoding]\nbundle = 'gen9'\nsource = 'x'\nstatus = 'assumed'\n",
-            "names layout 'gen9', which has no fields",
-        ),
-        ("[encoding]\nshort_immediates = { count = 0 }\n", "mine.toml: encoding.short_immediates.count"),
-        ("[encoding]\nbytes = 4\n", "mine.toml: encoding.bytes: unknown key"),
-        ("[encoding]\nvector_files = { W = 4 }\n", "mine.toml: encoding.vector_files"),
-        ("[encoding.specials]\nLFSR = 'forty'\n", "mine.toml: encoding.specials.LFSR"),
-        ("[encoding]\nhalves = []\nsource = 'x'\nstatus = 'assumed'\n", "compressed_bundles"),
-        ("[features.has]\nshort_immediates = false\n", "short_immediates"),
-    ],
-)
-def test_contradictions_in_a_description(change: str, message: str, tmp_path) -> None:
-    (tmp_path / "mine.toml").write_text(f'base = "greco"\nname = "mine"\narchitectures = ["mine"]\n{change}')
-    with pytest.raises(TargetDataError, match=message):
-        encoding_of(load_target(tmp_path / "mine.toml"))
+HEAD = "slots,mnemonics,item,field,low,bits,codes,variant,status\n"
+
+
+def mine(folder: Path, change: str, base: str = "greco", row: str = "") -> VliwTarget:
+    """A description of one's own, with a table of placements of one row."""
+    if row:
+        (folder / "mine.csv").write_text(f"{HEAD}{row}\n")
+        change += '[placements]\ntable = "mine.csv"\nsource = "x"\nstatus = "assumed"\n'
+    (folder / "mine.toml").write_text(f'base = "{base}"\nname = "mine"\narchitectures = ["mine"]\n{change}')
+    return load_target(folder / "mine.toml")
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("change", "row", "message"),
     [
-        ("side,mov,type,op_type,0,4,types,-,documented", "name a slot 'side'"),
-        ("spu,mov,type,op_type,0,4,kinds,-,documented", "type names codes 'kinds'"),
+        ("[encoding]\nbundle = 'gen9'\nsource = 'x'\nstatus = 'assumed'\n", "", "layout 'gen9', which has no fields"),
+        ("[encoding]\nshort_immediates = { count = 0 }\n", "", "mine.toml: encoding.short_immediates.count"),
+        ("[encoding]\nbytes = 4\n", "", "mine.toml: encoding.bytes: unknown key"),
+        ("[encoding]\nvector_files = { W = 4 }\n", "", "mine.toml: encoding.vector_files"),
+        ("[encoding.specials]\nLFSR = 'forty'\n", "", "mine.toml: encoding.specials.LFSR"),
+        ("[encoding]\nhalves = []\nsource = 'x'\nstatus = 'assumed'\n", "", "compressed_bundles"),
+        ("[features.has]\nshort_immediates = false\n", "", "short_immediates"),
+        ("", "side,mov,type,op_type,0,4,types,-,documented", "name a slot 'side'"),
+        ("", "spu,mov,type,op_type,0,4,kinds,-,documented", "type names codes 'kinds'"),
     ],
-)
-def test_contradictions_in_a_table(row: str, message: str, tmp_path) -> None:
-    (tmp_path / "mine.csv").write_text(f"slots,mnemonics,item,field,low,bits,codes,variant,status\n{row}\n")
-    (tmp_path / "mine.toml").write_text(
-        'base = "greco"\nname = "mine"\narchitectures = ["mine"]\n'
-        '[placements]\ntable = "mine.csv"\nsource = "x"\nstatus = "assumed"\n'
-    )
+)  # fmt: skip
+def test_contradictions_in_a_description_or_table(change: str, row: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(TargetDataError, match=message):
-        encoding_of(load_target(tmp_path / "mine.toml"))
+        encoding_of(mine(tmp_path, change, row=row))
 
 
-def test_loads_of_a_switch_nobody_places(tmp_path) -> None:
-    (tmp_path / "mine.csv").write_text(
-        "slots,mnemonics,item,field,low,bits,codes,variant,status\nspu,*,type,op_type,0,4,types,-,documented\n"
-    )
-    (tmp_path / "mine.toml").write_text(
-        'base = "goya"\nname = "mine"\narchitectures = ["mine"]\n'
-        '[placements]\ntable = "mine.csv"\nsource = "x"\nstatus = "assumed"\n'
-    )
-    tables = encoding_of(load_target(tmp_path / "mine.toml"))
+def test_loads_of_a_switch_nobody_places(tmp_path: Path) -> None:
+    tables = encoding_of(mine(tmp_path, "", "goya", "spu,*,type,op_type,0,4,types,-,documented"))
     with pytest.raises(IllegalError, match="no source says where st is encoded"):
         assemble(parse("nop; ash.i32 S1, S2, S3; nop; nop", tables.dialect), tables)

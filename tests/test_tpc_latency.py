@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -14,7 +13,7 @@ import published_latency
 import pytest
 from published_latency import Operand
 from tpc_operands import Place, described, places
-from tpc_text import GENERATIONS, dialect, table, target
+from tpc_text import GENERATIONS, dialect, phrases, table, target
 
 from castsim.isa.errors import TargetDataError
 from castsim.isa.tpc import Slot, TpcInstruction, parse
@@ -28,78 +27,34 @@ ROWS = table("tpc_latency.csv")
 NOT_MODELLED = {"LOOKUP": 222, "LOOKUP_1C": 95, "SHUFFLE": 95, "MAC.f32": 95, "MAC.f32 acc": 127}
 """Producers and consumers that no cast needs, and the rows left out for their sake."""
 
-PRODUCERS = {  # how tpc_latency.csv names a writer: slot, mnemonic, element, destination file
-    "LD_L_V": ("load", "ld_l_v", None, "V"),
-    "LD_TNSR": ("load", "ld_tnsr", None, "V"),
-    "LD_TNSR_LOW": ("load", "ld_tnsr_low", None, "V"),
-    "LD_G.V": ("load", "ld_g", None, "V"),
-    "MOV(load slot) V": ("load", "mov", "i32", "V"),
-    "LD_L.S": ("load", "ld_l", None, "S"),
-    "LD_L_V.VP": ("load", "ld_l_v", None, "VP"),
-    "LD_L.SP": ("load", "ld_l", None, "SP"),
-    "SET_INDX(load) I": ("load", "set_indx", None, "I"),
-    "GEN_ADDR(load) AD": ("load", "gen_addr", None, "AD"),
-    "CONVERT": ("vpu", "convert", "f32", "V"),
-    "CONVERT(int src)": ("vpu", "convert", "i32", "V"),
-    "CONVERT_INT32": ("vpu", "convert_int32", None, "V"),
-    "CONVERT_INT16": ("vpu", "convert_int16", None, "V"),
-    "CONVERT_INT8": ("vpu", "convert_int8", None, "V"),
-    "NEARBYINT": ("vpu", "nearbyint", "f32", "V"),
-    "MOV(vpu) V": ("vpu", "mov", "i32", "V"),
-    "PACK": ("vpu", "pack", "i16", "V"),
-    "UNPACK": ("vpu", "unpack", "i16", "V"),
-    "MOV_G": ("vpu", "mov_g", None, "V"),
-    "MOV_DG": ("vpu", "mov_dg", None, "V"),
-    "AND": ("vpu", "and", "i32", "V"),
-    "SHL": ("vpu", "shl", "i32", "V"),
-    "ASH": ("vpu", "ash", "i32", "V"),
-    "ADD.i32": ("vpu", "add", "i32", "V"),
-    "ADD.f32": ("vpu", "add", "f32", "V"),
-    "SUB.f32": ("vpu", "sub", "f32", "V"),
-    "MUL.f32": ("vpu", "mul", "f32", "V"),
-    "MUL.i32": ("vpu", "mul", "i32", "D"),
-    "MAX.f32": ("vpu", "max", "f32", "V"),
-    "CMP_GRT->VP": ("vpu", "cmp_grt", "f32", "VP"),
-    "SEL_GRT": ("vpu", "sel_grt", "f32", "V"),
-    "SPU CONVERT": ("spu", "convert", "f32", "S"),
-    "SPU CONVERT_INT32": ("spu", "convert_int32", None, "S"),
-    "SPU MOV S": ("spu", "mov", "i32", "S"),
-    "SPU ADD.i32": ("spu", "add", "i32", "S"),
-    "SPU ADD.i32 I": ("spu", "add", "i32", "I"),
-    "SPU MUL.f32": ("spu", "mul", "f32", "S"),
-    "SPU CMP->SP": ("spu", "cmp_grt", "f32", "SP"),
-    "SPU MOV->SP": ("spu", "mov", None, "SP"),
-    "SPU MOV I": ("spu", "mov", None, "I"),
-}
-CONSUMERS = {  # how it names a reader: slot and mnemonic; the column `operand` has role and file
-    "LD_L_V addr": ("load", "ld_l_v"),
-    "LD_TNSR indx": ("load", "ld_tnsr"),
-    "LD_TNSR pred": ("load", "ld_tnsr"),
-    "LD_G addr": ("load", "ld_g"),
-    "MOV(load) src": ("load", "mov"),
-    "CONVERT_INT32 value": ("vpu", "convert_int32"),
-    "CONVERT_INT32 shift": ("vpu", "convert_int32"),
-    "CONVERT pred": ("vpu", "convert"),
-    "MUL.f32 pred": ("vpu", "mul"),
-    "PACK pred": ("vpu", "pack"),
-    "SPU CONVERT": ("spu", "convert"),
-    "SPU CONVERT_INT32": ("spu", "convert_int32"),
-    "SPU ADD.i32": ("spu", "add"),
-    "SPU MUL.f32": ("spu", "mul"),
-    "SPU pred": ("spu", "add"),
-    "JMPR pred": ("spu", "jmpr"),
-    "ST_L_V addr": ("store", "st_l_v"),
-    "ST_L_V data": ("store", "st_l_v"),
-    "ST_TNSR data": ("store", "st_tnsr"),
-    "ST_TNSR indx": ("store", "st_tnsr"),
-    "ST_TNSR pred": ("store", "st_tnsr"),
-    **{
-        name: ("vpu", re.sub(r"\..*", "", name).lower())
-        for name in (
-            ["CONVERT", "PACK", "UNPACK", "MOV_DG", "MOV_G", "MOV", "AND", "ADD.f32", "MUL.f32", "CMP_GRT", "NEARBYINT"]
-        )
-    },
-}
+PRODUCERS = """
+    LD_L_V: load ld_l_v - V; LD_TNSR: load ld_tnsr - V; LD_TNSR_LOW: load ld_tnsr_low - V; LD_G.V: load ld_g - V;
+    MOV(load slot) V: load mov i32 V; LD_L.S: load ld_l - S; LD_L_V.VP: load ld_l_v - VP; LD_L.SP: load ld_l - SP;
+    SET_INDX(load) I: load set_indx - I; GEN_ADDR(load) AD: load gen_addr - AD; CONVERT: vpu convert f32 V;
+    CONVERT(int src): vpu convert i32 V; CONVERT_INT32: vpu convert_int32 - V; CONVERT_INT16: vpu convert_int16 - V;
+    CONVERT_INT8: vpu convert_int8 - V; NEARBYINT: vpu nearbyint f32 V; MOV(vpu) V: vpu mov i32 V;
+    PACK: vpu pack i16 V; UNPACK: vpu unpack i16 V; MOV_G: vpu mov_g - V; MOV_DG: vpu mov_dg - V; AND: vpu and i32 V;
+    SHL: vpu shl i32 V; ASH: vpu ash i32 V; ADD.i32: vpu add i32 V; ADD.f32: vpu add f32 V; SUB.f32: vpu sub f32 V;
+    MUL.f32: vpu mul f32 V; MUL.i32: vpu mul i32 D; MAX.f32: vpu max f32 V; CMP_GRT->VP: vpu cmp_grt f32 VP;
+    SEL_GRT: vpu sel_grt f32 V; SPU CONVERT: spu convert f32 S; SPU CONVERT_INT32: spu convert_int32 - S;
+    SPU MOV S: spu mov i32 S; SPU ADD.i32: spu add i32 S; SPU ADD.i32 I: spu add i32 I; SPU MUL.f32: spu mul f32 S;
+    SPU CMP->SP: spu cmp_grt f32 SP; SPU MOV->SP: spu mov - SP; SPU MOV I: spu mov - I
+"""
+"""How tpc_latency.csv names a writer: slot, mnemonic, element, destination file."""
+CONSUMERS = """
+    LD_L_V addr: load ld_l_v; LD_TNSR indx: load ld_tnsr; LD_TNSR pred: load ld_tnsr; LD_G addr: load ld_g;
+    MOV(load) src: load mov; CONVERT_INT32 value: vpu convert_int32; CONVERT_INT32 shift: vpu convert_int32;
+    CONVERT pred: vpu convert; MUL.f32 pred: vpu mul; PACK pred: vpu pack; SPU CONVERT: spu convert;
+    SPU CONVERT_INT32: spu convert_int32; SPU ADD.i32: spu add; SPU MUL.f32: spu mul; SPU pred: spu add;
+    JMPR pred: spu jmpr; ST_L_V addr: store st_l_v; ST_L_V data: store st_l_v; ST_TNSR data: store st_tnsr;
+    ST_TNSR indx: store st_tnsr; ST_TNSR pred: store st_tnsr; CONVERT: vpu convert; PACK: vpu pack;
+    UNPACK: vpu unpack; MOV_DG: vpu mov_dg; MOV_G: vpu mov_g; MOV: vpu mov; AND: vpu and; ADD.f32: vpu add;
+    MUL.f32: vpu mul; CMP_GRT: vpu cmp_grt; NEARBYINT: vpu nearbyint
+"""
+"""How it names a reader: slot and mnemonic; the column `operand` has role and file."""
+WRITERS, READERS = (
+    {name: row.split() for name, row in (each.split(": ") for each in phrases(text))} for text in (PRODUCERS, CONSUMERS)
+)
 FILES = {"v": "V", "s": "S", "i": "I", "a": "AD", "sp": "SP", "vp": "VP"}
 SPECIAL = {
     "next writer of the same V (income/WAW order)": "tied_income",
@@ -124,13 +79,13 @@ FLOAT_CONSUMERS = ("CONVERT", "ADD.f32", "MUL.f32", "CMP_GRT", "NEARBYINT", "MUL
 
 
 def written(chip: VliwTarget, name: str) -> OperandKey:
-    slot, mnemonic, element, file = PRODUCERS[name]
-    marks = TYPES.get(element or "", frozenset()) | ({RowMark.INDEX} if file == "I" else set())
+    slot, mnemonic, element, file = WRITERS[name]
+    marks = TYPES.get(element, frozenset()) | ({RowMark.INDEX} if file == "I" else set())
     return OperandKey(slot, chip.latencies.opcodes[slot, mnemonic], "dst", "V" if file == "D" else file, marks)
 
 
 def read(chip: VliwTarget, name: str, operand: str) -> OperandKey:
-    slot, mnemonic = CONSUMERS[name]
+    slot, mnemonic = READERS[name]
     role, file = operand.split(".")
     marks = set(TYPES["f32"]) if name in FLOAT_CONSUMERS or "MUL.f32" in name or name == "SPU CONVERT" else set()
     marks |= {RowMark.VECTOR} if slot == "vpu" or name in INTO_VECTOR else set()
@@ -157,10 +112,10 @@ def test_every_published_distance_follows(generation: str) -> None:
 
 
 def test_rows_left_out_are_counted() -> None:
-    counts = Counter(
+    left_out = [
         row["producer"] if row["producer"] in NOT_MODELLED else row["consumer"] for row in ROWS if not modelled(row)
-    )
-    assert counts == NOT_MODELLED
+    ]
+    assert Counter(left_out) == NOT_MODELLED
     assert len(ROWS) == 3191
 
 

@@ -46,6 +46,13 @@ def looked_up(text: str, table: str, values: np.ndarray, indices: np.ndarray, ge
     return found(OperandValues(sources, more.pop("income", INCOME)), state()).result
 
 
+def words(*arguments, bits: int = 32, **more) -> list[list[int]]:  # type: ignore[no-untyped-def]
+    """The lanes of what a look-up leaves, register by register."""
+    pair = arguments[0].split()[-3].startswith("D")
+    found = looked_up(*arguments, **({"income": (INCOME, INCOME)} if pair else {}), **more)
+    return [list(part.view(f"<u{bits // 8}")) for part in (found if pair else [found])]
+
+
 LATER = ("gaudi", "gaudib", "greco", "gaudi2")
 
 
@@ -54,27 +61,16 @@ LATER = ("gaudi", "gaudib", "greco", "gaudi2")
 def test_words_of_every_group(generation: str, function: int, entries: int) -> None:
     values = RNG.integers(0, 1 << 32, (entries, 3)).astype(np.uint32)
     indices = RNG.integers(0, entries, 64)
-    for columns, table in (
-        (values, f"t {function} f32 [3, {entries}]"),
-        (values[:, 1:], f"t {function} u32 [2, {entries}]"),
+    for text, shape, columns, got in (
+        ("lookup_2c BV32 D2", f"f32 [3, {entries}]", [0, 1, 2], [1, 2]),
+        ("lookup_2c BV32 D2", f"u32 [2, {entries}]", [1, 2], [1, 2]),
+        ("lookup_1c BV32 V2", f"f32 [3, {entries}]", [0, 1, 2], [0]),
+        ("lookup BV32 V2", f"i32 [{entries}]", 2, [2]),
+        ("lookup_1c BV32 V2", f"i32 [{entries}]", 2, [2]),
     ):
-        pair = looked_up(
-            f"lookup_2c BV32 D2, V4, {function}", table, columns, indices, generation, income=(INCOME, INCOME)
-        )
-        assert [list(part.view("<u4")) for part in pair] == [list(values[indices, 1]), list(values[indices, 2])]
-    first = looked_up(
-        f"lookup_1c BV32 V2, V4, {function}", f"t {function} f32 [3, {entries}]", values, indices, generation
-    )
-    assert list(first.view("<u4")) == list(values[indices, 0])
-    for mnemonic in ("lookup", "lookup_1c"):
-        alone = looked_up(
-            f"{mnemonic} BV32 V2, V4, {function}",
-            f"t {function} i32 [{entries}]",
-            values[:, 2].copy(),
-            indices,
-            generation,
-        )
-        assert list(alone.view("<u4")) == list(values[indices, 2])
+        table = f"t {function} {shape}"
+        found = words(f"{text}, V4, {function}", table, values[:, columns].copy(), indices, generation)
+        assert found == [list(values[indices, k]) for k in got]
 
 
 @pytest.mark.parametrize("generation", LATER)
@@ -83,30 +79,23 @@ def test_every_entry_of_halves_in_both_registers(generation: str) -> None:
     values = RNG.permutation(1 << 16)[:512].astype(np.uint16).reshape(256, 2)
     for start in (0, 128):
         indices = RNG.permutation(np.arange(start, start + 128))
-        pair = looked_up(
-            "lookup_2c BV16 D2, V4, 1", "t 1 bf16 [2, 256]", values, indices, generation, income=(INCOME, INCOME)
-        )
-        assert [list(part.view("<u2")) for part in pair] == [list(values[indices, k]) for k in (0, 1)]
-        one = looked_up("lookup_1c BV16 V2, V4, 1", "t 1 i16 [256]", values[:, 1].copy(), indices, generation)
-        assert list(one.view("<u2")) == list(values[indices, 1])
+        both = [list(values[indices, k]) for k in (0, 1)]
+        assert words("lookup_2c BV16 D2, V4, 1", "t 1 bf16 [2, 256]", values, indices, generation, bits=16) == both
+        one = words("lookup_1c BV16 V2, V4, 1", "t 1 i16 [256]", values[:, 1].copy(), indices, generation, bits=16)
+        assert one == both[1:]
 
 
 def test_goya_reads_one_table_by_two_instructions() -> None:
     values = RNG.integers(0, 1 << 32, (256, 3)).astype(np.uint32)
     indices = RNG.integers(0, 256, 64)
-    c0 = looked_up("lookup_c0 BV32 V2, V4, 3", "t 3 f32 [3, 256]", values, indices, "goya")
-    pair = looked_up("lookup_c1c2 F32 D2, V4, 3", "t 3 f32 [3, 256]", values, indices, "goya", income=(INCOME, INCOME))
-    assert [list(part.view("<u4")) for part in (c0, *pair)] == [list(values[indices, k]) for k in range(3)]
+    c0 = words("lookup_c0 BV32 V2, V4, 3", "t 3 f32 [3, 256]", values, indices, "goya")
+    pair = words("lookup_c1c2 F32 D2, V4, 3", "t 3 f32 [3, 256]", values, indices, "goya")
+    assert c0 + pair == [list(values[indices, k]) for k in range(3)]
 
 
 @pytest.mark.parametrize(
     ("word", "bits", "part"),
-    [
-        ("bv16_low", 16, 0),
-        ("i16_high", 16, 1),
-        *((f"bv8_{part}", 8, part) for part in range(4)),
-        ("bv8_element_2", 8, 2),
-    ],
+    [("bv16_low", 16, 0), ("i16_high", 16, 1), *((f"bv8_{k}", 8, k) for k in range(4)), ("bv8_element_2", 8, 2)],
 )
 @pytest.mark.parametrize("pair", [False, True])
 def test_parts_of_goya_write_their_lanes_only(word: str, bits: int, part: int, pair: bool) -> None:
@@ -129,32 +118,19 @@ def test_parts_of_goya_write_their_lanes_only(word: str, bits: int, part: int, p
 def test_a_pointer_in_a_register_names_the_table(generation: str, number: int, entries: int) -> None:
     values = RNG.integers(0, 1 << 32, entries).astype(np.uint32)
     indices = RNG.integers(0, entries, 64)
-    found = looked_up(
-        "lookup BV32 V2, V4, S3",
-        f"t lut_ptr {number} f32 [{entries}]",
-        values,
-        indices,
-        generation,
-        sources={"src_b": number},
-    )
-    assert list(found.view("<u4")) == list(values[indices])
+    given = "lookup BV32 V2, V4, S3", f"t lut_ptr {number} f32 [{entries}]", values, indices
+    assert words(*given, generation, sources={"src_b": number}) == [list(values[indices])]
     with pytest.raises(ReadError, match=r"no table is declared for lut_ptr 9"):
-        looked_up(
-            "lookup BV32 V2, V4, S3", f"t lut_ptr {number} f32 [{entries}]", values, indices, sources={"src_b": 9}
-        )
+        looked_up(*given, sources={"src_b": 9})
 
 
 def test_words_that_read_another_half_or_nothing_else() -> None:
     values = np.arange(64, dtype=np.uint32) * 7
     indices = np.arange(64) % 32
-    upper = looked_up("lookup BV32 upper_half V2, V4, 256", "t 256 u32 [64]", values, indices)
-    assert list(upper.view("<u4")) == list(values[indices + 32])
-    halves = np.arange(64, dtype=np.uint16)
-    plain, twice = (
-        looked_up(f"lookup_1c BV16 {word} V2, V4, 256", "t 256 u16 [64]", halves, np.arange(128) % 64)
-        for word in ("", "x2")
-    )
-    assert np.array_equal(plain, twice)
+    upper = words("lookup BV32 upper_half V2, V4, 256", "t 256 u32 [64]", values, indices)
+    assert upper == [list(values[indices + 32])]
+    given = "t 256 u16 [64]", np.arange(64, dtype=np.uint16), np.arange(128) % 64
+    assert words("lookup_1c BV16 V2, V4, 256", *given) == words("lookup_1c BV16 x2 V2, V4, 256", *given)
     with pytest.raises(IllegalError, match="what sbcd looks up"):
         looked_up("lookup BV32 sbcd V2, V4, 256", "t 256 u32 [64]", values, indices)
     with pytest.raises(IllegalError, match="upper_half reads tables of 64 entries"):
@@ -166,8 +142,8 @@ def test_options_of_entries_and_bytes() -> None:
     with pytest.raises(IllegalError, match=r"lane 59 names entry 64 of table t, which has 64 here") as refusal:
         looked_up("lookup BV32 V2, V4, 256", "t 256 u32 [64]", values, indices)
     assert refusal.value.legal == ("0 .. 63",)
-    found = looked_up("lookup BV32 V2, V4, 256", "t 256 u32 [64]", values, indices, options={"lookup_beyond": "modulo"})
-    assert list(found.view("<u4")) == list(values[indices % 64])
+    found = words("lookup BV32 V2, V4, 256", "t 256 u32 [64]", values, indices, options={"lookup_beyond": "modulo"})
+    assert found == [list(values[indices % 64])]
     halves, bytes_ = RNG.integers(0, 1 << 16, 256).astype(np.uint16), np.arange(256)
     with pytest.raises(IllegalError, match="what BV8_1 takes from an entry"):
         looked_up("lookup_1c BV8_1 V2, V4, 0", "t 0 u16 [256]", halves, bytes_)
@@ -232,9 +208,7 @@ def test_contents_come_from_the_run_the_line_or_a_file(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     np.save("squares.npy", SQUARES)
     Path("squares.csv").write_text("\n".join(str(number * number) for number in range(64)))
-    line = ", ".join(
-        str(number * number) if number % 2 else f"{SQUARES.view(np.uint32)[number]:#x}" for number in range(64)
-    )
+    line = ", ".join(str(n * n) if n % 2 else f"{SQUARES.view(np.uint32)[n]:#x}" for n in range(64))
     given = {"x": X, "square": SQUARES}
     runs = [("", given), *((f" = {content}", {"x": X}) for content in (line, "squares.npy", "squares.csv"))]
     for content, inputs in runs:
@@ -269,11 +243,7 @@ def test_bad_contents_are_refused_where_the_table_stands(tmp_path: Path, monkeyp
     ("lookup", "message", "legal"),
     [
         ("lookup BV32 V2, V1, 0x101", "no table is declared for function id 257", "256 (square)"),
-        (
-            "lookup_1c BV16 V2, V1, 0x100",
-            "lookup_1c BV16 reads values of 16 bits; table square (line 4) has f32",
-            "bf16",
-        ),
+        ("lookup_1c BV16 V2, V1, 0x100", "BV16 reads values of 16 bits; table square (line 4) has f32", "bf16"),
         ("lookup_2c BV32 D2, V1, 0x100", "takes 2 of the values of an entry; table square (line 4) has 1", "[2, 64]"),
     ],
 )
@@ -366,9 +336,8 @@ def test_parity_stands_above_the_fraction_under_its_option() -> None:
     got = run("get_lut_entry_and_interval_start.f32 sqrt_rsqrt D2, V4, 17", chip=chip, income=PAIR,
               src_a=np.resize(some, 64).view(np.uint8)).result  # fmt: skip
     odd = [(int(np.floor(np.log2(x))) + 127) % 2 for x in some]
-    assert codes(got[0], 32)[:6] == [
-        64 * o + int((x / 2 ** np.floor(np.log2(x)) - 1) * 64) for o, x in zip(odd, some, strict=True)
-    ]
+    parts = [int((x / 2 ** np.floor(np.log2(x)) - 1) * 64) for x in some]
+    assert codes(got[0], 32)[:6] == [64 * o + part for o, part in zip(odd, parts, strict=True)]
 
 
 @pytest.mark.parametrize(("name", "kept"), [("f32", 6), ("f16", 5), ("bf16", 4)])
@@ -434,12 +403,12 @@ def expected(function: str, first: int, second: int, *, flushed: bool) -> float 
         return None
     (only,) = found
     value = float(only)
-    finite = SAMPLES[first][0] not in ("-inf", "-0", "+0", "+inf", "nan") and not (
-        flushed and SAMPLES[first][1] is None
+    zero, none = (
+        SAMPLES[each][0] in ("-0", "+0") or (flushed and SAMPLES[each][1] is None) for each in (second, first)
     )
+    finite = not none and SAMPLES[first][0] not in ("-inf", "+inf", "nan")
     if finite and not math.isnan(value) and function not in ("div", "pow"):
         return None
-    zero = SAMPLES[second][0] in ("-0", "+0") or (flushed and SAMPLES[second][1] is None)
     if finite and value == 1 and function == "pow" and not zero:
         return None  # of float64, which rounds
     return value
@@ -450,13 +419,8 @@ def code_of(value: float, name: str) -> int:
     infinite = ((1 << row.exponent_bits) - 1) << row.fraction_bits
     if math.isnan(value):
         return (1 << (row.bits - 1)) - 1
-    magnitude = (
-        infinite
-        if math.isinf(value)
-        else 0
-        if value == 0
-        else ((1 << (row.exponent_bits - 1)) - 1) << row.fraction_bits
-    )
+    one = ((1 << (row.exponent_bits - 1)) - 1) << row.fraction_bits
+    magnitude = infinite if math.isinf(value) else one * (value != 0)
     return magnitude | (math.copysign(1, value) < 0) << (row.bits - 1)
 
 
@@ -473,10 +437,8 @@ def test_results_of_all_classes_by_the_functions_themselves(name: str, function:
         old = codes(INCOME, bits)
         for place, pair in enumerate(some):
             wanted = expected(function, *pair, flushed=flushed)
-            assert got[place] == (old[place] if wanted is None else code_of(wanted, name)), (
-                SAMPLES[pair[0]],
-                SAMPLES[pair[1]],
-            )
+            named = [SAMPLES[each] for each in pair]
+            assert got[place] == (old[place] if wanted is None else code_of(wanted, name)), named
 
 
 def test_no_class_is_no_result_and_scalars_do_alike() -> None:

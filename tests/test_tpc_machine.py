@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from functools import cache, lru_cache
 
 import numpy as np
 import pytest
 from test_tpc_latency import SPECIAL
 from tpc_machine import END, assembled, chip, early, nops, ran
-from tpc_text import GENERATIONS, VECTORS, dialect, table, target
+from tpc_text import GENERATIONS, dialect, greco_schedule, table, target
 
 from castsim.execution.tree import Block, Loop, Lowered
 from castsim.isa.tpc import Bundle, Register, TensorDeclaration, TpcProgram, parse
@@ -21,21 +20,18 @@ from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.memories import GlobalMemory
 
 NOP = "nop; nop; nop; nop\n"
-X = "// castsim: tensor 0 x in {format} {shape}\n// castsim: tensor 1 y out {format} {out}\n"
+I0 = "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
+ONE = f"// castsim: tensor 0 y out i32 [1]\n{I0}"
+"""A program that leaves one number; `STORE_V0` and `STORE_S1` write it."""
+STORE_V0 = f"nop; nop; nop; st_tnsr 0x0, I0, V0\n{END}"
+STORE_S1 = f"{nops(4)}nop; nop; mov.i32 V0, S1; nop\n{nops(4)}{STORE_V0}"
 
 
-def kinds(found: tuple[StaleRead, ...]) -> list[StaleReadKind]:
-    return [each.kind for each in found]
+def x_and_y(shape: str) -> str:
+    return f"// castsim: tensor 0 x in f32 {shape}\n// castsim: tensor 1 y out f32 {shape}\n{I0}"
 
 
 # -------------------------------------------------------------------------------------------------- a vendor's kernel
-
-
-def greco_schedule() -> list[str]:
-    """The schedule of docs/reference/tpc.md section 6.4: sign extension of 256 i16 from VLM 0x0 to i32 at VLM 0x400."""
-    with (VECTORS / "tpc_kernel_schedules_dev.csv").open(newline="", encoding="utf-8") as file:
-        rows = [row["instructions_with_registers"] for row in csv.DictReader(file) if row["gen"] == "greco"]
-    return [f"{{ {row.replace(' | ', ' ; ')} }}\n" for row in rows]
 
 
 DATA = "// castsim: vlm 0x0 x i16 [256]\n// castsim: vlm 0x400 y out i32 [256]\n"
@@ -60,18 +56,14 @@ def test_removing_any_bundle_of_a_tight_dependence_is_reported(writer: int, read
         rows = greco_schedule()
         del rows[removed]
         found = ran(DATA + "".join(rows), "greco", {"x": x})
+        at = {(f.writer.bundle, f.reader.bundle): (f.missing, f.needed) for f in found.stale_reads[::-1] if f.writer}
         assert (writer, reader - 1) in early(found)
-        pair = next(
-            f for f in found.stale_reads if f.writer and (f.writer.bundle, f.reader.bundle) == (writer, reader - 1)
-        )
-        assert pair.missing == 1
-        assert pair.needed == reader - writer
+        assert at[writer, reader - 1] == (1, reader - writer)
 
 
 def goya_kernel(name: str) -> str:
-    with (VECTORS / "tpc_kernel_schedules_dev.csv").open(newline="", encoding="utf-8") as file:
-        rows = [row["instructions_with_registers"] for row in csv.DictReader(file) if name in row["source_test"]]
-    return "".join(f"{row}\n" for row in rows)
+    rows = table("tpc_kernel_schedules_dev.csv")
+    return "".join(f"{row['instructions_with_registers']}\n" for row in rows if name in row["source_test"])
 
 
 @pytest.mark.parametrize("name", ["vect-01", "vect-02"])
@@ -89,9 +81,8 @@ def test_the_goya_kernels_shift_without_a_stale_read(name: str) -> None:
 
 
 def test_the_configuration_can_be_read_back() -> None:
-    text = "// castsim: tensor 0 y out i32 [1]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n// castsim: reg S1 = 3\n"
-    text += f"nop; nop; nop; st_l mmio 0xd64, S1\n{nops(2)}ld_l mmio S2, 0xd64; nop; nop; nop\n{nops(4)}"
-    text += f"nop; nop; mov.i32 V0, S2; nop\n{nops(4)}nop; nop; nop; st_tnsr 0x0, I0, V0\n{END}"
+    text = f"{ONE}// castsim: reg S1 = 3\nnop; nop; nop; st_l mmio 0xd64, S1\n{nops(2)}"
+    text += f"ld_l mmio S2, 0xd64; nop; nop; nop\n{nops(4)}nop; nop; mov.i32 V0, S2; nop\n{nops(4)}{STORE_V0}"
     found = ran(text)
     assert found.outputs["y"][0] == 3
     assert found.stale_reads == ()
@@ -101,8 +92,9 @@ def test_the_configuration_can_be_read_back() -> None:
 
 
 def test_the_bias_register_moves_the_minifloat() -> None:
-    text = "// castsim: tensor 0 x in f32 [64]\n// castsim: tensor 1 y out f8_143@11 [256]\n"
-    text += "// castsim: reg I0 = [0, 0, 0, 0, 0]\n// castsim: reg S1 = 11\n"
+    text = (
+        f"// castsim: tensor 0 x in f32 [64]\n// castsim: tensor 1 y out f8_143@11 [256]\n{I0}// castsim: reg S1 = 11\n"
+    )
     text += f"ld_tnsr V0, 0x0, I0; nop; nop; st_l mmio 0xd64, S1\n{nops(3)}"
     text += f"nop; nop; convert.f32 target_type=f8_143 rhne V1, V0; nop\n{NOP}nop; nop; nop; st_tnsr 0x1, I0, V1\n{END}"
     y = ran(text, inputs={"x": np.full(64, 0.25, np.float32)}).outputs["y"]
@@ -119,10 +111,8 @@ def test_uses_of_the_generator_before_any_seed_are_reported() -> None:
 def test_reading_the_generator_advances_it_or_not() -> None:
     head = "// castsim: vlm 0x0 seed u32 [64]\n// castsim: vlm 0x100 y out u32 [64, 3]\n"
     text = f"ld_l_v V0, 0x0; nop; nop; nop\n{nops(3)}nop; nop; mov LFSR, V0; nop\n{nops(3)}"
-    text += "nop; nop; mov V1, LFSR_NO_CHANGE; nop\nnop; nop; mov V2, LFSR; nop\nnop; nop; mov V3, LFSR; nop\n" + nops(
-        4
-    )
-    text += "".join(f"nop; nop; nop; st_l_v {0x100 * (k + 1):#x}, V{k + 1}\n" for k in range(3)) + END
+    text += "nop; nop; mov V1, LFSR_NO_CHANGE; nop\nnop; nop; mov V2, LFSR; nop\nnop; nop; mov V3, LFSR; nop\n"
+    text += nops(4) + "".join(f"nop; nop; nop; st_l_v {0x100 * (k + 1):#x}, V{k + 1}\n" for k in range(3)) + END
     seed = np.arange(1, 65, dtype=np.uint32) * 0x01234567
     found = ran(head + text, "greco", {"seed": seed})
     stepped = np.array([int(w) >> 1 ^ (0x800002CC if w & 1 else 0) for w in seed], np.uint32)
@@ -152,12 +142,10 @@ def test_repetitions_are_counted() -> None:
 
 def test_reads_beside_a_write_are_told_apart_from_early_ones() -> None:
     """Stepping an index in the bundle that uses it is how kernels are written: the old value, by definition."""
-    text = X.format(format="f32", shape="[64]", out="[64]") + "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
-    text += f"ld_tnsr V0, 0x0, I0; add.i32 b00001 I0, 0x40, I0; nop; nop\n{nops(4)}"
+    text = f"{x_and_y('[64]')}ld_tnsr V0, 0x0, I0; add.i32 b00001 I0, 0x40, I0; nop; nop\n{nops(4)}"
     text += f"nop; nop; nop; st_tnsr 0x1, I0, V0\n{END}"
     found = ran(text, inputs={"x": "random:0"}).stale_reads
-    assert kinds(found) == [StaleReadKind.SAME_BUNDLE]
-    assert (found[0].place, found[0].distance, found[0].needed) == ("I0", 0, 1)
+    assert [(f.kind, f.place, f.distance, f.needed) for f in found] == [(StaleReadKind.SAME_BUNDLE, "I0", 0, 1)]
     later = ran(f"// castsim: reg S1 = 7\nnop; mov.i32 S1, 0x1; nop; st_l 0x0, S1\n{END}").stale_reads
     assert [(f.kind, f.place, f.distance) for f in later] == [(StaleReadKind.SAME_BUNDLE, "S1", 0)]
 
@@ -191,10 +179,10 @@ def test_a_stochastic_conversion_sees_what_the_one_before_stepped(generation: st
     """
     lanes = " single_lane" if generation in ("greco", "gaudi2") else ""
     head = (
-        "// castsim: vlm 0x0 seed u32 [64]\n// castsim: vlm 0x100 x i32 [64]\n// castsim: vlm 0x200 y out u32 [64, 2]\n"
+        "// castsim: vlm 0x0 seed u32 [64]\n// castsim: vlm 0x100 x i32 [64]\n// castsim: vlm 0x200 y out u32 [64, 2]"
     )
-    head += f"ld_l_v V0, 0x0; nop; nop; nop\nld_l_v V9, 0x100; nop; nop; nop\n{nops(4)}"
-    head += f"nop; nop; mov LFSR, V0; nop\nnop; nop; mov.i32 V1, 0x0; nop\nnop; nop; mov.i32 V2, 0x0; nop\n{nops(3)}"
+    head += f"\nld_l_v V0, 0x0; nop; nop; nop\nld_l_v V9, 0x100; nop; nop; nop\n{nops(4)}nop; nop; mov LFSR, V0; nop\n"
+    head += f"nop; nop; mov.i32 V1, 0x0; nop\nnop; nop; mov.i32 V2, 0x0; nop\n{nops(3)}"
     draw = f"nop; nop; convert_int32 lane_sel=0{lanes} sr to_16 {{}}, V9, 0xfffffff0; nop\n"
     tail = nops(5) + "nop; nop; nop; st_l_v 0x200, V1\nnop; nop; nop; st_l_v 0x300, V2\n" + END
     rng = np.random.default_rng(3)
@@ -221,11 +209,7 @@ COUNT = "nop; add.i32 S1, S1, 0x1; nop; nop\n" + nops(5)
 
 def counted(head: str, body: str = COUNT, target: str = "gaudi2", **start: int) -> int:
     """Return S1 after a loop, stored as the only element of y."""
-    text = "// castsim: tensor 0 y out i32 [1]\n// castsim: reg S1 = 0\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
-    text += (
-        f"{head}{NOP}{body}End:\n{nops(4)}nop; nop; mov.i32 V0, S1; nop\n{nops(4)}nop; nop; nop; st_tnsr 0x0, I0, V0\n"
-    )
-    found = ran(text + END, target, **start)
+    found = ran(f"{ONE}// castsim: reg S1 = 0\n{head}{NOP}{body}End:\n{STORE_S1}", target, **start)
     assert found.stale_reads == ()
     return int(found.outputs["y"][0])
 
@@ -244,13 +228,9 @@ def test_trips_of_a_hardware_loop(start: int, bound: int, step: int, compare: st
 
 
 def test_the_delay_bundle_runs_once_also_without_trips() -> None:
-    text = "// castsim: tensor 0 y out i32 [1]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n// castsim: reg S1 = 0\n"
     for bound in (0, 3):
-        body = (
-            f"nop; loop 0, {bound}, 1, <, End; nop; nop\nnop; add.i32 S1, S1, 0x7; nop; nop\n{nops(6)}End:\n{nops(4)}"
-        )
-        tail = f"nop; nop; mov.i32 V0, S1; nop\n{nops(4)}nop; nop; nop; st_tnsr 0x0, I0, V0\n{END}"
-        assert ran(text + body + tail).outputs["y"][0] == 7
+        body = f"nop; loop 0, {bound}, 1, <, End; nop; nop\nnop; add.i32 S1, S1, 0x7; nop; nop\n{nops(6)}End:\n"
+        assert ran(f"{ONE}// castsim: reg S1 = 0\n{body}{STORE_S1}").outputs["y"][0] == 7
 
 
 def test_a_loop_under_a_false_predicate_is_skipped() -> None:
@@ -270,9 +250,8 @@ def test_iterators_by_depth_and_after_the_loop() -> None:
     head = "nop; loop 1, 4, 1, <, End; nop; nop\n"
     assert counted(head, body) == 3 * (10 + 20 + 30) + 1 + 2 + 3
     after = "nop; loop 0, 10, 4, <, End; nop; nop\n"
-    text = "// castsim: tensor 0 y out i32 [1]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
-    text += f"{after}{nops(7)}End:\nnop; nop; mov.i32 V0, S32; nop\n{nops(4)}nop; nop; nop; st_tnsr 0x0, I0, V0\n{END}"
-    assert ran(text).outputs["y"][0] == 12  # the first value that fails
+    text = f"{after}{nops(7)}End:\nnop; nop; mov.i32 V0, S32; nop\n{nops(4)}{STORE_V0}"
+    assert ran(ONE + text).outputs["y"][0] == 12  # the first value that fails
 
 
 def test_loops_that_end_together() -> None:
@@ -282,45 +261,38 @@ def test_loops_that_end_together() -> None:
 
 @pytest.mark.parametrize("jump", ["jmpr Skip", "jmpr 0x60", "jmpa Skip", "jmpr S5", "jmpa S6", "jmpr Skip, SP1"])
 def test_jumps_run_their_delay_bundle_and_skip_the_rest(jump: str) -> None:
-    text = "// castsim: tensor 0 y out i32 [1]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n// castsim: reg S1 = 0\n"
-    text += "// castsim: reg S5 = 96\n// castsim: reg S6 = 128\n// castsim: reg SP1 = 1\n"
-    text += (
-        f"{NOP}nop; {jump}; nop; nop\nnop; nop; mov.i32 V1, 0x5; nop\nnop; nop; mov.i32 V1, 0x9; nop\nSkip:\n{nops(4)}"
+    text = (
+        f"{ONE}// castsim: reg S5 = 96\n// castsim: reg S6 = 128\n// castsim: reg SP1 = 1\n{NOP}nop; {jump}; nop; nop\n"
     )
-    text += f"nop; nop; nop; st_tnsr 0x0, I0, V1\n{END}"
+    text += f"nop; nop; mov.i32 V0, 0x5; nop\nnop; nop; mov.i32 V0, 0x9; nop\nSkip:\n{nops(4)}{STORE_V0}"
     assert ran(text).outputs["y"][0] == 5
     if "SP1" in jump:
         assert ran(text.replace("SP1 = 1", "SP1 = 0")).outputs["y"][0] == 9
 
 
 def test_a_backward_jump_repeats() -> None:
-    text = "// castsim: tensor 0 y out i32 [1]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n// castsim: reg S1 = 0\n"
-    text += f"Again:\nnop; add.i32 S1, S1, 0x1; nop; nop\n{nops(4)}nop; cmp_less.i32 SP1, S1, 0x4; nop; nop\n{NOP}"
-    text += f"nop; jmpr Again, SP1; nop; nop\n{NOP}{nops(4)}nop; nop; mov.i32 V0, S1; nop\n{nops(4)}"
-    text += f"nop; nop; nop; st_tnsr 0x0, I0, V0\n{END}"
-    found = ran(text)
+    text = f"Again:\nnop; add.i32 S1, S1, 0x1; nop; nop\n{nops(4)}nop; cmp_less.i32 SP1, S1, 0x4; nop; nop\n{NOP}"
+    found = ran(f"{ONE}// castsim: reg S1 = 0\n{text}nop; jmpr Again, SP1; nop; nop\n{NOP}{STORE_S1}")
     assert found.outputs["y"][0] == 4
     assert found.stale_reads == ()
 
 
 def test_nothing_behind_halt_executes() -> None:
-    text = "// castsim: tensor 0 y out i32 [1]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\nnop; nop; mov.i32 V0, 0x1; nop\n"
-    text += f"{nops(3)}nop; halt; halt; nop\nnop; nop; nop; st_tnsr 0x0, I0, V0\n"
-    assert ran(text).outputs["y"][0] == 0
+    text = f"nop; nop; mov.i32 V0, 0x1; nop\n{nops(3)}nop; halt; halt; nop\nnop; nop; nop; st_tnsr 0x0, I0, V0\n"
+    assert ran(ONE + text).outputs["y"][0] == 0
 
 
 def test_the_program_counter_is_a_byte_address() -> None:
-    text = "// castsim: tensor 0 y out i32 [1]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
-    text += f"{nops(3)}nop; mov.i32 S1, PC; nop; nop\n{nops(4)}nop; nop; mov.i32 V0, S1; nop\n{nops(4)}"
-    assert ran(text + f"nop; nop; nop; st_tnsr 0x0, I0, V0\n{END}").outputs["y"][0] == 3 * 32
+    assert ran(f"{ONE}{nops(3)}nop; mov.i32 S1, PC; nop; nop\n{STORE_S1}").outputs["y"][0] == 3 * 32
 
 
 # ---------------------------------------------------------------------------------------------------- without values
 
 
 def test_the_path_needs_no_values() -> None:
-    text = X.format(format="f32", shape="[64, 8]", out="[64, 8]") + "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
-    text += f"nop; loop 0, 8, 1, <, End; nop; nop\n{NOP}ld_tnsr V0, 0x0, I0; nop; nop; nop\n{nops(4)}"
+    text = (
+        f"{x_and_y('[64, 8]')}nop; loop 0, 8, 1, <, End; nop; nop\n{NOP}ld_tnsr V0, 0x0, I0; nop; nop; nop\n{nops(4)}"
+    )
     text += f"nop; nop; nop; st_tnsr 0x1, I0, V0\nnop; add.i32 b00010 I0, 0x1, I0; nop; nop\n{nops(3)}End:\n{END}"
     with_values, without = ran(text, "greco", {"x": "random:0"}), ran(text, "greco", values=False)
     assert without.tree == with_values.tree
@@ -373,9 +345,7 @@ def test_small_vector_memory_is_an_option() -> None:
 FAR = 20
 """More than any latency: the largest stage is e13."""
 
-SETUP = (
-    "// castsim: reg S11 = 1\n// castsim: reg S12 = 0x107\n// castsim: reg I2 = [64, 0, 0, 0, 0]\nnop; nop; nop; nop\n"
-)
+SETUP = f"// castsim: reg S11 = 1\n// castsim: reg S12 = 0x107\n// castsim: reg I2 = [64, 0, 0, 0, 0]\n{NOP}"
 """S12 is a range of 8 lanes from lane 1."""
 BEHIND = (Bundle(),) * 3
 

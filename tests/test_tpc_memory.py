@@ -14,7 +14,14 @@ from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling import schedule
 
-X = "// castsim: tensor 0 x in {format} {shape}\n// castsim: tensor 1 y out {format} {out}\n"
+
+def tensors(kind: str, shape: str, out: str = "", **registers: str | int) -> str:
+    """Declare x, y and registers; an index register by its first coordinates."""
+    text = f"// castsim: tensor 0 x in {kind} [{shape}]\n// castsim: tensor 1 y out {kind} [{out or shape}]\n"
+    for name, value in registers.items():
+        whole = f"[{', '.join([*str(value).split(), *'0000'][:5])}]" if name[0] == "I" else value
+        text += f"// castsim: reg {name} = {whole}\n"
+    return text
 
 
 # --------------------------------------------------------------------------------------------------------- tensors
@@ -27,8 +34,7 @@ def copy(*, load: str = "ld_tnsr V0, 0x0, I0", store: str = "st_tnsr 0x1, I1, V0
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("first", [-70, -64, -3, 0, 5, 40, 99, 100, 2**31 - 1, -(2**31)])
 def test_lanes_outside_a_tensor_load_zero_and_are_not_stored(generation: str, first: int) -> None:
-    text = X.format(format="f32", shape="[100]", out="[100]")
-    text += f"// castsim: reg I0 = [{first}, 0, 0, 0, 0]\n// castsim: reg I1 = [10, 0, 0, 0, 0]\n" + copy()
+    text = tensors("f32", "100", I0=first, I1=10) + copy()
     x = np.arange(1, 101, dtype=np.float32)
     expected = np.zeros(100, np.float32)
     for lane in range(64):
@@ -39,18 +45,14 @@ def test_lanes_outside_a_tensor_load_zero_and_are_not_stored(generation: str, fi
 
 @pytest.mark.parametrize("coordinate", [(0, 3, 0, 0, 0), (0, -1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 0, -1)])
 def test_rows_outside_a_tensor_are_outside_in_every_lane(coordinate: tuple[int, ...]) -> None:
-    place = ", ".join(map(str, coordinate))
-    text = X.format(format="f32", shape="[64, 3]", out="[64, 3]")
-    x = np.ones((3, 64), np.float32)
-    loaded = text + f"// castsim: reg I0 = [{place}]\n// castsim: reg I1 = [0, 0, 0, 0, 0]\n" + copy()
-    assert not ran(loaded, inputs={"x": x}).outputs["y"].any()
-    stored = text + f"// castsim: reg I1 = [{place}]\n// castsim: reg I0 = [0, 0, 0, 0, 0]\n" + copy()
-    assert not ran(stored, inputs={"x": x}).outputs["y"].any()
+    place, x = " ".join(map(str, coordinate)), np.ones((3, 64), np.float32)
+    for places in ({"I0": place, "I1": 0}, {"I0": 0, "I1": place}):  # loaded and stored
+        text = tensors("f32", "64, 3", **places) + copy()
+        assert not ran(text, inputs={"x": x}).outputs["y"].any()
 
 
 def test_dimensions_beyond_the_first_are_rows_of_the_array() -> None:
-    text = X.format(format="i32", shape="[64, 2, 3]", out="[64, 2, 3]")
-    text += "// castsim: reg I0 = [0, 1, 2, 0, 0]\n// castsim: reg I1 = [0, 0, 1, 0, 0]\n" + copy()
+    text = tensors("i32", "64, 2, 3", I0="0 1 2", I1="0 0 1") + copy()
     x = np.arange(384, dtype=np.int32).reshape(3, 2, 64)
     expected = np.zeros_like(x)
     expected[1, 0] = x[2, 1]
@@ -59,8 +61,7 @@ def test_dimensions_beyond_the_first_are_rows_of_the_array() -> None:
 
 @pytest.mark.parametrize(("kind", "lanes"), [("u8", 256), ("i16", 128), ("f32", 64), ("i64", 32), ("u4", 512)])
 def test_a_vector_holds_as_many_elements_as_fit(kind: str, lanes: int) -> None:
-    text = X.format(format=kind, shape=f"[{lanes + 8}]", out=f"[{lanes + 8}]")
-    text += "// castsim: reg I0 = [0, 0, 0, 0, 0]\n// castsim: reg I1 = [0, 0, 0, 0, 0]\n" + copy()
+    text = tensors(kind, f"{lanes + 8}", I0=0, I1=0) + copy()
     found = ran(text, inputs={"x": "random:3"}).outputs["y"].astype(np.int64)
     again = ran(text.replace("st_tnsr", "st_tnsr_low"), inputs={"x": "random:3"}).outputs["y"].astype(np.int64)
     assert found[:lanes].any()
@@ -70,9 +71,7 @@ def test_a_vector_holds_as_many_elements_as_fit(kind: str, lanes: int) -> None:
 
 
 def test_halves_and_ranges_keep_the_rest_of_the_register() -> None:
-    text = X.format(format="i32", shape="[64]", out="[64, 4]")
-    text += "// castsim: reg I0 = [8, 0, 0, 0, 0]\n// castsim: reg S1 = 0x507\n"
-    text += "".join(f"// castsim: reg I{k + 1} = [0, {k}, 0, 0, 0]\n" for k in range(4))
+    text = tensors("i32", "64", "64, 4", I0=8, S1=0x507, **{f"I{k + 1}": f"0 {k}" for k in range(4)})
     x = np.arange(100, 164, dtype=np.int32)
     loads = ["ld_tnsr_low V0, 0x0, I0", "ld_tnsr_high V1, 0x0, I0", "ld_tnsr partial V2, 0x0, I0, LD_PARTIAL_REG"]
     loads.append("ld_tnsr_high partial V3, 0x0, I0, LD_PARTIAL_REG")
@@ -90,8 +89,7 @@ def test_halves_and_ranges_keep_the_rest_of_the_register() -> None:
 
 
 def test_a_partial_store_writes_its_lanes_and_nothing_else() -> None:
-    text = "// castsim: tensor 0 x in i32 [64]\n// castsim: tensor 1 y inout i32 [64]\n// castsim: reg S31 = 0x1003\n"
-    text += "// castsim: reg I0 = [0, 0, 0, 0, 0]\n// castsim: reg I1 = [20, 0, 0, 0, 0]\n"
+    text = tensors("i32", "64", S31=0x1003, I0=0, I1=20).replace(" out ", " inout ")
     text += copy(store="st_tnsr partial 0x1, I1, V0, S31")
     x, y = np.arange(64, dtype=np.int32), np.full(64, -1, np.int32)
     expected = y.copy()
@@ -100,15 +98,13 @@ def test_a_partial_store_writes_its_lanes_and_nothing_else() -> None:
 
 
 def test_tensor_numbers_from_registers() -> None:
-    text = X.format(format="i32", shape="[64]", out="[64]") + "// castsim: reg S27 = 0\n// castsim: reg S28 = 1\n"
-    text += "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
     x = np.arange(64, dtype=np.int32)
-    text += copy(load="ld_tnsr V0, S27, I0", store="st_tnsr S28, I0, V0")
+    text = tensors("i32", "64", S27=0, S28=1, I0=0) + copy(load="ld_tnsr V0, S27, I0", store="st_tnsr S28, I0, V0")
     np.testing.assert_array_equal(ran(text, "gaudi", {"x": x}).outputs["y"], x)
 
 
 def test_vector_predicates_mask_loads_by_byte_and_stores_by_element() -> None:
-    text = X.format(format="i32", shape="[64]", out="[64]") + "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
+    text = tensors("i32", "64", I0=0)
     text += "nop; nop; mov.i32 V1, 0x7; nop\n"  # V1 starts at 7 in every lane
     text += f"nop; nop; mov VP1, 0xfffffff0; nop\n{nops(4)}"  # lane 0 of every eight is off
     text += f"ld_tnsr V1, 0x0, I0, VP1; nop; nop; nop\n{nops(4)}nop; nop; nop; st_tnsr 0x1, I0, V1, !VP1\n{END}"
@@ -119,8 +115,7 @@ def test_vector_predicates_mask_loads_by_byte_and_stores_by_element() -> None:
 
 
 def test_predicates_as_data_are_one_bit_per_byte_element() -> None:
-    text = X.format(format="u8", shape="[256]", out="[256]") + "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"
-    text += copy(load="ld_tnsr VP1, 0x0, I0", store="st_tnsr 0x1, I0, VP1")
+    text = tensors("u8", "256", I0=0) + copy(load="ld_tnsr VP1, 0x0, I0", store="st_tnsr 0x1, I0, VP1")
     x = np.arange(256, dtype=np.uint8)
     np.testing.assert_array_equal(ran(text, inputs={"x": x}).outputs["y"], x & 1)
     wide = text.replace(" u8 ", " u32 ").replace("[256]", "[64]")
@@ -130,8 +125,7 @@ def test_predicates_as_data_are_one_bit_per_byte_element() -> None:
 
 
 def test_direct_accesses_take_a_plain_address() -> None:
-    text = X.format(format="f16", shape="[300]", out="[300]") + "// castsim: reg I0 = [20, 0, 0, 0, 0]\n"
-    text += "// castsim: reg S4 = 0\n// castsim: reg S5 = 2\n"  # tensor 1 begins at 2 * 2**32
+    text = tensors("f16", "300", I0=20, S4=0, S5=2)  # tensor 1 begins at 2 * 2**32
     text += f"gen_addr dt=int8 AD1, 0x0, I0; nop; nop; nop\n{nops(7)}nop; mov Z2, AD1; nop; nop\n{nops(7)}"
     text += copy(load="ld_tnsr direct V0, S2, S3", store="st_tnsr direct S4, S5, V0")
     x = np.arange(300, dtype=np.float16)
@@ -143,8 +137,7 @@ def test_direct_accesses_take_a_plain_address() -> None:
 
 
 def test_elements_by_address() -> None:
-    text = X.format(format="i16", shape="[64, 2]", out="[64]") + "// castsim: reg I0 = [3, 1, 0, 0, 0]\n"
-    text += "// castsim: reg I1 = [5, 0, 0, 0, 0]\n"
+    text = tensors("i16", "64, 2", "64", I0="3 1", I1=5)
     text += f"gen_addr AD1, 0x0, I0; nop; nop; gen_addr AD2, 0x1, I1\n{nops(7)}ld_g S1, AD1; nop; nop; nop\n"
     text += f"ld_g V2, AD1; nop; nop; nop\n{nops(6)}nop; nop; nop; st_g AD2, S1\n"
     text += "nop; nop; nop; st_l_v 0x0, V2\n// castsim: vlm 0x0 v out i16 [128]\n" + END

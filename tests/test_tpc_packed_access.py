@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from tpc_machine import END, nops, ran
-from tpc_text import GENERATIONS, dialect, plain, program, target
+from tpc_text import GENERATIONS, dialect, plain, program, table, target
 
 from castsim.commands.asm import encoded_target
 from castsim.engines import simulate
@@ -245,8 +245,6 @@ def test_unpacked_loads_as_text_and_bits(generation: str, width: Width, half: st
 
 def switches(code: bytes, plainly: bytes, generation: str, slot: str) -> int:
     """The bits of the switch field that differ from the plain access, by the published positions."""
-    from tpc_text import table  # noqa: PLC0415
-
     layout = "gen12_256" if generation in UNTYPED else "gen34_256"
     rows = [r for r in table("tpc_encoding_fields.csv") if r["layout"] == layout and r["slot"] == slot]
     differing = int.from_bytes(code, "little") ^ int.from_bytes(plainly, "little")
@@ -280,15 +278,13 @@ SETTING = f"mov LD_PARTIAL_REG, S1; nop; nop; nop\nnop; mov ST_PARTIAL_REG, S1; 
 @pytest.mark.parametrize(
     "line",
     [
-        "ld_tnsr_low unpack V0, 0x0, I0; nop; nop; nop",
-        "ld_tnsr_high unpack V0, 0x0, I0; nop; nop; nop",
-        "ld_tnsr partial unpack V0, 0x0, I0, LD_PARTIAL_REG; nop; nop; nop",
-        "nop; nop; nop; st_tnsr_low pack 0x1, I0, V0",
-        "nop; nop; nop; st_tnsr_high pack 0x1, I0, V0",
-        "nop; nop; nop; st_tnsr partial pack 0x1, I0, V0, ST_PARTIAL_REG",
-        "nop; nop; nop; st_tnsr pack 0x1, I0, VP1",
+        *(f"ld_tnsr{load}; nop; nop; nop" for load in (
+            "_low unpack V0, 0x0, I0", "_high unpack V0, 0x0, I0", " partial unpack V0, 0x0, I0, LD_PARTIAL_REG")),
+        *(f"nop; nop; nop; st_tnsr{store}" for store in (
+            "_low pack 0x1, I0, V0", "_high pack 0x1, I0, V0", " partial pack 0x1, I0, V0, ST_PARTIAL_REG",
+            " pack 0x1, I0, VP1")),
     ],
-)
+)  # fmt: skip
 def test_what_is_open_is_refused_but_has_a_time(line: str) -> None:
     text = f"{HEAD.format('u16')}{SETTING}{line}\n{END}"
     with pytest.raises(IllegalError, match=r"which elements (un)?pack moves with .* is not documented") as refusal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from itertools import product
 
 import numpy as np
@@ -74,6 +75,10 @@ def test_unpack(kind: str, group: int, stride: int, half: int, lane: int) -> Non
         check(line.replace(" unpack_lane=0", ""), "goya" if kind != "bf16" else "gaudi", moved)
 
 
+def of_all(duals: Iterable[object], enables: Iterable[object]) -> str:
+    return " ".join(f"{word}{i}={n}" for word, some in (("sdg", duals), ("weg", enables)) for i, n in enumerate(some))
+
+
 def under_mask(dual: int, group: int, source: int, bits: int) -> dict[int, int]:
     """Bytes of one group of 32, as far as a bit per byte admits them; `source` is the first byte taken."""
     return {dual * 64 + group * 32 + byte: source + byte for byte in range(32) if bits >> byte & 1}
@@ -95,11 +100,8 @@ def test_moves_of_dual_groups_and_groups(seed: int) -> None:
     for dual, group in product(range(4), (0, 1)):
         if enables[dual] >> group & 1:
             moved |= under_mask(dual, group, sources[dual] * 64 + group * 32, bits)
-    words = " ".join(
-        [*(f"sdg{i}={value}" for i, value in enumerate(sources)), *(f"weg{i}={v}" for i, v in enumerate(enables))]
-    )
     for generation in LATER:
-        check(f"mov_dg.all {words} V1, V2, {bits:#x}", generation, moved)
+        check(f"mov_dg.all {of_all(sources, enables)} V1, V2, {bits:#x}", generation, moved)
 
     groups, duals = int(rng.integers(0, 4)), int(rng.integers(0, 16))
     moved = {}
@@ -124,8 +126,7 @@ def test_moves_that_pack_take_what_pack_fills() -> None:
 
 
 def test_moves_that_unpack_are_refused() -> None:
-    words = "sdg0=0 sdg1=0 sdg2=1 sdg3=1 weg0=3 weg1=3 weg2=3 weg3=3"
-    line = f"mov_dg.unpack unpack_type=1 {words} V1, V2, 0xffffffff"
+    line = f"mov_dg.unpack unpack_type=1 {of_all('0011', '3333')} V1, V2, 0xffffffff"
     for generation in ("gaudib", "gaudi2"):
         with pytest.raises(IllegalError, match="not documented"):
             prepare(instruction(line, generation), target(generation))
@@ -138,12 +139,20 @@ def test_moves_that_unpack_are_refused() -> None:
     assert np.array_equal(got.result.view("<u2")[1::2], old[1::2])
 
 
-def test_elements_that_the_generation_lacks() -> None:
-    with pytest.raises(IllegalError, match="no pack of bf16") as refusal:
-        prepared("pack.bf16 source_group=0 element_stride=2 V1, V2", "goya")
-    assert refusal.value.legal == ("f32", "i32", "u32", "i16", "u16", "i8", "u8")
-    with pytest.raises(IllegalError, match="no unpack of i4"):
-        prepared("unpack.i4 source_group=0 element_stride=2 group_half=0 V1, V2", "greco")
+@pytest.mark.parametrize(
+    ("line", "generation", "message"),
+    [
+        ("pack.bf16 source_group=0 element_stride=2 V1, V2", "goya", "no pack of bf16"),
+        ("unpack.i4 source_group=0 element_stride=2 group_half=0 V1, V2", "greco", "no unpack of i4"),
+        ("mov.bf16 V1, S2", "goya", "no mov of bf16"),
+        ("mov.u4 V1, 3", "gaudib", "no mov of u4"),
+    ],
+)
+def test_elements_that_the_generation_lacks(line: str, generation: str, message: str) -> None:
+    with pytest.raises(IllegalError, match=message) as refusal:
+        prepared(line, generation)
+    if line.startswith("pack"):
+        assert refusal.value.legal == ("f32", "i32", "u32", "i16", "u16", "i8", "u8")
 
 
 # -------------------------------------------------------------------------------------------------- vendor sequences
@@ -174,8 +183,7 @@ class Machine:
         self.run(f"mov_dg src={dual[0]} dst={dual[1]} wr_lg={lower:#x} wr_ug={upper:#x} {to}, {of}, {mask:#x}")
 
     def move_all(self, to: str, of: str, duals: str, enables: str) -> None:
-        words = [f"sdg{i}={d}" for i, d in enumerate(duals)] + [f"weg{i}={e}" for i, e in enumerate(enables)]
-        self.run(f"mov_dg.all {' '.join(words)} {to}, {of}, 0xffffffff")
+        self.run(f"mov_dg.all {of_all(duals, enables)} {to}, {of}, 0xffffffff")
 
     def pack(self, to: str, of: str, stride: int) -> None:
         for group in (0, 1):
@@ -273,45 +281,37 @@ def narrow(machine: Machine, count: int, wide: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
-@pytest.mark.parametrize("bits", [16, 8])
-def test_two_registers_to_one(generation: str, bits: int) -> None:
+@pytest.mark.parametrize(
+    ("sequence", "bits", "registers", "goya", "later"),
+    [(two_to_one, 16, 2, 11, 8), (two_to_one, 8, 2, 11, 8), (four_to_one, 8, 4, 23, 23)],
+)
+def test_registers_to_one(
+    sequence: Callable[[Machine], None], bits: int, registers: int, goya: int, later: int, generation: str
+) -> None:
+    """Numbers of instructions: docs/reference/tpc.md section 3."""
     machine = Machine(generation, bits)
-    numbers = narrow(machine, 2, 2 * bits)
-    two_to_one(machine)
+    numbers = narrow(machine, registers, registers * bits)
+    sequence(machine)
     assert np.array_equal(machine.registers["V8"].view(numbers.dtype), numbers)
-    assert machine.count == (11 if generation == "goya" else 8)  # docs/reference/tpc.md section 3
+    assert machine.count == (goya if generation == "goya" else later)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
-def test_four_registers_to_one(generation: str) -> None:
-    machine = Machine(generation, 8)
-    numbers = narrow(machine, 4, 32)
-    four_to_one(machine)
-    assert np.array_equal(machine.registers["V8"], numbers)
-    assert machine.count == 23
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-@pytest.mark.parametrize("bits", [16, 8])
-def test_one_register_to_two(generation: str, bits: int) -> None:
+@pytest.mark.parametrize(
+    ("sequence", "bits", "registers", "goya", "later"),
+    [(one_to_two, 16, 2, 8, 5), (one_to_two, 8, 2, 8, 6), (one_to_four, 8, 4, 16, 12)],
+)
+def test_one_register_to_several(
+    sequence: Callable[[Machine], None], bits: int, registers: int, goya: int, later: int, generation: str
+) -> None:
+    """The vendor's own for Goya takes 19 from one to four."""
     machine = Machine(generation, bits)
-    numbers = RNG.integers(0, 1 << bits, 2048 // bits).astype(f"<u{bits // 8}")
+    numbers = RNG.permutation(1 << bits)[: 2048 // bits].astype(f"<u{bits // 8}")
     machine.registers["V0"] = numbers.view(np.uint8)
-    one_to_two(machine)
-    wide = np.concatenate([machine.registers["V8"], machine.registers["V9"]]).view(f"<u{bits // 4}")
-    assert np.array_equal(wide, numbers)
-    assert machine.count == (8 if generation == "goya" else 5 if bits == 16 else 6)
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_one_register_to_four(generation: str) -> None:
-    machine = Machine(generation, 8)
-    numbers = RNG.permutation(256).astype(np.uint8)
-    machine.registers["V0"] = numbers
-    one_to_four(machine)
-    wide = np.concatenate([machine.registers[f"V{8 + i}"] for i in range(4)]).view("<u4")
-    assert np.array_equal(wide, numbers)
-    assert machine.count == (16 if generation == "goya" else 12)  # the vendor's own for Goya takes 19
+    sequence(machine)
+    wide = np.concatenate([machine.registers[f"V{8 + i}"] for i in range(registers)])
+    assert np.array_equal(wide.view(f"<u{bits * registers // 8}"), numbers)
+    assert machine.count == (goya if generation == "goya" else later)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -366,13 +366,6 @@ def test_broadcasts_of_low_bits(slot: str, kind: str, byte_list: list[int]) -> N
     assert np.array_equal(by_number.result, expected)
 
 
-def test_broadcasts_that_the_generation_lacks() -> None:
-    with pytest.raises(IllegalError, match="no mov of bf16"):
-        prepared("mov.bf16 V1, S2", "goya")
-    with pytest.raises(IllegalError, match="no mov of u4"):
-        prepared("mov.u4 V1, 3", "gaudib")
-
-
 def bits_of(word: int) -> list[bool]:
     return [bool(word >> bit & 1) for bit in range(32)]
 
@@ -406,9 +399,8 @@ def test_moves_between_vectors_and_predicates(slot: str) -> None:
 def test_moves_to_scalars() -> None:
     for slot in ("load", "spu"):
         assert run("mov.i32 S1, S2", slot=slot, income=5, src_a=0xFFFFFFFF).result == 0xFFFFFFFF
-        assert run("mov.i32 S1, -2", slot=slot, income=5).result == 0xFFFFFFFE
-        assert run("mov.i16 S1, 0x12345678", slot=slot, income=5).result == 0x5678
-        assert run("mov.i8 S1, 0x78", slot=slot, income=5).result == 0x78
+        for line, number in (("i32 S1, -2", 0xFFFFFFFE), ("i16 S1, 0x12345678", 0x5678), ("i8 S1, 0x78", 0x78)):
+            assert run(f"mov.{line}", slot=slot, income=5).result == number
         assert run("mov SP1, S2", slot=slot, income=True, src_a=0xFFFFFFFE).result is False
         assert run("mov SP1, 3", slot=slot, income=False).result is True
     keeps = with_options(target("gaudi2"), {"narrow_scalar_result": "keep"})
@@ -418,11 +410,10 @@ def test_moves_to_scalars() -> None:
 
 
 def test_moves_of_named_registers() -> None:
-    assert run("mov S4, PC", slot="spu", income=0, src_a=640).result == 640
-    assert run("mov LD_PARTIAL_REG, S1", slot="spu", income=0, src_a=0x1F).result == 0x1F
-    assert run("mov S1, M2", slot="spu", income=0, src_a=0b10110).result == 0b10110
-    assert run("mov AD3, AD4", slot="spu", income=0, src_a=1 << 40).result == 1 << 40
-    assert run("mov Z2, AD4", slot="spu", income=0, src_a=1 << 40).result == 1 << 40
+    for line, number in (
+        ("S4, PC", 640), ("LD_PARTIAL_REG, S1", 0x1F), ("S1, M2", 0b10110), ("AD3, AD4", 1 << 40), ("Z2, AD4", 1 << 40),
+    ):  # fmt: skip
+        assert run(f"mov {line}", slot="spu", income=0, src_a=number).result == number
     assert np.array_equal(run("mov ZP_REG, V4", income=INCOME, src_a=SOURCE).result, SOURCE)
     assert np.array_equal(run("mov VP4, V_CARRY", income=OLD, src_a=MASK).result, MASK)
     assert run("mov SP4, S_CARRY", slot="spu", income=False, src_a=True).result is True
@@ -653,6 +644,5 @@ def test_operands_are_never_written() -> None:
     sources = {"src_a": frozen[0], "src_b": frozen[1], "src_c": frozen[0], "src_d": frozen[1]}
     for line in lines:
         found = prepared(line, "gaudi2")
-        found(
-            OperandValues({role: sources[role] for role in found.registers if role != "dest"}, frozen[2], MASK), state()
-        )
+        given = {role: sources[role] for role in found.registers if role != "dest"}
+        found(OperandValues(given, frozen[2], MASK), state())

@@ -17,7 +17,7 @@ from tpc_text import GENERATIONS, target
 from castsim.execution.tree import instances
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Bundle, Slot, TpcInstruction, TpcProgram
-from castsim.machines.vliw.findings import StaleReadKind
+from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
@@ -53,17 +53,14 @@ def test_a_conversion_in_the_bundle_behind_its_load() -> None:
     for distance in (1, 2, 3):
         (found,) = stale(text.format(gap=nops(distance - 1)))
         assert (found.bundle, found.certain) == (distance, True)
-        apart = f"{distance} bundle{'s' * (distance != 1)}"
-        assert (
-            f"reads V0 {apart} after ld_tnsr in bundle 0 (line 2), and gets the old value; needed: 4" in found.message
-        )
+        apart = f"reads V0 {distance} bundle{'s' * (distance != 1)} after ld_tnsr in bundle 0 (line 2)"
+        assert f"{apart}, and gets the old value; needed: 4" in found.message
     assert stale(text.format(gap=nops(3))) == []
 
 
-@pytest.mark.parametrize(
-    ("target", "needed"), [("goya", 7), ("gaudi", 7), ("gaudib", 7), ("greco", 4)]
-)  # docs/reference/tpc.md section 6.1, CONVERT / MOV -> ST_L_V data
+@pytest.mark.parametrize(("target", "needed"), [("goya", 7), ("gaudi", 7), ("gaudib", 7), ("greco", 4)])
 def test_distances_are_those_of_the_generation(target: str, needed: int) -> None:
+    """docs/reference/tpc.md section 6.1, CONVERT / MOV -> ST_L_V data."""
     place = "S0, 0x0" if target == "goya" else "0x0"
     for distance in range(1, needed + 2):
         text = mov("V0", "V1") + nops(distance - 1) + f"nop; nop; nop; st_l_v {place}, V0\n{END}"
@@ -108,18 +105,10 @@ def test_state_beside_registers() -> None:
 @pytest.mark.parametrize(
     ("writer", "reader", "expected"),
     [
-        ("", "", [True]),
+        *((*each, [True]) for each in (("", ""), ("SP1", "SP1"), ("!SP1", "!SP1"), ("VP1", "VP1"), ("SP0", ""))),
         ("", "SP1", [True]),  # wherever it reads, it reads too early
-        ("SP1", "SP1", [True]),
-        ("!SP1", "!SP1", [True]),
-        ("VP1", "VP1", [True]),
-        ("SP0", "", [True]),
-        ("SP1", "", [False]),
-        ("SP1", "SP2", [False]),
-        ("VP1", "", [False]),
-        ("SP1", "!SP1", []),
-        ("!SP0", "", []),
-        ("", "!SP0", []),
+        *((*each, [False]) for each in (("SP1", ""), ("SP1", "SP2"), ("VP1", ""))),
+        *((*each, []) for each in (("SP1", "!SP1"), ("!SP0", ""), ("", "!SP0"))),
     ],
 )
 def test_predicates(writer: str, reader: str, expected: list[bool]) -> None:
@@ -331,23 +320,32 @@ def program(source: random.Random, generation: str) -> str:
     return HEAD + "".join(pieces) + nops(8) + END
 
 
-def both(text: str, generation: str) -> tuple[set[Pair], set[Pair], set[tuple[int, str]]]:
-    """Return what a run reports as read early, what the linter says about it, and of that the certain readers."""
-    found = assembled(text, generation)
-    early = {
-        (f.reader.bundle, f.place, f.writer.bundle, f.distance)
-        for f in ran(text, generation, limit=10**4).stale_reads
-        if f.kind is StaleReadKind.EARLY and f.writer is not None and f.reader.instruction.mnemonic != "loop"
-    }
-    told, certain = set(), set()
-    for each in lint(found.program, found.target):
+def told(program: TpcProgram | tuple[Bundle, ...], generation: str) -> tuple[set[Pair], set[tuple[int, str]]]:
+    """What the linter says, and of that the certain readers."""
+    every, certain = set(), set()
+    for each in lint(TpcProgram((), program) if isinstance(program, tuple) else program, target(generation)):
         if each.rule == "stale read":
             words = each.message.split()
             at = words.index("reads")
-            told.add((each.bundle, words[at + 1], int(words[at + 8]), int(words[at + 2])))
+            every.add((each.bundle, words[at + 1], int(words[at + 8]), int(words[at + 2])))
             if each.certain:
                 certain.add((each.bundle, words[at + 1]))
-    return early, told, certain
+    return every, certain
+
+
+def reported(run: VliwCore | tuple[StaleRead, ...]) -> set[Pair]:
+    """What a run reports as read early."""
+    return {
+        (each.reader.bundle, each.place, each.writer.bundle, each.distance)
+        for each in (run if isinstance(run, tuple) else run.findings.all())
+        if each.kind is StaleReadKind.EARLY and each.writer and each.reader.instruction.mnemonic != "loop"
+    }
+
+
+def both(text: str, generation: str) -> tuple[set[Pair], set[Pair], set[tuple[int, str]]]:
+    """Return what a run reports as read early, what the linter says about it, and of that the certain readers."""
+    found = reported(ran(text, generation, limit=10**4).stale_reads)
+    return found, *told(assembled(text, generation).program, generation)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -372,8 +370,6 @@ def test_code_with_branches_is_told_as_it_runs(generation: str) -> None:
 
 PROGRAMS = 1500 if "CASTSIM_THOROUGH" in os.environ else 18
 TAIL = (Bundle(),) * 14
-Early = tuple[int, str, int, int]
-"""Bundle of the reader, register, bundle of the writer, distance."""
 
 
 def machine_of(program: TpcProgram, generation: str, seed: int) -> VliwCore:
@@ -431,27 +427,6 @@ def some_program(instructions: dict[Slot, list[TpcInstruction]], source: random.
         slots = [slot for slot in Slot if instructions[slot] and source.random() < 0.6]
         bundles.append(Bundle(**{slot.name.lower(): source.choice(instructions[slot]) for slot in slots}))
     return (*bundles, *TAIL)
-
-
-def reported(machine: VliwCore) -> set[Early]:
-    return {
-        (found.reader.bundle, found.place, found.writer.bundle, found.distance)
-        for found in machine.findings.all()
-        if found.kind is StaleReadKind.EARLY and found.writer is not None
-    }
-
-
-def told(bundles: tuple[Bundle, ...], generation: str) -> tuple[set[Early], set[tuple[int, str]]]:
-    """What the linter says, and of that the certain readers."""
-    every, certain = set(), set()
-    for each in lint(TpcProgram((), bundles), target(generation)):
-        if each.rule == "stale read":
-            words = each.message.split()
-            at = words.index("reads")
-            every.add((each.bundle, words[at + 1], int(words[at + 8]), int(words[at + 2])))
-            if each.certain:
-                certain.add((each.bundle, words[at + 1]))
-    return every, certain
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,59 +35,42 @@ def number(cell: str) -> int | None:
     return int(cell) if cell else None
 
 
+def checked(generation: str, published: list[dict[str, str]], found: list[tuple[Any, ...]], *read: Any) -> None:
+    """Compare rows with the published ones, of which `read` gives the columns, and their rounding modes."""
+    chip = target(generation)
+    rows = [row for row in published if row["gen"] == generation]
+    assert found == [tuple(each(row) for each in read) for row in rows]
+    rounding = chip.convert_rounding if published is PAIRS else chip.integer_rounding
+    for row in rows:
+        assert set(split(row["rounding_modes"])) == {word.upper() for word in rounding.modes}
+        assert row["default_rounding"] == rounding.default.upper()
+        if published is PAIRS:
+            assert row["lane_sel_min"] == ("0" if row["lane_sel_max"] else "")
+            assert row["mnemonic"] == "CONVERT"
+
+
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_converts_are_the_published_rows(generation: str) -> None:
-    chip = target(generation)
-    published = [row for row in PAIRS if row["gen"] == generation]
     found = [
-        (row.unit, row.src, row.dst, row.lane_sel_max, row.lanes, row.switches, row.masks, row.note or "")
-        for row in chip.converts
+        (row.unit, row.src, row.dst, row.note or "", row.lane_sel_max, row.lanes, row.switches, row.masks)
+        for row in target(generation).converts
     ]
-    assert found == [
-        (
-            row["unit"],
-            row["src"],
-            row["dst"],
-            number(row["lane_sel_max"]),
-            split(row["num_lanes_options"]),
-            split(row["switches"]),
-            split(row["vector_predicate_types"]),
-            row["notes"],
-        )
-        for row in published
-    ]
-    words = {word.upper() for word in chip.convert_rounding.modes}
-    for row in published:
-        assert set(split(row["rounding_modes"])) == words
-        assert row["default_rounding"] == chip.convert_rounding.default.upper()
-        assert row["lane_sel_min"] == ("0" if row["lane_sel_max"] else "")
-        assert row["mnemonic"] == "CONVERT"
+    lists = ("num_lanes_options", "switches", "vector_predicate_types")
+    read = [itemgetter(name) for name in ("unit", "src", "dst", "notes")]
+    read += [lambda row: number(row["lane_sel_max"]), *(lambda row, name=name: split(row[name]) for name in lists)]
+    checked(generation, PAIRS, found, *read)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_integer_converts_are_the_published_rows(generation: str) -> None:
-    chip = target(generation)
-    published = [row for row in INTEGER_PAIRS if row["gen"] == generation]
     found = [
-        (row.mnemonic, row.unit, row.src, row.dst, row.lane_sel_max, row.lanes, row.shifts)
-        for row in chip.integer_converts
+        (row.mnemonic.upper(), row.unit, row.src, row.dst, row.lane_sel_max, row.lanes, row.shifts)
+        for row in target(generation).integer_converts
     ]
-    assert found == [
-        (
-            row["mnemonic"].lower(),
-            row["unit"],
-            row["src"],
-            row["dst"],
-            number(row["lane_sel_max"]),
-            split(row["num_lanes_options"]),
-            tuple(SHIFT_FORMATS[kind] for kind in split(row["shift_operand_type"])),
-        )
-        for row in published
-    ]
-    words = {word.upper() for word in chip.integer_rounding.modes}
-    for row in published:
-        assert set(split(row["rounding_modes"])) == words
-        assert row["default_rounding"] == chip.integer_rounding.default.upper()
+    read = [itemgetter(name) for name in ("mnemonic", "unit", "src", "dst")]
+    read += [lambda row: number(row["lane_sel_max"]), lambda row: split(row["num_lanes_options"])]
+    read += [lambda row: tuple(SHIFT_FORMATS[kind] for kind in split(row["shift_operand_type"]))]
+    checked(generation, INTEGER_PAIRS, found, *read)
 
 
 def elements(row: dict[str, str]) -> tuple[str, str]:
@@ -127,6 +112,12 @@ def test_counts_of_tpc_md_section_2_1(generation: str, vector: int, scalar: int,
         assert sum(row.unit == unit for row in chip.integer_converts) == integer
 
 
+MEANINGS = {
+    "rhne": Rounding.RINT, "rz": Rounding.TRUNC, "ru": Rounding.CEIL, "rd": Rounding.FLOOR, "rhaz": Rounding.ROUND,
+    "sr": Rounding.STOCHASTIC, "sr_rne": Rounding.STOCHASTIC, "csr": None,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("generation", "convert", "integer"),
     [
@@ -142,17 +133,7 @@ def test_rounding_codes_of_tpc_md_section_2_3(generation: str, convert: str, int
     for modes, expected in ((chip.convert_rounding.modes, convert), (chip.integer_rounding.modes, integer)):
         shown = sorted((mode.code, f"{word}{mode.code}") for word, mode in modes.items())
         assert " ".join(text for _, text in shown) == expected
-        meanings = {
-            "rhne": Rounding.RINT,
-            "rz": Rounding.TRUNC,
-            "ru": Rounding.CEIL,
-            "rd": Rounding.FLOOR,
-            "sr": Rounding.STOCHASTIC,
-            "rhaz": Rounding.ROUND,
-            "csr": None,
-            "sr_rne": Rounding.STOCHASTIC,
-        }
-        assert all(mode.rounding is meanings[word] for word, mode in modes.items())
+        assert all(mode.rounding is MEANINGS[word] for word, mode in modes.items())
 
 
 @pytest.mark.parametrize(
@@ -236,11 +217,14 @@ def test_every_shipped_table_is_used() -> None:
         assert f'"{path.name}"' in text
 
 
+def mine(folder: Path, change: str, base: str = "gaudi2") -> Path:
+    path = folder / "mine.toml"
+    path.write_text(f'base = "{base}"\nname = "mine"\n{change}', encoding="utf-8")
+    return path
+
+
 def test_a_user_may_inherit_and_change_a_fact(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    changed = '[jump_rules]\ndelay_bundles = 2\nsource = "mine"\nstatus = "assumed"\n'
-    path.write_text(f'base = "gaudi2"\nname = "mine"\n{changed}', encoding="utf-8")
-    chip = load_target(path)
+    chip = load_target(mine(tmp_path, '[jump_rules]\ndelay_bundles = 2\nsource = "mine"\nstatus = "assumed"\n'))
     assert isinstance(chip, VliwTarget)
     assert chip.jump_rules.delay_bundles == 2
     assert chip.converts == target("gaudi2").converts
@@ -264,20 +248,16 @@ def test_a_user_may_inherit_and_change_a_fact(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_description_is_refused_by_name(change: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(f'base = "gaudi2"\nname = "mine"\n{change}', encoding="utf-8")
     with pytest.raises(TargetDataError) as caught:
-        load_target(path)
+        load_target(mine(tmp_path, change))
     assert message in str(caught.value)
 
 
 def test_doubles_are_refused(tmp_path: Path) -> None:
     rows = (SHIPPED / "tpc_convert_goya.csv").read_text(encoding="utf-8").splitlines()
     (tmp_path / "twice.csv").write_text("\n".join([*rows, rows[1]]) + "\n", encoding="utf-8")
-    path = tmp_path / "mine.toml"
-    path.write_text('base = "goya"\nname = "mine"\n[converts]\ntable = "twice.csv"\n', encoding="utf-8")
     with pytest.raises(TargetDataError, match="converts lists twice"):
-        load_target(path)
+        load_target(mine(tmp_path, '[converts]\ntable = "twice.csv"\n', "goya"))
 
 
 def test_look_ups() -> None:

@@ -38,16 +38,9 @@ def state(configuration: dict[str, int] | None = None, words: list[int] | None =
 
 
 def run(
-    text: str,
-    generation: str = "gaudi2",
-    *,
-    slot: str = "vpu",
-    income: Any = None,
-    predicate: Any = True,
-    machine: State | None = None,
-    chip: VliwTarget | None = None,
-    **sources: Any,
-) -> Effects:
+    text: str, generation: str = "gaudi2", *, slot: str = "vpu", income: Any = None, predicate: Any = True,
+    machine: State | None = None, chip: VliwTarget | None = None, **sources: Any,
+) -> Effects:  # fmt: skip
     """Run one instruction; `chip` stands in for the generation when its options are changed."""
     found = prepared(text, generation, slot) if chip is None else prepare(instruction(text, generation, slot), chip)
     return found(OperandValues(sources, income, predicate), machine or state())

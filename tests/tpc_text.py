@@ -38,3 +38,15 @@ def table(name: str) -> tuple[dict[str, str], ...]:
 def plain(text: str) -> str:
     """Take away what README_tpc.md calls not significant: white space, and the space form of MOV_DG."""
     return re.sub(r"\bmov_dg (all|pack|unpack)\b", r"mov_dg.\1", " ".join(text.split())).rstrip("; ")
+
+
+def phrases(text: str) -> list[str]:
+    """What semicolons separate, without white space around it."""
+    return [each.strip() for each in text.split(";")]
+
+
+def greco_schedule() -> list[str]:
+    """The schedule of docs/reference/tpc.md section 6.4: sign extension of 256 i16 from VLM 0x0 to i32 at VLM 0x400."""
+    rows = table("tpc_kernel_schedules_dev.csv")
+    found = (row["instructions_with_registers"].replace(" | ", " ; ") for row in rows if row["gen"] == "greco")
+    return [f"{{ {each} }}\n" for each in found]
