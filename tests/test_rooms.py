@@ -51,7 +51,7 @@ __main__           1    200
 commands          56  13200
 engines           22   8200
 evidence          14   4500
-execution         41  15000
+execution         42  15000
 exploration       15   6700
 files              2    300
 isa               43  15200
