@@ -23,7 +23,13 @@ from sample_arguments import scalars
 from castsim.engines import simulate
 from castsim.engines.fast_dataflow import execution_rows, tile_simulation
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory, parts_of_machine
-from castsim.engines.fast_dataflow.function_state import (
+from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
+from castsim.engines.fast_dataflow.skipping import Skipper, rows_of
+from castsim.engines.fast_dataflow.state import AccessRow, AccountRow, EntryRow, MachineState, chain
+from castsim.engines.fast_dataflow.state_rows import (
+    NEVER,
+    NO_TIME,
+    NONE,
     Cycle,
     Due,
     EntryNumber,
@@ -37,10 +43,6 @@ from castsim.engines.fast_dataflow.function_state import (
     relative,
     shift,
 )
-from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
-from castsim.engines.fast_dataflow.skipping import Skipper, rows_of
-from castsim.engines.fast_dataflow.state import AccessRow, AccountRow, EntryRow, MachineState, chain
-from castsim.engines.fast_dataflow.state_codes import NEVER, NO_TIME, NONE
 from castsim.engines.fast_dataflow.tile_simulation import Attempt
 from castsim.execution.dataflow.transfer_timing import NO_TICK
 from castsim.execution.timing import repeated

@@ -11,7 +11,7 @@ from command_output import err_of, out_of
 import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
-from castsim.running.lookup_tables import table_on
+from castsim.lowering.graphs.vector_program import table_on
 from castsim.targets import load_target
 
 PROCESSORS = ("goya", "gaudi", "gaudi2", "greco", "gaudib")

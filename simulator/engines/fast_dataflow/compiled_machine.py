@@ -30,10 +30,10 @@ from numba.core.typing.context import Context
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
 
-from castsim.engines.fast_dataflow import issue, launched_functions, machine_steps, pipe_steps, state_codes
+from castsim.engines.fast_dataflow import issue, launched_functions, machine_steps, pipe_steps, state_rows
 from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine, sources
-from castsim.engines.fast_dataflow.function_state import names_of
 from castsim.engines.fast_dataflow.state import MachineState
+from castsim.engines.fast_dataflow.state_rows import names_of
 from castsim.execution.dataflow import transfer_timing
 from castsim.files import kept_code
 from castsim.machines.strided import repeat_timing as strided_timing
@@ -225,7 +225,7 @@ def _machine(stamp: int) -> Callable[[int], int]:
     """Return the machine; the stamp becomes part of the key of what is kept, which knows this file alone."""
 
     def run(address: int) -> int:
-        return machine_steps.run(_to_machine(address)) if stamp >= 0 else state_codes.DONE
+        return machine_steps.run(_to_machine(address)) if stamp >= 0 else state_rows.DONE
 
     return run
 

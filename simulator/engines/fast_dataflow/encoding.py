@@ -14,7 +14,7 @@ from typing import Protocol
 from castsim.engines.fast_dataflow import state
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory
 from castsim.engines.fast_dataflow.state import PortsRow
-from castsim.engines.fast_dataflow.state_codes import (
+from castsim.engines.fast_dataflow.state_rows import (
     BEGIN,
     CAUSES,
     END,

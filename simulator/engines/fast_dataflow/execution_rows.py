@@ -11,10 +11,9 @@ from typing import Any, cast, get_args, get_type_hints
 
 import numpy as np
 
-from castsim.engines.fast_dataflow.function_state import names_of
 from castsim.engines.fast_dataflow.pipe_steps import execution_of, over
 from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow, chain, entries_of
-from castsim.engines.fast_dataflow.state_codes import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH
+from castsim.engines.fast_dataflow.state_rows import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH, names_of
 from castsim.execution import timing
 from castsim.execution.dataflow import pipe_operations, transfer_timing
 from castsim.machines.strided import repeat_timing as strided_timing

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from castsim.engines.fast_dataflow import function_state
+from castsim.engines.fast_dataflow import state_rows
 from castsim.engines.fast_dataflow.encoding import Banking, RowTables, UnitOperation
-from castsim.engines.fast_dataflow.state_codes import CAUSES, FUNCTION, NONE
+from castsim.engines.fast_dataflow.state_rows import CAUSES, FUNCTION, NONE
 from castsim.execution.dataflow.transfer_timing import NO_TICK
 from castsim.execution.tree import Operation
 from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
@@ -55,7 +55,7 @@ class FunctionRows:
         loops = any(plan.nest.loops for plan in plans)
         facts = self.facts
         nests = [_Nest(plan, addresses, registers, places).row() for plan in plans]
-        function = function_state.FunctionRow(
+        function = state_rows.FunctionRow(
             startup=facts.startup,
             setup=facts.setup if loops else 0,
             drain=facts.drain,
@@ -85,7 +85,7 @@ class FunctionRows:
         timing = operation.timed(self.target)
         numbers = [number for span in timing.spans for number in (CAUSES.index(span.cause), span.until)]
         first = places.add("numbers", numbers)
-        function = function_state.FunctionRow(
+        function = state_rows.FunctionRow(
             startup=0, setup=0, drain=0, store_interval=0, store_barrier=0, store_latency=0, branch=0, load_use=0,
             second_load=0, forwarding=0, special_ports=0, registers=0, first_nest=0, nests=0,
             first_span=first, spans=len(timing.spans),
@@ -103,11 +103,11 @@ class _Nest:
     registers: dict[str, int]
     places: RowTables
 
-    def row(self) -> function_state.NestRow:
+    def row(self) -> state_rows.NestRow:
         """Put what the nest consists of into the tables and return the nest."""
         plan, nest, shape, add = self.plan, self.plan.nest, self.plan.shape, self.places.add
         closing = sum(store.closing for store in shape.stores)
-        return function_state.NestRow(
+        return state_rows.NestRow(
             rows=nest.rows,
             trips=nest.trips,
             row_loop=plan.row_loop,
@@ -137,25 +137,23 @@ class _Nest:
         """Store the numbers of registers and return where they begin."""
         return self.places.add("numbers", [self.registers[name] for name in names])
 
-    def _load(self, load: LoadStep) -> function_state.LoadStepRow:
+    def _load(self, load: LoadStep) -> state_rows.LoadStepRow:
         address = self.addresses[1 + load.operand]
-        return function_state.LoadStepRow(
-            address, *load.steps, load.size, self._numbers(load.results), len(load.results)
-        )
+        return state_rows.LoadStepRow(address, *load.steps, load.size, self._numbers(load.results), len(load.results))
 
-    def _step(self, step: ComputeStep) -> function_state.ComputeStepRow:
+    def _step(self, step: ComputeStep) -> state_rows.ComputeStepRow:
         sources = [name for name in step.sources if name not in step.results]
         optional = (step.occupancy, step.special, step.again)
         occupancy, special, again = (NO_TICK if number is None else number for number in optional)
         first = self._numbers((*sources, *step.results))
-        return function_state.ComputeStepRow(
+        return state_rows.ComputeStepRow(
             step.latency, occupancy, special, again, first, len(sources), len(step.results)
         )
 
-    def _store(self, store: StoreStep) -> function_state.StoreStepRow:
+    def _store(self, store: StoreStep) -> state_rows.StoreStepRow:
         nest = self.plan.nest
         place = self.addresses[0] if nest.writes is None else self.addresses[1 + nest.writes]
-        return function_state.StoreStepRow(
+        return state_rows.StoreStepRow(
             address=place + store.offset,
             offset=store.offset,
             size=store.size,

@@ -21,7 +21,7 @@ from castsim.engines.fast_dataflow.pipe_steps import (
     take,
 )
 from castsim.engines.fast_dataflow.state import AccessRow, LoweredRow, MachineState, NodeRow, OperationRow, SpaceRow
-from castsim.engines.fast_dataflow.state_codes import (
+from castsim.engines.fast_dataflow.state_rows import (
     AWAITING_FLAG,
     BARRIER,
     BEGIN,

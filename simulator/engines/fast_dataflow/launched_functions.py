@@ -6,10 +6,9 @@ cycle loads in that cycle.
 
 from __future__ import annotations
 
-from castsim.engines.fast_dataflow.function_state import ComputeStepRow, FunctionRow, NestRow, PendingStoreRow, TripRow
 from castsim.engines.fast_dataflow.pipe_steps import begin, execution_of, finish, grant_bytes, spend
 from castsim.engines.fast_dataflow.state import MachineState
-from castsim.engines.fast_dataflow.state_codes import (
+from castsim.engines.fast_dataflow.state_rows import (
     BANK_CONFLICT,
     BRANCHING,
     BUSY,
@@ -39,6 +38,11 @@ from castsim.engines.fast_dataflow.state_codes import (
     UNPACKING,
     UPDATING,
     WORKING,
+    ComputeStepRow,
+    FunctionRow,
+    NestRow,
+    PendingStoreRow,
+    TripRow,
 )
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from
 from castsim.machines.vector_function.function_timing import (

@@ -28,7 +28,7 @@ from castsim.engines.fast_dataflow.pipe_steps import (
     take,
 )
 from castsim.engines.fast_dataflow.state import FlagRow, MachineState
-from castsim.engines.fast_dataflow.state_codes import (
+from castsim.engines.fast_dataflow.state_rows import (
     ARRIVING,
     AWAITING_DRAIN,
     AWAITING_FLAG,

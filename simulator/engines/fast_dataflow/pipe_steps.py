@@ -7,7 +7,7 @@ event has `wake` NEVER here until it is known when it goes on.
 from __future__ import annotations
 
 from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, FlagRow, MachineState, TransferRow
-from castsim.engines.fast_dataflow.state_codes import (
+from castsim.engines.fast_dataflow.state_rows import (
     BANK_CONFLICT,
     BEGUN,
     BUSY,

@@ -12,17 +12,6 @@ from typing import NamedTuple
 
 from castsim.engines.fast_dataflow.encoding import Encoder, Frame
 from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
-from castsim.engines.fast_dataflow.function_state import (
-    FrontEndRow,
-    FunctionRow,
-    PendingStoreRow,
-    State,
-    StoreQueueRow,
-    TripRow,
-    aged,
-    relative,
-    shift,
-)
 from castsim.engines.fast_dataflow.pipe_steps import execution_of, free_entry, note_latest, over
 from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
 from castsim.engines.fast_dataflow.state import (
@@ -35,7 +24,7 @@ from castsim.engines.fast_dataflow.state import (
     ProgressRow,
     chain,
 )
-from castsim.engines.fast_dataflow.state_codes import (
+from castsim.engines.fast_dataflow.state_rows import (
     ARRIVING,
     BEGUN,
     CAUSES,
@@ -54,6 +43,15 @@ from castsim.engines.fast_dataflow.state_codes import (
     VECTOR,
     WIDTH,
     WORKING,
+    FrontEndRow,
+    FunctionRow,
+    PendingStoreRow,
+    State,
+    StoreQueueRow,
+    TripRow,
+    aged,
+    relative,
+    shift,
 )
 from castsim.execution.dataflow.pipe_operations import operation_name
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS

@@ -13,8 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from castsim.engines.fast_dataflow import function_state
-from castsim.engines.fast_dataflow.function_state import (
+from castsim.engines.fast_dataflow import state_rows
+from castsim.engines.fast_dataflow.state_rows import (
+    DRAIN,
+    FREE,
+    NEVER,
+    NO_TIME,
+    NONE,
+    SCALAR_RUNS,
     ComputeWaitsRow,
     Cycle,
     Due,
@@ -26,7 +32,6 @@ from castsim.engines.fast_dataflow.function_state import (
     TripRow,
     Value,
 )
-from castsim.engines.fast_dataflow.state_codes import DRAIN, FREE, NEVER, NO_TIME, NONE, SCALAR_RUNS
 
 # ----------------------------------------------------------------------------------------------------------- at work
 
@@ -353,11 +358,11 @@ class MachineState(StateRow):
     bank_of: list[int]
     port_free: list[int]
     bank_free: list[int]
-    functions: list[function_state.FunctionRow]
-    nests: list[function_state.NestRow]
-    load_steps: list[function_state.LoadStepRow]
-    steps: list[function_state.ComputeStepRow]
-    store_steps: list[function_state.StoreStepRow]
+    functions: list[state_rows.FunctionRow]
+    nests: list[state_rows.NestRow]
+    load_steps: list[state_rows.LoadStepRow]
+    steps: list[state_rows.ComputeStepRow]
+    store_steps: list[state_rows.StoreStepRow]
     trips: list[TripRow]
     pending: list[PendingStoreRow]
     registers: list[int]

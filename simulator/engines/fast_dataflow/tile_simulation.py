@@ -21,7 +21,7 @@ from castsim.engines.fast_dataflow.pipe_steps import close_segment, execution_of
 from castsim.engines.fast_dataflow.records import Later
 from castsim.engines.fast_dataflow.skipping import Skipper, executions, operations
 from castsim.engines.fast_dataflow.state import EntryRow, MachineState, PipeRow, chain
-from castsim.engines.fast_dataflow.state_codes import (
+from castsim.engines.fast_dataflow.state_rows import (
     AWAITING_FLAG,
     AWAITING_OPERANDS,
     BARRIER,
