@@ -376,7 +376,7 @@ GROUPS = {
     "latency_rules": ("early", "stages"), "stages": ("stages",), "entry_ports": ("stages",),
     "distances": ("early", "rules", "stages"), "bundle_rules": ("rules",), "issue_rules": ("rules", "cycles"),
     "jump_rules": ("rules", "early"), "loop_rules": ("rules", "early", "registers"), "end_rules": ("rules",),
-    "encoding_fields": ("encoding",), "opcodes": ("encoding", "stages"), "placements": ("encoding",),
+    "encoding_fields": ("encoding",), "placements": ("encoding",),
     "compiler_converts": ("converts",), "integer_converts": ("converts",), "convert_rounding": ("modes", "encoding"),
     "integer_rounding": ("encoding",), "global_memory": ("cycles",),
 }  # fmt: skip
