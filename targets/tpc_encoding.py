@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from castsim.isa.errors import TargetDataError
-from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.encoding.encoding_tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
+from castsim.isa.tpc.encoding_tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
+from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.instructions import opcodes
 from castsim.isa.tpc.program import File, Slot
 from castsim.targets.description import Status

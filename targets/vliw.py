@@ -13,8 +13,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
-from castsim.isa.tpc.dialect import Dialect, Feature
-from castsim.isa.tpc.dialect import ShortImmediates as ShortCodes
+from castsim.isa.tpc.forms import Dialect, Feature
+from castsim.isa.tpc.forms import ShortImmediates as ShortCodes
 from castsim.isa.tpc.instructions import opcodes
 from castsim.isa.tpc.program import INDEX_DIMENSIONS, File
 from castsim.targets.description import (

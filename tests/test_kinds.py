@@ -24,7 +24,7 @@ from castsim.isa.tpc.instructions import RANDOM_ROUNDINGS
 from castsim.isa.tpc.program import File
 from castsim.isa.warning_text import WarningKind, WarningText, of_kind
 from castsim.machines.strided.plan import plan_cast
-from castsim.machines.vliw.registers import GENERATORS, RANDOM, Registers
+from castsim.machines.vliw.storage import GENERATORS, RANDOM, Registers
 from castsim.targets import load_target, target_names
 from castsim.targets.register_text import DistributionMode, NamedDistribution, distribution_of
 from castsim.targets.vliw import VliwTarget
@@ -64,10 +64,9 @@ READERS = {
     "isa/value_expressions.py": "reads names of types and numbers as users type them",
     "simulator/reports/target_template.py": "reads lines of descriptions",
     "isa/reading.py": "reads the first bytes of a file",
-    "isa/tpc/encoding/assembler.py": "reads the first bytes of a file",
+    "isa/tpc/assembler.py": "reads the first bytes of a file",
     "isa/tpc/forms.py": "reads the notation of the instruction table",
     "isa/tpc/parser.py": "reads lines of program text",
-    "isa/tpc/operand_text.py": "reads operands of program text",
     "targets/loader.py": "reads keys of descriptions; labels of measured tables",
     "targets/register_text.py": "reads kernels, and checks what is no instruction at all",
     "simulator/__init__.py": "reads names of its own",
@@ -129,7 +128,7 @@ READERS = {
     "simulator/lowering/vector_steps.py": "reads the notation of planned operands",
     "simulator/lowering/vector_planning.py": "reads the notation of planned operands",
     "simulator/reports/listing.py": "takes the end of a line from printed text",
-    "simulator/tpc_compiler/builtin_names.py": "reads names of builtins and functions as users type them",
+    "simulator/tpc_compiler/builtin_calls.py": "reads names of builtins and functions as users type them",
     "simulator/tpc_compiler/cast_comparison.py": "reads lines of LLVM IR",
     "simulator/tpc_compiler/compiled_casts.py": "reads rounding modes as users type them",
     "simulator/tpc_compiler/virtual_registers.py": "reads lines of program text",

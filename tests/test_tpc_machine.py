@@ -18,7 +18,7 @@ from castsim.machines.vliw.assembled import Ran
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.memories import GlobalMemory
+from castsim.machines.vliw.storage import GlobalMemory
 
 NOP = "nop; nop; nop; nop\n"
 X = "// castsim: tensor 0 x in {format} {shape}\n// castsim: tensor 1 y out {format} {out}\n"

@@ -22,8 +22,8 @@ from tpc_text import dialect, target
 
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import FORMS, Bundle, LabelUse, Slot, TpcInstruction, available, parse
-from castsim.isa.tpc.encoding import encode_bundle
-from castsim.isa.tpc.encoding.assembler import program_bytes
+from castsim.isa.tpc.assembler import program_bytes
+from castsim.isa.tpc.bundle_encoding import encode_bundle
 from castsim.isa.tpc.program import Immediate
 from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
 from castsim.machines.vliw.lint_checking import lint

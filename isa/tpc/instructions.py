@@ -17,8 +17,20 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
-from castsim.isa.tpc.dialect import Dialect, Feature
-from castsim.isa.tpc.forms import ROUNDING, TARGET_SPELLINGS, Form, Show, Style, Switch, Value, always, flag, form_of
+from castsim.isa.tpc.forms import (
+    ROUNDING,
+    TARGET_SPELLINGS,
+    Dialect,
+    Feature,
+    Form,
+    Show,
+    Style,
+    Switch,
+    Value,
+    always,
+    flag,
+    form_of,
+)
 from castsim.isa.tpc.program import Slot, TpcInstruction
 
 # ---------------------------------------------------------------------------------------------------------- switches

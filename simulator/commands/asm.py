@@ -20,12 +20,12 @@ from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.isa.tpc import canonical_text, parse, target_declared_in
-from castsim.isa.tpc.encoding import assemble, disassemble
+from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.reports.documents import json_of
 from castsim.reports.listing import assembled_document, assembled_text
 
 if TYPE_CHECKING:
-    from castsim.isa.tpc.encoding import Encoding
+    from castsim.isa.tpc.encoding_tables import Encoding
     from castsim.targets.vliw import VliwTarget
 
 

@@ -28,8 +28,7 @@ from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.compiling import Compiled, compile_kernel
-from castsim.tpc_compiler.tpc_c.launching import Launch, LaunchRequest, TensorGiven, launch
-from castsim.tpc_compiler.tpc_c.printing import Printing, without_prints
+from castsim.tpc_compiler.tpc_c.launching import Launch, LaunchRequest, Printing, TensorGiven, launch, without_prints
 
 _Watch = Callable[[VliwCore, int], None]
 

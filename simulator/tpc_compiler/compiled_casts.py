@@ -32,6 +32,7 @@ from castsim.targets import load_target
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+from castsim.tpc_compiler.builtin_calls import KernelResult, execute
 from castsim.tpc_compiler.c_table import (
     ElementVector,
     HopMethod,
@@ -59,7 +60,6 @@ from castsim.tpc_compiler.cast_building import (
     rounded,
 )
 from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, SequenceRegister, schedule
-from castsim.tpc_compiler.kernel_execution import KernelResult, execute
 
 # The way of a cast of LLVM IR as the compiler prints it: the types between, and the rounding word of every CONVERT.
 #

@@ -18,7 +18,7 @@ from castsim.machines.vliw.lint_bundles import side_by_side
 from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.plans import InstructionPlan
-from castsim.machines.vliw.registers import is_constant
+from castsim.machines.vliw.storage import is_constant
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, drawn, renumbered
 from castsim.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit_of_cell

@@ -13,10 +13,9 @@ from castsim.isa.tpc.program import ENDS_OF_BLOCKS, JUMPS, File
 from castsim.machines.vliw.latency_bound import SlottedInstruction as Site
 from castsim.machines.vliw.latency_bound import applies
 from castsim.machines.vliw.lint_checking import keeps_income
-from castsim.machines.vliw.memories import ConfigurationSpace
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multiplier, prepared
-from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.machines.vliw.stage_latency import STORED, horizon
+from castsim.machines.vliw.storage import ConfigurationSpace, RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget, names
 from castsim.tpc_compiler.virtual_registers import FIRST, Names, VirtualRegister, unit_of
 

@@ -31,8 +31,7 @@ from castsim.isa.tpc import (
 )
 from castsim.isa.tpc.forms import STORES, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.operand_text import AssemblySource
-from castsim.isa.tpc.program import File, Item
+from castsim.isa.tpc.program import AssemblySource, File, Item
 from castsim.machines.vliw.assembled import execute, ready
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding

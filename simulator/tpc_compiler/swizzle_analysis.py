@@ -28,11 +28,11 @@ from castsim.isa.tpc.forms import Family, Show
 from castsim.isa.tpc.program import ENDS_OF_BLOCKS, GROUPED, JUMPS, VECTOR_FILES, File, Item, Operand
 from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, prepared
-from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.convert import ConvertInteger, ElementPlacement, NearbyInt, PreparedConversion
 from castsim.machines.vliw.semantics.elementwise import KINDS
 from castsim.machines.vliw.semantics.moves import NOTHING, Rearrange
+from castsim.machines.vliw.storage import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget
 
 # Symbols for what vector registers hold, byte by byte: which loaded element, after which operations.

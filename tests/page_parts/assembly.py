@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.instructions import ALIASES, available, forms_of, mnemonics
 from castsim.isa.tpc.parser import _SHAPES as SHAPES
 from castsim.reports.target_template import told

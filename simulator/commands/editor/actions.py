@@ -21,7 +21,7 @@ from castsim.isa.pto.program import For, If, Section, While, nodes
 from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.pto.types import format_type
 from castsim.isa.tpc import parse
-from castsim.isa.tpc.printer import canonical_text
+from castsim.isa.tpc.parser import canonical_text
 from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
 from castsim.lowering.planner import PlanKind

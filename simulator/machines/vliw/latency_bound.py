@@ -21,8 +21,8 @@ from castsim.isa.tpc.program import GROUPED, JUMPS
 from castsim.machines.vliw.control import Structure, name_of
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, computes, planned, prepare
-from castsim.machines.vliw.registers import CONSTANT, RANDOM, Registers
 from castsim.machines.vliw.stage_latency import ACCUMULATOR, DEST, IMPLICIT, operand_key
+from castsim.machines.vliw.storage import CONSTANT, RANDOM, Registers
 from castsim.targets.vliw import BundleDistance, VliwTarget, names, smallest
 from castsim.targets.vliw_latency import PREDICATE, DistanceRule, OperandKey, SmallestDistance
 

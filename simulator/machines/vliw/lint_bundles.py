@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from castsim.isa.tpc import Immediate, LabelUse, Register, Slot, TpcInstruction
-from castsim.isa.tpc.dialect import ShortImmediates
-from castsim.isa.tpc.forms import MemoryOperation
+from castsim.isa.tpc.forms import MemoryOperation, ShortImmediates
 from castsim.isa.tpc.program import File
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.lint_flow import Flow, LintFinding

@@ -23,10 +23,9 @@ from castsim.machines.vliw import lint_bundles
 from castsim.machines.vliw.control import LoopShape, holds, signed
 from castsim.machines.vliw.latency_bound import SlottedInstruction, applies
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, MissedWrite, ReadPlace, WriteHistory, Writers
-from castsim.machines.vliw.memories import ConfigurationSpace
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multiplier, rounds_by_register
-from castsim.machines.vliw.registers import is_constant
 from castsim.machines.vliw.stage_latency import STORED, horizon
+from castsim.machines.vliw.storage import ConfigurationSpace, is_constant
 from castsim.targets.vliw import BundleDistance, VliwTarget, names
 
 # Results that nothing reads: liveness of registers over all paths.

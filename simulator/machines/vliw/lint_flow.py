@@ -14,7 +14,7 @@ from castsim.isa.tpc.program import JUMPS, File, TpcInstruction
 from castsim.machines.vliw.control import LoopShape, Structure
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, planned
-from castsim.machines.vliw.registers import GENERATORS, Registers, is_constant
+from castsim.machines.vliw.storage import GENERATORS, Registers, is_constant
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE
 

@@ -15,15 +15,6 @@ from castsim.isa.tpc.program import PREDICATES, File, Register, TpcInstruction
 from castsim.machines.vliw import semantics
 from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind
 from castsim.machines.vliw.lookup_tables import LOOKUPS, NO_TABLES, DeclaredTables, Rounded, prepare_lookup
-from castsim.machines.vliw.registers import (
-    CONSTANT,
-    INCOME,
-    RANDOM,
-    GeneratorRead,
-    RegisterCell,
-    Registers,
-    is_constant,
-)
 from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State
 from castsim.machines.vliw.semantics.convert import ConvertInteger, PreparedConversion
 from castsim.machines.vliw.semantics.element_lanes import Unit, merged
@@ -47,6 +38,15 @@ from castsim.machines.vliw.stage_latency import (
     is_vector,
     operand_key,
     read_distances,
+)
+from castsim.machines.vliw.storage import (
+    CONSTANT,
+    INCOME,
+    RANDOM,
+    GeneratorRead,
+    RegisterCell,
+    Registers,
+    is_constant,
 )
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE, Commit

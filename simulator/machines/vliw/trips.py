@@ -28,10 +28,9 @@ from castsim.isa.tpc.forms import LOCAL, Family, MemoryOperation
 from castsim.isa.tpc.program import WORD_BITS, WORD_MASK, File
 from castsim.machines.vliw.control import Control, IssueTrace, LoopShape, RunningLoop, Structure, signed
 from castsim.machines.vliw.findings import Counts, Findings
-from castsim.machines.vliw.memories import ConfigurationSpace
 from castsim.machines.vliw.memory_access import LocalAccess
 from castsim.machines.vliw.plans import InstructionPlan
-from castsim.machines.vliw.registers import INCOME, Held, RegisterCell, Registers, Write
+from castsim.machines.vliw.storage import INCOME, ConfigurationSpace, Held, RegisterCell, Registers, Write
 from castsim.targets.vliw import VliwTarget
 
 # What the varying registers of a loop body may do without anything but values depending on them.

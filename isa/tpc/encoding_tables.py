@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.dialect import Dialect, ShortImmediates
-from castsim.isa.tpc.forms import Form, OperandSpec, Value
+from castsim.isa.tpc.forms import Dialect, Form, OperandSpec, ShortImmediates, Value
 from castsim.isa.tpc.program import (
     GROUPED,
     DimensionMask,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.encoding.encoding_tables import (
+from castsim.isa.tpc.encoding_tables import (
     HARDWARE,
     IMMEDIATE,
     LOOP,
