@@ -12,6 +12,7 @@ import compiled_cases as cases
 import numpy as np
 import oracle_compiled as oracle
 import pytest
+from compiled_cases import lowered, order_of
 from oracle_array import storage
 from tpc_machine import nops, ran
 from tpc_text import table
@@ -24,7 +25,7 @@ from castsim.targets import load_target
 from castsim.targets.tpc_compiler import LoweringKind, c_types
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.cast_building import Order
-from castsim.tpc_compiler.compiled_casts import CompiledCast, MatrixEntry, compile_cast, entries, lowered, order_of
+from castsim.tpc_compiler.compiled_casts import CompiledCast, MatrixEntry, compile_cast, entries
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 

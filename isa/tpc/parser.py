@@ -563,7 +563,7 @@ def print_instruction(instruction: TpcInstruction | None) -> str:
         switch = specs[name]
         if switch.show is Show.ALWAYS or (switch.show is Show.CHANGED and value != switch.default):
             words.append(switch.print(value))
-    operands = [_operand(spec, found) for spec, found in zip(form.operands, instruction.operands, strict=True)]
+    operands = [_operand(spec, found) for spec, found in instruction.specified]
     if form.operands and form.operands[0].role in SELECTORS:
         words.append(operands.pop(0))
     if instruction.predicate is not None:
@@ -581,7 +581,7 @@ def print_bundle(bundle: Bundle) -> str:
 def print_program(program: TpcProgram) -> str:
     """Write a program: declarations first, then a line per bundle, label and directive."""
     lines = [print_declaration(declaration) for declaration in program.declarations]
-    lines.extend(_item(item) for item in program.items)
+    lines.extend(print_item(item) for item in program.items)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -597,7 +597,7 @@ def canonical_text(text: str, dialect: Dialect, file: str = "<text>") -> str:
     program = parse(text, dialect, file)
     lines: list[list[str]] = [[] for _ in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
     for item in program.items:
-        lines[item.span.line - 1].append(_item(item))
+        lines[item.span.line - 1].append(print_item(item))
     for declaration in program.declarations:
         lines[declaration.span.line - 1].append(print_declaration(declaration))
     return "\n".join(" ".join(parts) for parts in lines)
@@ -627,7 +627,8 @@ def _declared(declaration: Declaration) -> str:
     return f"{head} {declaration.format} [{shape}]"
 
 
-def _item(item: Item) -> str:
+def print_item(item: Item) -> str:
+    """Write a bundle, a label or a directive."""
     if isinstance(item, Bundle):
         return print_bundle(item)
     return f"{item.name}:" if isinstance(item, LabelDefinition) else item.text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from fractions import Fraction
@@ -17,7 +17,7 @@ from functools import cached_property
 
 from castsim.isa.errors import Located, ReadError, SourceText, Span
 from castsim.isa.formats import FORMATS, FloatFormat
-from castsim.isa.tpc.forms import ROUNDING, Dialect, Form, Value
+from castsim.isa.tpc.forms import ROUNDING, Dialect, Form, OperandSpec, Value
 
 WORD_BITS = 32
 """Bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
@@ -101,6 +101,11 @@ class Special:
         return self.name
 
 
+def is_constant(register: Register | Special) -> bool:
+    """Whether writes of it have no effect: SP0 and VP0 are constantly true."""
+    return isinstance(register, Register) and register.file in PREDICATES and register.index == 0
+
+
 @dataclass(frozen=True, slots=True)
 class Immediate:
     """32 bits; `value` is unsigned."""
@@ -175,6 +180,12 @@ class TpcInstruction(Located):
     operands: tuple[Operand, ...]
     predicate: Predicate | None = None
 
+    @property
+    def surely_acts(self) -> bool:
+        """Whether it has no predicate, or one that is constantly true."""
+        predicate = self.predicate
+        return predicate is None or (is_constant(predicate.register) and not predicate.inverted)
+
     def at(self, span: Span) -> TpcInstruction:
         """Return the same instruction at another place of the source."""
         return TpcInstruction(self.form, self.type, self.switches, self.operands, self.predicate, span=span)
@@ -184,9 +195,14 @@ class TpcInstruction(Located):
         """The canonical name, `mov_dg.all`."""
         return self.form.mnemonic
 
+    @property
+    def specified(self) -> Iterator[tuple[OperandSpec, Operand]]:
+        """The operands, each behind what the form says of it."""
+        return zip(self.form.operands, self.operands, strict=True)
+
     def operand(self, role: str) -> Operand | None:
         """Return the operand of a role (`dest`, `src_a`, ..), None if the form has none."""
-        for spec, operand in zip(self.form.operands, self.operands, strict=True):
+        for spec, operand in self.specified:
             if spec.role == role:
                 return operand
         return None
@@ -219,6 +235,11 @@ class Bundle(Located):
     def slots(self) -> tuple[TpcInstruction | None, ...]:
         """The slots in the order of `Slot`."""
         return self.load, self.spu, self.vpu, self.store
+
+    @property
+    def occupied(self) -> tuple[tuple[Slot, TpcInstruction], ...]:
+        """The slots that hold an instruction, with it."""
+        return tuple((slot, each) for slot, each in zip(Slot, self.slots, strict=True) if each is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -367,7 +367,7 @@ def _written(target: VliwTarget, placed: SlottedInstruction) -> Iterator[_Access
 def _read(target: VliwTarget, placed: SlottedInstruction) -> Iterator[_Access]:
     """Yield the registers that an instruction reads, in the order of its operands, its predicate last."""
     slot, instruction = placed.slot, placed.instruction
-    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+    for spec, operand in instruction.specified:
         if not isinstance(operand, Register | Special) or str(operand) in CONSTANT:
             continue
         role = spec.role

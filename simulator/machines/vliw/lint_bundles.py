@@ -166,7 +166,7 @@ def _fields(plan: InstructionPlan) -> tuple[str, ...]:
 def _immediates(site: InstructionSite, *, short: ShortImmediates) -> Iterator[str]:
     """Yield the values that need the bundle's immediate field; a jump's label is one."""
     instruction = site.instruction
-    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+    for spec, operand in instruction.specified:
         if spec.role not in _IMMEDIATE_ROLES:
             continue
         if isinstance(operand, LabelUse):
@@ -181,7 +181,7 @@ def _reads_scalar(instruction: TpcInstruction) -> bool:
     """Whether a source is an S register."""
     return any(
         isinstance(operand, Register) and operand.file is File.S and spec.role != "dest"
-        for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True)
+        for spec, operand in instruction.specified
     )
 
 

@@ -22,7 +22,6 @@ from castsim.isa.tpc.instructions import packed_widths
 from castsim.isa.tpc.program import (
     GROUPED,
     INDEX_DIMENSIONS,
-    PREDICATES,
     WORD_BITS,
     WORD_MASK,
     File,
@@ -181,11 +180,6 @@ class Registers:
             return (self._cells[name],)
         file, count = GROUPED.get(register.file, (register.file, 1))
         return tuple(self._cells[f"{file}{register.index + k}"] for k in range(count))
-
-
-def is_constant(register: Register | Special) -> bool:
-    """Whether writes of it have no effect: SP0 and VP0 are constantly true."""
-    return isinstance(register, Register) and register.file in PREDICATES and register.index == 0
 
 
 def vector(held: Held) -> Vector:

@@ -260,11 +260,7 @@ def _instructions(sequence: Sequence, target: VliwTarget) -> list[tuple[Slot, st
 def _operation(program: TpcProgram, target: VliwTarget) -> BundleOperation:
     """Return the operation of a program of one bundle."""
     bundle, registers = program.bundles[0], Registers(target)
-    plans = tuple(
-        prepared(instruction, 0, slot, registers, target)
-        for slot, instruction in zip(Slot, bundle.slots, strict=True)
-        if instruction is not None
-    )
+    plans = tuple(prepared(instruction, 0, slot, registers, target) for slot, instruction in bundle.occupied)
     operation = BundleRecorder((bundle,), (plans,), target).node(0, 0, 0, 0, ()).body.items[0]
     assert isinstance(operation, BundleOperation)
     return operation

@@ -156,7 +156,7 @@ class Unit(ABC):
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
         """Return the registers that the operands stand for, by role, as their classes say."""
         found = {}
-        for spec, operand in zip(self.instruction.form.operands, self.instruction.operands, strict=True):
+        for spec, operand in self.instruction.specified:
             if isinstance(operand, Register):
                 count = GROUPED.get(operand.file, (operand.file, 1))[1]
                 found[spec.role] = group_of(self.instruction, spec.role, count, self.target)
