@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Set
 from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
 from castsim.isa.tpc.forms import Dialect, Feature
 from castsim.isa.tpc.forms import ShortImmediates as ShortCodes
-from castsim.isa.tpc.instructions import opcodes
 from castsim.isa.tpc.program import INDEX_DIMENSIONS, File
 from castsim.targets.description import (
     LIST_SEPARATOR,
@@ -602,13 +601,14 @@ class VliwTarget(EncodedHeader):
         return copy
 
     @model_validator(mode="after")
-    def _consistent(self) -> VliwTarget:
+    def _consistent(self, info: ValidationInfo) -> VliwTarget:
         _refuse_doubles("converts", [(row.unit, row.src, row.dst) for row in self.converts])
         _refuse_doubles("compiler_converts", [(row.unit, row.src, row.dst) for row in self.compiler_converts])
         _refuse_doubles("integer_converts", [(r.unit, r.mnemonic, r.src, r.dst) for r in self.integer_converts])
         converts = (*self.converts, *self.compiler_converts)
         refuse_bad_rows(self.stages, self.entry_ports)
-        refuse_unknown_instructions(self.latency_rules, _opcodes().keys())
+        if not (info.context or {}).get("shipped"):  # those of the shipped ones are tested
+            refuse_unknown_instructions(self.latency_rules, _opcodes().keys())
         pairs = [*((row.src, row.dst) for row in converts), *((r.src, r.dst) for r in self.integer_converts)]
         for src, dst in pairs:
             unknown = [name for name in (src, dst) if name not in self.elements.formats]
@@ -633,6 +633,8 @@ class VliwTarget(EncodedHeader):
 @cache
 def _opcodes() -> dict[tuple[str, str], int]:
     """Return the opcodes of the instruction table by slot, as rows of stages and rules spell it, and mnemonic."""
+    from castsim.isa.tpc.instructions import opcodes  # noqa: PLC0415 - who only reads a shipped description needs none
+
     return {(slot.name.lower(), mnemonic): opcode for (slot, mnemonic), opcode in opcodes().items()}
 
 

@@ -128,7 +128,7 @@ READERS = {
     "simulator/lowering/vector_steps.py": "reads the notation of planned operands",
     "simulator/lowering/vector_planning.py": "reads the notation of planned operands",
     "simulator/reports/listing.py": "takes the end of a line from printed text",
-    "simulator/tpc_compiler/builtin_calls.py": "reads names of builtins and functions as users type them",
+    "simulator/tpc_compiler/builtin_names.py": "reads names of builtins and functions as users type them",
     "simulator/tpc_compiler/cast_comparison.py": "reads lines of LLVM IR",
     "simulator/tpc_compiler/compiled_casts.py": "reads rounding modes as users type them",
     "simulator/tpc_compiler/virtual_registers.py": "reads lines of program text",

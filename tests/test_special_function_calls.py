@@ -10,7 +10,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc import parse
 from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction, library_functions, special_functions
-from castsim.tpc_compiler.builtin_calls import find_function
+from castsim.tpc_compiler.builtin_names import find_function
 from castsim.tpc_compiler.special_function_calls import call_function, descriptor_call, function_program
 
 ROWS = {row.name: row for row in library_functions()}

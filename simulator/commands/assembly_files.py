@@ -9,7 +9,7 @@ from castsim.files import whole_file
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, STDIN, TILE_SUFFIX, read_bytes
 from castsim.isa.tpc.encoding_tables import Encoding
-from castsim.machines.vliw.program_sources import tpc_target
+from castsim.machines.vliw import tpc_target
 from castsim.targets import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget

@@ -20,9 +20,9 @@ from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.isa.tpc import TpcProgram, parse
+from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
-from castsim.machines.vliw.program_sources import chosen_target
 from castsim.reports.listing import Lint, lint_section, notice_section
 from castsim.targets.vliw import VliwTarget
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.tpc.forms import Feature
-from castsim.machines.vliw.program_sources import tpc_target
+from castsim.machines.vliw import tpc_target
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
 from castsim.targets import Target

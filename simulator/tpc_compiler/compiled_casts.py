@@ -25,7 +25,7 @@ from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Slot
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
-from castsim.machines.vliw import program_sources as assembly
+from castsim.machines import vliw as assembly
 from castsim.numerics import code_dtype
 from castsim.targets import load_target
 from castsim.targets.description import Status

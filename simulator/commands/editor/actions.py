@@ -26,7 +26,7 @@ from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
 from castsim.lowering.planner import PlanKind
 from castsim.lowering.steps import TileCastForm
-from castsim.machines.vliw.program_sources import assembly_target
+from castsim.machines.vliw import assembly_target
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 # What a repair is, and a text with it.

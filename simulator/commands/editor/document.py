@@ -11,7 +11,7 @@ from lsprotocol.types import Position, Range
 
 from castsim.execution.entry_and_target import choose_target
 from castsim.isa.errors import CastsimError
-from castsim.machines.vliw.program_sources import chosen_target
+from castsim.machines.vliw import chosen_target
 from castsim.running.loaded import LoadRequest
 from castsim.targets import Target, load_target
 

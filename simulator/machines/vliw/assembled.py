@@ -37,10 +37,10 @@ from castsim.isa.tpc import (
 from castsim.isa.tpc.assembler import Disassembly, disassemble, program_bytes
 from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookup_tables import DeclaredTables, declared_codes
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.program_sources import chosen_target
 from castsim.machines.vliw.storage import GlobalMemory
 from castsim.numerics import array_from_codes, code_dtype, pack_codes, unpack_codes
 from castsim.targets import Target

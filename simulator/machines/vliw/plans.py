@@ -17,8 +17,8 @@ from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadK
 from castsim.machines.vliw.lookup_tables import LOOKUPS, NO_TABLES, DeclaredTables, Rounded, prepare_lookup
 from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State
 from castsim.machines.vliw.semantics.convert import ConvertInteger, PreparedConversion
-from castsim.machines.vliw.semantics.element_lanes import Unit, merged
 from castsim.machines.vliw.semantics.moves import prepare_shuffle
+from castsim.machines.vliw.semantics.operands import Unit, merged
 from castsim.machines.vliw.semantics.products import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.special_results import (
     BIT_FIELDS,
@@ -123,15 +123,13 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTab
         unstated = f"which steps of a division the number of {instruction.mnemonic} chooses"
     if unstated is None and instruction.mnemonic in ("add", "sub") and "A" in instruction.form.operands[0].accepts:
         unstated = f"how the elements of {instruction.mnemonic}.{instruction.type} lie in four registers"
-    if unstated is not None:
-        legal = ("castsim lint", "castsim run --timing-only")
-        refusal = UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)
-        refused = NotComputed(instruction, target, refusal)
-        return PreparedInstruction(instruction, refused.registers(), refused)
-    if semantics.computes(instruction) and not _beyond(instruction):
-        return semantics.prepare(instruction, target)
     try:
         unit: Unit
+        if unstated is not None:
+            legal = ("castsim lint", "castsim run --timing-only")
+            raise UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)
+        if semantics.computes(instruction) and not _beyond(instruction):
+            return semantics.prepare(instruction, target)
         if instruction.mnemonic in LOOKUPS:
             unit = prepare_lookup(instruction, target, tables)
         elif instruction.mnemonic == "rounded":
