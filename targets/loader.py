@@ -328,7 +328,7 @@ def _load(path: Path) -> Target:
         raise TargetDataError(f"{path}: unknown mechanism {mechanism!r}", legal=_MECHANISMS)
     model = _model_of(mechanism)
     try:
-        found = model.model_validate(data)
+        found = model.model_validate(data, context={"shipped": path.parent == SHIPPED})
     except ValidationError as error:
         raise _refusal(path, error, data, model) from None
     _check_said(overlay)

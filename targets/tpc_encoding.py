@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 
 from castsim.isa.errors import TargetDataError
-from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.encoding.encoding_tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
+from castsim.isa.tpc.encoding_tables import CompressedLayout, Encoding, FieldBits, ItemPlacement, Layout
+from castsim.isa.tpc.forms import Feature
+from castsim.isa.tpc.instructions import opcodes
 from castsim.isa.tpc.program import File, Slot
 from castsim.targets.description import Status
 from castsim.targets.vliw import PlacementRow, VliwTarget
@@ -37,7 +38,7 @@ def encoding_of(target: VliwTarget) -> Encoding:
         bundle=_layout(target, codes.bundle, size),
         loop=_layout(target, codes.loop, size),
         halves=tuple(CompressedLayout(half.name, _layout(target, half.layout, size // 2)) for half in codes.halves),
-        opcodes={(_slot(target, row.slot), row.mnemonic): row.opcode for row in target.opcodes},
+        opcodes=opcodes(),
         placements=tuple(
             _placement(target, row, tables) for row in target.placements if row.variant in (None, *codes.variants)
         ),

@@ -30,7 +30,7 @@ from castsim.isa.tpc import (
 )
 from castsim.isa.tpc.program import GROUPED
 from castsim.machines.vliw.plans import NotComputed, computes, prepare, prepared
-from castsim.machines.vliw.registers import Registers
+from castsim.machines.vliw.storage import Registers
 
 ROWS = 16
 _FEW: Mapping[str, tuple[int, ...]] = {

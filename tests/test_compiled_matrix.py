@@ -11,6 +11,7 @@ import compiled_cases as cases
 import numpy as np
 import oracle_compiled as oracle
 import pytest
+from compiled_cases import lowered, order_of
 from oracle_array import storage
 from tpc_machine import nops, ran
 from tpc_text import table, target
@@ -21,7 +22,7 @@ from castsim.isa.tpc import Slot
 from castsim.numerics import codes_from_array
 from castsim.targets.tpc_compiler import LoweringKind, c_types
 from castsim.tpc_compiler.cast_building import Order
-from castsim.tpc_compiler.compiled_casts import CompiledCast, MatrixEntry, compile_cast, entries, lowered, order_of
+from castsim.tpc_compiler.compiled_casts import CompiledCast, MatrixEntry, compile_cast, entries
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 

@@ -12,6 +12,7 @@ import compiled_cases as cases
 import numpy as np
 import oracle_compiled as oracle
 import pytest
+from compiled_cases import compiled_cast
 from oracle_formats import INTS, Value, decode, fmt
 from oracle_scalar import encode
 from tpc_text import phrases, table, target
@@ -22,7 +23,7 @@ from castsim.isa.formats import FORMATS
 from castsim.numerics import codes_from_array
 from castsim.tpc_compiler.c_table import vector_type
 from castsim.tpc_compiler.cast_comparison import casts_of_text, compare, defined, inputs_of, opcodes
-from castsim.tpc_compiler.compiled_casts import compile_cast, compiled_cast
+from castsim.tpc_compiler.compiled_casts import compile_cast
 
 PROMOTIONS = ("char", "short", "int", "uint", "float")
 """The order that the vendor's document lists, as far as TPC has the types."""

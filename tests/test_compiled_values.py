@@ -9,6 +9,7 @@ import compiled_cases as cases
 import numpy as np
 import oracle_compiled as oracle
 import pytest
+from compiled_cases import compiled_cast
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
@@ -17,7 +18,7 @@ from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.c_table import NONE, HopMethod, Path, bits_of, cast_table, path_of, spelled
-from castsim.tpc_compiler.compiled_casts import CompiledCast, compile_cast, compiled_cast
+from castsim.tpc_compiler.compiled_casts import CompiledCast, compile_cast
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 MODES = {"goya": ("rz", "ru", "rd"), "gaudi": ("rz", "ru", "rd", "rhaz"), "greco": ("rz", "ru", "rd", "rhaz")}

@@ -11,8 +11,8 @@ from tpc_text import GENERATIONS, target
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc import Slot, parse
 from castsim.machines.vliw.lint_checking import lint
+from castsim.tpc_compiler.builtin_calls import KernelResult, execute
 from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
-from castsim.tpc_compiler.kernel_execution import KernelResult, execute
 
 
 def quantiser(name: str) -> ScheduledKernel:

@@ -142,5 +142,5 @@ def test_a_number_that_is_marked_informational_decides_nothing(number: Number, t
 
 def test_every_kind_of_description_is_tried() -> None:
     assert {number.target for number in NUMBERS} == {*target_names(), *specification_names()}
-    assert {"stages", "entry_ports", "converts", "opcodes"} <= {number.keys[0] for number in NUMBERS}
+    assert {"stages", "entry_ports", "converts", "placements"} <= {number.keys[0] for number in NUMBERS}
     assert all(plain(name) for name in BUNDLES)

@@ -127,6 +127,8 @@ def test_a_chip_from_a_path_and_shipped(copy: Copy, tmp_path: Path) -> None:
     assert "a5_less" in copy.run("targets")
 
 
+ABSOLUTE = """    return codes_of(np.abs(integers(a, fmt)), fmt)  # the smallest number wraps to itself, as sums do
+"""
 MEAN = """
 
 def _mean(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
@@ -146,10 +148,10 @@ ld_tnsr V0, 0x0, I0; nop; nop; nop
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_tpc_instruction(generation: str, copy: Copy, tmp_path: Path) -> None:
-    """MEAN: half the sum of two integers, rounded down, on scalars, indices and vectors."""
-    copy.edit("isa/tpc/instructions.py", '    "max min": tuple(_plain()),\n', '    "mean": _plain(),\n')
+    """MEAN: half the sum of two integers, rounded down, on scalars, indices and vectors, also in binaries."""
+    copy.edit("isa/tpc/instructions.py", '    "max=5 min=6": tuple(_plain()),\n', '    "mean=56": _plain(),\n')
     values = "simulator/machines/vliw/semantics/elementwise.py"
-    copy.edit(values, "    return absolute(a, fmt)\n", MEAN)
+    copy.edit(values, ABSOLUTE, MEAN)
     copy.edit(values, '    "add": ElementwiseKind(_add),\n', '    "mean": ElementwiseKind(_mean, floats=False),\n')
     assert copy.touched <= matched(4)
     program, x = tmp_path / "mean.tpc", np.arange(-32, 32, dtype=np.int32) * 1000 + 1
@@ -162,6 +164,17 @@ def test_a_tpc_instruction(generation: str, copy: Copy, tmp_path: Path) -> None:
     expected = [((int(number) - 3) // 2 + 2) // 2 for number in x]
     assert np.load(tmp_path / "out" / "y.npy").tolist() == expected
     copy.run("lint", *arguments)
+    on, (code, text, again) = ("--target", generation), (str(tmp_path / name) for name in ("m.bin", "m.tpc", "n.bin"))
+    copy.run("asm", *arguments, "--out", code)
+    assert copy.run("disasm", code, *on).count("mean.i32 V1, V0, S1") == 1
+    copy.run("disasm", code, *on, "--text", "--out", text)
+    copy.run("asm", text, *on, "--out", again)
+    assert Path(code).read_bytes() == Path(again).read_bytes()
+    copy.run(
+        "run", code, *on, "--declare", str(program), "--in", f"x={tmp_path / 'x.npy'}", "--out", str(tmp_path / "b")
+    )
+    assert np.load(tmp_path / "b" / "y.npy").tolist() == expected
+    assert len(copy.touched) == 2
 
 
 def test_a_what_if(copy: Copy, tmp_path: Path) -> None:

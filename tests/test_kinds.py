@@ -23,7 +23,7 @@ from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, MemoryOpera
 from castsim.isa.tpc.instructions import RANDOM_ROUNDINGS
 from castsim.isa.tpc.program import File
 from castsim.machines.strided.plan import plan_cast
-from castsim.machines.vliw.registers import GENERATORS, RANDOM, Registers
+from castsim.machines.vliw.storage import GENERATORS, RANDOM, Registers
 from castsim.targets import load_target, target_names
 from castsim.targets.vector_function import DistributionMode, NamedDistribution, distribution_of
 from castsim.targets.vliw import VliwTarget
@@ -63,10 +63,9 @@ READERS = {
     "isa/value_expressions.py": "reads names of types and numbers as users type them",
     "simulator/commands/targets.py": "reads lines of descriptions",
     "isa/reading.py": "reads the first bytes of a file",
-    "isa/tpc/encoding/assembler.py": "reads the first bytes of a file",
+    "isa/tpc/assembler.py": "reads the first bytes of a file",
     "isa/tpc/forms.py": "reads the notation of the instruction table",
     "isa/tpc/parser.py": "reads lines of program text",
-    "isa/tpc/operand_text.py": "reads operands of program text",
     "targets/loader.py": "reads keys of descriptions; labels of measured tables",
     "targets/vector_function.py": "reads kernels, and checks what is no instruction at all",
     "simulator/__init__.py": "reads names of its own",

@@ -25,8 +25,8 @@ from castsim.isa.pto import pto_parser
 from castsim.isa.pto import statement_reader as reader
 from castsim.isa.tpc import Immediate, LabelUse, Register, parse
 from castsim.isa.tpc.program import GROUPED
-from castsim.machines.vliw.program_sources import chosen_target
-from castsim.tpc_compiler.tpc_c.types import names_in
+from castsim.machines.vliw import chosen_target
+from castsim.tpc_compiler.tpc_c.language import names_in
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 PROGRAMS = Path(__file__).parent.parent / "programs"

@@ -12,7 +12,7 @@ from castsim.isa.errors import CastsimError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource, TokenKind, tokenize
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import MAX_STATEMENTS
-from castsim.isa.tpc.operand_text import AssemblySource
+from castsim.isa.tpc.program import AssemblySource
 from castsim.lowering.graphs.tosa_reader import TosaReader
 
 

@@ -22,7 +22,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc import parse
-from castsim.isa.tpc.encoding import assemble
+from castsim.isa.tpc.assembler import assemble
 from castsim.running import Result
 from castsim.targets.tpc_encoding import encoding_of
 

@@ -18,7 +18,7 @@ from tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import parse
-from castsim.isa.tpc.encoding import assemble, disassemble
+from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookup_tables import BINARY, KNOWN, rounded
 from castsim.targets.tpc_compiler import FunctionKind, library_functions

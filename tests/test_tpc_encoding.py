@@ -15,7 +15,8 @@ from tpc_text import GENERATIONS, dialect, plain, table, target
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import Bundle, Slot, available, canonical_text, forms_of, parse
-from castsim.isa.tpc.encoding import assemble, decode_bundle, disassemble
+from castsim.isa.tpc.assembler import assemble, disassemble
+from castsim.isa.tpc.bundle_encoding import decode_bundle
 
 GOLDEN = {  # object dumps and annotations of the vendor's tests for Goya: docs/reference/tpc.md section 8, golden bytes
     "nop; nop; nop; nop": "3f 00 00 00 00 f8 01 00 00 00 00 00 00 00 80 0f 00 f0 01",

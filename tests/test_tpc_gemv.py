@@ -90,7 +90,7 @@ def test_entries_of_three_values_stand_ten_to_a_line(tmp_path: Path) -> None:
     from castsim.tpc_compiler.scheduling import schedule  # noqa: PLC0415 - as above
 
     made = schedule(LOOKUPS, "lookups.tpc", load_target("gaudi2"))
-    from castsim.isa.tpc.printer import print_program  # noqa: PLC0415 - as above
+    from castsim.isa.tpc.parser import print_program  # noqa: PLC0415 - as above
 
     path.write_text(print_program(made.program), encoding="utf-8")
     entries = np.arange(256 * 3, dtype=np.float32).reshape(256, 3) + 0.5

@@ -10,7 +10,7 @@ from tpc_text import dialect, target
 
 from castsim.isa.errors import ReadError
 from castsim.isa.tpc import parse
-from castsim.isa.tpc.encoding import assemble, disassemble
+from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.tpc_encoding import encoding_of
 

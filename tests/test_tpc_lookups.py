@@ -17,7 +17,7 @@ from tpc_text import GENERATIONS, dialect, target
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc import TableDeclaration, canonical_text, parse
-from castsim.isa.tpc.encoding import assemble, disassemble
+from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookup_tables import DeclaredTables
 from castsim.machines.vliw.plans import prepare

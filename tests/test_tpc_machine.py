@@ -17,7 +17,7 @@ from castsim.machines.vliw.assembled import Ran
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.memories import GlobalMemory
+from castsim.machines.vliw.storage import GlobalMemory
 
 NOP = "nop; nop; nop; nop\n"
 I0 = "// castsim: reg I0 = [0, 0, 0, 0, 0]\n"

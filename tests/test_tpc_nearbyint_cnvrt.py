@@ -17,7 +17,7 @@ from tpc_semantics_cases import POLYNOMIAL, instruction, run, samples, state, ve
 from tpc_text import target
 
 from castsim.isa.tpc import parse, print_program
-from castsim.isa.tpc.encoding import decode_bundle, encode_bundle
+from castsim.isa.tpc.bundle_encoding import decode_bundle, encode_bundle
 from castsim.machines.vliw.semantics import OperandValues, prepare
 from castsim.targets.description import with_options
 

@@ -13,7 +13,7 @@ from castsim.commands.asm import encoded_target
 from castsim.engines import simulate
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import canonical_text
-from castsim.isa.tpc.encoding import assemble, disassemble
+from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.targets.tpc_encoding import encoding_of
 
 BITS = 2048

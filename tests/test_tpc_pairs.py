@@ -25,9 +25,8 @@ from castsim.isa.tpc.forms import Switch, Value
 from castsim.isa.tpc.program import GROUPED, File, Immediate, Operand, Predicate, Register, TpcInstruction
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.memories import GlobalMemory
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan
-from castsim.machines.vliw.registers import Held
+from castsim.machines.vliw.storage import GlobalMemory, Held
 
 PAIRS = 2000 // len(GENERATIONS)
 SEEDS = 3

@@ -22,7 +22,7 @@ from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distanc
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.memories import GlobalMemory
+from castsim.machines.vliw.storage import GlobalMemory
 
 NOP = "nop; nop; nop; nop\n"
 Pair = tuple[int, str, int, int]

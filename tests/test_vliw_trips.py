@@ -21,8 +21,7 @@ from castsim.isa.tpc import LoopComparison, TensorDeclaration
 from castsim.machines.vliw.control import LoopShape, RunningLoop, holds, signed
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.memories import GlobalMemory
-from castsim.machines.vliw.registers import RegisterCell
+from castsim.machines.vliw.storage import GlobalMemory, RegisterCell
 from castsim.machines.vliw.trips import Trips, trips_left
 from castsim.targets.vliw import VliwTarget
 

@@ -11,7 +11,9 @@ from tpc_text import table, target
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc import FORMS, Bundle, Form, LabelDefinition, Slot, TpcInstruction, TpcProgram, available
-from castsim.isa.tpc.encoding import CompressedLayout, Encoding, assemble, encode_bundle
+from castsim.isa.tpc.assembler import assemble
+from castsim.isa.tpc.bundle_encoding import encode_bundle
+from castsim.isa.tpc.encoding_tables import CompressedLayout, Encoding
 from castsim.targets.tpc_encoding import encoding_of
 
 UNIT = 32

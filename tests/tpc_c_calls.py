@@ -13,19 +13,20 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import canonical_text
 from castsim.tpc_compiler.tpc_c.code import Value
 from castsim.tpc_compiler.tpc_c.compiling import Compiler
-from castsim.tpc_compiler.tpc_c.source import MACROS, Parsed
-from castsim.tpc_compiler.tpc_c.table import call_named
-from castsim.tpc_compiler.tpc_c.types import (
+from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
     FLOAT,
     INDEX,
     INT,
+    MACROS,
     TENSOR,
     UNSIGNED,
     CType,
     Mask,
+    Parsed,
     Pointer,
     Scalar,
+    call_named,
     group_of,
     type_named,
 )

@@ -22,8 +22,8 @@ from tpc_text import dialect, target
 
 from castsim.isa.formats import format_named
 from castsim.isa.tpc import FORMS, Bundle, LabelUse, Slot, TpcInstruction, available, parse
-from castsim.isa.tpc.encoding import encode_bundle
-from castsim.isa.tpc.encoding.assembler import program_bytes
+from castsim.isa.tpc.assembler import program_bytes
+from castsim.isa.tpc.bundle_encoding import encode_bundle
 from castsim.isa.tpc.program import Immediate
 from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
 from castsim.machines.vliw.lint_checking import lint
@@ -376,7 +376,7 @@ GROUPS = {
     "latency_rules": ("early", "stages"), "stages": ("stages",), "entry_ports": ("stages",),
     "distances": ("early", "rules", "stages"), "bundle_rules": ("rules",), "issue_rules": ("rules", "cycles"),
     "jump_rules": ("rules", "early"), "loop_rules": ("rules", "early", "registers"), "end_rules": ("rules",),
-    "encoding_fields": ("encoding",), "opcodes": ("encoding", "stages"), "placements": ("encoding",),
+    "encoding_fields": ("encoding",), "placements": ("encoding",),
     "compiler_converts": ("converts",), "integer_converts": ("converts",), "convert_rounding": ("modes", "encoding"),
     "integer_rounding": ("encoding",), "global_memory": ("cycles",),
 }  # fmt: skip

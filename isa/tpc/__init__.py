@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 from castsim.isa.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from castsim.isa.tpc.dialect import Dialect, Feature
-    from castsim.isa.tpc.forms import Form, OperandSpec, Predication, Switch, Value
+    from castsim.isa.tpc.forms import Dialect, Feature, Form, OperandSpec, Predication, Switch, Value
     from castsim.isa.tpc.instructions import FORMS, available, forms_of, mnemonics
-    from castsim.isa.tpc.parser import parse, target_declared_in, target_named_in
-    from castsim.isa.tpc.printer import (
+    from castsim.isa.tpc.parser import (
         canonical_text,
+        parse,
         print_bundle,
         print_declaration,
         print_instruction,
         print_program,
+        target_declared_in,
+        target_named_in,
     )
     from castsim.isa.tpc.program import (
         Bundle,
@@ -46,56 +47,23 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "FORMS",
-    "Bundle",
-    "Declaration",
-    "Dialect",
-    "DimensionMask",
-    "Directive",
-    "Feature",
-    "File",
-    "Form",
-    "Immediate",
-    "LabelDefinition",
-    "LabelUse",
-    "LoopComparison",
-    "Operand",
-    "OperandSpec",
-    "Predicate",
-    "Predication",
-    "Register",
-    "RegisterDeclaration",
-    "Slot",
-    "Special",
-    "Switch",
-    "TableDeclaration",
-    "TargetDeclaration",
-    "TensorDeclaration",
-    "TpcInstruction",
-    "TpcProgram",
-    "Value",
-    "VlmDeclaration",
-    "available",
-    "canonical_text",
-    "forms_of",
-    "mnemonics",
-    "parse",
-    "print_bundle",
-    "print_declaration",
-    "print_instruction",
-    "print_program",
-    "target_declared_in",
-    "target_named_in",
+    "FORMS", "Bundle", "Declaration", "Dialect", "DimensionMask", "Directive", "Feature", "File", "Form",
+    "Immediate", "LabelDefinition", "LabelUse", "LoopComparison", "Operand", "OperandSpec", "Predicate",
+    "Predication", "Register", "RegisterDeclaration", "Slot", "Special", "Switch", "TableDeclaration",
+    "TargetDeclaration", "TensorDeclaration", "TpcInstruction", "TpcProgram", "Value", "VlmDeclaration",
+    "available", "canonical_text", "forms_of", "mnemonics", "parse", "print_bundle", "print_declaration",
+    "print_instruction", "print_program", "target_declared_in", "target_named_in",
 ]  # fmt: skip
 
 _HOMES = dict.fromkeys(__all__, "program") | {
     name: module
     for module, names in {
-        "dialect": ("Dialect", "Feature"),
-        "forms": ("Form", "OperandSpec", "Predication", "Switch", "Value"),
+        "forms": ("Dialect", "Feature", "Form", "OperandSpec", "Predication", "Switch", "Value"),
         "instructions": ("FORMS", "available", "forms_of", "mnemonics"),
-        "parser": ("parse", "target_declared_in", "target_named_in"),
-        "printer": ("canonical_text", "print_bundle", "print_declaration", "print_instruction", "print_program"),
+        "parser": (
+            "canonical_text", "parse", "print_bundle", "print_declaration", "print_instruction", "print_program",
+            "target_declared_in", "target_named_in",
+        ),
     }.items()
     for name in names
 }  # fmt: skip

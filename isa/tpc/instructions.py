@@ -1,10 +1,12 @@
-"""The instruction table: every way to write every instruction, a row each, and its look-up by mnemonic.
+"""The instruction table: opcodes, every way to write every instruction, a row each, and its look-up by mnemonic.
 
-A row is a line of words (the notation: `castsim.isa.tpc.forms.form_of`). Source: docs/reference/tpc.md section 1
-(generations), 2 (CONVERT family, lanes, PACK to MOV_G), 5 (meaning, switches) and 7.1 (operands). The order of
-switches is that of their bits in the vendor's instruction database; for those that never occur together in the vendor's
-tests it follows their bit numbers where stated (`st` 0, `rhu` 1) and is assumed otherwise. In the STORE slot the
-destination of a load or an address is still the role `dest`; the encoding puts it into another field there.
+A row is a line of words (the notation: `castsim.isa.tpc.forms.form_of`), under its mnemonic and opcode: `add=2` in
+every slot of its rows, `mov=8,LOAD:5` in the LOAD slot another. Opcodes are documented: the vendor's instruction
+database (LL); no generation changes one (docs/reference/tpc.md section 8). Source of the rows: docs/reference/tpc.md
+section 1 (generations), 2 (CONVERT family, lanes, PACK to MOV_G), 5 (meaning, switches) and 7.1 (operands). The order
+of switches is that of their bits in the vendor's instruction database; for those that never occur together in the
+vendor's tests it follows their bit numbers where stated (`st` 0, `rhu` 1) and is assumed otherwise. In the STORE slot
+the destination of a load or an address is still the role `dest`; the encoding puts it into another field there.
 """
 
 from __future__ import annotations
@@ -15,9 +17,21 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
-from castsim.isa.tpc.dialect import Dialect, Feature
-from castsim.isa.tpc.forms import ROUNDING, TARGET_SPELLINGS, Form, Show, Style, Switch, Value, always, flag, form_of
-from castsim.isa.tpc.program import TpcInstruction
+from castsim.isa.tpc.forms import (
+    ROUNDING,
+    TARGET_SPELLINGS,
+    Dialect,
+    Feature,
+    Form,
+    Show,
+    Style,
+    Switch,
+    Value,
+    always,
+    flag,
+    form_of,
+)
+from castsim.isa.tpc.program import Slot, TpcInstruction
 
 # ---------------------------------------------------------------------------------------------------------- switches
 
@@ -189,38 +203,38 @@ _COUNTERS = "|".join(f"SQZ_CNTR{number}_{half}" for number in range(8) for half 
 _LOOP = "SPU start:S|imm# bound:S|imm# step:S|imm# compare:compare end:label|imm#"
 
 _MEMORY: Mapping[str, Iterable[str]] = {
-    "ld_l": ("LOAD dest:S|SP a:S|imm mmio lock",),
-    "st_l": ("STORE a:S|imm c:S|SP mmio unlock",),
+    "ld_l=11": ("LOAD dest:S|SP a:S|imm mmio lock",),
+    "st_l=5": ("STORE a:S|imm c:S|SP mmio unlock",),
     # Vector local memory: one address, or two parts that are added.
     **{
-        f"{access}{half}": tuple(f"{start} {address} {value}" for address in _LOCAL)
-        for half in ("", "_low", "_high")
-        for access, start, value in (
-            ("ld_l_v", "LOAD dest:V|VP", "vp"),
-            ("st_l_v", "STORE", "c:V|VP vp?masked_store"),
+        f"{access}{half}={first + place}": tuple(f"{start} {address} {value}" for address in _LOCAL)
+        for place, half in enumerate(("", "_low", "_high"))
+        for access, first, start, value in (
+            ("ld_l_v", 14, "LOAD dest:V|VP", "vp"),
+            ("st_l_v", 7, "STORE", "c:V|VP vp?masked_store"),
         )
     },
-    "gen_addr": (
+    "gen_addr=0": (
         f"{slot} dest:AD {tensor} a:I dt dt_override?address_element_type"
         for slot, register in (("LOAD", "@load_number"), ("STORE", "@store_number"))
         for tensor in ("tensor:imm<=15", f"tensor:{register}")
     ),
-    "ld_g": (
+    "ld_g=12": (
         f"LOAD dest:S|SP|V a:AD {_ELEMENT} vp",
         f"LOAD mask:mask dest:I a:AD {_ELEMENT} +indexed_global_load",
     ),
-    "st_g": (f"STORE a:AD c:S|SP {_ELEMENT}",),
-    "ld_tnsr": _tensor_loads(""),
-    "ld_tnsr_low ld_tnsr_high": tuple(_tensor_loads("+partial_half_access")),
-    "st_tnsr": _tensor_stores(
+    "st_g=6": (f"STORE a:AD c:S|SP {_ELEMENT}",),
+    "ld_tnsr=17": _tensor_loads(""),
+    "ld_tnsr_low=18 ld_tnsr_high=19": tuple(_tensor_loads("+partial_half_access")),
+    "st_tnsr=11": _tensor_stores(
         _WHOLE,
         "range:@store_range partial=1 rmw_sel=0",
         _MERGED,
         "rmw:@store_merge range:@store_range partial=1 rmw_sel=1",
     ),
-    "st_tnsr_low st_tnsr_high": tuple(_tensor_stores(_WHOLE, _MERGED)),
+    "st_tnsr_low=12 st_tnsr_high=13": tuple(_tensor_stores(_WHOLE, _MERGED)),
     # The spelling of LFSR moves is this project's; the encoding is an ordinary MOV.
-    "mov": (
+    "mov=8,LOAD:5": (
         "LOAD VPU dest:V a:V untyped",
         "LOAD VPU dest:V a:S|imm .data,i64",
         "VPU dest:D a:D x2_pair untyped +pair_moves",
@@ -253,14 +267,14 @@ _MEMORY: Mapping[str, Iterable[str]] = {
         "LOAD SPU dest:S_CARRY a:SP untyped +hardware_registers",
         "LOAD SPU dest:SP a:S_CARRY untyped +hardware_registers",
     ),
-    "set_indx": ("LOAD SPU STORE dest:I mask:mask a:S|imm high?squeezed_store",),
-    "prmt_indx": ("LOAD STORE dest:I a:I b:S",),
-    "mov_irf_dim": ("SPU dimension:imm<=4 dest:S a:I",),
-    "halt": ("SPU VPU unpredicated",),
-    "loop": (_LOOP, f"{_LOOP} once:imm<=1#"),
-    "jmpr jmpa": ("SPU a:label|S|imm",),
-    "cache_flush": ("STORE",),
-    "cache_invalidate": (
+    "set_indx=4,SPU:39": ("LOAD SPU STORE dest:I mask:mask a:S|imm high?squeezed_store",),
+    "prmt_indx=3": ("LOAD STORE dest:I a:I b:S",),
+    "mov_irf_dim=38": ("SPU dimension:imm<=4 dest:S a:I",),
+    "halt=32": ("SPU VPU unpredicated",),
+    "loop=34": (_LOOP, f"{_LOOP} once:imm<=1#"),
+    "jmpr=36 jmpa=37": ("SPU a:label|S|imm",),
+    "cache_flush=20": ("STORE",),
+    "cache_invalidate=21": (
         "STORE sb?hardware_registers d?squeezed_store lu?squeezed_store rst_lu?squeezed_store "
         "rst_d_pref?squeezed_store",
     ),
@@ -269,7 +283,6 @@ _MEMORY: Mapping[str, Iterable[str]] = {
 # -------------------------------------------------------------- arithmetic, logic, shifts, compares, selections
 
 _S3, _V3 = "dest:S a:S b:S|imm", "dest:V a:V b:V|S|imm"
-_CONDITIONS = ("eq", "neq", "less", "leq", "grt", "geq")
 _PAIRED = "x2?pair_arithmetic .f32 x2=1 +pair_arithmetic"
 
 
@@ -327,14 +340,14 @@ _PAIR_SUM = f"VPU dest:D* a:D* b:V|S|imm d:V|S|imm neg {_PAIRED}"
 _KEEP = "keep_rs?product_rounding"
 
 _ARITHMETIC: Mapping[str, Iterable[str]] = {
-    "add sub": (
+    "add=2 sub=3": (
         *_plain(f"st neg {_FLUSH}"),
         # The vendor's compiler prints these; what lies in the four registers no source states.
         "VPU dest:A a:A b:A|S|imm neg .f8_143,f8_152",
         _PAIR_SUM,
     ),
     # The vector unit keeps the whole integer product in a pair or quad.
-    "mul": (
+    "mul=1": (
         f"SPU {_S3} upper32 neg {_FLUSH} .data",
         f"SPU {_S3} neg {_FLUSH} acc_fp32! .bf16,f16,f8_143,f8_152 +wide_accumulator",
         *_INDEX,
@@ -347,23 +360,23 @@ _ARITHMETIC: Mapping[str, Iterable[str]] = {
         f"VPU dest:A* a:V b:V|S|imm neg {_KEEP} .i8 +byte_product",
         _PAIR_SUM,
     ),
-    "max min": tuple(_plain()),
-    "and": _logic("andn?inverted_and"),
-    "or xor": tuple(_logic()),
-    "shl shr": tuple(_shift()),
-    "ash": _shift("st_left rhu", "st_left rhu rhaz_rs?product_rounding"),
-    "abs": ("SPU dest:S a:S .data", "VPU dest:V a:V .data"),
-    "not": (
+    "max=5 min=6": tuple(_plain()),
+    "and=16": _logic("andn?inverted_and"),
+    "or=15 xor=17": tuple(_logic()),
+    "shl=20 shr=19": tuple(_shift()),
+    "ash=21": _shift("st_left rhu", "st_left rhu rhaz_rs?product_rounding"),
+    "abs=7": ("SPU dest:S a:S .data", "VPU dest:V a:V .data"),
+    "not=18": (
         "SPU dest:S a:S .integers,floats",
         "VPU dest:V a:V .integers,floats",
         "SPU dest:SP a:SP .b",
         "VPU dest:VP a:VP .b",
     ),
-    "cmp_eq": _compare(_MASKED),
-    " ".join(f"cmp_{condition}" for condition in _CONDITIONS[1:]): _compare(),
-    "sel_eq": _select("V", _MASKED),
-    " ".join(f"sel_{condition}" for condition in _CONDITIONS[1:]): _select("V"),
-    " ".join(f"sel2_{condition}" for condition in _CONDITIONS[2:]): _select("D"),
+    "cmp_eq=9": _compare(_MASKED),
+    "cmp_neq=10 cmp_less=11 cmp_leq=12 cmp_grt=13 cmp_geq=14": _compare(),
+    "sel_eq=34": _select("V", _MASKED),
+    "sel_neq=35 sel_less=36 sel_leq=37 sel_grt=38 sel_geq=39": _select("V"),
+    "sel2_less=40 sel2_leq=41 sel2_grt=42 sel2_geq=43": _select("D"),
 }
 
 # ------------------------------------------------- conversions, rounding to integers, and the rearrangement of lanes
@@ -384,29 +397,29 @@ def _narrowing(width: str) -> tuple[str, ...]:
 
 
 _CONVERSIONS: Mapping[str, Iterable[str]] = {
-    "convert": (
+    "convert=22": (
         f"SPU dest:S a:S target_type rounding {_CLIP} .data,i64",
         "VPU dest:V|D|A a:V|D|A lane_sel num_lanes x2?multi_register_convert target_type rounding "
         f"x4?multi_register_convert {_CLIP} .data,i64",
     ),
-    "convert_int32 convert_uint32": _narrowing("width"),
-    "convert_int16 convert_uint16": _narrowing(""),
+    "convert_int32=23 convert_uint32=24": _narrowing("width"),
+    "convert_int16=4 convert_uint16=28": _narrowing(""),
     # 8 to 4 bits, always all lanes.
-    "convert_int8 convert_uint8": (
+    "convert_int8=53 convert_uint8=54": (
         f"SPU {_SHIFTED} +nibble_convert",
         f"VPU {_SHIFTED_LANES} all_lanes rounding_int +nibble_convert",
     ),
-    "nearbyint": (
+    "nearbyint=27": (
         "SPU dest:S a:S rounding .data,i64",
         "VPU dest:V|D a:V cnvrt?converting_nearbyint target_type_int rounding .data,i64",
     ),
-    "pack": ("VPU dest:V a:V source_group element_stride .data",),
-    "unpack": ("VPU dest:V a:V source_group element_stride group_half unpack_lane .data",),
-    "mov_dg": (f"{_MASKED_MOVE} src dst wr_lg wr_ug",),
-    "mov_dg.all": (f"{_MASKED_MOVE} {_DUAL_GROUPS} +mov_dg_all",),
-    "mov_dg.pack": ("VPU dest:V a:V pack_type +mov_dg_pack",),
-    "mov_dg.unpack": (f"{_MASKED_MOVE} unpack_type {_DUAL_GROUPS} +mov_dg_unpack",),
-    "mov_g": (f"{_MASKED_MOVE} g_en dg_en",),
+    "pack=45": ("VPU dest:V a:V source_group element_stride .data",),
+    "unpack=46": ("VPU dest:V a:V source_group element_stride group_half unpack_lane .data",),
+    "mov_dg=49": (f"{_MASKED_MOVE} src dst wr_lg wr_ug",),
+    "mov_dg.all=49": (f"{_MASKED_MOVE} {_DUAL_GROUPS} +mov_dg_all",),
+    "mov_dg.pack=49": ("VPU dest:V a:V pack_type +mov_dg_pack",),
+    "mov_dg.unpack=49": (f"{_MASKED_MOVE} unpack_type {_DUAL_GROUPS} +mov_dg_unpack",),
+    "mov_g=50": (f"{_MASKED_MOVE} g_en dg_en",),
 }
 
 # ---------------------- products added to an accumulator, which MAC reads from its destination, MADD beside
@@ -473,10 +486,10 @@ def _madd() -> Iterator[str]:
 _SHIFTED_PRODUCT = "rhu normalize .i16,u16,i8,u8 +shifted_product +=src_e"
 
 _ACCUMULATIONS: Mapping[str, Iterable[str]] = {
-    "mac": _mac(),
-    "madd": _madd(),
+    "mac=0": _mac(),
+    "madd=55": _madd(),
     # Of its second and fourth source at most one is not a vector.
-    "msac": (
+    "msac=51": (
         f"VPU dest:V a:V b:V|S|imm c:V d:V {_SHIFTED_PRODUCT}",
         f"VPU dest:V a:V b:V c:V d:S|imm {_SHIFTED_PRODUCT}",
     ),
@@ -504,56 +517,58 @@ def _lookups(dest: str, before: str, after: str) -> tuple[str, ...]:
 
 
 _OTHERS: Mapping[str, Iterable[str]] = {
-    "popcnt": _both_units("S|imm", "V", "set .data"),
-    "find_first": _both_units("S|imm", "V", "set start .data"),
-    "extract_exp": (
+    "popcnt=25": _both_units("S|imm", "V", "set .data"),
+    "find_first=26": _both_units("S|imm", "V", "set start .data"),
+    "extract_exp=29": (
         *_both_units("S|imm", "V|S|imm", "biased .floats +biased_exponent"),
         *_both_units("S|imm", "V|S|imm", "subtract_bias .floats -biased_exponent"),
     ),
-    "fclass": _both_units("S|imm", "V|S|imm", "limit?class_limit .floats +classes"),
-    "brev": _both_units("S|imm", "V|S|imm", ".data"),
-    "calc_fp_special": (
+    "fclass=30": _both_units("S|imm", "V|S|imm", "limit?class_limit .floats +classes"),
+    "brev=31": _both_units("S|imm", "V|S|imm", ".data"),
+    "calc_fp_special=52": (
         "SPU dest:S a:S b:S func .f32,bf16,f16 +classes",
         "VPU dest:V a:V b:V func .f32,bf16,f16 +classes",
     ),
-    "form_fp_num": (
+    "form_fp_num=48": (
         "VPU dest:V a:V|S|imm b:V c:V exp_add_bias force_sign0 force_sign1 exp_is_num sign_lsb special_func .floats",
     ),
-    "shuffle": ("VPU dest:V a:V b:V .data",),
-    "get_lut_entry_and_interval_start": (
+    "shuffle=44": ("VPU dest:V a:V b:V .data",),
+    "get_lut_entry_and_interval_start=47": (
         "VPU dest:D* a:V shift:imm<=31 entry_variant opt?entry_options exp0?entry_options .f32,bf16,f16",
     ),
-    "lookup": (
+    "lookup=6": (
         "LOAD dest:V a:V function:imm<=63 entries_goya -typed_lookup",
         *_lookups("V", "entries_words", "entries_words"),
     ),
-    "lookup_c0": ("LOAD dest:V a:V function:imm<=63 entries_goya -typed_lookup",),
-    "lookup_c1c2": ("LOAD dest:D* a:V function:imm<=63 entries_goya -typed_lookup",),
-    "lookup_1c": _lookups("V", "entries_halves", "entries_bytes"),
-    "lookup_2c": _lookups("D", "entries_halves", "entries_bytes"),
-    "event": ("LOAD STORE a:S|imm unit +trace_events",),
-    "prefetch": ("LOAD a:AD +prefetch",),
-    "aso": ("STORE dec?prefetch vpu",),
+    "lookup_c0=9": ("LOAD dest:V a:V function:imm<=63 entries_goya -typed_lookup",),
+    "lookup_c1c2=7": ("LOAD dest:D* a:V function:imm<=63 entries_goya -typed_lookup",),
+    "lookup_1c=9": _lookups("V", "entries_halves", "entries_bytes"),
+    "lookup_2c=7": _lookups("D", "entries_halves", "entries_bytes"),
+    "event=24": ("LOAD STORE a:S|imm unit +trace_events",),
+    "prefetch=13": ("LOAD a:AD +prefetch",),
+    "aso=10": ("STORE dec?prefetch vpu",),
     # Stores of the lanes under a predicate, whose count goes to a numbered counter, and of a scalar.
-    "st_tnsr_sqz": _merging("{} counter:imm<=7 a:I c:V vp?masked_store"),
-    "st_tnsr_s": _merging("{} a:I c:S|imm"),
+    "st_tnsr_sqz=22": _merging("{} counter:imm<=7 a:I c:V vp?masked_store"),
+    "st_tnsr_s=23": _merging("{} a:I c:S|imm"),
     # The operands of UDIV in its forms are taken from the stage tables; of UDIV_4STEP the vendor's tests print the
     # number of the step and the pair.
-    "udiv_step": (f"SPU {_DIVISION} +division_step +=src_c",),
-    "udiv_4step": (
+    "udiv_step=40": (f"SPU {_DIVISION} +division_step +=src_c",),
+    "udiv_4step=40": (
         f"SPU {_DIVISION} +four_division_steps +=src_c",
         "SPU steps:imm<=15 dest:Z a:S .u32,u16,u8 +four_division_steps +=src_c",
     ),
     # castsim's own `rounded.f32 exp V1, V2, V2, V3, 0x100`: no instruction of the chip, and without an opcode.
     "rounded": ("VPU dest:V a:V b:V c:V function:imm<=511 computes .f32",),
-    "udiv": (f"SPU {_DIVISION} +whole_division",),
+    "udiv=40": (f"SPU {_DIVISION} +whole_division",),
 }
 
+_INSTRUCTIONS = {**_MEMORY, **_ARITHMETIC, **_CONVERSIONS, **_ACCUMULATIONS, **_OTHERS}
+_WITHOUT_ROWS = ("nop=SPU:63,VPU:63,LOAD:31,STORE:31", "ld_tnsr_cnvrt=LOAD:25,STORE:25", "dbg=SPU:62,VPU:62")
+
 FORMS: tuple[Form, ...] = tuple(
-    form_of(mnemonic, row, _SWITCHES)
-    for table in (_MEMORY, _ARITHMETIC, _CONVERSIONS, _ACCUMULATIONS, _OTHERS)
-    for mnemonics_of_rows, rows in table.items()
-    for mnemonic, row in product(mnemonics_of_rows.split(), rows)
+    form_of(word.partition("=")[0], row, _SWITCHES)
+    for words, rows in _INSTRUCTIONS.items()
+    for word, row in product(words.split(), rows)
 )
 """Every row."""
 
@@ -570,6 +585,19 @@ def _by_mnemonic() -> dict[str, tuple[Form, ...]]:
     for form in FORMS:
         found.setdefault(form.mnemonic, []).append(form)
     return {mnemonic: tuple(forms) for mnemonic, forms in found.items()}
+
+
+@lru_cache(maxsize=1)
+def opcodes() -> Mapping[tuple[Slot, str], int]:
+    """Return the opcode of every mnemonic in every slot that has it."""
+    found: dict[tuple[Slot, str], int] = {}
+    for word in (*" ".join(_INSTRUCTIONS).split(), *_WITHOUT_ROWS):
+        mnemonic, _, codes = word.partition("=")
+        for code in filter(None, codes.split(",")):
+            slot, _, number = code.rpartition(":")
+            slots = [Slot[slot]] if slot else [Slot(each) for form in forms_of(mnemonic) for each in form.slots]
+            found |= {(each, mnemonic): int(number) for each in slots}
+    return found
 
 
 def mnemonics() -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from difflib import get_close_matches
 from itertools import zip_longest
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc.dialect import Dialect
-from castsim.isa.tpc.forms import SELECTORS, TYPE_ALIASES, TYPES, Form, OperandSpec, Predication, Switch, Value
+from castsim.isa.tpc.forms import SELECTORS, TYPE_ALIASES, TYPES, Dialect, Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, available, forms_of, mnemonics
-from castsim.isa.tpc.operand_text import HARDWARE_CODES, AssemblySource, Word, read_immediate, read_mask, read_register
 from castsim.isa.tpc.program import (
     GROUPED,
+    HARDWARE_CODES,
+    AssemblySource,
     DimensionMask,
     File,
     Immediate,
@@ -28,6 +28,10 @@ from castsim.isa.tpc.program import (
     Slot,
     Special,
     TpcInstruction,
+    Word,
+    read_immediate,
+    read_mask,
+    read_register,
 )
 
 # An instruction taken apart: mnemonic, suffixes, switches and operands, before any row of the table is consulted.

@@ -1,4 +1,4 @@
-"""A TPC assembly program as data: registers, instructions, bundles, declarations.
+"""A TPC assembly program as data: registers, instructions, bundles, declarations; source text, words and operands.
 
 The parser builds these, the printer writes them, the executor and the encoder read them. Every node knows its place in
 the source (`span`), which takes no part in equality: two spellings of one instruction are equal objects. Source of
@@ -7,12 +7,17 @@ names and ranges: docs/reference/tpc.md sections 1 and 7.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from fractions import Fraction
 from functools import cached_property
 
-from castsim.isa.errors import Located, Span
-from castsim.isa.tpc.forms import ROUNDING, Form, Value
+from castsim.isa.errors import Located, ReadError, SourceText, Span
+from castsim.isa.formats import FORMATS, FloatFormat
+from castsim.isa.tpc.forms import ROUNDING, Dialect, Form, OperandSpec, Value
 
 WORD_BITS = 32
 """Bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
@@ -96,6 +101,11 @@ class Special:
         return self.name
 
 
+def is_constant(register: Register | Special) -> bool:
+    """Whether writes of it have no effect: SP0 and VP0 are constantly true."""
+    return isinstance(register, Register) and register.file in PREDICATES and register.index == 0
+
+
 @dataclass(frozen=True, slots=True)
 class Immediate:
     """32 bits; `value` is unsigned."""
@@ -170,6 +180,12 @@ class TpcInstruction(Located):
     operands: tuple[Operand, ...]
     predicate: Predicate | None = None
 
+    @property
+    def surely_acts(self) -> bool:
+        """Whether it has no predicate, or one that is constantly true."""
+        predicate = self.predicate
+        return predicate is None or (is_constant(predicate.register) and not predicate.inverted)
+
     def at(self, span: Span) -> TpcInstruction:
         """Return the same instruction at another place of the source."""
         return TpcInstruction(self.form, self.type, self.switches, self.operands, self.predicate, span=span)
@@ -179,9 +195,14 @@ class TpcInstruction(Located):
         """The canonical name, `mov_dg.all`."""
         return self.form.mnemonic
 
+    @property
+    def specified(self) -> Iterator[tuple[OperandSpec, Operand]]:
+        """The operands, each behind what the form says of it."""
+        return zip(self.form.operands, self.operands, strict=True)
+
     def operand(self, role: str) -> Operand | None:
         """Return the operand of a role (`dest`, `src_a`, ..), None if the form has none."""
-        for spec, operand in zip(self.form.operands, self.operands, strict=True):
+        for spec, operand in self.specified:
             if spec.role == role:
                 return operand
         return None
@@ -214,6 +235,11 @@ class Bundle(Located):
     def slots(self) -> tuple[TpcInstruction | None, ...]:
         """The slots in the order of `Slot`."""
         return self.load, self.spu, self.vpu, self.store
+
+    @property
+    def occupied(self) -> tuple[tuple[Slot, TpcInstruction], ...]:
+        """The slots that hold an instruction, with it."""
+        return tuple((slot, each) for slot, each in zip(Slot, self.slots, strict=True) if each is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,3 +375,256 @@ class TpcProgram:
     def target(self) -> str | None:
         """The target that the text names, if it does."""
         return next((found.name for found in self.declarations if isinstance(found, TargetDeclaration)), None)
+
+
+# Lines, comments, words and operands of TPC assembly.
+#
+# Comments are `//` to the end of the line and `/* */`, which may span lines; they are blanked out, so that every
+# column stays what it was. Comments that begin with `castsim:` are declarations and are handed on. Source:
+# docs/reference/tpc.md section 7.
+
+_COMMENT = re.compile(r"//(?P<line>[^\n]*)|/\*.*?\*/|(?P<open>/\*)", re.DOTALL)
+_DECLARATION = re.compile(r"\s*castsim\s*:", re.IGNORECASE)
+_WORD = re.compile(
+    r"\s*(?P<text>"
+    r"%?[iIuU](?:8|16|32)_-?(?:0?[xX][0-9A-Fa-f]+|\d+)\b"  # a typed immediate: the minus sign belongs to it
+    r"|%?(?:[fF](?:32|16)|[bB][fF]16)_[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\b"
+    r"|%?[A-Za-z_.$][\w.$]*"
+    r"|(?:[-+]\s*)?(?:0[xX][0-9A-Fa-f]+[uU]?|0[bB][01]+[uU]?"
+    r"|(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)(?:[bB][fF]|[fFhH])?|\d+[uU]?)"
+    r"|<=|>=|==|!=|[<>=!,]"
+    r"|\S)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word or sign; `column` counts from 0, `spaced` says whether white space precedes it."""
+
+    text: str
+    line: int
+    column: int
+    spaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A declaration found in a comment: its text after `castsim:`, line and column counted from 0."""
+
+    text: str
+    line: int
+    column: int
+
+
+class AssemblySource:
+    """A text split into lines, with comments blanked out, able to point at any place in it.
+
+    Raises:
+        ReadError: a comment that is opened and never closed.
+    """
+
+    __slots__ = ("_starts", "_text", "comments", "file", "lines")
+
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self._text = SourceText(file, text)
+        self.comments: list[Comment] = []
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.lines = _COMMENT.sub(self._blank, text).split("\n")
+
+    def _blank(self, match: re.Match[str]) -> str:
+        line = bisect_right(self._starts, match.start()) - 1
+        column = match.start() - self._starts[line]
+        if match["open"]:
+            raise ReadError("the comment is not closed", span=self.span(line, column, 2), legal=("*/",))
+        if match["line"] is not None:
+            declared = _DECLARATION.match(match["line"])
+            if declared:
+                self.comments.append(Comment(match["line"][declared.end() :], line, column + 2 + declared.end()))
+        return re.sub(r"[^\n]", " ", match.group())
+
+    def span(self, line: int, column: int, length: int = 1) -> Span:
+        """Return the place of some characters; line and column count from 0."""
+        return Span.within(self._text, self._starts[line] + column, length)
+
+    def error(self, message: str, line: int, column: int, length: int = 1, legal: Iterable[str] = ()) -> ReadError:
+        """Return (not raise) the refusal of what stands at a place."""
+        return ReadError(message, span=self.span(line, column, length), legal=legal)
+
+    def words(self, line: int, start: int, end: int) -> list[Word]:
+        """Split part of a line into words and signs."""
+        found = []
+        text = self.lines[line]
+        position = start
+        while match := _WORD.match(text, position, end):
+            found.append(Word(match["text"], line, match.start("text"), match.start("text") > position))
+            position = match.end()
+        return found
+
+    def word_span(self, word: Word) -> Span:
+        """Return the place of a word."""
+        return self.span(word.line, word.column, len(word.text))
+
+
+# Operands from their spelling: registers, immediates in every form, dimension masks.
+
+_REGISTER = re.compile(r"(VP|SP|AD|[VDASZI])(\d{1,6})", re.IGNORECASE)
+_MASK = re.compile(r"b([01]{5})", re.IGNORECASE)
+_TYPED = re.compile(r"([iu])(8|16|32)_(-?)(0?x[0-9a-f]+|\d+)", re.IGNORECASE)
+_TYPED_FLOAT = re.compile(r"(f32|bf16|f16)_(.+)", re.IGNORECASE)
+_INTEGER = re.compile(r"([-+]?)\s*(0x[0-9a-f]+|0b[01]+|\d+)(u?)", re.IGNORECASE)
+_FLOAT = re.compile(r"([-+]?)\s*((?:\d+\.\d*|\.\d+|\d+(?=e))(?:e[-+]?\d+)?)(bf|f|h)?", re.IGNORECASE)
+_FLOAT_SUFFIXES = {"": "f32", "f": "f32", "bf": "bf16", "h": "f16"}
+_BINARY, _HEXADECIMAL, _OCTAL = "0b", "0x", "0"
+_FARTHEST = 400
+"""Powers of ten beyond which no float is finite or not zero."""
+_LONGEST = 64  # characters of a number; more is not an immediate, and conversions of endless digits are slow
+
+SPECIALS = frozenset(
+    [
+        "LFSR",
+        "LFSR_NO_CHANGE",
+        "V_LANE_ID_32",
+        "V_LANE_ID_16",
+        "V_LANE_ID_8",
+        "S_LFSR",
+        "S_LFSR_NO_CHANGE",
+        "PC",
+        "M0",
+        "M1",
+        "M2",
+        "M3",
+        "LD_TNSR_ID_REG",
+        "ST_TNSR_ID_REG",
+        "ST_RMW_REG",
+        "LD_PARTIAL_REG",
+        "ST_PARTIAL_REG",
+        "S_CARRY",
+        "V_CARRY",
+        "ZP_REG",
+        "DIV_STEP",
+        *(f"SQZ_CNTR{number}_{half}" for number in range(8) for half in ("LO", "HI")),
+    ]
+)
+"""Registers that have a name instead of a number. Source: docs/reference/tpc.md section 7.1."""
+
+HARDWARE_CODES = {
+    **{0: "PC", 1: "DIV_STEP", 2: "S_CARRY", 3: "V_CARRY", 4: "M0", 5: "M1", 6: "M2", 7: "M3"},
+    **{8: "LD_TNSR_ID_REG", 9: "ST_TNSR_ID_REG", 10: "ST_RMW_REG", 11: "LD_PARTIAL_REG", 12: "ST_PARTIAL_REG"},
+    13: "ZP_REG",
+    **{16 + place: f"SQZ_CNTR{place // 2}_{'HI' if place % 2 else 'LO'}" for place in range(16)},
+}
+"""Hardware registers by the number that `mov.to_hw_reg` and `mov.from_hw_reg` may give instead of the name."""
+
+
+def read_register(text: str, dialect: Dialect) -> Register | Special | None:
+    """Read `V4`, `%V4` or `LFSR`; None if the text names no register.
+
+    Raises:
+        ValueError: a register number that the file does not have; the message says which it has.
+    """
+    name = text.removeprefix("%")
+    if name.upper() in SPECIALS:
+        return Special(name.upper())
+    match = _REGISTER.fullmatch(name)
+    if not match:
+        return None
+    file, index = File(match[1].upper()), int(match[2])
+    whole, step = GROUPED.get(file, (file, 1))
+    last = dialect.registers[whole] - step
+    if index > last or index % step:
+        names = f"{file}0, {file}{step} .. {file}{last}" if step > 1 else f"{file}0 .. {file}{last}"
+        raise ValueError(f"there is no register {file}{index}; {dialect.name} has {names}")
+    return Register(file, index)
+
+
+def read_mask(text: str) -> DimensionMask | None:
+    """Read `b00010`; None if the text is not a dimension mask."""
+    match = _MASK.fullmatch(text)
+    return DimensionMask(int(match[1], 2)) if match else None
+
+
+def read_immediate(text: str) -> Immediate | None:
+    """Read a 32-bit immediate.
+
+    Integers: decimal, hexadecimal, binary, octal behind a leading 0, with a sign or a `u` behind; typed (`i16_-5`,
+    `u32_112`, `i32_x12C`), where a negative one is extended to 32 bits. Floats: f32, and with a suffix (`1.0bf`,
+    `1.0h`) or a type (`bf16_1.0`) the code of a narrower format. None if the text is not a number. Source:
+    docs/reference/tpc.md section 7.2.
+
+    Raises:
+        ValueError: a number that does not fit, or a float that becomes an inexact subnormal; says what would fit.
+    """
+    if len(text) > _LONGEST:
+        if text[:1].isdigit() or text[:1] in "+-.":
+            raise ValueError(f"an immediate has at most {_LONGEST} characters")
+        return None
+    bare = text.removeprefix("%")
+    if match := _TYPED.fullmatch(bare):
+        digits = f"0{match[4]}" if match[4][0] in "xX" else match[4]
+        return _integer(match[3], digits, int(match[2]), unsigned=match[1] in "uU")
+    if match := _INTEGER.fullmatch(text):
+        return _integer(match[1], match[2], WORD_BITS, unsigned=bool(match[3]))
+    kind, digits = None, text
+    if match := _TYPED_FLOAT.fullmatch(bare):
+        kind, digits = match[1].lower(), match[2]
+    if match := _FLOAT.fullmatch(digits if kind is None or not digits.lstrip("+-").isdecimal() else f"{digits}.0"):
+        name = kind or _FLOAT_SUFFIXES[(match[3] or "").lower()]
+        return Immediate(_float_code(match[1] == "-", match[2], name))
+    return None
+
+
+def _integer(sign: str, digits: str, bits: int, *, unsigned: bool) -> Immediate:
+    """Return an integer of so many bits, extended to a word; `digits` may say another base."""
+    prefix = digits[:2].lower()
+    try:
+        if prefix in (_HEXADECIMAL, _BINARY):
+            value = int(digits, 0)
+        else:
+            value = int(digits, 8 if digits.startswith(_OCTAL) and len(digits) > 1 else 10)
+    except ValueError:
+        raise ValueError(f"{digits} is not octal, despite its leading 0") from None
+    value = -value if sign == "-" else value
+    least = 0 if unsigned else -(1 << (bits - 1))
+    if not least <= value < 1 << bits or (unsigned and sign == "-"):
+        raise ValueError(f"{value} does not fit in {bits} bits: {least} .. {(1 << bits) - 1}")
+    return Immediate(value & WORD_MASK)
+
+
+def _float_code(negative: bool, text: str, name: str) -> int:
+    """Return the code of the float nearest to a decimal, ties to even."""
+    fmt = FORMATS[name]
+    assert isinstance(fmt, FloatFormat)
+    exponent = re.search(r"e([-+]?\d+)", text, re.IGNORECASE)
+    if exponent is not None and abs(int(exponent[1])) > _FARTHEST:  # far outside; as a fraction it would be huge
+        mantissa = text[: exponent.start()].strip("0.")
+        if mantissa:
+            raise ValueError(_beyond(text, name, large=int(exponent[1]) > 0))
+        text = "0"
+    exact = Fraction(text)
+    code = _nearest(exact, fmt)
+    if code >= fmt.exponent_mask << fmt.fraction_bits:
+        raise ValueError(_beyond(text, name, large=True))
+    smallest = 1 << fmt.fraction_bits
+    unit = Fraction(2) ** (1 - fmt.bias - fmt.fraction_bits)
+    if exact > 0 and code < smallest and code * unit != exact:
+        raise ValueError(_beyond(text, name, large=False))
+    return code | (fmt.sign_bit if negative else 0)
+
+
+def _nearest(exact: Fraction, fmt: FloatFormat) -> int:
+    """Return the code of the nearest float; infinity's or more if it is beyond the largest."""
+    if not exact:
+        return 0
+    power = exact.numerator.bit_length() - exact.denominator.bit_length()
+    power -= exact < Fraction(2) ** power
+    power = max(power, 1 - fmt.bias)
+    steps = round(exact / Fraction(2) ** (power - fmt.fraction_bits))  # to even
+    return ((power + fmt.bias - 1) << fmt.fraction_bits) + steps
+
+
+def _beyond(text: str, name: str, *, large: bool) -> str:
+    return (
+        f"{text} is beyond the largest {name}" if large else f"{text} is below the smallest normal {name}, and inexact"
+    )

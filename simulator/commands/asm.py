@@ -21,8 +21,9 @@ from castsim.files import whole_file
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
 from castsim.isa.tpc import canonical_text, parse, target_declared_in
-from castsim.isa.tpc.encoding import Encoding, assemble, disassemble
-from castsim.machines.vliw.program_sources import tpc_target
+from castsim.isa.tpc.assembler import assemble, disassemble
+from castsim.isa.tpc.encoding_tables import Encoding
+from castsim.machines.vliw import tpc_target
 from castsim.reports.documents import json_of
 from castsim.reports.listing import assembled_document, assembled_text
 from castsim.targets import load_target
@@ -111,7 +112,7 @@ def write_out(name: str | None, data: bytes, source: str | None = None) -> Path 
 
 
 if TYPE_CHECKING:
-    from castsim.isa.tpc.encoding import Encoding
+    from castsim.isa.tpc.encoding_tables import Encoding
     from castsim.targets.vliw import VliwTarget
 
 

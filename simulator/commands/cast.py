@@ -42,7 +42,7 @@ from castsim.lowering.specifications.acceptance import acceptance, parse_specifi
 from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.target_cast import CastForm, bare_mode
-from castsim.machines.vliw.program_sources import assembly_target
+from castsim.machines.vliw import assembly_target
 from castsim.numerics import (
     Policy,
     abstract_policy,

@@ -17,7 +17,7 @@ from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX
-from castsim.isa.tpc.encoding import disassemble, program_bytes
+from castsim.isa.tpc.assembler import disassemble, program_bytes
 from castsim.reports.listing import disassembled_document, disassembled_text, source_text
 
 

@@ -107,7 +107,7 @@ def bundles_of(options: Namespace, launch: LaunchRequest, arguments: Mapping[str
     Raises:
         ReadError, IllegalError: as `castsim.running.c_kernels.load_kernel`.
     """
-    from castsim.isa.tpc.printer import print_program  # noqa: PLC0415 - as below
+    from castsim.isa.tpc.parser import print_program  # noqa: PLC0415 - as below
     from castsim.running.c_kernels import load_kernel  # noqa: PLC0415 - loads the compiler
 
     changes = assignments("--option", options.options)

@@ -20,9 +20,9 @@ from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.isa.tpc import TpcProgram, parse
+from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
-from castsim.machines.vliw.program_sources import chosen_target
 from castsim.reports.listing import Lint, lint_section, notice_section
 from castsim.targets.vliw import VliwTarget
 
@@ -73,8 +73,10 @@ def _assembly(options: Namespace) -> tuple[str, VliwTarget, TpcProgram]:
 def _kernel(options: Namespace) -> tuple[str, VliwTarget, TpcProgram, _Own]:
     """Return a kernel's bundles, and what leaves the findings that are about its own instructions."""
     from castsim.commands.kernels import compiled_of  # noqa: PLC0415 - as below
-    from castsim.tpc_compiler.tpc_c.launching import scheduled_kernel  # noqa: PLC0415 - loads a compiler
-    from castsim.tpc_compiler.tpc_c.printing import without_prints  # noqa: PLC0415 - as above
+    from castsim.tpc_compiler.tpc_c.launching import (  # noqa: PLC0415 - loads a compiler
+        scheduled_kernel,
+        without_prints,
+    )
 
     source, compiled = compiled_of(options, options.program)
     program = scheduled_kernel(compiled).program

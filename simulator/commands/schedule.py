@@ -19,7 +19,7 @@ from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.tpc import print_instruction
-from castsim.machines.vliw.program_sources import chosen_target
+from castsim.machines.vliw import chosen_target
 from castsim.tpc_compiler.scheduling import BundleCount, Scheduled, schedule
 
 

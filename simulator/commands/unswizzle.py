@@ -18,7 +18,7 @@ from castsim.commands.option_parsers import limits_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
-from castsim.machines.vliw.program_sources import chosen_target
+from castsim.machines.vliw import chosen_target
 from castsim.reports.listing import unswizzle_document, unswizzle_text
 from castsim.tpc_compiler.swizzle_elimination import compared
 

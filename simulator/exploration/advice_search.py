@@ -41,7 +41,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.reading import Language, read_source
 from castsim.machines.mechanisms import tiles_of
-from castsim.machines.vliw.program_sources import assembly_target
+from castsim.machines.vliw import assembly_target
 from castsim.targets import Target
 from castsim.targets.dataflow import BLOCK_BYTES
 

@@ -36,9 +36,9 @@ from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, STDIN, Language, Source, read_bytes, source_of
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
+from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.lint_checking import breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
-from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
 from castsim.targets import Target, is_specification, load_specification, load_target

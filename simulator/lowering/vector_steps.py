@@ -1,6 +1,6 @@
 """The vector unit of a VLIW chip as steps: conversions in every fixed mode, and arithmetic with constants.
 
-Values of conversions come from `castsim.machines.vliw.semantics.policies`, those of arithmetic from the prepared
+Values of conversions come from `castsim.machines.vliw.semantics.convert`, those of arithmetic from the prepared
 instruction itself, run on a register made as wide as the array.
 """
 
@@ -32,8 +32,9 @@ from castsim.lowering.steps import (
     digest_of_facts,
 )
 from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, State, prepare
-from castsim.machines.vliw.semantics.configuration import CONVERT_ROUND, ROUND
-from castsim.machines.vliw.semantics.policies import integer_policy, integral_policy, policy_of
+from castsim.machines.vliw.semantics.convert import integer_policy, policy_of, same_format_policy
+from castsim.machines.vliw.semantics.operands import CONVERT_ROUND, ROUND
+from castsim.machines.vliw.semantics.policies import integer_policy, policy_of
 from castsim.numerics import abstract_policy, code_dtype, codes_from_array, convert_codes, value_of
 from castsim.targets.tpc_compiler import Recipe, builtins_of
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
@@ -153,7 +154,7 @@ def _integral(target: VliwTarget) -> Iterator[LoweringStep]:
         for word, mode in target.convert_rounding.modes.items():
             if mode.rounding in (None, Rounding.STOCHASTIC) or mode.subnormal_rounding is not None:
                 continue
-            policy = integral_policy(fmt, mode)
+            policy = same_format_policy(fmt, mode.rounding)
             form = VectorForm(f"nearbyint.{name}", rounding=word, default_rounding=mode.rounding is Rounding.RINT)
             yield LoweringStep(fmt, fmt, (Integral(fmt, policy),), (form,), f"nearbyint {name}")
 

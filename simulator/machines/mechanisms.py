@@ -222,7 +222,7 @@ VECTOR_FUNCTION = MechanismParts(
     launches=f"{_ROOM}.vector_function.function_launches",
     cast_forms=("1d", "2d"),
 )
-VLIW = MechanismParts(cast_elements=f"{_ROOM}.vliw.semantics.policies:cast_elements")
+VLIW = MechanismParts(cast_elements=f"{_ROOM}.vliw.semantics:cast_elements")
 
 MACHINES: MachinePart[MechanismParts] = MachinePart(
     "machine",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.isa.tpc.encoding import AssembledBinary, Disassembly, ListedLine
+from castsim.isa.tpc.assembler import AssembledBinary, Disassembly, ListedLine
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Bundles, Bytes, Cycles, Hexadecimal, Line, LintEntry, Name
 from castsim.reports.terminal import indented, table

@@ -93,7 +93,7 @@ def load_text(source: Source, request: LoadRequest) -> AssemblyProgram:
 
 
 def load_bundles(source: Source, request: LoadRequest) -> AssemblyProgram:
-    """Read a binary; see `castsim.machines.vliw.program_sources.load_binary`."""
+    """Read a binary; see `castsim.machines.vliw.load_binary`."""
     found = load_binary(
         source, request.target, request.entry, request.args, request.prepare,
         declare=request.declare, machine=request.machine,

@@ -16,18 +16,17 @@ from castsim.execution.interpreter.interpreter import Executed
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError, WarningKind, Warnings, WarningText
 from castsim.isa.reading import Language, Source
+from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.assembled import AssembledProgram, Ran, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.program_sources import chosen_target
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.compiling import Compiled, compile_kernel
-from castsim.tpc_compiler.tpc_c.launching import Launch, LaunchRequest, TensorGiven, launch
-from castsim.tpc_compiler.tpc_c.printing import Printing, without_prints
+from castsim.tpc_compiler.tpc_c.launching import Launch, LaunchRequest, Printing, TensorGiven, launch, without_prints
 
 _Watch = Callable[[VliwCore, int], None]
 

@@ -54,7 +54,7 @@ from castsim.isa.pto.pto_parser import inlined, parse
 from castsim.isa.pto.value_types import element_format, held_format
 from castsim.isa.reading import TILE_SUFFIX, Language, Source, read_source, source_of
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
-from castsim.machines.vliw.program_sources import targets_running
+from castsim.machines.vliw import targets_running
 from castsim.running.loaded import (
     ExecutionResult,
     Inputs,

@@ -27,7 +27,7 @@ from castsim.isa.tpc import Register
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import File
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.registers import RegisterCell
+from castsim.machines.vliw.storage import RegisterCell
 from castsim.numerics import code_dtype
 
 # What operations changed, in the order of the program: enough to go either way.

@@ -7,8 +7,7 @@ from enum import StrEnum
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.dialect import Feature
-from castsim.isa.tpc.forms import TARGET_SPELLINGS
+from castsim.isa.tpc.forms import TARGET_SPELLINGS, Feature
 from castsim.isa.tpc.program import File
 from castsim.numerics import encode_value
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget

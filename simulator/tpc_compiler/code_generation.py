@@ -517,10 +517,7 @@ def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple
     """
     lines = [tuple(text if slot is own else None for slot in Slot) for own, text in instructions]
     program = parse("".join(f"{_printed(line)}\n" for line in lines), target.dialect, _FILE)
-    operations = [
-        ScheduledOperation({slot: each for slot, each in zip(Slot, bundle.slots, strict=True) if each}, bundle.span)
-        for bundle in program.bundles
-    ]
+    operations = [ScheduledOperation(dict(bundle.occupied), bundle.span) for bundle in program.bundles]
     lookup = OperationLookup(target, Names())
     placer = Placer(lookup, Distances(lookup, {}, in_memory=False, reuse=1))
     placed = placer.place(BasicBlock([], operations), (), _EARLY).places

@@ -12,12 +12,11 @@ conversion, reinterpret_cast). Values are those of the emitted assembly in the m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path as File
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,12 +25,13 @@ from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Slot
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
-from castsim.machines.vliw import program_sources as assembly
+from castsim.machines import vliw as assembly
 from castsim.numerics import code_dtype
 from castsim.targets import load_target
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+from castsim.tpc_compiler.builtin_calls import KernelResult, execute
 from castsim.tpc_compiler.c_table import (
     ElementVector,
     HopMethod,
@@ -40,7 +40,6 @@ from castsim.tpc_compiler.c_table import (
     bits_of,
     is_float,
     matched,
-    native_elements,
     one_register,
     path_of,
     promotes,
@@ -59,7 +58,6 @@ from castsim.tpc_compiler.cast_building import (
     rounded,
 )
 from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, SequenceRegister, schedule
-from castsim.tpc_compiler.kernel_execution import KernelResult, execute
 
 # The way of a cast of LLVM IR as the compiler prints it: the types between, and the rounding word of every CONVERT.
 #
@@ -501,23 +499,7 @@ def _spelled(words: Iterable[str]) -> list[str]:
     return [f"{_PREFIX}{word}".upper() for word in words]
 
 
-def compiled_cast(
-    codes: Codes | Items[int], src: str, dst: str, *, target: VliwTarget | str | File, **options: Any
-) -> Codes:
-    """Return the result of the compiler's cast for codes; arguments and errors as `compile_cast`."""
-    found = compile_cast(src, dst, target, **options)
-    element = found.src.element if found.src.element != "i1" else f"u{bits_of(found.dst.element)}"
-    return found.values(np.asarray(codes, code_dtype(FORMATS[element])))
-
-
-# The compiler's lowering matrix as casts that run: what each of its entries means for vectors of these sizes.
-#
-# Entries with equal numbers of elements are casts of LLVM IR. Those that lead from one register to one register
-# convert the lane 0 of wide slots. `Skip` keeps the first registers. What the other entries with unequal numbers
-# convert to what is not documented (docs/reference/tpc.md section 4 names kinds only); they are refused.
-
-_BYTE_BITS = 8
-"""Narrower elements have no PACK and UNPACK, so that no linear order."""
+# The compiler's lowering matrix (docs/reference/tpc.md section 4).
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,35 +521,4 @@ def entries(target: VliwTarget, src: str | None = None, dst: str | None = None) 
         for row in lowering_matrix(target.name)
         if src in (None, row.src) and dst in (None, row.dst)
         for before, after in row.counts
-    )
-
-
-def order_of(entry: MatrixEntry, target: VliwTarget) -> Order | None:
-    """Return the order in which an entry's result stands, None where no source says what it converts."""
-    pair = entry.src, entry.dst
-    if entry.kind in (LoweringKind.BOOL_TO, LoweringKind.SKIP):
-        return Order.LINEAR
-    if entry.src.elements == entry.dst.elements:
-        return Order.LINEAR if min(bits_of(each.element) for each in pair) >= _BYTE_BITS else Order.SWIZZLE
-    if all(each.elements == native_elements(each.element, target) for each in pair):
-        return Order.LANE
-    return None
-
-
-def lowered(entry: MatrixEntry, target: VliwTarget) -> CompiledCast:
-    """Return the cast that an entry stands for.
-
-    Raises:
-        IllegalError: what it converts is not documented; or nothing in the instruction set leads there.
-    """
-    order = order_of(entry, target)
-    if order is None:
-        raise IllegalError(
-            f"{entry}: the numbers of elements differ, and what such an entry converts is not documented",
-            legal=("entries with equal numbers", "one register to one register"),
-        )
-    if entry.kind is LoweringKind.SKIP:
-        return kept(entry.src, entry.dst, target, SourceForm.IR)
-    return prepared(
-        entry.src, entry.dst, target, form=SourceForm.AS, rounding=None, reading=ChainReading.COMPILER, order=order
     )

@@ -13,7 +13,7 @@ from itertools import product
 
 from castsim.isa.tpc import Immediate, LabelUse, LoopComparison, Slot
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.operand_text import AssemblySource
+from castsim.isa.tpc.program import AssemblySource
 from castsim.machines.vliw.control import holds, signed
 from castsim.tpc_compiler.placing import (
     BasicBlock,

@@ -16,9 +16,8 @@ from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import JUMPS, File
 from castsim.machines.vliw.lint_bundles import side_by_side
 from castsim.machines.vliw.lint_checking import keeps_income
-from castsim.machines.vliw.lint_flow import Flow
+from castsim.machines.vliw.lint_flow import Flow, live_behind
 from castsim.machines.vliw.plans import InstructionPlan
-from castsim.machines.vliw.registers import is_constant
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, drawn, renumbered
 from castsim.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit_of_cell
@@ -137,9 +136,7 @@ class BlockGraph:
             loop = next(each for each in self.loops if each.head == number)
             return [BlockStep(number, loop.start), *self._arrivals(number, loop.end)]
         found = self._arrivals(number, self._at[_goal(end.instruction, "src_a")])
-        predicate = end.instruction.predicate
-        sure = predicate is None or (is_constant(predicate.register) and not predicate.inverted)
-        return found if sure else [*found, *self._arrivals(number, number + 1)]
+        return found if end.instruction.surely_acts else [*found, *self._arrivals(number, number + 1)]
 
     def _arrivals(self, number: int, following: int) -> list[BlockStep]:
         """Return where a step leads: the end of a body leads to its start and on to what follows."""
@@ -241,8 +238,16 @@ def _undefined(
 def without_unread(shape: BlockGraph, operations: OperationLookup) -> list[ScheduledOperation]:
     """Take out instructions whose only results are virtual registers that nothing reads later; return them."""
     removed: list[ScheduledOperation] = []
+    into = [[step.first for step in steps] for steps in shape.into]
+
+    def before(number: int, behind: Set[str]) -> Set[str]:
+        live = set(behind)
+        for operation in reversed(shape.blocks[number].all):
+            live = _before(operation, operations, live)
+        return live
+
     while True:
-        behind = _live_behind(shape, operations)
+        behind = live_behind(into, before)
         gone: list[ScheduledOperation] = []
         for number, block in enumerate(shape.blocks):
             live = set(behind[number])
@@ -257,22 +262,6 @@ def without_unread(shape: BlockGraph, operations: OperationLookup) -> list[Sched
         left = set(gone)
         for block in shape.blocks:
             block.operations = [each for each in block.operations if each not in left]
-
-
-def _live_behind(shape: BlockGraph, operations: OperationLookup) -> list[set[str]]:
-    """Return the virtual cells that some path behind each block reads."""
-    behind: list[set[str]] = [set() for _ in shape.blocks]
-    waiting = list(range(len(shape.blocks)))
-    while waiting:
-        number = waiting.pop()
-        live = set(behind[number])
-        for operation in reversed(shape.blocks[number].all):
-            live = _before(operation, operations, live)
-        for step in shape.into[number]:
-            if not live <= behind[step.first]:
-                behind[step.first] |= live
-                waiting.append(step.first)
-    return behind
 
 
 def _before(operation: ScheduledOperation, operations: OperationLookup, live: set[str]) -> set[str]:

@@ -13,10 +13,9 @@ from castsim.isa.tpc.program import ENDS_OF_BLOCKS, JUMPS, File
 from castsim.machines.vliw.latency_bound import SlottedInstruction as Site
 from castsim.machines.vliw.latency_bound import applies
 from castsim.machines.vliw.lint_checking import keeps_income
-from castsim.machines.vliw.memories import ConfigurationSpace
-from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multiplier, prepared
-from castsim.machines.vliw.registers import RegisterCell, Registers
+from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
 from castsim.machines.vliw.stage_latency import STORED, horizon
+from castsim.machines.vliw.storage import ConfigurationSpace, RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget, names
 from castsim.tpc_compiler.virtual_registers import FIRST, Names, VirtualRegister, unit_of
 
@@ -123,11 +122,8 @@ class OperationLookup:
         if found is None:
             plan = self.first(operation)
             keeps = _keeps(operation.instruction) and not operation.fresh
-            found = self._touched[operation] = Touched(
-                frozenset(cell.name for operand in operands(plan) for cell in operand.cells),
-                frozenset(cell.name for cell in plan.results),
-                frozenset(cell.name for cell in plan.results) if keeps else frozenset(),
-            )
+            found = Touched(plan.read, plan.written, plan.written if keeps else frozenset())
+            self._touched[operation] = found
         return found
 
     def has_state(self, operation: ScheduledOperation) -> bool:
@@ -153,7 +149,7 @@ class OperationLookup:
     def units(self, operation: ScheduledOperation) -> dict[VirtualRegister, int]:
         """Return the virtual registers of an instruction, and how many registers of each it uses."""
         plan = self.first(operation)
-        cells = [(cell, len(operand.cells)) for operand in operands(plan) for cell in operand.cells]
+        cells = [(cell, len(operand.cells)) for operand in plan.operands for cell in operand.cells]
         cells += [(cell, len(plan.results)) for cell in plan.results]
         found: dict[VirtualRegister, int] = {}
         for cell, count in cells:
@@ -161,11 +157,6 @@ class OperationLookup:
             if unit is not None:
                 found[unit] = max(found.get(unit, 1), count)
         return found
-
-
-def operands(plan: InstructionPlan) -> tuple[OperandPlan, ...]:
-    """Return the operands of an instruction with its predicate, without the old value of its destination."""
-    return (*plan.sources, *([plan.predicate] if plan.predicate else []))
 
 
 def _keeps(instruction: TpcInstruction) -> bool:
@@ -201,7 +192,7 @@ def _renumbered(
     renames: Mapping[VirtualRegister, VirtualRegister],
     results: Mapping[VirtualRegister, VirtualRegister],
 ) -> TpcInstruction:
-    specs = zip(instruction.form.operands, instruction.operands, strict=True)
+    specs = instruction.specified
     changed = tuple(
         _other(operand, results if spec.role == "dest" else renames) if isinstance(operand, Register) else operand
         for spec, operand in specs
@@ -344,7 +335,7 @@ class Distances:
         if before.writes & behind.reads:
             found += [
                 operand.needed(one)
-                for operand in operands(two)
+                for operand in two.operands
                 if any(cell.name in before.writes for cell in operand.cells)
             ]
         if before.writes & behind.old:

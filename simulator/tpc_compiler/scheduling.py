@@ -31,11 +31,10 @@ from castsim.isa.tpc import (
 )
 from castsim.isa.tpc.forms import STORES, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.operand_text import AssemblySource
-from castsim.isa.tpc.program import File, Item
+from castsim.isa.tpc.program import AssemblySource, File, Item
 from castsim.machines.vliw.assembled import execute, ready
 from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.lint_flow import LintFinding
+from castsim.machines.vliw.lint_flow import LintFinding, live_behind
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.pipelining import Schedule, pipelined, place_all
 from castsim.tpc_compiler.placing import (
@@ -214,19 +213,14 @@ def _before(live: set[str], row: Sequence[tuple[ScheduledOperation, object]], op
 def _live_behind(shape: BlockGraph, schedule: Sequence[PlacedBlock], operations: OperationLookup) -> list[set[str]]:
     """Return the virtual cells that are live behind each block."""
     rows = [list(bundles_of(placed)) for placed in schedule]
-    behind: list[set[str]] = [set() for _ in schedule]
-    waiting = list(range(len(schedule)))
-    while waiting:
-        number = waiting.pop()
-        live = set(behind[number])
+
+    def before(number: int, behind: Set[str]) -> Set[str]:
+        live = set(behind)
         for row in reversed(rows[number]):
             live = _before(live, row, operations)
-        live = {cell for cell in live if unit_of_cell(cell) is not None}
-        for step in shape.into[number]:
-            if not live <= behind[step.first]:
-                behind[step.first] |= live
-                waiting.append(step.first)
-    return behind
+        return {cell for cell in live if unit_of_cell(cell) is not None}
+
+    return live_behind([[step.first for step in steps] for steps in shape.into], before)
 
 
 # A schedule as a program: labels, bundles, real registers in place of virtual ones.

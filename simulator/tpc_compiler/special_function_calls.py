@@ -27,8 +27,8 @@ from castsim.targets.tpc_compiler import (
     function_tables,
 )
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.builtin_calls import MAX_BUNDLES, issue
 from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule
-from castsim.tpc_compiler.kernel_execution import MAX_BUNDLES, issue
 from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
 
 F32 = FORMATS["f32"]

@@ -16,23 +16,22 @@ from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.tpc import (
     Bundle,
     Immediate,
-    LabelDefinition,
     Register,
     Slot,
     TensorDeclaration,
     TpcInstruction,
     TpcProgram,
-    print_bundle,
 )
 from castsim.isa.tpc.forms import Family, Show
+from castsim.isa.tpc.parser import print_item
 from castsim.isa.tpc.program import ENDS_OF_BLOCKS, GROUPED, JUMPS, VECTOR_FILES, File, Item, Operand
 from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.plans import InstructionPlan, prepared
-from castsim.machines.vliw.registers import RegisterCell, Registers
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.convert import ConvertInteger, ElementPlacement, NearbyInt, PreparedConversion
 from castsim.machines.vliw.semantics.elementwise import KINDS
 from castsim.machines.vliw.semantics.moves import NOTHING, Rearrange
+from castsim.machines.vliw.storage import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget
 
 # Symbols for what vector registers hold, byte by byte: which loaded element, after which operations.
@@ -212,10 +211,9 @@ def analysed(
     place = 0
     for bundle in bundles:
         results: list[Callable[[], None]] = []
-        for slot, instruction in zip(Slot, bundle.slots, strict=True):
-            if instruction is not None:
-                results.append(reader.result(instruction, slot, place))
-                place += 1
+        for slot, instruction in bundle.occupied:
+            results.append(reader.result(instruction, slot, place))
+            place += 1
         for commit in results:
             commit()
     written = {instruction.operand("dest") for _, _, instruction in found.others}
@@ -401,7 +399,7 @@ class _InstructionReader:
         moved = self._bytewise(instruction, width)
         if moved is not None:
             return moved
-        for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+        for spec, operand in instruction.specified:
             if spec.role != "dest":
                 columns.append(self._column(instruction, operand, width))
         head = (head_of(instruction),)
@@ -559,8 +557,7 @@ def plans_of(bundles: tuple[Bundle, ...], target: VliwTarget) -> list[Instructio
     return [
         prepared(instruction, index, slot, registers, target)
         for index, bundle in enumerate(bundles)
-        for slot, instruction in zip(Slot, bundle.slots, strict=True)
-        if instruction is not None
+        for slot, instruction in bundle.occupied
     ]
 
 
@@ -572,8 +569,7 @@ def entering(piece: ProgramPiece, target: VliwTarget, elsewhere: frozenset[str])
     known: set[str] = set()
     found: set[str] = set()
     for plan in plans_of(piece.bundles, target):
-        operands = [*plan.sources, *([plan.predicate] if plan.predicate is not None else [])]
-        read = _vectors(cell for operand in operands for cell in operand.cells)
+        read = _vectors(cell for operand in plan.operands for cell in operand.cells)
         own = _vectors(plan.results)
         if keeps_income(plan.instruction):
             read |= own & elsewhere
@@ -594,10 +590,4 @@ def _vectors(cells: Iterable[RegisterCell]) -> set[str]:
 
 def piece_text(piece: ProgramPiece) -> list[str]:
     """Return the items of a piece as canonical text, a line each."""
-    return [_item(item) for item in piece.items]
-
-
-def _item(item: Item) -> str:
-    if isinstance(item, Bundle):
-        return print_bundle(item)
-    return f"{item.name}:" if isinstance(item, LabelDefinition) else item.text
+    return [print_item(item) for item in piece.items]

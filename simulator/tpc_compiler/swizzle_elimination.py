@@ -374,7 +374,7 @@ def _signatures(found: Analysis) -> list[object]:
 
 def _without(access: TpcInstruction, role: str) -> tuple[Operand, ...]:
     """Return the operands of an access but for the vector that it moves."""
-    every = zip(access.form.operands, access.operands, strict=True)
+    every = access.specified
     return tuple(operand for spec, operand in every if spec.role != role)
 
 

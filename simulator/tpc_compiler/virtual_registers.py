@@ -26,10 +26,18 @@ from castsim.isa.tpc import (
 )
 from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.operand_text import AssemblySource, Comment, Word, read_register
 from castsim.isa.tpc.parser import LABEL, read_declarations
-from castsim.isa.tpc.program import GROUPED, JUMPS, File, Register
-from castsim.machines.vliw.registers import is_constant
+from castsim.isa.tpc.program import (
+    GROUPED,
+    JUMPS,
+    AssemblySource,
+    Comment,
+    File,
+    Register,
+    Word,
+    is_constant,
+    read_register,
+)
 from castsim.targets.vliw import VliwTarget
 
 # Virtual registers: how a text names them, and the numbers beyond the files that stand for them until allocation.

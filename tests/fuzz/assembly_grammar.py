@@ -11,7 +11,8 @@ from tpc_random_instructions import some_instruction
 from castsim.commands.asm import encoded_target
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import FORMS, Bundle, Dialect, Form, LabelDefinition, Slot, TpcProgram, available, print_program
-from castsim.isa.tpc.encoding import Encoding, assemble
+from castsim.isa.tpc.assembler import assemble
+from castsim.isa.tpc.encoding_tables import Encoding
 from castsim.targets.vliw import VliwTarget
 from fuzz import seeds
 

@@ -81,7 +81,7 @@ def read_assembly(data: bytes) -> None:
 def read_binary(data: bytes) -> None:
     """Disassemble; the text assembles to the same bytes."""
     from castsim.isa.tpc import parse  # noqa: PLC0415
-    from castsim.isa.tpc.encoding import assemble, disassemble, program_bytes  # noqa: PLC0415
+    from castsim.isa.tpc.assembler import assemble, disassemble, program_bytes  # noqa: PLC0415
 
     name = ("gaudi2", "goya", "gaudi", "greco")[len(data) % 4 if data[:4] != b"\x7fELF" else 0]
     target, encoding = assembly_grammar.encoded(name)

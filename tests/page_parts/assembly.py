@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castsim.commands.targets import told
-from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.instructions import ALIASES, available, forms_of, mnemonics
 from castsim.isa.tpc.parser import _SHAPES as SHAPES
 from castsim.targets import load_target, target_names

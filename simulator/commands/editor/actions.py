@@ -20,12 +20,12 @@ from castsim.isa.pto.program import For, If, Section, While, nodes
 from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.pto.types import format_type
 from castsim.isa.tpc import parse
-from castsim.isa.tpc.printer import canonical_text
+from castsim.isa.tpc.parser import canonical_text
 from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
 from castsim.lowering.planner import PlanKind
 from castsim.lowering.steps import TileCastForm
-from castsim.machines.vliw.program_sources import assembly_target
+from castsim.machines.vliw import assembly_target
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 # What a repair is, and a text with it.

@@ -21,10 +21,9 @@ from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS
 from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, text_name
 from castsim.isa.reading import Language
 from castsim.isa.tpc import FORMS, Form, Slot, Switch, available, forms_of
-from castsim.isa.tpc.dialect import Dialect
-from castsim.isa.tpc.forms import SELECTORS
+from castsim.isa.tpc.forms import SELECTORS, Dialect
 from castsim.isa.tpc.instructions import ALIASES
-from castsim.machines.vliw.program_sources import assembly_target, targets_running
+from castsim.machines.vliw import assembly_target, targets_running
 
 # One thing that may stand where the cursor is.
 

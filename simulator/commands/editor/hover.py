@@ -30,12 +30,21 @@ from castsim.isa.tpc.instructions import ALIASES
 from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import machine_of, tiles_of
 from castsim.machines.target_cast import CastForm, TargetCast, form_of
-from castsim.machines.vliw.program_sources import assembly_target
+from castsim.machines.vliw import assembly_target
 from castsim.numerics import code_dtype, codes_from_strings, strings_from_codes
 from castsim.targets import Target
-from castsim.tpc_compiler.tpc_c.source import MACROS
-from castsim.tpc_compiler.tpc_c.table import IntrinsicCall, IntrinsicConversion, call_named
-from castsim.tpc_compiler.tpc_c.types import GENERATIONS, Group, Mask, Vector, first_generation, type_named
+from castsim.tpc_compiler.tpc_c.language import (
+    GENERATIONS,
+    MACROS,
+    Group,
+    IntrinsicCall,
+    IntrinsicConversion,
+    Mask,
+    Vector,
+    call_named,
+    first_generation,
+    type_named,
+)
 
 # What words of programs mean, in a phrase each, where no table of castsim says it at run time. Source:
 # docs/reference/pto.md sections 3 to 7, docs/reference/formats.md section 6, docs/reference/tpc.md section 2.

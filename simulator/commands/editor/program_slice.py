@@ -25,7 +25,7 @@ from castsim.isa.pto.types import format_type
 from castsim.isa.reading import Language, Source
 from castsim.machines.mechanisms import vector_units_of
 from castsim.machines.vector_function.function_operations import VectorFunction, mnemonic
-from castsim.machines.vliw.program_sources import chosen_target
+from castsim.machines.vliw import chosen_target
 from castsim.running.estimating import estimate
 from castsim.running.loaded import LoadRequest
 from castsim.running.micro import MicroProgram
@@ -405,7 +405,7 @@ def _read(found: Excerpt, settings: Settings) -> list[Finding]:
 
 def _read_assembly(text: EditedText, settings: Settings) -> list[Finding]:
     from castsim.isa.tpc import parse as parse_assembly  # noqa: PLC0415 - only the language in use is loaded
-    from castsim.machines.vliw.program_sources import chosen_target  # noqa: PLC0415 - as above
+    from castsim.machines.vliw import chosen_target  # noqa: PLC0415 - as above
     from castsim.tpc_compiler.virtual_registers import has_virtual_registers  # noqa: PLC0415 - as above
 
     if not has_virtual_registers(text.text):

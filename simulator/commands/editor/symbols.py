@@ -20,9 +20,8 @@ from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS
 from castsim.isa.tpc import forms_of
 from castsim.isa.tpc.forms import SELECTORS
 from castsim.isa.tpc.instructions import ALIASES, FORMS
-from castsim.isa.tpc.operand_text import SPECIALS, AssemblySource, Word
 from castsim.isa.tpc.parser import LABEL
-from castsim.isa.tpc.program import GROUPED, File
+from castsim.isa.tpc.program import GROUPED, SPECIALS, AssemblySource, File, Word
 from castsim.tpc_compiler.virtual_registers import NAME
 
 

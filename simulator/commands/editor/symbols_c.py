@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from castsim.commands.editor.symbols import Coloured, Item, SymbolIndex, SymbolKind, SymbolLine, TextBlock, TokenType
-from castsim.tpc_compiler.tpc_c.source import MACROS
-from castsim.tpc_compiler.tpc_c.table import call_named
-from castsim.tpc_compiler.tpc_c.types import type_named
+from castsim.tpc_compiler.tpc_c.language import MACROS, call_named, type_named
 
 _TOKEN = re.compile(
     r'//.*|"(?:[^"\\]|\\.)*"?|\'(?:[^\'\\]|\\.)*\'?|(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<word>[A-Za-z_]\w*)|->|\S'

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc import parse
-from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.forms import Feature
 from castsim.lowering.graphs.graph_kernels import Combined, KeptValue, KernelValue, NodeKernel, NodeText
 from castsim.lowering.steps import RereadForm
 from castsim.lowering.vector_steps import issue_step, vector_assembly
-from castsim.machines.vliw.program_sources import tpc_target
+from castsim.machines.vliw import tpc_target
 from castsim.machines.vliw.semantics import prepare
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded

@@ -1,4 +1,79 @@
 """The VLIW machine: one bundle per cycle, four slots, an exposed pipeline.
 
 Source: docs/reference/tpc.md sections 1, 6 and 7.
+
+Here: assembly programs, and the targets that they are for: the one asked for, or the one that the text declares.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.reading import Language
+from castsim.targets import Target, load_target, target_names
+
+if TYPE_CHECKING:
+    from castsim.isa.errors import Span
+    from castsim.isa.tpc import TargetDeclaration
+    from castsim.targets.vliw import VliwTarget
+
+
+def chosen_target(
+    text: str,
+    file: str,
+    target: str | Path | Target | None,
+    prepare: Callable[[Target], Target] = lambda chosen: chosen,
+) -> VliwTarget:
+    """Return the target asked for, else the one that the text declares.
+
+    Raises:
+        ReadError: neither names one, or there is no such target. IllegalError: it runs no assembly.
+        Errors about a target that the text declares carry the place of the declaration.
+    """
+    from castsim.isa.tpc import target_declared_in  # noqa: PLC0415 - tells what is assembly without reading it
+
+    place = None
+    if target is None:
+        declared = target_declared_in(text, file)
+        if declared is None:
+            raise ReadError(
+                f"{file} names no target, and none is given",
+                legal=("--target NAME", "// castsim: target NAME"),
+            )
+        target, place = _declared_target(declared), declared.span
+    chosen = prepare(load_target(target) if isinstance(target, str | Path) else target)
+    return tpc_target(chosen, f"{chosen.name} does not run .{Language.ASSEMBLY.value} programs", place)
+
+
+def _declared_target(declared: TargetDeclaration) -> Target:
+    try:
+        return load_target(declared.name)
+    except (ReadError, IllegalError) as error:
+        raise error.at(declared.span) from None
+
+
+def tpc_target(target: Target, refusal: str, place: Span | None = None) -> VliwTarget:
+    """Return the target if it runs assembly; `place` is where a text names it.
+
+    Raises:
+        IllegalError: it does not, in the words of `refusal`; the targets that do are listed.
+    """
+    found = assembly_target(target)
+    if found is not None:
+        return found
+    raise IllegalError(refusal, span=place, legal=targets_running(Language.ASSEMBLY.value))
+
+
+def assembly_target(target: Target | None) -> VliwTarget | None:
+    """Return the target if it runs assembly, None if it does not or there is none."""
+    from castsim.targets.vliw import VliwTarget  # noqa: PLC0415 - who runs tiles asks only for `targets_running`
+
+    return target if isinstance(target, VliwTarget) else None
+
+
+def targets_running(language: str) -> tuple[str, ...]:
+    """Return the names of the shipped targets that run a language: `pto` or `tpc`."""
+    return tuple(name for name in target_names() if language in load_target(name).languages)

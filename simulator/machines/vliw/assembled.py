@@ -33,13 +33,13 @@ from castsim.isa.tpc import (
     VlmDeclaration,
     parse,
 )
-from castsim.isa.tpc.encoding import Disassembly, disassemble, program_bytes
+from castsim.isa.tpc.assembler import Disassembly, disassemble, program_bytes
 from castsim.isa.tpc.program import WORD_BITS, File
+from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookup_tables import DeclaredTables, declared_codes
 from castsim.machines.vliw.machine import VliwCore
-from castsim.machines.vliw.memories import GlobalMemory
-from castsim.machines.vliw.program_sources import chosen_target
+from castsim.machines.vliw.storage import GlobalMemory
 from castsim.numerics import array_from_codes, code_dtype, pack_codes, unpack_codes
 from castsim.targets import Target
 from castsim.targets.tpc_encoding import encoding_of

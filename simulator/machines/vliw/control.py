@@ -22,9 +22,9 @@ from castsim.isa.tpc import (
     TpcProgram,
     print_instruction,
 )
-from castsim.isa.tpc.encoding.assembler import BYTE, COMPRESSED
+from castsim.isa.tpc.assembler import BYTE, COMPRESSED
 from castsim.isa.tpc.program import JUMPS, WORD_BITS, WORD_MASK, File
-from castsim.machines.vliw.registers import RegisterCell, Registers
+from castsim.machines.vliw.storage import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget
 
 # The static shape of a program's control flow: hardware loops, their nesting, and where jumps may go.

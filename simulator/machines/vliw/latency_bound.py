@@ -21,8 +21,8 @@ from castsim.isa.tpc.program import GROUPED, JUMPS
 from castsim.machines.vliw.control import Structure, name_of
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, computes, planned, prepare
-from castsim.machines.vliw.registers import CONSTANT, RANDOM, Registers
 from castsim.machines.vliw.stage_latency import ACCUMULATOR, DEST, IMPLICIT, operand_key
+from castsim.machines.vliw.storage import CONSTANT, RANDOM, Registers
 from castsim.targets.vliw import BundleDistance, VliwTarget, names, smallest
 from castsim.targets.vliw_latency import PREDICATE, DistanceRule, OperandKey, SmallestDistance
 
@@ -367,7 +367,7 @@ def _written(target: VliwTarget, placed: SlottedInstruction) -> Iterator[_Access
 def _read(target: VliwTarget, placed: SlottedInstruction) -> Iterator[_Access]:
     """Yield the registers that an instruction reads, in the order of its operands, its predicate last."""
     slot, instruction = placed.slot, placed.instruction
-    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+    for spec, operand in instruction.specified:
         if not isinstance(operand, Register | Special) or str(operand) in CONSTANT:
             continue
         role = spec.role

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from castsim.isa.tpc import Immediate, LabelUse, Register, Slot, TpcInstruction
-from castsim.isa.tpc.dialect import ShortImmediates
-from castsim.isa.tpc.forms import MemoryOperation
+from castsim.isa.tpc.forms import MemoryOperation, ShortImmediates
 from castsim.isa.tpc.program import File
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.lint_flow import Flow, LintFinding
@@ -167,7 +166,7 @@ def _fields(plan: InstructionPlan) -> tuple[str, ...]:
 def _immediates(site: InstructionSite, *, short: ShortImmediates) -> Iterator[str]:
     """Yield the values that need the bundle's immediate field; a jump's label is one."""
     instruction = site.instruction
-    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+    for spec, operand in instruction.specified:
         if spec.role not in _IMMEDIATE_ROLES:
             continue
         if isinstance(operand, LabelUse):
@@ -182,7 +181,7 @@ def _reads_scalar(instruction: TpcInstruction) -> bool:
     """Whether a source is an S register."""
     return any(
         isinstance(operand, Register) and operand.file is File.S and spec.role != "dest"
-        for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True)
+        for spec, operand in instruction.specified
     )
 
 

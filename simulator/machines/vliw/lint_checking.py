@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import (
@@ -18,16 +18,23 @@ from castsim.isa.tpc import (
     TpcProgram,
 )
 from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, MemoryOperation
-from castsim.isa.tpc.program import PREDICATES, WORD_MASK, File
+from castsim.isa.tpc.program import PREDICATES, WORD_MASK, File, is_constant
 from castsim.machines.vliw import lint_bundles
 from castsim.machines.vliw.control import LoopShape, holds, signed
 from castsim.machines.vliw.latency_bound import SlottedInstruction, applies
-from castsim.machines.vliw.lint_flow import Flow, LintFinding, MissedWrite, ReadPlace, WriteHistory, Writers
-from castsim.machines.vliw.memories import ConfigurationSpace
-from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, in_multiplier, rounds_by_register
-from castsim.machines.vliw.registers import is_constant
+from castsim.machines.vliw.lint_flow import (
+    Flow,
+    LintFinding,
+    MissedWrite,
+    ReadPlace,
+    WriteHistory,
+    Writers,
+    live_behind,
+)
+from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, rounds_by_register
 from castsim.machines.vliw.stage_latency import STORED, horizon
-from castsim.targets.vliw import BundleDistance, VliwTarget, names
+from castsim.machines.vliw.storage import ConfigurationSpace
+from castsim.targets.vliw import VliwTarget, names
 
 # Results that nothing reads: liveness of registers over all paths.
 
@@ -36,43 +43,25 @@ _KEEPING = ("pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.unpack", "mov_g")
 
 def unread_result(flow: Flow) -> Iterator[LintFinding]:
     """A result of which no register is read before it is overwritten or the program ends: no fault, as code goes on."""
-    live = _live_after(flow)
-    for index, plans in enumerate(flow.plans):
-        for plan in plans:
-            names = [cell.name for cell in plan.results]
-            if names and not plan.samples and not live[index].intersection(names):
-                message = f"nothing reads what {plan.instruction.mnemonic} leaves in {', '.join(names)}"
-                yield LintFinding("unread result", index, message, plan.site.span, certain=False)
-
-
-def _live_after(flow: Flow) -> list[set[str]]:
-    """Return, for each bundle, the registers that some path behind it reads."""
-    after: list[set[str]] = [set() for _ in flow.bundles]
     reads = [_reads(plans) for plans in flow.plans]
-    kills = [_kills(plans) for plans in flow.plans]
-    waiting = list(range(len(flow.bundles)))
-    while waiting:
-        index = waiting.pop()
-        before = (after[index] - kills[index]) | reads[index]
-        for earlier in flow.predecessors[index]:
-            if not before <= after[earlier]:
-                after[earlier] |= before
-                waiting.append(earlier)
-    return after
+    kills = [
+        {name for plan in plans if not keeps_income(plan.instruction) for name in plan.written} for plans in flow.plans
+    ]
+    live = live_behind(flow.predecessors, lambda index, behind: (behind - kills[index]) | reads[index])
+    for index, plan in flow.every:
+        names = [cell.name for cell in plan.results]
+        if names and not plan.samples and not live[index].intersection(names):
+            message = f"nothing reads what {plan.instruction.mnemonic} leaves in {', '.join(names)}"
+            yield LintFinding("unread result", index, message, plan.site.span, certain=False)
 
 
 def _reads(plans: tuple[InstructionPlan, ...]) -> set[str]:
-    found = set()
+    """Return the registers that a bundle reads, destinations that keep a part among them."""
+    found: set[str] = set()
     for plan in plans:
-        operands = [*plan.sources, *([plan.predicate] if plan.predicate else [])]
-        if plan.income is not None and keeps_income(plan.instruction):
-            operands.append(plan.income)
-        found |= {cell.name for operand in operands for cell in operand.cells}
+        keeps = plan.income is not None and keeps_income(plan.instruction)
+        found |= plan.read | (plan.written if keeps else frozenset())
     return found
-
-
-def _kills(plans: tuple[InstructionPlan, ...]) -> set[str]:
-    return {cell.name for plan in plans if not keeps_income(plan.instruction) for cell in plan.results}
 
 
 def keeps_income(instruction: TpcInstruction) -> bool:
@@ -109,12 +98,10 @@ def tensor_store_spacing(flow: Flow) -> Iterator[LintFinding]:
     distance = flow.target.issue_rules.forbidden_after_tensor_store
     if not distance:
         return
-    for index, _ in _all(flow, _accesses(MemoryOperation.TENSOR_STORE)):
-        for later in sorted(flow.after(index, distance)):
-            for other in flow.plans[later]:
-                if other.memory in TENSORS:
-                    message = f"{other.instruction.mnemonic} is {distance} bundles after ST_TNSR of bundle {index}"
-                    yield LintFinding("tensor store spacing", later, message, other.site.span)
+    for index, _, _, later, other in _pairs(flow, _stores_tensor, [distance]):
+        if other.memory in TENSORS:
+            message = f"{other.instruction.mnemonic} is {distance} bundles after ST_TNSR of bundle {index}"
+            yield LintFinding("tensor store spacing", later, message, other.site.span)
 
 
 def tensor_half_spacing(flow: Flow) -> Iterator[LintFinding]:
@@ -141,78 +128,67 @@ def random_spacing(flow: Flow) -> Iterator[LintFinding]:
 
 def product_write(flow: Flow) -> Iterator[LintFinding]:
     """A write of a register too soon behind the result of the multiplier pipe that goes there."""
-    for index, plan in _all(flow, lambda plan: in_multiplier(plan.instruction, flow.target)):
-        cells = {cell.name for cell in plan.results}
-        for distance in range(1, flow.target.issue_rules.product_write_distance):
-            for later in sorted(flow.after(index, distance)):
-                for other in flow.plans[later]:
-                    for cell in other.results:
-                        if cell.name in cells:
-                            first = f"{plan.instruction.mnemonic} of bundle {index}, which writes it too"
-                            message = f"{cell.name} is written {distance} after {first}"
-                            yield LintFinding("product write", later, message, other.site.span)
+    distances = range(1, flow.target.issue_rules.product_write_distance)
+    multiplies: Wanted = lambda plan: in_multiplier(plan.instruction, flow.target)  # noqa: E731
+    for index, plan, distance, later, other in _pairs(flow, multiplies, distances):
+        for cell in other.results:
+            if cell.name in plan.written:
+                first = f"{plan.instruction.mnemonic} of bundle {index}, which writes it too"
+                message = f"{cell.name} is written {distance} after {first}"
+                yield LintFinding("product write", later, message, other.site.span)
 
 
 def issue_distance(flow: Flow) -> Iterator[LintFinding]:
     """Two instructions too close to each other by a rule that no other rule of the linter looks for."""
     rules = [rule for rule in flow.target.bundle_distances if not rule.linted]
-    for index, plan in _all(flow, lambda plan: any(_begins(rule, plan) for rule in rules)):
+    for index, plan in flow.every:
         for rule in rules:
-            for distance in range(1, max((rule.distance - 1, *rule.excluded)) + 1):
-                if distance < rule.distance or distance in rule.excluded:
-                    yield from _breaches(flow, rule, plan, index, distance)
-
-
-def _begins(rule: BundleDistance, plan: InstructionPlan) -> bool:
-    return names(rule.first, plan.site.slot.name.lower(), plan.instruction.mnemonic)
-
-
-def _breaches(
-    flow: Flow, rule: BundleDistance, plan: InstructionPlan, index: int, distance: int
-) -> Iterator[LintFinding]:
-    """Yield the instructions at a distance from one that a rule forbids."""
-    first = SlottedInstruction(plan.site.slot, plan.instruction)
-    for later in sorted(flow.after(index, distance)):
-        for other in flow.plans[later]:
-            if applies(rule, flow.target, first, SlottedInstruction(other.site.slot, other.instruction)):
-                who = f"{other.instruction.mnemonic} is {distance} bundles after {plan.instruction.mnemonic}"
-                message = f"{who} of bundle {index}: {rule.rule}"
-                yield LintFinding("issue distance", later, message, other.site.span)
+            if not names(rule.first, plan.site.slot.name.lower(), plan.instruction.mnemonic):
+                continue
+            for distance, later, other in _behind(flow, index, sorted({*range(1, rule.distance), *rule.excluded})):
+                first, second = (SlottedInstruction(each.site.slot, each.instruction) for each in (plan, other))
+                if applies(rule, flow.target, first, second):
+                    who = f"{other.instruction.mnemonic} is {distance} bundles after {plan.instruction.mnemonic}"
+                    message = f"{who} of bundle {index}: {rule.rule}"
+                    yield LintFinding("issue distance", later, message, other.site.span)
 
 
 def overtaken_predicate(flow: Flow) -> Iterator[LintFinding]:
     """A write of a predicate that lands before an earlier load into it."""
-    for index, plan in _all(flow, lambda plan: plan.into_predicate and plan.loads):
-        cells = {cell.name for cell in plan.results}
-        for distance in range(1, flow.target.distances.predicate_load_then_write):
-            for later in sorted(flow.after(index, distance)):
-                for other in flow.plans[later]:
-                    for cell in other.results:
-                        if cell.name in cells and not other.loads:
-                            message = f"{cell.name} is written {distance} after the load of bundle {index}"
-                            yield LintFinding("overtaken predicate", later, message, other.site.span)
+    distances = range(1, flow.target.distances.predicate_load_then_write)
+    loads: Wanted = lambda plan: plan.into_predicate and plan.loads  # noqa: E731
+    for index, plan, distance, later, other in _pairs(flow, loads, distances):
+        for cell in other.results:
+            if cell.name in plan.written and not other.loads:
+                message = f"{cell.name} is written {distance} after the load of bundle {index}"
+                yield LintFinding("overtaken predicate", later, message, other.site.span)
 
 
 def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int) -> Iterator[LintFinding]:
-    for index, plan in _all(flow, first):
-        for distance in range(needed):
-            for later in sorted(flow.after(index, distance)):
-                for other in flow.plans[later]:
-                    if second(other) and (distance or other.site.slot > plan.site.slot):
-                        message = (
-                            f"{other.instruction.mnemonic} is {distance} bundles after "
-                            f"{plan.instruction.mnemonic} of bundle {index}; needed: {needed}"
-                        )
-                        yield LintFinding(rule, later, message, other.site.span)
+    for index, plan, distance, later, other in _pairs(flow, first, range(needed)):
+        if second(other) and (distance or other.site.slot > plan.site.slot):
+            who = f"{other.instruction.mnemonic} is {distance} bundles after {plan.instruction.mnemonic}"
+            yield LintFinding(rule, later, f"{who} of bundle {index}; needed: {needed}", other.site.span)
 
 
-def _all(flow: Flow, wanted: Wanted) -> Iterator[tuple[int, InstructionPlan]]:
-    for index, plans in enumerate(flow.plans):
-        yield from ((index, plan) for plan in plans if wanted(plan))
+def _pairs(
+    flow: Flow, first: Wanted, distances: Iterable[int]
+) -> Iterator[tuple[int, InstructionPlan, int, int, InstructionPlan]]:
+    """Yield the wanted instructions and those at some distances behind: bundle and plan, distance, bundle and plan."""
+    for index, plan in flow.every:
+        for distance, later, other in _behind(flow, index, distances) if first(plan) else ():
+            yield index, plan, distance, later, other
 
 
-def _accesses(memory: MemoryOperation) -> Wanted:
-    return lambda plan: plan.memory is memory
+def _behind(flow: Flow, index: int, distances: Iterable[int]) -> Iterator[tuple[int, int, InstructionPlan]]:
+    """Yield the instructions that may be issued at some distances behind a bundle: distance, bundle, plan."""
+    for distance in distances:
+        for later in sorted(flow.after(index, distance)):
+            yield from ((distance, later, other) for other in flow.plans[later])
+
+
+def _stores_tensor(plan: InstructionPlan) -> bool:
+    return plan.memory is MemoryOperation.TENSOR_STORE
 
 
 def _draws(plan: InstructionPlan) -> bool:
@@ -316,15 +292,11 @@ def stale_read(flow: Flow) -> Iterator[LintFinding]:
 def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
     """A register read that nothing has written on any path; possible only: the caller may have given it a value."""
     written = _written_before(flow)
-    for index, plans in enumerate(flow.plans):
-        if index not in flow.reached:
-            continue
-        for plan in plans:
-            for operand in _operands(plan):
-                for cell in operand.cells:
-                    if cell.name not in written[index] and not cell.written:
-                        message = f"{plan.instruction.mnemonic} reads {cell.name}, which nothing has written"
-                        yield LintFinding("unwritten register", index, message, plan.site.span, certain=False)
+    for index, plan in flow.every:
+        for cell in (cell for operand in plan.operands for cell in operand.cells):
+            if index in flow.reached and cell.name not in written[index] and not cell.written:
+                message = f"{plan.instruction.mnemonic} reads {cell.name}, which nothing has written"
+                yield LintFinding("unwritten register", index, message, plan.site.span, certain=False)
 
 
 def _sentence(reading: ReadPlace, missed: MissedWrite) -> str:
@@ -354,14 +326,13 @@ class _AccessedPlaces:
 
     def readings(self) -> Iterator[ReadPlace]:
         """Yield the reads that could be stale: of a place that something writes late enough."""
-        for index, plans in enumerate(self._flow.plans):
-            for plan in plans if index in self._flow.reached else ():
-                if not _never_acts(plan):
-                    yield from self._of_registers(index, plan)
-                    yield from self._of_state(index, plan)
+        for index, plan in self._flow.every:
+            if index in self._flow.reached and not _never_acts(plan):
+                yield from self._of_registers(index, plan)
+                yield from self._of_state(index, plan)
 
     def _of_registers(self, index: int, plan: InstructionPlan) -> Iterator[ReadPlace]:
-        for operand in _operands(plan):
+        for operand in plan.operands:
             if plan.instruction.mnemonic == "loop" and operand is not plan.predicate:
                 continue  # the rule on registers of loops tells of these
             for name, file in {cell.name: cell.file for cell in operand.cells}.items():
@@ -409,10 +380,6 @@ class _AccessedPlaces:
 
 def _always(needed: int) -> Callable[[InstructionPlan], int]:
     return lambda _: needed
-
-
-def _operands(plan: InstructionPlan) -> tuple[OperandPlan, ...]:
-    return (*plan.sources, *([plan.predicate] if plan.predicate else []))
 
 
 def _never_acts(plan: InstructionPlan) -> bool:

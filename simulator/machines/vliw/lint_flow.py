@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -10,11 +10,11 @@ from itertools import product
 
 from castsim.isa.errors import Span
 from castsim.isa.tpc import Bundle, Slot, TpcProgram
-from castsim.isa.tpc.program import JUMPS, File, TpcInstruction
+from castsim.isa.tpc.program import JUMPS, File, TpcInstruction, is_constant
 from castsim.machines.vliw.control import LoopShape, Structure
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, planned
-from castsim.machines.vliw.registers import GENERATORS, Registers, is_constant
+from castsim.machines.vliw.storage import GENERATORS, Registers
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE
 
@@ -120,7 +120,7 @@ class _StepFinder:
             if goal is not None:
                 yield from self._arrivals(index, goal, self._cost, ())
             # A delay bundle that is reached on another way than from its jump goes on to the next one.
-            goes_on &= not _surely_taken(jump) or index in self._landed_on
+            goes_on &= not jump.surely_acts or index in self._landed_on
         if goes_on:
             yield from self._arrivals(index, index + 1, 1, ())
 
@@ -133,12 +133,6 @@ class _StepFinder:
                 yield BundleStep(index, loop.start, cycles, (*before, (LoopStep.BACK, loop.number)))
                 before = (*before, (LoopStep.EXIT, loop.number))
         yield BundleStep(index, following, cycles, before)
-
-
-def _surely_taken(jump: TpcInstruction) -> bool:
-    """Whether a jump has no predicate, or one that is constantly true."""
-    predicate = jump.predicate
-    return predicate is None or (is_constant(predicate.register) and not predicate.inverted)
 
 
 class Flow:
@@ -164,6 +158,11 @@ class Flow:
         )
         self.loops: tuple[LoopShape, ...] = self.structure.loops
 
+    @property
+    def every(self) -> Iterator[tuple[int, InstructionPlan]]:
+        """All instructions in the order of the text, with their bundles."""
+        return ((index, plan) for index, plans in enumerate(self.plans) for plan in plans)
+
     def at(self, index: int, slot: Slot) -> InstructionPlan | None:
         """Return the instruction in a slot of a bundle."""
         return next((plan for plan in self.plans[index] if plan.site.slot is slot), None)
@@ -182,10 +181,9 @@ class Flow:
     def writers(self) -> Mapping[str, tuple[tuple[int, InstructionPlan], ...]]:
         """For each register, the instructions that write it, with their bundles."""
         found: dict[str, list[tuple[int, InstructionPlan]]] = {}
-        for index, plans in enumerate(self.plans):
-            for plan in plans:
-                for cell in plan.results:
-                    found.setdefault(cell.name, []).append((index, plan))
+        for index, plan in self.every:
+            for cell in plan.results:
+                found.setdefault(cell.name, []).append((index, plan))
         return {name: tuple(writes) for name, writes in found.items()}
 
     @cached_property
@@ -244,6 +242,23 @@ class Flow:
         for _ in range(distance):
             places = frozenset(each for place in places for each in edges[place])
         return places
+
+
+def live_behind(into: Sequence[Iterable[int]], before: Callable[[int, Set[str]], Set[str]]) -> list[set[str]]:
+    """Return the registers that are live behind each node of a flow graph: that some path from there reads.
+
+    `into` are the nodes that may come before each, `before` says what is live before a node from what is behind it.
+    """
+    behind: list[set[str]] = [set() for _ in into]
+    waiting = list(range(len(behind)))
+    while waiting:
+        node = waiting.pop()
+        live = before(node, behind[node])
+        for earlier in into[node]:
+            if not live <= behind[earlier]:
+                behind[earlier] |= live
+                waiting.append(earlier)
+    return behind
 
 
 # What a register was written by on the way to one of its readers: every path backwards, judged as the machine would.

@@ -20,7 +20,7 @@ from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.isa.tpc import Declaration, Feature, Immediate, TableDeclaration, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import WORD_BITS
 from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Vector
-from castsim.machines.vliw.semantics.element_lanes import Unit, elements, merged, vector_of
+from castsim.machines.vliw.semantics.operands import Unit, elements, merged, vector_of
 from castsim.machines.vliw.semantics.special_results import UnstatedError
 from castsim.numerics import abstract_policy, cast_codes, code_dtype, codes_from_array
 from castsim.targets.vliw import VliwTarget

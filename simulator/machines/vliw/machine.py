@@ -25,16 +25,19 @@ from castsim.isa.tpc.program import JUMPS, WORD_BITS, WORD_BYTES, File, Register
 from castsim.machines.vliw.control import Control, IssueTrace, RunningLoop, Structure, begins_loop, described, name_of
 from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.lookup_tables import uses_tables
-from castsim.machines.vliw.memories import ConfigurationSpace, GlobalMemory
 from castsim.machines.vliw.memory_access import GlobalAccess, LocalAccess, needs_values
 from castsim.machines.vliw.plans import Generator, InstructionPlan, NotComputed, OperandPlan, planned, read_beside
-from castsim.machines.vliw.registers import Held, Registers, Write, parts_of, vector
 from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State, Value, Words
-from castsim.machines.vliw.semantics.configuration import convert_mode, element_format
-from castsim.machines.vliw.semantics.convert import ConvertInteger, ElementPlacement, PreparedConversion, admitted
-from castsim.machines.vliw.semantics.element_lanes import elements, given, integers
-from castsim.machines.vliw.semantics.policies import policy_of
+from castsim.machines.vliw.semantics.convert import (
+    ConvertInteger,
+    ElementPlacement,
+    PreparedConversion,
+    admitted,
+    policy_of,
+)
+from castsim.machines.vliw.semantics.operands import convert_mode, element_format, elements, given, integers
 from castsim.machines.vliw.stage_latency import BundleOperation, horizon, main_pipe, operand_key
+from castsim.machines.vliw.storage import ConfigurationSpace, GlobalMemory, Held, Registers, Write, parts_of, vector
 from castsim.machines.vliw.trips import Trips, trips_left
 from castsim.numerics import code_dtype
 from castsim.targets.tpc_compiler import descriptors_of

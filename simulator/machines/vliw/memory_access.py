@@ -15,9 +15,12 @@ from castsim.isa.tpc import DimensionMask, Feature, Immediate, Register
 from castsim.isa.tpc.forms import Half
 from castsim.isa.tpc.program import ADDRESS_BITS, WORD_BYTES, WORD_MASK, File
 from castsim.machines.vliw.findings import Findings, StaleReadKind
-from castsim.machines.vliw.memories import (
+from castsim.machines.vliw.plans import InstructionPlan
+from castsim.machines.vliw.semantics import Coordinates
+from castsim.machines.vliw.storage import (
     ConfigurationSpace,
     GlobalMemory,
+    Held,
     Tensor,
     as_in_memory,
     as_in_register,
@@ -25,10 +28,8 @@ from castsim.machines.vliw.memories import (
     check_packed_tensor,
     lanes_to_bytes,
     packed_lanes,
+    vector,
 )
-from castsim.machines.vliw.plans import InstructionPlan
-from castsim.machines.vliw.registers import Held, vector
-from castsim.machines.vliw.semantics import Coordinates
 from castsim.numerics import abstract_policy, convert_codes
 from castsim.targets.vliw import VliwTarget
 

@@ -11,23 +11,14 @@ import numpy as np
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.tpc import OperandSpec, Slot, Special, TpcProgram
 from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, MemoryOperation
-from castsim.isa.tpc.program import PREDICATES, File, Register, TpcInstruction
+from castsim.isa.tpc.program import PREDICATES, File, Register, TpcInstruction, is_constant
 from castsim.machines.vliw import semantics
 from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind
 from castsim.machines.vliw.lookup_tables import LOOKUPS, NO_TABLES, DeclaredTables, Rounded, prepare_lookup
-from castsim.machines.vliw.registers import (
-    CONSTANT,
-    INCOME,
-    RANDOM,
-    GeneratorRead,
-    RegisterCell,
-    Registers,
-    is_constant,
-)
 from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State
 from castsim.machines.vliw.semantics.convert import ConvertInteger, PreparedConversion
-from castsim.machines.vliw.semantics.element_lanes import Unit, merged
 from castsim.machines.vliw.semantics.moves import prepare_shuffle
+from castsim.machines.vliw.semantics.operands import Unit, merged
 from castsim.machines.vliw.semantics.products import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.special_results import (
     BIT_FIELDS,
@@ -47,6 +38,14 @@ from castsim.machines.vliw.stage_latency import (
     is_vector,
     operand_key,
     read_distances,
+)
+from castsim.machines.vliw.storage import (
+    CONSTANT,
+    INCOME,
+    RANDOM,
+    GeneratorRead,
+    RegisterCell,
+    Registers,
 )
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE, Commit
@@ -124,15 +123,13 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTab
         unstated = f"which steps of a division the number of {instruction.mnemonic} chooses"
     if unstated is None and instruction.mnemonic in ("add", "sub") and "A" in instruction.form.operands[0].accepts:
         unstated = f"how the elements of {instruction.mnemonic}.{instruction.type} lie in four registers"
-    if unstated is not None:
-        legal = ("castsim lint", "castsim run --timing-only")
-        refusal = UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)
-        refused = NotComputed(instruction, target, refusal)
-        return PreparedInstruction(instruction, refused.registers(), refused)
-    if semantics.computes(instruction) and not _beyond(instruction):
-        return semantics.prepare(instruction, target)
     try:
         unit: Unit
+        if unstated is not None:
+            legal = ("castsim lint", "castsim run --timing-only")
+            raise UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)
+        if semantics.computes(instruction) and not _beyond(instruction):
+            return semantics.prepare(instruction, target)
         if instruction.mnemonic in LOOKUPS:
             unit = prepare_lookup(instruction, target, tables)
         elif instruction.mnemonic == "rounded":
@@ -322,6 +319,21 @@ class InstructionPlan:
         return ()
 
     @property
+    def operands(self) -> tuple[OperandPlan, ...]:
+        """Its sources and its predicate, without the old value of its destination."""
+        return (*self.sources, *([self.predicate] if self.predicate else []))
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The registers that these operands read, by name."""
+        return frozenset(cell.name for operand in self.operands for cell in operand.cells)
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The registers that it writes, by name."""
+        return frozenset(cell.name for cell in self.results)
+
+    @property
     def is_memory(self) -> bool:
         """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
         return self.memory is not None and self.memory is not MemoryOperation.CACHE
@@ -362,8 +374,7 @@ def planned(
         return found
 
     return tuple(
-        tuple(plan(each, index, slot) for slot, each in zip(Slot, bundle.slots, strict=True) if each is not None)
-        for index, bundle in enumerate(program.bundles)
+        tuple(plan(each, index, slot) for slot, each in bundle.occupied) for index, bundle in enumerate(program.bundles)
     )
 
 
@@ -421,7 +432,7 @@ def prepared(
 
 def _in_cells(instruction: TpcInstruction) -> Iterator[tuple[OperandSpec, Register | Special]]:
     """Yield the operands that registers hold: no immediates, random generators or lane numbers."""
-    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+    for spec, operand in instruction.specified:
         if isinstance(operand, Register) or (isinstance(operand, Special) and operand.name not in (*RANDOM, *CONSTANT)):
             yield spec, operand
 
@@ -429,7 +440,7 @@ def _in_cells(instruction: TpcInstruction) -> Iterator[tuple[OperandSpec, Regist
 def _generators(instruction: TpcInstruction) -> tuple[str | None, GeneratorRead | None]:
     """Return the random generator that an instruction writes as a register, and the one that it reads as one."""
     reseeds, samples = None, None
-    for spec, operand in zip(instruction.form.operands, instruction.operands, strict=True):
+    for spec, operand in instruction.specified:
         if isinstance(operand, Special) and operand.name in RANDOM:
             if spec.role == "dest":
                 reseeds = operand.name
@@ -535,11 +546,7 @@ def read_beside(plans: tuple[InstructionPlan, ...]) -> tuple[Beside, ...]:
     """
     found: list[Beside] = []
     for place, reader in enumerate(plans):
-        operands = (*reader.sources, *([reader.predicate] if reader.predicate else []))
-        for operand in operands:
-            found += [
-                (reader, operand, writer)
-                for writer in plans[place + 1 :]
-                if {cell.name for cell in operand.cells}.intersection(cell.name for cell in writer.results)
-            ]
+        for operand in reader.operands:
+            names = {cell.name for cell in operand.cells}
+            found += [(reader, operand, writer) for writer in plans[place + 1 :] if names & writer.written]
     return tuple(found)

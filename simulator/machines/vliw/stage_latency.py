@@ -186,12 +186,7 @@ def _modelled() -> frozenset[tuple[str, str]]:
 
 def _used(program: TpcProgram) -> frozenset[tuple[str, str]]:
     """Return slot and mnemonic of the instructions of a program."""
-    return frozenset(
-        (slot.name.lower(), each.mnemonic)
-        for bundle in program.bundles
-        for slot, each in zip(Slot, bundle.slots, strict=True)
-        if each is not None
-    )
+    return frozenset((slot.name.lower(), each.mnemonic) for bundle in program.bundles for slot, each in bundle.occupied)
 
 
 def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: bool) -> frozenset[RowMark]:

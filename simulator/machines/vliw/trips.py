@@ -28,10 +28,9 @@ from castsim.isa.tpc.forms import LOCAL, Family, MemoryOperation
 from castsim.isa.tpc.program import WORD_BITS, WORD_MASK, File
 from castsim.machines.vliw.control import Control, IssueTrace, LoopShape, RunningLoop, Structure, signed
 from castsim.machines.vliw.findings import Counts, Findings
-from castsim.machines.vliw.memories import ConfigurationSpace
 from castsim.machines.vliw.memory_access import LocalAccess
 from castsim.machines.vliw.plans import InstructionPlan
-from castsim.machines.vliw.registers import INCOME, Held, RegisterCell, Registers, Write
+from castsim.machines.vliw.storage import INCOME, ConfigurationSpace, Held, RegisterCell, Registers, Write
 from castsim.targets.vliw import VliwTarget
 
 # What the varying registers of a loop body may do without anything but values depending on them.
@@ -123,7 +122,7 @@ def induction(
 
 def _reads(plan: InstructionPlan, dimensions: int, varying: set[str]) -> Mapping[str, set[str]]:
     """Return the varying registers that an instruction's result depends on, by role."""
-    operands = [*plan.sources, *([plan.predicate] if plan.predicate else [])]
+    operands = [*plan.operands]
     if plan.income is not None and _keeps_income(plan, dimensions):
         operands.append(plan.income)
     found = {operand.role: varying.intersection(cell.name for cell in operand.cells) for operand in operands}
@@ -243,8 +242,7 @@ class _Body:
         counters = [cell for loop in inner for cell in registers.cells(structure.iterator(loop.depth))]
         self.cells = {cell.name: cell for cell in (iterator, *counters)}
         for plan in self.plans:
-            operands = [*plan.sources, *([plan.predicate] if plan.predicate else [])]
-            read = [cell for operand in operands for cell in operand.cells]
+            read = [cell for operand in plan.operands for cell in operand.cells]
             self.cells.update({cell.name: cell for cell in (*read, *plan.results)})
         accesses = {plan.memory for plan in self.plans}
         self.stores_words = MemoryOperation.SCALAR_STORE in accesses

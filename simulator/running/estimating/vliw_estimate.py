@@ -18,14 +18,14 @@ from castsim.execution.timing import Cause
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.tpc import Slot, TpcProgram, parse
-from castsim.isa.tpc.dialect import Feature
+from castsim.isa.tpc.forms import Feature
 from castsim.machines.target_cast import CastAsked
 from castsim.machines.vliw.lint_bundles import side_by_side
 from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.machine import BundleRecorder
 from castsim.machines.vliw.plans import prepared
-from castsim.machines.vliw.registers import Registers
 from castsim.machines.vliw.stage_latency import BundleOperation, main_pipe
+from castsim.machines.vliw.storage import Registers
 from castsim.running.estimating.cast_estimates import (
     SCALAR,
     CastShape,
@@ -260,11 +260,7 @@ def _instructions(sequence: Sequence, target: VliwTarget) -> list[tuple[Slot, st
 def _operation(program: TpcProgram, target: VliwTarget) -> BundleOperation:
     """Return the operation of a program of one bundle."""
     bundle, registers = program.bundles[0], Registers(target)
-    plans = tuple(
-        prepared(instruction, 0, slot, registers, target)
-        for slot, instruction in zip(Slot, bundle.slots, strict=True)
-        if instruction is not None
-    )
+    plans = tuple(prepared(instruction, 0, slot, registers, target) for slot, instruction in bundle.occupied)
     operation = BundleRecorder((bundle,), (plans,), target).node(0, 0, 0, 0, ()).body.items[0]
     assert isinstance(operation, BundleOperation)
     return operation

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from castsim.tpc_compiler.tpc_c.code import WORD, Emitter, Value, base_of, member_text
-from castsim.tpc_compiler.tpc_c.types import (
+from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
     FLOAT,
     INT,

@@ -10,12 +10,19 @@ from typing import Any
 
 from castsim.isa.errors import CastsimError, IllegalError, Span
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, CodeLine, Value
-from castsim.tpc_compiler.tpc_c.declared import SLOT, assigned_in, leaves, names_of, space_of, walked
+from castsim.tpc_compiler.tpc_c.code import (
+    SLOT,
+    VOID_VALUE,
+    CodeLine,
+    Value,
+    assigned_in,
+    leaves,
+    names_of,
+    space_of,
+    walked,
+)
 from castsim.tpc_compiler.tpc_c.expressions import MOST_CALLS, Expressions, NeedsMemoryError, Print, Variable
-from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS, Loops
-from castsim.tpc_compiler.tpc_c.source import Parsed, parsed
-from castsim.tpc_compiler.tpc_c.types import (
+from castsim.tpc_compiler.tpc_c.language import (
     INDEX,
     INT,
     TENSOR,
@@ -25,13 +32,16 @@ from castsim.tpc_compiler.tpc_c.types import (
     Group,
     Index,
     Mask,
+    Parsed,
     Pointer,
     Scalar,
     TensorType,
     Vector,
     Void,
+    parsed,
     type_named,
 )
+from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS, Loops
 
 # Statements: declarations, branches, loops, functions written in place.
 

@@ -9,10 +9,8 @@ from typing import Any
 
 from castsim.isa.errors import ReadError
 from castsim.tpc_compiler.tpc_c.arithmetic import COMPARISONS
-from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Value, member_text
-from castsim.tpc_compiler.tpc_c.declared import Declared, names_of
-from castsim.tpc_compiler.tpc_c.library import Library
-from castsim.tpc_compiler.tpc_c.types import (
+from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Declared, Value, member_text, names_of
+from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
     FLOAT,
     INDEX,
@@ -30,6 +28,7 @@ from castsim.tpc_compiler.tpc_c.types import (
     Vector,
     common,
 )
+from castsim.tpc_compiler.tpc_c.library import Library
 
 _CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
 _FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|l|ll)?[diouxXfeEgGcs]")

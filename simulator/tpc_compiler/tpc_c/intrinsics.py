@@ -7,21 +7,22 @@ from dataclasses import dataclass, replace
 
 from castsim.tpc_compiler.tpc_c.arithmetic import Arithmetic
 from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Value, member_text
-from castsim.tpc_compiler.tpc_c.source import words, words_of
-from castsim.tpc_compiler.tpc_c.table import IntrinsicCall
-from castsim.tpc_compiler.tpc_c.types import (
+from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
     INT,
     UNSIGNED,
     CType,
     Group,
     Index,
+    IntrinsicCall,
     Mask,
     Scalar,
     TensorType,
     Vector,
     group_of,
     vector_of,
+    words,
+    words_of,
 )
 
 _COMMUTATIVE = ("add", "and", "or", "xor", "max", "min", "mul", "mac", "madd", "cmp_eq", "cmp_neq")

@@ -16,25 +16,34 @@ from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, Se
 from castsim.tpc_compiler.tpc_c.arithmetic import type_word
 from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, WORD, Value, member_text
 from castsim.tpc_compiler.tpc_c.intrinsics import Intrinsics, Tail
-from castsim.tpc_compiler.tpc_c.source import CACHE_WORDS, CLIP_FP, LINEAR, LUT_POINTER, rounding, words
-from castsim.tpc_compiler.tpc_c.table import IntrinsicCall, IntrinsicConversion, call_named, intrinsics, near
-from castsim.tpc_compiler.tpc_c.types import (
+from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
+    CACHE_WORDS,
+    CLIP_FP,
     FLOAT,
     INDEX,
     INT,
+    LINEAR,
+    LUT_POINTER,
     UNSIGNED,
     CType,
     Group,
     Index,
+    IntrinsicCall,
+    IntrinsicConversion,
     Mask,
     Pointer,
     Scalar,
     TensorType,
     Vector,
+    call_named,
     group_of,
+    intrinsics,
+    near,
+    rounding,
     type_named,
     vector_of,
+    words,
 )
 
 __all__ = ["Library", "TensorType"]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from castsim.tpc_compiler.tpc_c.code import Value, member_text
-from castsim.tpc_compiler.tpc_c.declared import assigned_in, leaves, names_of, walked
+from castsim.tpc_compiler.tpc_c.code import Value, assigned_in, leaves, member_text, names_of, walked
 from castsim.tpc_compiler.tpc_c.expressions import Expressions, Variable
-from castsim.tpc_compiler.tpc_c.types import INT, UNSIGNED, Array, Group, Scalar
+from castsim.tpc_compiler.tpc_c.language import INT, UNSIGNED, Array, Group, Scalar
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 _MOST_UNROLLED = 64

@@ -1,8 +1,8 @@
 """Values and lanes of TPC instructions, as pure functions of operands and state (docs/reference/tpc.md sections 2, 5
 and 7.1).
 
-`prepare` checks an instruction against a generation once, `PreparedInstruction` runs it on operands as often as needed,
-`evaluate` does both. Memory accesses and control flow are not among them; `computes` tells.
+`prepare` checks an instruction against a generation once, `PreparedInstruction` runs it on operands as often as needed.
+Memory accesses and control flow are not among them; `computes` tells.
 """
 
 from __future__ import annotations
@@ -12,31 +12,38 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from castsim.isa.errors import CastsimError
+from castsim.isa.codes import Codes
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, WarningKind, WarningText
+from castsim.isa.formats import Format
+from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.tpc.program import File, Register, TpcInstruction
-from castsim.machines.vliw.semantics.configuration import (
+from castsim.machines.target_cast import CastAsked, TargetCast, saturation_in_force
+from castsim.machines.vliw.semantics.convert import (
+    ConvertInteger,
+    FormNotice,
+    PreparedConversion,
+    converted,
+    policy_of,
+    prepare_convert,
+    prepare_convert_integer,
+    prepare_nearbyint,
+)
+from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_compare, prepare_elementwise, prepare_select
+from castsim.machines.vliw.semantics.moves import INDEX_MOVES, REARRANGEMENTS, prepare_move, prepare_rearrange
+from castsim.machines.vliw.semantics.operands import (
     Coordinates,
     Effects,
     Mask,
     OperandValues,
     State,
+    Unit,
     Value,
     Vector,
     Words,
+    destination_file,
 )
-from castsim.machines.vliw.semantics.convert import (
-    ConvertInteger,
-    PreparedConversion,
-    prepare_convert,
-    prepare_convert_integer,
-    prepare_nearbyint,
-)
-from castsim.machines.vliw.semantics.element_lanes import Unit, destination_file
-from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_compare, prepare_elementwise, prepare_select
-from castsim.machines.vliw.semantics.moves import MoveDimension, PermuteIndex, SetIndex, prepare_move, prepare_rearrange
-from castsim.machines.vliw.semantics.policies import FormNotice
 from castsim.machines.vliw.semantics.products import prepare_product
-from castsim.targets.vliw import VliwTarget
+from castsim.targets.vliw import RoundingMode, VliwTarget
 
 __all__ = [
     "Coordinates",
@@ -48,13 +55,10 @@ __all__ = [
     "Value",
     "Vector",
     "Words",
+    "cast_elements",
     "computes",
-    "evaluate",
     "prepare",
 ]
-
-
-_Prepare = Callable[[TpcInstruction, VliwTarget], Unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +103,17 @@ def prepare(instruction: TpcInstruction, target: VliwTarget) -> PreparedInstruct
 
     Raises:
         IllegalError: the generation lacks the conversion, mode, lane, element type or switch (those it has are
-            listed), or no source states what the instruction computes.
+            listed), no source states what the instruction computes, or an operand names another number of registers.
         KeyError: memory and control instructions compute nothing (`computes` tells).
     """
     try:
-        unit = _chosen(instruction)(instruction, target)
+        family = _family(instruction.mnemonic)
+        whole = destination_file(instruction) in (File.D, File.A) or instruction.switch("double_and_round32") == 1
+        # A MUL that keeps whole products of integers, or rounds them, is another instruction.
+        unit = (prepare_product if family == "mul" and whole else _FAMILIES[family])(instruction, target)
         return PreparedInstruction(instruction, unit.registers(), unit)
     except CastsimError as error:
         raise error.at(instruction.span) from None
-
-
-def evaluate(instruction: TpcInstruction, operands: OperandValues, state: State, target: VliwTarget) -> Effects:
-    """Return the effects of one instruction on given operands; errors as `prepare` and `PreparedInstruction`."""
-    return prepare(instruction, target)(operands, state)
 
 
 def computes(instruction: TpcInstruction) -> bool:
@@ -126,35 +128,77 @@ def _family(mnemonic: str) -> str:
     return mnemonic
 
 
-def _chosen(instruction: TpcInstruction) -> _Prepare:
-    family = _family(instruction.mnemonic)
-    if family == "mul" and _is_product(instruction):
-        return prepare_product
-    return _FAMILIES[family]
-
-
-def _is_product(instruction: TpcInstruction) -> bool:
-    """Whether a MUL keeps whole products of integers or rounds them."""
-    return destination_file(instruction) in (File.D, File.A) or instruction.switch("double_and_round32") == 1
-
-
-_FAMILIES: dict[str, _Prepare] = {
+_FAMILIES: dict[str, Callable[[TpcInstruction, VliwTarget], Unit]] = {
     "convert": prepare_convert,
     "convert_": prepare_convert_integer,
     "nearbyint": prepare_nearbyint,
-    "pack": prepare_rearrange,
-    "unpack": prepare_rearrange,
-    "mov_dg": prepare_rearrange,
-    "mov_dg.all": prepare_rearrange,
-    "mov_dg.pack": prepare_rearrange,
-    "mov_dg.unpack": prepare_rearrange,
-    "mov_g": prepare_rearrange,
+    **dict.fromkeys(REARRANGEMENTS, prepare_rearrange),
     "mov": prepare_move,
-    "set_indx": SetIndex,
-    "prmt_indx": PermuteIndex,
-    "mov_irf_dim": MoveDimension,
+    **dict.fromkeys(INDEX_MOVES, prepare_move),
     "cmp_": prepare_compare,
     "sel_": prepare_select,
     "sel2_": prepare_select,
     **dict.fromkeys(KINDS, prepare_elementwise),
 }
+
+
+# A chip's cast of loose elements: what one CONVERT, or one narrowing with shift 0, makes of them. Rounding modes go by
+# the chip's own words (`rhne`, `rz`) or by the abstract ones (`rint`, `trunc`).
+
+
+def cast_elements(target: VliwTarget, codes: Codes, asked: CastAsked) -> TargetCast:
+    """Convert codes of any shape as the vector unit does.
+
+    Raises:
+        ReadError: a word that is not a rounding mode.
+        IllegalError: no single instruction makes this pair, or a mode that it does not have or that needs random words.
+    """
+    src, dst = asked.src, asked.dst
+    _check_loose_pair(target, src, dst)
+    word, mode = _loose_mode(target, asked.rounding)
+    policy = policy_of(src, dst, mode, False, target)
+    result = converted(codes, src, dst, policy, None, target.special_values.intermediate)
+    clamps = Saturation.ON if policy.overflow is Overflow.SATURATE else Saturation.OFF
+    warnings = []
+    if asked.saturation not in (None, clamps):
+        text = f"saturation {asked.saturation} is ignored: CONVERT {src.name} -> {dst.name} has no such switch"
+        warnings.append(WarningText(WarningKind.SATURATION, text))
+    if asked.scratch:
+        warnings.append(WarningText(WarningKind.SCRATCH, "the tmp tile is ignored: CONVERT works on registers"))
+    saturation = saturation_in_force(src, dst, policy.overflow, None)
+    return TargetCast(result, word, saturation, policy.overflow, tuple(warnings))
+
+
+def _check_loose_pair(target: VliwTarget, src: Format, dst: Format) -> None:
+    source, destination = (fmt.name.partition("@")[0] for fmt in (src, dst))
+    pairs = {(row.src, row.dst) for row in target.converts if row.unit == "vpu"}
+    pairs |= {(row.src, row.dst) for row in target.integer_converts if row.unit == "vpu"}
+    if (source, destination) not in pairs:
+        legal = sorted(to for other, to in pairs if other == source)
+        has = f"from {source} it converts to: {', '.join(legal)}" if legal else f"it converts nothing from {source}"
+        raise IllegalError(
+            f"{target.name} has no instruction {source} -> {destination}; {has}",
+            legal=[f"{source} -> {other}" for other in legal],
+        )
+
+
+def _loose_mode(target: VliwTarget, asked: str | None) -> tuple[str, RoundingMode]:
+    """Return the mode in force: the register's reset value where the instruction leaves it open."""
+    modes = target.convert_rounding.modes
+    fixed = {word: mode for word, mode in modes.items() if mode.rounding is not None}
+    if asked is None or asked.lower() in (target.convert_rounding.default, "none"):
+        register = target.configuration.get("convert_round", target.configuration.get("round"))
+        reset = register.reset if register is not None else 0
+        return next((word, mode) for word, mode in fixed.items() if mode.code == reset)
+    wanted = asked.lower()
+    for word, mode in fixed.items():
+        if wanted in (word, mode.rounding if mode.subnormal_rounding is None else word):
+            if mode.rounding is Rounding.STOCHASTIC:
+                raise IllegalError(
+                    f"rounding {word} draws from the chip's random generator; run a program",
+                    legal=[name for name, other in fixed.items() if other.rounding is not Rounding.STOCHASTIC],
+                )
+            return word, mode
+    if wanted in {mode.value for mode in Rounding}:
+        raise IllegalError(f"{target.name} has no rounding mode {asked}", legal=fixed)
+    raise ReadError(f"unknown rounding mode '{asked}'", legal=fixed)

@@ -1,4 +1,4 @@
-"""CONVERT, CONVERT_INT8 to CONVERT_UINT32 and NEARBYINT: what a generation has of them, their lanes, their values.
+"""CONVERT, CONVERT_INT8 to CONVERT_UINT32 and NEARBYINT: forms of a generation, policies, lanes, values.
 
 Source: docs/reference/tpc.md sections 2.1 to 2.4 and 5.2.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,25 +16,24 @@ from numpy.typing import NDArray
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Rounding
-from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
-from castsim.machines.vliw.semantics.configuration import (
+from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.tpc.program import GROUPED, File, Immediate, Register, TpcInstruction
+from castsim.machines.vliw.semantics.moves import narrow_result
+from castsim.machines.vliw.semantics.operands import (
     Drawn,
     Effects,
     Mask,
     OperandValues,
     State,
+    Unit,
     Value,
+    Words,
     check_element,
     check_mode,
     convert_mode,
+    destination_file,
     draw,
     element_format,
-    whole_bytes,
-)
-from castsim.machines.vliw.semantics.element_lanes import (
-    Unit,
-    destination_file,
     elements,
     group_of,
     integers,
@@ -40,21 +41,214 @@ from castsim.machines.vliw.semantics.element_lanes import (
     signed_word,
     vector_of,
     vectors,
+    whole_bytes,
 )
-from castsim.machines.vliw.semantics.moves import narrow_result
-from castsim.machines.vliw.semantics.policies import (
-    FormNotice,
-    convert_form,
-    converted,
-    integer_policy,
-    integral_policy,
-    is_lane_by_lane,
-    lane_form,
-    policy_of,
-    registers_named,
+from castsim.numerics import (
+    NanToFloat,
+    NanToInteger,
+    Policy,
+    Scale,
+    code_dtype,
+    convert_codes,
+    round_to_integral_codes,
+    scaled_cast_codes,
 )
-from castsim.numerics import Scale, code_dtype, round_to_integral_codes, scaled_cast_codes
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, RoundingMode, VliwTarget
+
+# Policies of conversions, and of arithmetic, where the formats leave something open (docs/reference/tpc.md section 5).
+
+
+def nan_code(fmt: FloatFormat) -> int:
+    """Return the NaN that conversions and arithmetic produce: every bit but the sign."""
+    return (1 << (fmt.bits - 1)) - 1
+
+
+def policy_of(src: Format, dst: Format, mode: RoundingMode, clip: bool, target: VliwTarget) -> Policy:
+    """Return the policy of a conversion where the formats leave it open: rounding, range, NaN.
+
+    Conversions between integers and from float to integer are those of CONVERT; `clip` is the switch clip_fp.
+    """
+    if isinstance(dst, IntFormat):
+        kind = "integer" if isinstance(src, IntFormat) else "float"
+        wrap = target.option(f"{kind}_to_integer_overflow") == "wrap"
+        return integer_policy(mode, wrap, NanToInteger(str(target.option("nan_to_integer"))))
+    assert isinstance(dst, FloatFormat)
+    values = target.special_values
+    payload = (src.name, dst.name) in values.payload_kept
+    from_float = isinstance(src, FloatFormat)
+    narrowing = from_float and dst.bits < FORMATS[values.intermediate].bits
+    guard = not narrowing or target.option("stochastic_exact") == "keep"
+    return _float_policy(dst, mode, clip, payload, from_float, guard)
+
+
+@lru_cache(maxsize=1024)
+def integer_policy(mode: RoundingMode, wrap: bool = False, nan: NanToInteger = NanToInteger.ZERO) -> Policy:
+    """Return the policy of a conversion to an integer: saturating, or to the low bits."""
+    assert mode.rounding is not None
+    overflow = Overflow.WRAP if wrap else Overflow.SATURATE
+    return Policy(rounding=mode.rounding, overflow=overflow, nan_to_integer=nan)
+
+
+@lru_cache(maxsize=1024)
+def _float_policy(
+    dst: FloatFormat, mode: RoundingMode, clip: bool, payload: bool, from_float: bool, guard: bool
+) -> Policy:
+    assert mode.rounding is not None
+    return Policy(
+        rounding=mode.rounding,
+        overflow=Overflow.SATURATE if clip else Overflow.SPECIAL,
+        nan_to_float=NanToFloat.PAYLOAD if payload else NanToFloat.FIXED,
+        nan_code=nan_code(dst),
+        subnormal_rounding=mode.subnormal_rounding,
+        stochastic_guard=guard,
+        stochastic_far_zero=from_float,
+    )
+
+
+@lru_cache(maxsize=64)
+def same_format_policy(fmt: FloatFormat, rounding: Rounding | None) -> Policy:
+    """Return the policy of arithmetic, and of rounding to integral values: infinities stay, NaN is the format's."""
+    assert rounding is not None
+    return Policy(rounding, Overflow.SPECIAL, nan_to_float=NanToFloat.FIXED, nan_code=nan_code(fmt))
+
+
+_EXACT = Policy(Rounding.TRUNC, Overflow.SPECIAL)
+
+
+def converted(codes: Codes, src: Format, dst: Format, policy: Policy, random: Words | None, through: str) -> Codes:
+    """Convert elements by a policy.
+
+    A float narrower than the format `through` becomes that first, exactly, on its way to another narrow float. This
+    matters for random rounding alone: what counts as below the smallest subnormal is judged there.
+    """
+    middle = FORMATS[through]
+    floats = isinstance(src, FloatFormat) and isinstance(dst, FloatFormat)
+    if random is not None and floats and max(src.bits, dst.bits) < middle.bits:
+        codes, src = convert_codes(codes, src, middle, _EXACT), middle
+    return convert_codes(codes, src, dst, policy, random=random)
+
+
+# Which form of a conversion a text asks for, and what is to be said of forms that the intrinsic header lacks.
+#
+# The compiler prints forms that no intrinsic has: pairs of types of its own, all_lanes on types of one width, lane
+# numbers beyond the pair. They are taken, each with a notice. Source: docs/reference/tpc.md sections 2.2 and 2.7.
+
+_SINGLE, _ALL = "single_lane", "all_lanes"
+_PAIR = 2
+
+
+class NoticeKind(StrEnum):
+    """Why a form is worth a notice."""
+
+    COMPILER_FORM = "compiler form"
+    """Only the compiler's output shows it; the intrinsic header lacks it."""
+    LANE_BEYOND_PAIR = "lane beyond the pair"
+    """`lane_sel` 2 or 3 where a wide element holds two narrow ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormNotice:
+    """A notice on a form that runs, though the intrinsic header does not have it."""
+
+    kind: NoticeKind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionForm:
+    """A form of a pair: its row, the lane of single_lane (None: all lanes), and the notices it deserves."""
+
+    row: ConvertRow | IntegerConvertRow
+    lane: int | None
+    notices: tuple[FormNotice, ...]
+
+
+def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, target: VliwTarget) -> ConversionForm:
+    """Return the form of a CONVERT: one of the intrinsic header, else one that the compiler prints.
+
+    Raises:
+        IllegalError: the unit has no such pair, or the pair no such lanes; those it has are listed.
+    """
+    header = target.convert(src, dst, unit)
+    shown = next((row for row in target.compiler_converts if (row.unit, row.src, row.dst) == (unit, src, dst)), None)
+    row = header
+    if header is None or (shown is not None and not _has_form(header, instruction) and _has_word(shown, instruction)):
+        row = shown
+    if row is None:
+        raise _no_pair(instruction, src, dst, unit, target)
+    found = ConversionForm(row, None, ()) if unit == "spu" else lane_form(instruction, row, target)
+    if row is header:
+        return found
+    lacks = "this pair" if header is None else "this form of the pair"
+    text = f"the intrinsic header lacks {lacks}, {src} -> {dst}; the compiler prints it ({row.note})"
+    return ConversionForm(row, found.lane, (FormNotice(NoticeKind.COMPILER_FORM, text), *found.notices))
+
+
+def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, target: VliwTarget) -> ConversionForm:
+    """Return the lanes that a conversion of the vector unit names, by the row of its pair.
+
+    Raises:
+        IllegalError: the pair lacks the form or the lane; those it has are listed.
+    """
+    pair = f"{row.src} -> {row.dst}"
+    word, lane = _asked(instruction)
+    if word == _ALL and _ratio(row) == 1 and not row.lanes and lane == 0:
+        text = f"all_lanes on {pair}, types of one width: it has no effect, the conversion is lane by lane"
+        return ConversionForm(row, None, (FormNotice(NoticeKind.COMPILER_FORM, text),))
+    if word not in (row.lanes or (_SINGLE,)):
+        legal = row.lanes or ("no lane switch: the widths are equal",)
+        raise IllegalError(f"the conversion {pair} has no {word} here", span=instruction.span, legal=legal)
+    last = 0 if word == _ALL else row.lane_sel_max or 0
+    if lane <= last:
+        return ConversionForm(row, None if word == _ALL else lane, ())
+    if last == _PAIR - 1 and _ratio(row) == _PAIR and target.option("lane_beyond_pair") == "modulo":
+        text = f"lane_sel={lane} of {pair}, which has two lanes: taken as lane_sel={lane % _PAIR}, no source states it"
+        return ConversionForm(row, lane % _PAIR, (FormNotice(NoticeKind.LANE_BEYOND_PAIR, text),))
+    legal = tuple(f"lane_sel={number}" for number in range(last + 1))
+    raise IllegalError(f"the conversion {pair} with {word} has no lane_sel={lane}", span=instruction.span, legal=legal)
+
+
+def registers_named(instruction: TpcInstruction) -> int:
+    """Return how many registers destination and source name, the larger number: two as D, four as A."""
+    operands = [operand for operand in map(instruction.operand, ("dest", "src_a")) if isinstance(operand, Register)]
+    return max(GROUPED.get(operand.file, (operand.file, 1))[1] for operand in operands)
+
+
+def is_lane_by_lane(row: ConvertRow | IntegerConvertRow) -> bool:
+    """Whether both types of a pair have one width."""
+    return _ratio(row) == 1
+
+
+def _asked(instruction: TpcInstruction) -> tuple[str, int]:
+    lane = instruction.switch("lane_sel") or 0
+    assert isinstance(lane, int)
+    return str(instruction.switch("num_lanes") or _SINGLE), lane
+
+
+def _has_word(row: ConvertRow, instruction: TpcInstruction) -> bool:
+    return _asked(instruction)[0] in (row.lanes or (_SINGLE,))
+
+
+def _has_form(row: ConvertRow, instruction: TpcInstruction) -> bool:
+    word, lane = _asked(instruction)
+    return _has_word(row, instruction) and lane <= (0 if word == _ALL else row.lane_sel_max or 0)
+
+
+def _ratio(row: ConvertRow | IntegerConvertRow) -> int:
+    widths = FORMATS[row.src].bits, FORMATS[row.dst].bits
+    return max(widths) // min(widths)
+
+
+def _no_pair(instruction: TpcInstruction, src: str, dst: str, unit: str, target: VliwTarget) -> IllegalError:
+    legal = [other.dst for other in target.converts if (other.unit, other.src) == (unit, src)]
+    legal = legal or [f"from {name}" for name in dict.fromkeys(o.src for o in target.converts if o.unit == unit)]
+    kind = "scalar" if unit == "spu" else "vector"
+    message = f"{target.name} has no {kind} conversion {src} -> {dst}"
+    return IllegalError(message, span=instruction.span, legal=legal)
+
 
 # Which element of which register a conversion reads and writes (docs/reference/tpc.md section 2.2).
 #
@@ -143,7 +337,6 @@ def scattered(
 WIDE_LANE = "lane_sel above 0 of a conversion to a wider type: the assembler takes it, no source says what it reads"
 """Remark on a form without documented meaning."""
 
-_ALL = "all_lanes"
 _MULTIPLES = {"x2": 2, "x4": 4}
 
 
@@ -165,6 +358,15 @@ class PlacedUnit(Unit):
             return gathered(value, src, self.placement.gather)
         assert isinstance(value, int)
         return np.array([value & (1 << src.bits) - 1], code_dtype(src))
+
+    def registers(self) -> Mapping[str, tuple[Register, ...]]:
+        """Return the registers that the operands stand for."""
+        return {role: group_of(self.instruction, role, count, self.target) for role, count in self.counts().items()}
+
+    def counts(self) -> Mapping[str, int]:
+        """Return the number of registers of each operand that stands for registers, by role."""
+        placement = self.placement
+        return {"src_a": placement.sources, "dest": placement.destinations} if placement else {"src_a": 1, "dest": 1}
 
     def placed(self, results: Codes, dst: Format, operands: OperandValues) -> Value:
         """Return the destination with the results in their places."""
@@ -195,21 +397,18 @@ class PreparedConversion(PlacedUnit):
         results = converted(self.codes(operands, src), src, dst, policy, random.words, through)
         return random.effects(self.placed(results, dst, operands), self.remarks)
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        if self.placement is None:
-            words = {"src_a": FORMATS[self.src].bits, "dest": FORMATS[self.dst].bits}
-            counts = {role: -(-bits // 32) for role, bits in words.items()}
-        else:
-            counts = {"src_a": self.placement.sources, "dest": self.placement.destinations}
-        return {role: group_of(self.instruction, role, count, self.target) for role, count in counts.items()}
+    def counts(self) -> Mapping[str, int]:
+        """Return those of the base; in the scalar unit as many as the elements fill."""
+        if self.placement is not None:
+            return PlacedUnit.counts(self)
+        return {role: -(-FORMATS[name].bits // 32) for role, name in (("src_a", self.src), ("dest", self.dst))}
 
 
 def prepare_convert(instruction: TpcInstruction, target: VliwTarget) -> PreparedConversion:
     """Look up a CONVERT in the tables of the generation.
 
     Raises:
-        IllegalError: the unit has no such pair, mode, lane, or switch, or an operand names another number of registers.
+        IllegalError: the unit has no such pair, mode, lane, or switch.
     """
     src, dst = str(instruction.type), str(instruction.switch("target_type"))
     unit = "spu" if destination_file(instruction) is File.S else "vpu"
@@ -229,9 +428,7 @@ def prepare_convert(instruction: TpcInstruction, target: VliwTarget) -> Prepared
             if target.option("wide_lane_select") == "refuse":
                 raise IllegalError(WIDE_LANE, span=instruction.span, legal=("lane_sel=0",))
     clip = instruction.switch("clip_fp") == 1
-    found = PreparedConversion(instruction, target, placement, src, dst, mode, clip, remarks, form.notices)
-    found.registers()
-    return found
+    return PreparedConversion(instruction, target, placement, src, dst, mode, clip, remarks, form.notices)
 
 
 def _check_switches(instruction: TpcInstruction, row: ConvertRow) -> int:
@@ -303,14 +500,10 @@ class ConvertInteger(PlacedUnit):
             found = found << top >> top
         return found
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        counts = {"src_a": 1, "dest": 1}
-        if self.placement is not None:
-            counts = {"src_a": self.placement.sources, "dest": self.placement.destinations}
-        if not isinstance(self.instruction.operand("src_b"), Immediate):
-            counts["src_b"] = 1
-        return {role: group_of(self.instruction, role, count, self.target) for role, count in counts.items()}
+    def counts(self) -> Mapping[str, int]:
+        """Return those of the base, and that of the shift."""
+        immediate = isinstance(self.instruction.operand("src_b"), Immediate)
+        return PlacedUnit.counts(self) if immediate else {**PlacedUnit.counts(self), "src_b": 1}
 
     def _vector_shifts(self, value: Value, placement: ElementPlacement) -> Shifts:
         lanes = placement.gather % (self.vector_bytes * 8 // self.src.bits)
@@ -347,8 +540,7 @@ def prepare_convert_integer(instruction: TpcInstruction, target: VliwTarget) -> 
     """Look up a CONVERT_INT* in the tables of the generation.
 
     Raises:
-        IllegalError: the unit has no such destination width, mode or lane, or an operand names another number of
-            registers.
+        IllegalError: the unit has no such destination width, mode or lane.
     """
     unit = "spu" if destination_file(instruction) is File.S else "vpu"
     row = _row(instruction, target, unit)
@@ -361,9 +553,7 @@ def prepare_convert_integer(instruction: TpcInstruction, target: VliwTarget) -> 
         notices = form.notices
         placement = place(src, dst, target.registers.vector_bytes, lane=form.lane, registers=1)
         shift, by_value = _shift_format(row, src, dst, single=form.lane is not None)
-    found = ConvertInteger(instruction, target, placement, src, dst, mode, shift, by_value, notices)
-    found.registers()
-    return found
+    return ConvertInteger(instruction, target, placement, src, dst, mode, shift, by_value, notices)
 
 
 def _row(instruction: TpcInstruction, target: VliwTarget, unit: str) -> IntegerConvertRow:
@@ -423,7 +613,7 @@ class NearbyInt(PlacedUnit):
         fmt = element_format(self.element, target, state)
         assert isinstance(fmt, FloatFormat)
         mode = convert_mode(self.mode, target, state, self.instruction.span)
-        policy = integral_policy(fmt, mode)
+        policy = same_format_policy(fmt, mode.rounding)
         random = self.drawn(mode.rounding, operands, state)
         codes = self.codes(operands, fmt)
         results = round_to_integral_codes(codes, fmt, policy, random=random.words)
@@ -444,18 +634,16 @@ class NearbyInt(PlacedUnit):
             for vector in vectors(self.placed(codes, FORMATS[name], replace(operands, income=income)))
         )
 
-    def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
-        counts = {"src_a": 1, "dest": 1 if self.integer is None else 2}
-        return {role: group_of(self.instruction, role, count, self.target) for role, count in counts.items()}
+    def counts(self) -> Mapping[str, int]:
+        """Return one each, and two results where there is an integer."""
+        return {"src_a": 1, "dest": 1 if self.integer is None else 2}
 
 
 def prepare_nearbyint(instruction: TpcInstruction, target: VliwTarget) -> NearbyInt:
     """Check a NEARBYINT.
 
     Raises:
-        IllegalError: no float of the generation, no such mode, another integer than `cnvrt` makes of the type, or a
-            destination of another number of registers.
+        IllegalError: no float of the generation, no such mode, or another integer than `cnvrt` makes of the type.
     """
     floats = tuple(name for name in whole_bytes(target) if isinstance(FORMATS[name], FloatFormat))
     element = check_element(instruction, target, instruction.type, floats)
@@ -469,6 +657,4 @@ def prepare_nearbyint(instruction: TpcInstruction, target: VliwTarget) -> Nearby
             if instruction.switch("target_type") != integer:
                 message = f"nearbyint.{element} cnvrt makes {integer} of {element}"
                 raise IllegalError(message, span=instruction.span, legal=(f"target_type=int{fmt.bits}",))
-    found = NearbyInt(instruction, target, placement, element, mode, integer)
-    found.registers()
-    return found
+    return NearbyInt(instruction, target, placement, element, mode, integer)

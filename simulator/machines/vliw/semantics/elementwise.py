@@ -19,32 +19,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.tpc.program import File, TpcInstruction
-from castsim.machines.vliw.semantics.configuration import (
-    Effects,
-    Mask,
-    OperandValues,
-    State,
-    Value,
-    arithmetic_rounding,
-    check_element,
-    configured,
-    element_format,
-    whole_bytes,
-)
-from castsim.machines.vliw.semantics.element_lanes import (
-    WORD_MASK,
-    Unit,
-    broadcast,
-    codes_of,
-    destination_file,
-    elements,
-    integers,
-    is_nan,
-    merged,
-    order_keys,
-    signed_word,
-    vector_of,
-)
+from castsim.machines.vliw.semantics.convert import same_format_policy
 from castsim.machines.vliw.semantics.moves import (
     coordinates_of,
     masked_dimensions,
@@ -52,8 +27,31 @@ from castsim.machines.vliw.semantics.moves import (
     signed_scalar,
     written_dimensions,
 )
-from castsim.machines.vliw.semantics.policies import nan_code
-from castsim.numerics import NanToFloat, Policy, Scale, code_dtype, scaled_cast_codes
+from castsim.machines.vliw.semantics.operands import (
+    WORD_MASK,
+    Effects,
+    Mask,
+    OperandValues,
+    State,
+    Unit,
+    Value,
+    arithmetic_rounding,
+    broadcast,
+    check_element,
+    codes_of,
+    configured,
+    destination_file,
+    element_format,
+    elements,
+    integers,
+    is_nan,
+    merged,
+    order_keys,
+    signed_word,
+    vector_of,
+    whole_bytes,
+)
+from castsim.numerics import Policy, Scale, code_dtype, scaled_cast_codes
 from castsim.numerics.pack import pack
 from castsim.numerics.rounding import U64
 from castsim.numerics.unpack import Unpacked, normalise, unpack
@@ -179,14 +177,9 @@ def _special(value: Unpacked, like: Codes) -> Mask:
     return _mask(value.nan, like) | _mask(value.infinite, like)
 
 
-@lru_cache(maxsize=64)
-def _policy(fmt: FloatFormat, rounding: Rounding) -> Policy:
-    return Policy(rounding, Overflow.SPECIAL, nan_to_float=NanToFloat.FIXED, nan_code=nan_code(fmt))
-
-
 def packed_floats(result: Unpacked, fmt: FloatFormat, rules: FloatRules) -> Codes:
     """Return the elements of an exact result, rounded once and flushed as the rules say."""
-    codes = pack(result, fmt, _policy(fmt, rules.rounding))
+    codes = pack(result, fmt, same_format_policy(fmt, rules.rounding))
     if rules.flush_results:
         codes = _flushed(codes, fmt, rules.rounding)
     return codes.astype(f"u{fmt.storage_bits // 8}")
@@ -259,16 +252,6 @@ def _shift_policy(rounding: Rounding, saturate: bool) -> Policy:
     return Policy(rounding, Overflow.SATURATE if saturate else Overflow.WRAP)
 
 
-def shift_arithmetic(codes: Codes, amounts: Numbers, fmt: IntFormat, rounding: Rounding, *, saturate: bool) -> Codes:
-    """Return codes * 2**amounts, exact before the one rounding."""
-    return scaled_cast_codes(codes, fmt, fmt, Scale(1), _shift_policy(rounding, saturate), shifts=amounts)
-
-
-def absolute(codes: Codes, fmt: Format) -> Codes:
-    """Return magnitudes; that of the smallest number wraps to itself, as sums do."""
-    return codes_of(np.abs(integers(codes, fmt)), fmt)
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """The facts and state that an operation may ask for beside its operands."""
@@ -328,16 +311,17 @@ def _and(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
 
 
 def _shift_arithmetic(a: Codes, b: NDArray[np.int64], fmt: Format, context: Context) -> Codes:
+    """Return a * 2**b, exact before the one rounding."""
     assert isinstance(fmt, IntFormat)
-    rounding = Rounding.HALF_UP if context.has("rhu") else Rounding.FLOOR
-    return shift_arithmetic(a, b, fmt, rounding, saturate=context.has("st"))
+    policy = _shift_policy(Rounding.HALF_UP if context.has("rhu") else Rounding.FLOOR, context.has("st"))
+    return scaled_cast_codes(a, fmt, fmt, Scale(1), policy, shifts=b)
 
 
 def _absolute(a: Codes, b: None, fmt: Format, context: Context) -> Codes:
     if isinstance(fmt, FloatFormat):
         magnitude: Codes = a & a.dtype.type(fmt.sign_bit - 1)
         return magnitude
-    return absolute(a, fmt)
+    return codes_of(np.abs(integers(a, fmt)), fmt)  # the smallest number wraps to itself, as sums do
 
 
 # --------------------------------------------------------------------------------------------------- second sources

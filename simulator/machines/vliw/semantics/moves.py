@@ -14,27 +14,25 @@ from numpy.typing import NDArray
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.tpc.program import WORD_BITS, DimensionMask, File, Immediate, Register, Special, TpcInstruction
-from castsim.machines.vliw.semantics.configuration import (
+from castsim.machines.vliw.semantics.operands import (
+    WORD_MASK,
     Coordinates,
     Effects,
     Mask,
     OperandValues,
     State,
+    Unit,
     Value,
     Vector,
     Words,
-    check_element,
-    stepped,
-    whole_bytes,
-)
-from castsim.machines.vliw.semantics.element_lanes import (
-    WORD_MASK,
-    Unit,
     broadcast,
+    check_element,
     merged,
     signed_word,
+    stepped,
     vector_of,
     vectors,
+    whole_bytes,
 )
 from castsim.targets.vliw import VliwTarget
 
@@ -73,6 +71,19 @@ def signed_scalar(value: object) -> int:
 _FIELD_BITS = 3
 """Width of one dimension number in the pattern of PRMT_INDX."""
 
+_Value = Callable[["Move", OperandValues, State], Effects]
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Unit):
+    """A MOV, or one on index registers, ready to run."""
+
+    run: _Value
+
+    def __call__(self, operands: OperandValues, state: State) -> Effects:
+        """Return the value moved."""
+        return self.run(self, operands, state)
+
 
 def masked_dimensions(instruction: TpcInstruction, operands: OperandValues, target: VliwTarget) -> tuple[bool, ...]:
     """Return which dimensions the mask of an instruction admits, dimension 0 first.
@@ -101,47 +112,33 @@ def coordinates_of(value: Value | None) -> Coordinates:
     return tuple(one for one in value if isinstance(one, int))
 
 
-@dataclass(frozen=True, slots=True)
-class SetIndex(Unit):
-    """SET_INDX: a scalar to the masked dimensions."""
-
-    def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the changed coordinates."""
-        value = signed_scalar(self.value(operands, "src_a"))
-        dimensions = masked_dimensions(self.instruction, operands, self.target)
-        return Effects(written_dimensions((value,) * len(dimensions), dimensions, operands))
+def _set_index(move: Move, operands: OperandValues, state: State) -> Effects:
+    """A scalar, or coordinates, to the masked dimensions."""
+    value = move.value(operands, "src_a")
+    dimensions = masked_dimensions(move.instruction, operands, move.target)
+    if isinstance(value, int):
+        value = (signed_scalar(value),) * len(dimensions)
+    return Effects(written_dimensions(value, dimensions, operands))
 
 
-@dataclass(frozen=True, slots=True)
-class PermuteIndex(Unit):
-    """PRMT_INDX: dimension k takes the dimension that the k-th field of a scalar names."""
-
-    def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the permuted coordinates.
-
-        Raises:
-            IllegalError: a field names no dimension.
-        """
-        source = coordinates_of(self.value(operands, "src_a"))
-        pattern = scalar(self.value(operands, "src_b"))
-        fields = [pattern >> _FIELD_BITS * k & (1 << _FIELD_BITS) - 1 for k in range(len(source))]
-        wrong = [field for field in fields if field >= len(source)]
-        if wrong:
-            message = f"prmt_indx: pattern {pattern:#x} names dimension {wrong[0]}"
-            raise IllegalError(message, span=self.instruction.span, legal=(f"0 to {len(source) - 1}",))
-        return Effects(merged(tuple(source[field] for field in fields), operands))
+def _permute_index(move: Move, operands: OperandValues, state: State) -> Effects:
+    """Dimension k takes the dimension that the k-th field of a scalar names."""
+    source = coordinates_of(move.value(operands, "src_a"))
+    pattern = scalar(move.value(operands, "src_b"))
+    fields = [pattern >> _FIELD_BITS * k & (1 << _FIELD_BITS) - 1 for k in range(len(source))]
+    wrong = [field for field in fields if field >= len(source)]
+    if wrong:
+        message = f"prmt_indx: pattern {pattern:#x} names dimension {wrong[0]}"
+        raise IllegalError(message, span=move.instruction.span, legal=(f"0 to {len(source) - 1}",))
+    return Effects(merged(tuple(source[field] for field in fields), operands))
 
 
-@dataclass(frozen=True, slots=True)
-class MoveDimension(Unit):
-    """MOV_IRF_DIM: one coordinate to a scalar."""
-
-    def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the coordinate as 32 bits."""
-        dimension = self.instruction.operand("dimension")
-        assert isinstance(dimension, Immediate)
-        coordinates = coordinates_of(self.value(operands, "src_a"))
-        return Effects(merged(coordinates[dimension.value] & WORD_MASK, operands))
+def _move_dimension(move: Move, operands: OperandValues, state: State) -> Effects:
+    """One coordinate to a scalar, as 32 bits."""
+    dimension = move.instruction.operand("dimension")
+    assert isinstance(dimension, Immediate)
+    coordinates = coordinates_of(move.value(operands, "src_a"))
+    return Effects(merged(coordinates[dimension.value] & WORD_MASK, operands))
 
 
 # MOV in all its forms (docs/reference/tpc.md section 7.1, table of moves).
@@ -156,34 +153,21 @@ _VECTOR_RANDOM = {"LFSR": True, "LFSR_NO_CHANGE": False}
 _SCALAR_RANDOM = {"S_LFSR": True, "S_LFSR_NO_CHANGE": False}
 """Names of the random generators, and whether reading advances them."""
 
-_Value = Callable[["Move", OperandValues, State], Effects]
-
-
-@dataclass(frozen=True, slots=True)
-class Move(Unit):
-    """A MOV, ready to run."""
-
-    run: _Value
-
-    def __call__(self, operands: OperandValues, state: State) -> Effects:
-        """Return the value moved."""
-        return self.run(self, operands, state)
-
 
 def prepare_move(instruction: TpcInstruction, target: VliwTarget) -> Move:
-    """Choose what a MOV does by the classes of its operands.
+    """Choose what a MOV does by the classes of its operands, and what one on index registers does by its mnemonic.
 
     Raises:
         IllegalError: an element type that the generation lacks.
     """
+    if instruction.mnemonic in _ON_INDICES:
+        return Move(instruction, target, _ON_INDICES[instruction.mnemonic])
     dest, source = (_class_of(instruction, role) for role in ("dest", "src_a"))
     if instruction.type is not None and dest in (File.V, File.S):
         legal = tuple(name for name in target.elements.formats if FORMATS[name].bits <= WORD_BITS)
         check_element(instruction, target, instruction.type, legal)
     run = _BY_CLASS.get((dest, source)) or _BY_CLASS.get((dest, "")) or _copy
-    found = Move(instruction, target, run)
-    found.registers()
-    return found
+    return Move(instruction, target, run)
 
 
 def _class_of(instruction: TpcInstruction, role: str) -> str:
@@ -289,14 +273,6 @@ def _reseed_scalar(move: Move, operands: OperandValues, state: State) -> Effects
     return Effects(None, scalar_lfsr=scalar(move.value(operands, "src_a")))
 
 
-def _to_index(move: Move, operands: OperandValues, state: State) -> Effects:
-    value = move.value(operands, "src_a")
-    dimensions = masked_dimensions(move.instruction, operands, move.target)
-    if isinstance(value, int):
-        value = (signed_scalar(value),) * move.target.registers.index_dimensions
-    return Effects(written_dimensions(value, dimensions, operands))
-
-
 _BY_CLASS: dict[tuple[str, str], _Value] = {
     (File.V, File.S): _broadcast,
     (File.V, "imm"): _broadcast,
@@ -314,9 +290,17 @@ _BY_CLASS: dict[tuple[str, str], _Value] = {
     (File.S, "imm"): _to_scalar,
     **{(File.S, name): _read_scalar_random for name in _SCALAR_RANDOM},
     ("S_LFSR", File.S): _reseed_scalar,
-    (File.I, ""): _to_index,
+    (File.I, ""): _set_index,
 }
 """What moves between unlike classes do; all others copy."""
+
+_ON_INDICES: dict[str, _Value] = {
+    "set_indx": _set_index,
+    "prmt_indx": _permute_index,
+    "mov_irf_dim": _move_dimension,
+}
+INDEX_MOVES = tuple(_ON_INDICES)
+"""The mnemonics that have to do with index registers alone."""
 
 
 # PACK, UNPACK, MOV_DG and MOV_G: bytes of a vector in other places (docs/reference/tpc.md section 2.5).
@@ -510,6 +494,8 @@ _MAPS = {
     "mov_dg.unpack": _mov_dg_unpack,
     "mov_g": _mov_g,
 }
+REARRANGEMENTS = tuple(_MAPS)
+"""The mnemonics of these."""
 
 
 # SHUFFLE: elements inside each dual group, by a register of directions (docs/reference/tpc.md section 5.4).

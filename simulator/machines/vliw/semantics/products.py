@@ -12,29 +12,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.tpc.program import File, Immediate, TpcInstruction
-from castsim.machines.vliw.semantics.configuration import (
-    Effects,
-    OperandValues,
-    State,
-    Value,
-    check_element,
-    element_format,
-    whole_bytes,
-)
 from castsim.machines.vliw.semantics.convert import ElementPlacement, PlacedUnit, place, scattered
-from castsim.machines.vliw.semantics.element_lanes import (
-    Unit,
-    broadcast,
-    codes_of,
-    destination_file,
-    elements,
-    given,
-    integers,
-    lanes_of,
-    merged,
-    vector_of,
-    vectors,
-)
 from castsim.machines.vliw.semantics.elementwise import (
     FloatRules,
     add,
@@ -49,6 +27,26 @@ from castsim.machines.vliw.semantics.elementwise import (
     settle,
     subtract,
     unpacked,
+)
+from castsim.machines.vliw.semantics.operands import (
+    Effects,
+    OperandValues,
+    State,
+    Unit,
+    Value,
+    broadcast,
+    check_element,
+    codes_of,
+    destination_file,
+    element_format,
+    elements,
+    given,
+    integers,
+    lanes_of,
+    merged,
+    vector_of,
+    vectors,
+    whole_bytes,
 )
 from castsim.numerics import Policy, cast_codes
 from castsim.numerics.unpack import normalise

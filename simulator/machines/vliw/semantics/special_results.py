@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -17,26 +18,23 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format
 from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
-from castsim.machines.vliw.semantics.configuration import (
+from castsim.machines.vliw.semantics.convert import nan_code
+from castsim.machines.vliw.semantics.moves import narrow_result, scalar
+from castsim.machines.vliw.semantics.operands import (
+    WORD_MASK,
     Effects,
     OperandValues,
     State,
-    Value,
-    check_element,
-    element_format,
-    whole_bytes,
-)
-from castsim.machines.vliw.semantics.element_lanes import (
-    WORD_MASK,
     Unit,
     broadcast,
+    check_element,
     destination_file,
+    element_format,
     elements,
     merged,
     vector_of,
+    whole_bytes,
 )
-from castsim.machines.vliw.semantics.moves import narrow_result, scalar
-from castsim.machines.vliw.semantics.policies import nan_code
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import VliwTarget
 
@@ -76,9 +74,10 @@ class Division(Unit):
             assert isinstance(operands.income, int)
             return Effects(self._pair(*self._stepped(*self._parts(operands.income), divisor)))
         dividend = scalar(operands.sources["src_a"]) & mask
-        divisor = self._second(operands) & mask
+        divisor = scalar(self.value(operands, "src_b")) & mask
         quotient, remainder = divmod(dividend, divisor) if divisor else (mask, dividend)
-        return Effects(self._pair(quotient, remainder) if self._paired() else quotient)
+        paired = destination_file(self.instruction) is File.Z
+        return Effects(self._pair(quotient, remainder) if paired else quotient)
 
     def _stepped(self, quotient: int, remainder: int, divisor: int) -> tuple[int, int]:
         mask = (1 << self.bits) - 1
@@ -100,13 +99,6 @@ class Division(Unit):
 
     def _swapped(self) -> bool:
         return self.target.option("division_pair") == "remainder_first"
-
-    def _paired(self) -> bool:
-        return destination_file(self.instruction) is File.Z
-
-    def _second(self, operands: OperandValues) -> int:
-        operand = self.instruction.operand("src_b")
-        return operand.value if isinstance(operand, Immediate) else scalar(operands.sources["src_b"])
 
 
 def prepare_division(instruction: TpcInstruction, target: VliwTarget) -> Division:
@@ -293,10 +285,6 @@ def _by_fraction(codes: NDArray[np.int64], fmt: FloatFormat, shift: int, exponen
     return (codes & wanted) >> shift, codes & ~dropped
 
 
-def _by_parity(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
-    return _by_fraction(codes, fmt, shift, 1)
-
-
 def _uniform(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Intervals:
     """Return the entries of intervals of equal length from 0 on, as many as a binade has below 1, modulo 1 above."""
     magnitude = codes & (fmt.sign_bit - 1)
@@ -320,7 +308,11 @@ def _by_binade(codes: NDArray[np.int64], fmt: FloatFormat, shift: int) -> _Inter
 
 
 _BINADES = 4
-_VARIANTS: Mapping[str, _Rule] = {"sqrt_rsqrt": _by_parity, "sin_cos": _uniform, "tanh": _by_binade}
+_VARIANTS: Mapping[str, _Rule] = {
+    "sqrt_rsqrt": partial(_by_fraction, exponent_bits=1),
+    "sin_cos": _uniform,
+    "tanh": _by_binade,
+}
 """What the variants do, inferred from the sizes of the tables that the vendor's functions read by them."""
 
 
@@ -501,17 +493,14 @@ class BitField(Unit):
         fmt = element_format(str(self.instruction.type), target, state)
         scalar = destination_file(self.instruction) is File.S
         lanes = 1 if scalar else self.lanes(fmt)
-        sources = tuple(self._codes(operands, role, fmt, lanes) for role in self.kind.roles)
+        values = (self.value(operands, role) for role in self.kind.roles)
+        sources = tuple(broadcast(value, fmt, lanes).astype(np.int64) for value in values)
         found = self.kind.rule(sources, fmt, self.instruction, target) & ((1 << fmt.bits) - 1)
         codes: Codes = found.astype(code_dtype(fmt))
         if not scalar:
             return Effects(merged(vector_of(codes, fmt), operands))
         dst = FORMATS[f"{self.kind.result}{fmt.bits}"] if self.kind.result else fmt
         return Effects(merged(narrow_result(int(codes[0]), dst, operands, target), operands))
-
-    def _codes(self, operands: OperandValues, role: str, fmt: Format, lanes: int) -> Wide:
-        value: Value = self.value(operands, role)
-        return broadcast(value, fmt, lanes).astype(np.int64)
 
 
 def prepare_bit_field(instruction: TpcInstruction, target: VliwTarget) -> BitField:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc.dialect import Dialect, ShortImmediates
-from castsim.isa.tpc.forms import Form, OperandSpec, Value
+from castsim.isa.tpc.forms import Dialect, Form, OperandSpec, ShortImmediates, Value
 from castsim.isa.tpc.program import (
     GROUPED,
     DimensionMask,
@@ -249,7 +248,7 @@ def pieces(instruction: TpcInstruction, slot: Slot, encoding: Encoding) -> Itera
         IllegalError: an operand or switch value that has no published code, or none in this slot.
     """
     form = instruction.form
-    for spec, operand in zip(form.operands, instruction.operands, strict=True):
+    for spec, operand in instruction.specified:
         if is_encoded(spec):
             yield _operand(instruction, spec, operand, slot, encoding)
     for name, value in (("type", instruction.type), *instruction.switches):

@@ -1,22 +1,357 @@
-"""The text of a kernel: preprocessed by pcpp, parsed by pycparser; neither runs anything of the host.
+"""The language TPC-C: types, names of intrinsics and switches, and the text of a kernel as a tree.
 
-What C does not have is put into words that it has, of the same length where there are any: `volatile` stands for
-`__local__`, `restrict` for `__global__`.
+It is preprocessed by pcpp and parsed by pycparser; neither runs anything of the host. What C does not have is put into
+words that it has, of the same length where there are any: `volatile` stands for `__local__`, `restrict` for
+`__global__`.
 """
 
 from __future__ import annotations
 
+import difflib
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.reading import is_file, read_text
-from castsim.tpc_compiler.tpc_c.types import GENERATIONS, names_in
+from castsim.isa.tpc.instructions import forms_of
+from castsim.targets.description import Status, Table
+from castsim.targets.tpc_compiler import csv_rows
+
+# The types of TPC-C: scalars, vectors of each generation, predicates, coordinates, aggregates, pointers, arrays.
+#
+# Source: the vendor's clang (Sema), by the facts page `docs/reference/tpc.md`; sizes are those of the registers.
+
+VECTOR_BITS = 2048
+"""Bits of a V register."""
+GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
+"""From the oldest to the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number in an S register, or a truth value in an SP register (`bool`)."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return _SCALAR_NAMES[self.name]
+
+    @property
+    def bits(self) -> int:
+        """Bits of a value; a truth value has one."""
+        return 1 if self.name == "bool" else FORMATS[self.name].bits
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
+        return "f" in self.name
+
+    @property
+    def signed(self) -> bool:
+        """Whether it is a signed integer."""
+        return self.name.startswith("i")
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One V register of elements."""
+
+    element: Scalar
+
+    def __str__(self) -> str:
+        return _VECTOR_NAMES[self.element.name]
+
+    @property
+    def lanes(self) -> int:
+        """Elements that it holds."""
+        return VECTOR_BITS // self.element.bits
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An aggregate of two or four vectors, whose members are v1 .. v4: registers D and A."""
+
+    members: tuple[Vector, ...]
+
+    def __str__(self) -> str:
+        first = self.members[0]
+        if len(set(self.members)) > 1:
+            return "_".join(map(str, self.members)) + "_pair_t"
+        return f"{_STEMS[first.element.name]}{first.lanes * len(self.members)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A VP register as a predicate of so many lanes."""
+
+    lanes: int
+
+    def __str__(self) -> str:
+        return f"bool{self.lanes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Five coordinates in an I register."""
+
+    def __str__(self) -> str:
+        return "int5"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A tensor: a number that is known when the kernel is compiled."""
+
+    def __str__(self) -> str:
+        return "tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """No value."""
+
+    def __str__(self) -> str:
+        return "void"
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """An address: of global memory (an AD register) or of local memory (an S register)."""
+
+    to: CType
+    space: str
+
+    def __str__(self) -> str:
+        words = {"global": " __global__", "local": " __local__"}
+        return f"{self.to}{words.get(self.space, '')} *"
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """So many values of one type."""
+
+    of: CType
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.of}[{self.count}]"
+
+
+CType = Scalar | Vector | Group | Mask | Index | TensorType | Void | Pointer | Array
+
+VOID, INDEX, TENSOR = Void(), Index(), TensorType()
+BOOL, INT, UNSIGNED, FLOAT = Scalar("bool"), Scalar("i32"), Scalar("u32"), Scalar("f32")
+
+_SCALAR_NAMES = {
+    "i32": "int", "u32": "unsigned int", "i16": "short", "u16": "unsigned short", "i8": "char", "u8": "unsigned char",
+    "f32": "float", "bf16": "bf16", "f16": "half", "f8_143": "minifloat", "f8_152": "minihalf", "bool": "bool",
+    "i4": "int4", "u4": "uint4",
+}  # fmt: skip
+_STEMS = {
+    "f32": "float", "i32": "int", "u32": "uint", "i16": "short", "u16": "ushort", "i8": "char", "u8": "uchar",
+    "bf16": "bfloat", "f16": "half", "f8_143": "minifloat", "f8_152": "minihalf", "i4": "nibble", "u4": "unibble",
+}  # fmt: skip
+_VECTOR_NAMES = {name: f"{stem}{VECTOR_BITS // FORMATS[name].bits}" for name, stem in _STEMS.items()}
+
+SCALARS = {
+    "int": "i32", "long": "i32", "short": "i16", "char": "i8", "float": "f32", "bool": "bool", "_Bool": "bool",
+    "int32_t": "i32", "uint32_t": "u32", "int16_t": "i16", "uint16_t": "u16", "int8_t": "i8", "uint8_t": "u8",
+    "bf16": "bf16", "bfloat": "bf16", "half": "f16", "minifloat": "f8_143", "minihalf": "f8_152", "f8": "f8_143",
+    "h8": "f8_152", "uint": "u32", "ushort": "u16", "uchar": "u8", "size_t": "u32",
+}  # fmt: skip
+"""Names of scalar types that are one word."""
+SHORT = {
+    "f32": "f32", "bf16": "bf16", "f16": "f16", "f8": "f8_143", "h8": "f8_152", "i32": "i32", "u32": "u32",
+    "i16": "i16", "u16": "u16", "i8": "i8", "u8": "u8", "i4": "i4", "u4": "u4",
+}  # fmt: skip
+"""Types as names of intrinsics spell them."""
+FIRST = {"bf16": "gaudi", "f16": "gaudib", "f8_143": "gaudi2", "f8_152": "gaudi2", "i4": "greco", "u4": "greco"}
+"""The generation from which on an element exists; the others are in all."""
+
+
+def vector_of(name: str) -> Vector:
+    """Return the vector type of an element, `f32`."""
+    return Vector(Scalar(name))
+
+
+def group_of(name: str, count: int) -> Vector | Group:
+    """Return so many vectors of an element: one vector, a pair, a quad."""
+    return vector_of(name) if count == 1 else Group((vector_of(name),) * count)
+
+
+def _named() -> dict[str, CType]:
+    found: dict[str, CType] = {"void": VOID, "int5": INDEX, "tensor": TENSOR}
+    found |= {name: Scalar(element) for name, element in SCALARS.items()}
+    found |= {f"bool{lanes}": Mask(lanes) for lanes in (64, 128, 256)}
+    for element, name in _VECTOR_NAMES.items():
+        held = vector_of("i8" if element == "i4" else "u8" if element == "u4" else element)
+        found[name] = held
+        for count in (2, 4):
+            found[f"{_STEMS[element]}{held.lanes * count}"] = Group((held,) * count)
+        found[f"{name}_pair_t"] = Group((held,) * 2)
+    return found
+
+
+_NAMED = _named()
+_MIXED = re.compile(rf"({'|'.join(_VECTOR_NAMES.values())})_({'|'.join(_VECTOR_NAMES.values())})(_pair_t)?")
+
+
+def type_named(name: str) -> CType | None:
+    """Return the type of a name that is one word, None if it names none."""
+    found = _NAMED.get(name)
+    if found is None and (match := _MIXED.fullmatch(name)) is not None:
+        one, two = _NAMED[match[1]], _NAMED[match[2]]
+        assert isinstance(one, Vector) and isinstance(two, Vector)
+        return Group((one, two))
+    return found
+
+
+def names_in(text: str) -> Iterator[str]:
+    """Yield the names of types in a text that C itself does not have."""
+    for word in sorted(set(re.findall(r"[A-Za-z_]\w*", text))):
+        if word not in ("int", "long", "short", "char", "float", "_Bool", "void") and type_named(word) is not None:
+            yield word
+
+
+def first_generation(kind: CType) -> str:
+    """Return the generation from which on there are values of a type."""
+    elements = {Vector: lambda k: [k.element], Group: lambda k: [m.element for m in k.members]}
+    found = elements[type(kind)](kind) if type(kind) in elements else [kind] if isinstance(kind, Scalar) else []
+    return max((FIRST.get(each.name, "goya") for each in found), key=GENERATIONS.index, default="goya")
+
+
+def promoted(kind: Scalar) -> Scalar:
+    """Return the type in which C computes with a scalar."""
+    return INT if not kind.is_float and kind.bits < 32 else kind
+
+
+def common(one: Scalar, two: Scalar) -> Scalar:
+    """Return the type of the result of an operator on two scalars: C's usual conversions."""
+    one, two = promoted(one), promoted(two)
+    order = [INT, UNSIGNED, *(Scalar(n) for n in ("f8_152", "f8_143", "f16", "bf16", "f32"))]
+    return max(one, two, key=order.index)
+
+
+# The intrinsics by their rows, and the rule by which a name says unit, types and operation.
+#
+# `UNIT_TYPE_OPERATION[_S]`: unit v, s or i; type of the operation; its words; b or vb for a predicate of one bit or
+# of lanes. `v_convert_A_to_B..` are conversions. Source: the rows of `targets/tpc_c_intrinsics.csv`.
+
+_TYPES = "|".join(sorted((*SHORT, "f8_143", "f8_152", "i1"), key=len, reverse=True))
+_NAME = re.compile(rf"([vsi])_({_TYPES})_(\w+)")
+_SELECT = re.compile(rf"(sel2?_[a-z]+)_({_TYPES})")
+_CONVERT = re.compile(rf"([vs])_convert_(u?int(?:8|16|32)|{_TYPES})_to_({_TYPES})(_all|_single|_x2|_x4)?(?:_(b|vb))?")
+_PRODUCTS = ("product", "pairs", "accumulate", "add_product")
+"""Shapes of calls whose words are switches of the instruction."""
+_SUFFIXES = ("_partial", "_rmw", "_direct")
+
+
+class Intrinsic(Table):
+    """An operation of the header: its instruction, the shape of its call, words that it always has."""
+
+    operation: str
+    units: str
+    mnemonic: str
+    shape: str
+    words: str
+    generation: str
+    status: Status
+    source: str
+
+
+@cache
+def intrinsics() -> dict[str, Intrinsic]:
+    """Return the rows by operation."""
+    return {row.operation: row for row in csv_rows("tpc_c_intrinsics.csv", Intrinsic)}
+
+
+@dataclass(frozen=True, slots=True)
+class IntrinsicCall:
+    """A name taken apart. `element` is the type of the operation, `result` that of a selection's lanes."""
+
+    row: Intrinsic
+    unit: str
+    element: str
+    result: str
+    lanewise: bool
+    extras: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class IntrinsicConversion:
+    """The name of a conversion taken apart: `integer` is the source of CONVERT_INT, else empty; `form` as written."""
+
+    unit: str
+    source: str
+    target: str
+    form: str
+    lanewise: bool
+    integer: str
+
+
+def _format(word: str) -> str:
+    return SHORT.get(word, word)
+
+
+def call_named(name: str) -> IntrinsicCall | IntrinsicConversion | None:
+    """Return what the name of a function says, None if the rule gives it no meaning."""
+    found = _CONVERT.fullmatch(name)
+    if found is not None:
+        integer = found[2] if "int" in found[2] else ""
+        source = integer.replace("uint", "u").replace("int", "i") if integer else _format(found[2])
+        return IntrinsicConversion(found[1], source, _format(found[3]), (found[4] or "")[1:], found[5] == "vb", integer)
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    unit, element, rest = found[1], _format(found[2]), found[3]
+    lanewise = rest.endswith("_vb")
+    rest = re.sub(r"_v?b$", "", rest)
+    extras = set()
+    if re.match(r"(?:ld|st)_tnsr", rest):
+        while (suffix := next((each for each in _SUFFIXES if rest.endswith(each)), None)) is not None:
+            extras.add(suffix[1:])
+            rest = rest.removesuffix(suffix)
+    result, select = element, _SELECT.fullmatch(rest)
+    if select is not None:
+        rest, element = select[1], _format(select[2])
+    if unit == "v" and element == "i1" and rest.startswith("mov_"):
+        rest = "mov"
+    row = intrinsics().get(rest)
+    if row is None or unit not in row.units or not _has_product(row, element):
+        return None
+    return IntrinsicCall(row, unit, element, result, lanewise, frozenset(extras))
+
+
+def _has_product(row: Intrinsic, element: str) -> bool:
+    """Whether the instruction has the words of a product for a type: i8 has no wider accumulator than its own."""
+    if row.shape not in _PRODUCTS or not row.words:
+        return True
+    wide = "acc_fp32" if isinstance(FORMATS.get(element), FloatFormat) else "acc_i32"
+    wanted = {wide if word == "acc_32" else word for word in row.words.split()}
+    return any(
+        element in form.types and wanted.issubset(switch.name for switch in form.switches)
+        for form in forms_of(row.mnemonic)
+    )
+
+
+def near(name: str, known: list[str]) -> list[str]:
+    """Return names that an unknown one may have been meant for."""
+    found = _NAME.fullmatch(name)
+    if found is not None:
+        rest = re.sub(r"_v?b$", "", found[3])
+        element = _format(found[2])
+        options = [each for each, row in intrinsics().items() if found[1] in row.units and _has_product(row, element)]
+        suffix = "_b" if found[1] == "v" else ""
+        return [f"{found[1]}_{found[2]}_{each}{suffix}" for each in difflib.get_close_matches(rest, options, 3)]
+    return difflib.get_close_matches(name, known, 4)
+
 
 # The switches of intrinsics: constants of the vendor's header, and the words of instructions that they stand for.
 #

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.reading import ELF_MAGIC
-from castsim.isa.tpc.encoding.bundle_encoding import Decoded, UnknownBundle, assumed_items, decode_bundle, encode_bundle
-from castsim.isa.tpc.encoding.encoding_tables import LOOP, CompressedLayout, Encoding
-from castsim.isa.tpc.printer import print_bundle
+from castsim.isa.tpc.bundle_encoding import Decoded, UnknownBundle, assumed_items, decode_bundle, encode_bundle
+from castsim.isa.tpc.encoding_tables import LOOP, CompressedLayout, Encoding
+from castsim.isa.tpc.parser import print_bundle
 from castsim.isa.tpc.program import (
     WORD_MASK,
     Bundle,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.encoding.encoding_tables import (
+from castsim.isa.tpc.encoding_tables import (
     HARDWARE,
     IMMEDIATE,
     LOOP,
@@ -278,8 +278,8 @@ def encode_bundle(bundle: Bundle, encoding: Encoding, half: CompressedLayout | N
 
 def assumed_items(bundle: Bundle, encoding: Encoding) -> Iterator[str]:
     """Yield what stands in an encoded bundle at positions that no source states, as `add: switch neg`."""
-    for slot, instruction in zip(Slot, bundle.slots, strict=True):
-        if instruction is not None and instruction.mnemonic != LOOP:
+    for slot, instruction in bundle.occupied:
+        if instruction.mnemonic != LOOP:
             for piece in pieces(instruction, slot, encoding):
                 if piece.assumed and piece.number:
                     yield f"{instruction.mnemonic} ({slot.name}): {piece.item}"
