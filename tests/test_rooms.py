@@ -48,30 +48,30 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    200
-commands          56  13200
+commands          58  13400
 engines           21   8200
 evidence          14   4500
 execution         42  15000
 exploration       15   6700
 files              2    300
-isa               43  15200
+isa               39  15100
 lowering          26  10200
-machines          70  28200
+machines          67  28400
 numerics          23   4200
 pto_cpp            4   1500
 reports           53  15200
-running           20   7500
+running           21   7600
 targets           13   5500
 testing            1    100
 tilelang           8   3300
-tpc_compiler      33  13100
+tpc_compiler      29  13200
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 
-ONE_IMPORTER = 36
+ONE_IMPORTER = 37
 """Modules, at most, that one module of their own folder imports and no other: they may well stand in it."""
 
-SAME_NAMES = 24
+SAME_NAMES = 23
 """Names, at most, that several files have."""
 
 

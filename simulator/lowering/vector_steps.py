@@ -34,7 +34,6 @@ from castsim.lowering.steps import (
 from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, State, prepare
 from castsim.machines.vliw.semantics.convert import integer_policy, policy_of, same_format_policy
 from castsim.machines.vliw.semantics.operands import CONVERT_ROUND, ROUND
-from castsim.machines.vliw.semantics.policies import integer_policy, policy_of
 from castsim.numerics import abstract_policy, code_dtype, codes_from_array, convert_codes, value_of
 from castsim.targets.tpc_compiler import Recipe, builtins_of
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
