@@ -48,7 +48,7 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    200
-commands          58  13400
+commands          56  13200
 engines           21   8200
 evidence          14   4500
 execution         42  15000
@@ -56,22 +56,22 @@ exploration       15   6700
 files              2    300
 isa               39  15100
 lowering          26  10200
-machines          67  28400
+machines          66  28100
 numerics          23   4200
 pto_cpp            4   1500
 reports           53  15200
-running           21   7600
+running           20   7500
 targets           13   5500
 testing            1    100
 tilelang           8   3300
-tpc_compiler      29  13200
+tpc_compiler      28  13000
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 
 ONE_IMPORTER = 37
 """Modules, at most, that one module of their own folder imports and no other: they may well stand in it."""
 
-SAME_NAMES = 23
+SAME_NAMES = 22
 """Names, at most, that several files have."""
 
 
