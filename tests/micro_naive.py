@@ -107,8 +107,7 @@ def _difference(given: Given) -> list[Result]:
 def _exponential(x: int, m: int, element: str) -> int:
     values = [oracle.decode(code, element) for code in (x, m)]
     if any(value.kind != "finite" for value in values):
-        difference = el.sub(x, m, element)
-        found = oracle.decode(difference, element)
+        found = oracle.decode(el.sub(x, m, element), element)
         if found.kind == "nan":
             return el.nan("f32")
         return 0 if found.negative else el.infinity("f32", negative=False)

@@ -70,8 +70,7 @@ def differences(x: Any, element: str, scale: str, rule: str, size: int) -> tuple
         wrong = ~nearest_is_right(scales, greatest, name, unit, scale)
     else:
         wrong = ~same(scales, scale_values(greatest, name, unit, scale, rule))
-    spread = np.repeat(scales, size, axis=1)[:, : x.shape[1]]
-    expected = element_codes(wide, spread, name, unit)
+    expected = element_codes(wide, np.repeat(scales, size, axis=1)[:, : x.shape[1]], name, unit)
     bad = codes_from_array(made.elements, FORMATS[name]) != expected
     return greatest.size, int((wrong | np.logical_or.reduceat(bad, starts, axis=1)).sum())
 

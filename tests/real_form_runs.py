@@ -89,8 +89,7 @@ _EXPECTED: dict[str, Callable[[Arrays, Written], np.ndarray]] = {
 def _by_row(x: Arrays, function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
     """A tile with a vector of one element, or one block of equal use, per row."""
     full, vector = x["in0"], x["in1"]
-    columns = np.arange(full.shape[1]) % vector.shape[1]
-    return function(full, vector[:, columns])
+    return function(full, vector[:, np.arange(full.shape[1]) % vector.shape[1]])
 
 
 def check_values(written: Written, inputs: Mapping[str, np.ndarray | str], outputs: Arrays) -> None:

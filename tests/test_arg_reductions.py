@@ -140,8 +140,7 @@ def test_sums_of_three(name: str, element: str) -> None:
         with np.errstate(all="ignore"):
             wanted = one + z
         wanted = np.where(np.isnan(wanted), 0, np.clip(wanted, -65504, 65504)).astype("<f2")
-    text = program(statement("taddc", [a, b, c], d), [a, b, c, d])
-    found = d.get(ran(text, name, before))
+    found = d.get(ran(program(statement("taddc", [a, b, c], d), [a, b, c, d]), name, before))
     same = (found == wanted) | (np.isnan(found) & np.isnan(wanted)) if element[0] == "f" else found == wanted
     assert same.all()
     in_place = program(statement("taddc", [a, b, c], c), [a, b, c])

@@ -75,8 +75,7 @@ def view(shape: str, strides: str, kind: str, name: str = "v") -> str:
     ],
 )
 def test_argument_size(shape: str, strides: str, elements: int) -> None:
-    dims = "x".join("?" * len(shape.split(",")))
-    assert use(kernel(view(shape, strides, dims)), "x").elements == elements
+    assert use(kernel(view(shape, strides, "x".join("?" * len(shape.split(","))))), "x").elements == elements
 
 
 def test_argument_size_is_the_largest_view() -> None:

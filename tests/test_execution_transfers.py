@@ -125,8 +125,7 @@ def test_store(case: tuple[str, list[int], list[int], list[int], list[int]]) -> 
     size = SIZES[element]
     tile, _, pitch = tile_type(element, sizes)
     memory = np.random.default_rng(2).integers(0, 256, extent(shape, strides) * size, np.uint8)
-    text = transfer(element, shape, strides, offsets, sizes, tile, load=False)
-    executed = walk(text)
+    executed = walk(transfer(element, shape, strides, offsets, sizes, tile, load=False))
     assert not executed.arguments["x"].needs_input
     buffer = np.random.default_rng(3).integers(0, 256, UB, np.uint8)
     got = memory.copy()
@@ -192,8 +191,7 @@ def test_int4_is_packed_in_global_memory(columns: int, load: bool) -> None:
 
 
 def test_int4_part_at_an_even_offset() -> None:
-    tile = "!pto.tile_buf<vec, 2x32xs4, valid=2x4>"
-    text = transfer("s4", [4, 16], [16, 1], [1, 6], [2, 4], tile, load=True)
+    text = transfer("s4", [4, 16], [16, 1], [1, 6], [2, 4], "!pto.tile_buf<vec, 2x32xs4, valid=2x4>", load=True)
     memory = np.arange(32, dtype=np.uint8)  # row 1 is bytes 8 .. 15; column 6 is byte 3 of it
     _, buffer = run(text, {"x": memory})
     assert buffer[64:66].tolist() == [11, 12]

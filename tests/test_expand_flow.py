@@ -118,8 +118,7 @@ def test_what_arguments_decide_stays_in_the_text(name: str, tmp_path: Path) -> N
             spreads = rows * max(0, -(-k // 3)) if name == "while" else 0
             turns = 4 * rows if cols <= 128 else 2
             assert -5 - spreads <= again - whole <= turns - spreads
-    word = {"for carrying": "scf.for", "rows": "", "set_validshape": ""}.get(name, f"scf.{name}")
-    assert word in text
+    assert {"for carrying": "scf.for", "rows": "", "set_validshape": ""}.get(name, f"scf.{name}") in text
     for kept in ("%rows: index", "%cols: index", "%k: i32", "%s: f32"):
         assert kept in text
 

@@ -90,8 +90,7 @@ def test_a_tmp_tile_takes_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pair", [("f32", "i16"), ("f16", "i8")])
 def test_at_level_3_a2a3_wants_tmp(pair: tuple[str, str], tmp_path: Path) -> None:
     file = tmp_path / "k.pto"
-    text = kernel(pair, ((8, 64), (8, 64)), level3=True, arch="a3")
-    file.write_text(text)
+    file.write_text(kernel(pair, ((8, 64), (8, 64)), level3=True, arch="a3"))
     with pytest.raises(IllegalError, match="requires explicit tmp when PlanMemory is skipped") as caught:
         run(file, "a2a3", timing_only=True, toolchain="2026-07")
     assert caught.value.span is not None
@@ -287,8 +286,7 @@ def test_valid_extents_of_the_run_do_not_outgrow_the_tile(tmp_path: Path) -> Non
         file = kernel_file(
             tmp_path, kernel(("f32", "i16"), ((8, 64), (8, 64)), valid=((5, cols), (5, cols)), arch="a3")
         )
-        x = given("f32", (5, cols))
-        outputs(file, chip("a2a3", toolchain="2026-07"), {"x": x})
+        outputs(file, chip("a2a3", toolchain="2026-07"), {"x": given("f32", (5, cols))})
 
 
 def warned(capsys: pytest.CaptureFixture[str], text: str, target: str) -> list[str]:

@@ -41,14 +41,12 @@ def outputs_of(name: str, options: dict[str, str]) -> None:
     """Run a case and compare what it stores."""
     held, arguments = arrays(), cases()[name]
     target = with_options(load_target("a5"), options)
-    source = Source(f"{name}.pto", Language.TILES, texts()[name])
-    loaded = load_tiles(source, LoadRequest(target))
+    loaded = load_tiles(Source(f"{name}.pto", Language.TILES, texts()[name]), LoadRequest(target))
     inputs = {each["name"]: typed(held[f"{name}.{each['name']}.input"], each["elem"]) for each in arguments}
     found = loaded.issue(inputs, RunOptions()).outputs
     for each in arguments:
         if each.get("expected"):
-            want = held[f"{name}.{each['name']}.expected"]
-            wrong = different(found[each["name"]], want, each["elem"])
+            wrong = different(found[each["name"]], held[f"{name}.{each['name']}.expected"], each["elem"])
             assert not wrong.any(), (name, int(wrong.sum()), int(np.argmax(wrong)))
 
 

@@ -138,8 +138,7 @@ def test_wrong_out_is_refused() -> None:
     ],
 )
 def test_packed_bytes(name: str, codes: list[int], packed: list[int]) -> None:
-    array = np.array(codes, np.uint8)
-    assert pack_codes(array, FORMATS[name]).tolist() == packed
+    assert pack_codes(np.array(codes, np.uint8), FORMATS[name]).tolist() == packed
     assert unpack_codes(np.array(packed, np.uint8), FORMATS[name], len(codes)).tolist() == codes
 
 

@@ -169,8 +169,7 @@ def test_paths_by_lengths_in_global_memory_and_elements_of_tiles(generator):
 def test_loops_by_values_and_elements_written_by_assignment(generator):
     x = generator.uniform(1, 2, 64).astype(np.float16)
     x[0] = 100
-    counts = np.zeros(4, np.int32)
-    run = ran("scalars", entry="until", inputs={"x": x, "counts": counts}, args={"limit": 3.0})
+    run = ran("scalars", entry="until", inputs={"x": x, "counts": np.zeros(4, np.int32)}, args={"limit": 3.0})
     times = 6  # 100 / 2^6 < 3
     wanted = (x.astype(F32) * F32(2.0**-times)).astype(np.float16)
     wanted[1] = times

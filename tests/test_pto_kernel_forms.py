@@ -177,8 +177,7 @@ def test_the_number_of_the_core_places_what_expand_writes(tmp_path: Path) -> Non
         "%y = arith.trunci %b : i64 to i32",
         f"pto.tadds ins(%ta, %y : {_tile(4, 32, 'i32')}, i32) outs(%tz : {_tile(4, 32, 'i32')})",
     ]
-    text = _program("a5", [("a", 4, 32, "i32")], lines, (4, 32, "i32"))
-    (tmp_path / "k.pto").write_text(text)
+    (tmp_path / "k.pto").write_text(_program("a5", [("a", 4, 32, "i32")], lines, (4, 32, "i32")))
     given = np.arange(128, dtype="int32").reshape(4, 32)
     found = [given + 7]
     for arguments in ([], ["--arg", "get_block_idx=7"]):

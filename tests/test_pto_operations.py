@@ -33,8 +33,7 @@ def test_aliases_define_their_result(mnemonic: str, element: str, cols: int) -> 
     )
     kind = pto.TileType("vec", element, 16, cols, 16, cols)
     assert body[0] == pto.TileOperation(mnemonic, ("t",), (TILE,), ("r",), (kind,))
-    error = refusal(f"pto.{mnemonic} ins(%t : {T}) outs(%t : {T})", f"%t: {T}")
-    assert "no ins/outs form" in error.message
+    assert "no ins/outs form" in refusal(f"pto.{mnemonic} ins(%t : {T}) outs(%t : {T})", f"%t: {T}").message
 
 
 def test_alloc_tile_with_all_operands() -> None:

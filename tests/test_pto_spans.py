@@ -78,8 +78,7 @@ def test_a_span_says_what_it_said_before():
 
 
 def test_a_long_line_is_shown_from_the_place_on():
-    span = PtoSource("k.pto", "  short  \n" + "y" * 300 + "x" * 300).span(10 + 300, 5)
-    assert span.excerpt() == "x" * 200
+    assert PtoSource("k.pto", "  short  \n" + "y" * 300 + "x" * 300).span(10 + 300, 5).excerpt() == "x" * 200
     assert PtoSource("k.pto", "  short  \n").span(4).excerpt() == "short"
 
 

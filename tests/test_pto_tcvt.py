@@ -108,8 +108,7 @@ def test_the_one_line_form_with_scratch_and_without_attributes() -> None:
 @pytest.mark.parametrize("form", ["#pto<round_mode {}>", "#pto.round_mode<{}>"])
 @pytest.mark.parametrize("prefix", ["", "CAST_"])
 def test_every_rounding_mode(mode: RoundMode, form: str, prefix: str) -> None:
-    node = tcvt_of(fill(SPELLINGS["1 ins/outs"], f"rmode = {form.format(prefix + mode.name)}"))
-    assert node.rounding is mode
+    assert tcvt_of(fill(SPELLINGS["1 ins/outs"], f"rmode = {form.format(prefix + mode.name)}")).rounding is mode
 
 
 @pytest.mark.parametrize("mode", Saturation)

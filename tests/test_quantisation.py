@@ -78,8 +78,7 @@ HALF = [7, -2.5, 5, 1.25, 0.5, 0.875]
     ],
 )
 def test_published_groups(values: Any, name: str, rule: str, scale: int, elements: list[int] | None) -> None:
-    made = quantise(np.array(values, np.float32), name, scale=rule)
-    found, scales = codes(made)
+    found, scales = codes(quantise(np.array(values, np.float32), name, scale=rule))
     assert scales == [scale]
     assert elements is None or found == elements
 

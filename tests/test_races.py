@@ -107,8 +107,7 @@ def test_halves_of_columns_do_not_meet():
     # 16 rows of 128 bytes: one tile has the left 64 bytes of each, the other the right ones.
     left, right = access(0, 64, True, (16, 128)), access(64, 64, False, (16, 128))
     assert kinds(pair(("MTE2", left), ("MTE3", right))[1]) == []
-    wider = access(60, 64, False, (16, 128))
-    (race,) = found(pair(("MTE2", left), ("MTE3", wider))[1])
+    (race,) = found(pair(("MTE2", left), ("MTE3", access(60, 64, False, (16, 128))))[1])
     assert race.region is not None and race.region.end - race.region.start == 4
     assert race.region.start % 128 == 60
 

@@ -110,8 +110,7 @@ def test_what_the_a2a3_leaves_in_source_and_scratch() -> None:
     x = np.array([[2.0, -1.004, 3000.0, 1e9], [0.5, 1.0, -0.25, 7.0]], np.float32)
     _, after, spots = quantisation("a2a3", x, 63.5)
     whole = np.array([[127, -64, 190500, 2**31 - 1], [32, 64, -16, 444]])  # rint to even, clamped to 32 bits
-    held = Spot("t", "i32", 2, 32, spots["t"].address, (2, 4))
-    assert held.get(after).tolist() == whole.tolist()
+    assert Spot("t", "i32", 2, 32, spots["t"].address, (2, 4)).get(after).tolist() == whole.tolist()
     halves = Spot("h", "f16", 2, 32, spots["x"].address, (2, 4))
     assert halves.get(after).tolist() == [[127, -64, np.inf, np.inf], [32, 64, -16, 444]]
     scratch = after[spots["t"].address :][:256].view("<f4")
@@ -133,8 +132,7 @@ def dequantisation(
 ) -> tuple[np.ndarray, np.ndarray, Spot]:
     rows, valid = q.shape
     cols = -(-valid // 32) * 32
-    element = f"i{q.itemsize * 8}"
-    source = Spot("q", element, rows, cols, 0, (rows, valid))
+    source = Spot("q", f"i{q.itemsize * 8}", rows, cols, 0, (rows, valid))
     shape = (-(-rows // 8) * 8, 1) if column else (rows, 8)
     parameters = [
         Spot(name, "f32", *shape, address, (rows, shape[1]), column=column)

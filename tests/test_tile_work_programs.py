@@ -280,8 +280,7 @@ def test_any_program_over_the_operations_runs(drawn: tuple[str, str]) -> None:
     parsed = parse(text, "k.pto")
     plan = insert(parsed.functions[0], lowerer_of(chip), chip)
     synchronised = execute(parsed, plan.function, lowerer_of(chip), {})
-    timing = simulate(synchronised.tree, chip, None, engine="event", max_cycles=10**7)
-    assert timing.total > 0
+    assert simulate(synchronised.tree, chip, None, engine="event", max_cycles=10**7).total > 0
     with np.errstate(all="ignore"):
         after = computed(text, chip, noise(chip, 3))
     again = noise(chip, 3)

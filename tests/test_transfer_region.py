@@ -32,8 +32,7 @@ def text(part: tuple[int, int], valid: tuple[int, int], *, load: bool, dn: bool)
     kind = "!pto.partition_tensor_view<?x?xf32>"
     ends = [f"%p : {kind}", f"%t : {tile}"]
     src, dst = ends if load else reversed(ends)
-    every = shape.replace("x", ", %c")
-    down, across = every.split(", ")
+    down, across = shape.replace("x", ", %c").split(", ")
     name, other = ("%x", "%y") if load else ("%y", "%x")
     whole_part = f"!pto.partition_tensor_view<{shape}xf32>"
     move = f"pto.{'tload' if load else 'tstore'} ins({src}) outs({dst})"

@@ -113,8 +113,7 @@ def test_what_cannot_be_shown(name: str, text: str, message: str, tmp_path: Path
 
 
 def test_a_trace_of_another_program_is_refused(trace: Path, capsys: Capture) -> None:
-    other = PROGRAMS / "bank_conflict.pto"
-    assert main(["view", str(other), str(trace)]) == 2
+    assert main(["view", str(PROGRAMS / "bank_conflict.pto"), str(trace)]) == 2
     assert f"'{trace}' is a trace of another program, '{SMALL}'" in capsys.readouterr().err
     assert main(["view", str(PROGRAMS / "nosuch.pto"), str(trace)]) == 2
     assert main(["view", str(SMALL), str(SMALL)]) == 2

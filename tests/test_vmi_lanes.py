@@ -80,8 +80,7 @@ def given(one: Array, other: Array) -> NDArray[np.uint8]:
 
 
 def outcome(body: Body, one: Array, other: Array, like: Array) -> Array:
-    got = run_body(body, given(one, other), -(-like.nbytes // 32) * 32)
-    return got[: like.nbytes].view(like.dtype)
+    return run_body(body, given(one, other), -(-like.nbytes // 32) * 32)[: like.nbytes].view(like.dtype)
 
 
 def same(got: Array, want: Array) -> bool:
@@ -430,8 +429,7 @@ def test_continuous_rows_anywhere(element: str, lanes: int, offset: int) -> None
     body.store(body.load(lanes, element, offset=offset, words=' {dist_mode = "continuous"}'), lanes, element)
     body.store(body.load(lanes, element), lanes, element, offset=lanes + offset)
     size = (2 * lanes + offset) * data.itemsize
-    got = run_body(body, as_bytes(data), -(-size // 32) * 32)
-    elements = got[:size].view(kind)
+    elements = run_body(body, as_bytes(data), -(-size // 32) * 32)[:size].view(kind)
     assert np.array_equal(elements[:lanes], data[offset:])
     assert np.array_equal(elements[lanes + offset :], data[:lanes])
     assert np.array_equal(as_bytes(elements[lanes : lanes + offset]), blank(offset * data.itemsize))
