@@ -148,9 +148,7 @@ def test_settled_arguments_need_not_be_given_again(tmp_path: Path) -> None:
          ("x", "residual", "gamma")),
     ],
 )  # fmt: skip
-def test_kernels_give_their_bytes_for_every_argument(
-    name: str, settings: list[dict[str, int | float]], inputs: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_kernels_give_their_bytes_for_every_argument(name, settings, inputs, tmp_path) -> None:
     tiles, micro = KERNELS / f"{name}_a5.pto", tmp_path / "micro.pto"
     micro.write_text(expand(tiles, LoadRequest()))
     given = {each: f"random:{number}" for number, each in enumerate(inputs)}

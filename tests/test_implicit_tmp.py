@@ -38,9 +38,7 @@ def conversions(result: Result) -> list[str]:
 @pytest.mark.parametrize(
     ("shape", "valid"), [((8, 64), None), ((8, 64), (5, 50)), ((3, 192), (3, 130)), ((1, 64), (0, 1))]
 )
-def test_an_implicit_tmp_is_as_good_as_one_in_the_text(
-    pair: tuple[str, str], words: str, shape: tuple[int, int], valid: tuple[int, int] | None, tmp_path: Path
-) -> None:
+def test_an_implicit_tmp_is_as_good_as_one_in_the_text(pair, words, shape, valid, tmp_path) -> None:
     """The sequence through tmp runs, its values are the oracle's, and the tile is one that the sizing formula fills."""
     file = tmp_path / "k.pto"
     region = None if valid is None else (valid, valid)
@@ -305,9 +303,7 @@ def test_a_cast_whose_sequence_lacks_its_tmp_tile_says_what_differs(capsys: pyte
 
 
 @pytest.mark.parametrize("operation", ["txor i16", "trem f32", "tprelu f32"])
-def test_an_operation_without_the_tmp_tile_that_its_call_needs_says_so(
-    operation: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_operation_without_the_tmp_tile_that_its_call_needs_says_so(operation, capsys) -> None:
     (found,) = warned(capsys, f"{operation} 4x64", "a2a3")
     assert "has no call without one" in found
     assert not warned(capsys, f"{operation} 4x64", "a5")

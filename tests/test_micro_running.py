@@ -242,9 +242,7 @@ def test_a_result_has_cycles_of_both_engines(tmp_path: Path) -> None:
     ("set_bits", "cleared", "expected"),
     [((), (), np.inf), ((60,), (), np.inf), ((60,), (48,), 65504.0), ((), (48,), np.inf)],
 )
-def test_a_program_may_set_the_control_register(
-    set_bits: tuple[int, ...], cleared: tuple[int, ...], expected: float
-) -> None:
+def test_a_program_may_set_the_control_register(set_bits, cleared, expected) -> None:
     """Programs of vector instructions start with CTRL[60] = 0 and [48] = 1: only both the other way round clamp."""
     changes = [("sbitset1", bit) for bit in set_bits] + [("sbitset0", bit) for bit in cleared]
     change = "\n".join(

@@ -325,9 +325,7 @@ def test_thresholds(dst: str, number: float, want: int) -> None:
         ("f32", "e8m0", RINT, None, "ceil"),
     ],
 )
-def test_meaningless_choices_are_refused_with_the_legal_ones(
-    src: str, dst: str, rounding: Rounding | None, overflow: Overflow | None, legal: str
-) -> None:
+def test_meaningless_choices_are_refused_with_the_legal_ones(src, dst, rounding, overflow, legal) -> None:
     with pytest.raises(IllegalError) as refused:
         abstract_policy(FORMATS[src], FORMATS[dst], rounding, overflow)
     assert legal in refused.value.legal

@@ -147,9 +147,7 @@ def test_satmode_is_the_newer_name_of_sat_mode(spelling: str, mode: Saturation) 
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("spelling", ["1 ins/outs", "4 attributes after outs", "6 SSA", "7 bare", "9 generic"])
-def test_wrong_attributes_name_the_real_spelling(
-    spelling: str, attributes: str, message: str, legal: str | None
-) -> None:
+def test_wrong_attributes_name_the_real_spelling(spelling, attributes, message, legal) -> None:
     with pytest.raises(ReadError) as caught:
         parse(fill(SPELLINGS[spelling], attributes))
     assert message in caught.value.message

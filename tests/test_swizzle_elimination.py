@@ -281,8 +281,6 @@ def test_the_command_shows_and_writes(tmp_path: Path, capsys: pytest.CaptureFixt
         ((str(LINEAR), "--target", "a5"), 1, "a5 does not run"),
     ],
 )
-def test_bad_command_lines(
-    arguments: tuple[str, ...], code: int, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_command_lines(arguments, code, text, capsys) -> None:
     assert main(["unswizzle", *arguments]) == code
     assert text in capsys.readouterr().err

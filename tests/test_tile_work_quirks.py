@@ -438,9 +438,7 @@ def test_scratch_that_nobody_reserves_brings_a_warning() -> None:
 
 @pytest.mark.parametrize(("element", "mode", "told"), [("i32", "lt", 1), ("i32", "eq", 0), ("f32", "lt", 0)])
 @pytest.mark.parametrize(("name", "has_it"), [("a2a3", True), ("a5", False)])
-def test_comparisons_that_act_as_equality_bring_a_warning(
-    element: str, mode: str, told: int, name: str, has_it: bool
-) -> None:
+def test_comparisons_that_act_as_equality_bring_a_warning(element, mode, told, name, has_it) -> None:
     """A2/A3: every comparison of i32 is one for equality (docs/reference/pto.md section 7.3)."""
     a, b = Spot("a", element, 4, 64, 0), Spot("b", element, 4, 64, 4096)
     m = Spot("m", "i8", 4, 64, 8192)

@@ -79,9 +79,7 @@ CASES = [
 @pytest.mark.parametrize("load", [True, False])
 @pytest.mark.parametrize("dn", [False, True])
 @pytest.mark.parametrize(("part", "valid"), CASES)
-def test_what_is_moved(
-    part: tuple[int, int], valid: tuple[int, int], dn: bool, load: bool, how: str, target: str, tmp_path: Path
-):
+def test_what_is_moved(part, valid, dn, load, how, target, tmp_path) -> None:
     file = tmp_path / "k.pto"
     turned = [pair[::-1] if dn else pair for pair in (part, valid)]
     file.write_text(text(turned[0], turned[1], load=load, dn=dn))
@@ -109,9 +107,7 @@ def test_what_is_moved(
         ("library", (9, 20), (5, 20), "the part's lines leave the tile"),
     ],
 )
-def test_what_is_refused(
-    how: str, part: tuple[int, int], valid: tuple[int, int], message: str, target: str, tmp_path: Path
-):
+def test_what_is_refused(how, part, valid, message, target, tmp_path) -> None:
     file = kernel_file(tmp_path, text(part, valid, load=True, dn=False))
     chip = with_options(load_target(target), {"transfer_region": how})
     with pytest.raises(TileError) as caught:
@@ -174,9 +170,7 @@ def computed(text: str, target: str, folder: Path) -> tuple[np.ndarray, np.ndarr
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(("first", "second"), [((12, 60), (16, 64)), ((16, 64), (5, 48)), ((12, 48), (12, 48))])
-def test_maximum_runs_over_the_destination(
-    first: tuple[int, int], second: tuple[int, int], dynamic: bool, target: str, tmp_path: Path
-) -> None:
+def test_maximum_runs_over_the_destination(first, second, dynamic, target, tmp_path) -> None:
     x, w, y, warnings = computed(program("tmax", first, second, dynamic=dynamic), target, tmp_path)
     np.testing.assert_array_equal(y, np.maximum(x, w))
     assert len(warnings) == sum(shape != (16, 64) for shape in (first, second))
