@@ -146,10 +146,6 @@ def _parts(row: BenchmarkRow) -> list[Operand]:
 
 
 _LAYOUTS = {
-    "trowargmax": _row_argument,
-    "trowargmin": _row_argument,
-    "ttrans": _transposed,
-    "tconcat": _concatenated,
-    "tcolexpand": _spread_column,
-    **dict.fromkeys(("tpartadd", "tpartmul", "tpartmax", "tpartmin"), _parts),
-}
+    "trowargmax": _row_argument, "trowargmin": _row_argument, "ttrans": _transposed, "tconcat": _concatenated,
+    "tcolexpand": _spread_column, **dict.fromkeys(("tpartadd", "tpartmul", "tpartmax", "tpartmin"), _parts),
+}  # fmt: skip

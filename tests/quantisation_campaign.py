@@ -100,18 +100,10 @@ def main() -> None:
         if bad:
             print(*case, f"{bad} of {done} blocks differ")
     record = {
-        "blocks": sum(totals.values()),
-        "differences": wrong,
-        "cases": len(CASES),
-        "blocks_by_element": totals,
-        "scales": list(SCALES),
-        "rules": list(RULES),
-        "block_sizes": list(SIZES),
-        "seed": 0,
-        "seconds": round(time.process_time() - start),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
+        "blocks": sum(totals.values()), "differences": wrong, "cases": len(CASES), "blocks_by_element": totals,
+        "scales": list(SCALES), "rules": list(RULES), "block_sizes": list(SIZES), "seed": 0,
+        "seconds": round(time.process_time() - start), "python": platform.python_version(), "numpy": np.__version__,
+    }  # fmt: skip
     print(json.dumps(record, indent=1))
     if blocks >= TOTAL:
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -329,15 +329,10 @@ def test_aliases_prolong_a_life() -> None:
     flat = "!pto.tile_buf<vec, 64x256xf32>"
     body = "\n".join(
         [
-            tiles(4),
-            fill(0),
-            f"%f = pto.treshape %t0 : {BIG} -> {flat}",
-            fill(1),
-            step(1, 2),
-            step(2, 3),
+            tiles(4), fill(0), f"%f = pto.treshape %t0 : {BIG} -> {flat}", fill(1), step(1, 2), step(2, 3),
             f"pto.tmuls ins(%f, %s : {flat}, f32) outs(%f : {flat})",
         ]
-    )
+    )  # fmt: skip
     assert written(lifetimes(body)) == [0, 65536, 131072, 65536, 0]
 
 

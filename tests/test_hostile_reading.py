@@ -372,20 +372,13 @@ def test_a_name_of_a_file_is_escaped_in_errors(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("variables", "terminal", "coloured"),
     [
-        ({}, False, False),
-        ({}, True, True),
-        ({"FORCE_COLOR": "1"}, False, True),
-        ({"FORCE_COLOR": "0"}, False, False),
-        ({"FORCE_COLOR": ""}, False, False),
-        ({"CLICOLOR_FORCE": "1"}, False, True),
-        ({"CLICOLOR_FORCE": "0"}, False, False),
-        ({"CLICOLOR": "0"}, True, False),
-        ({"CLICOLOR": "1"}, False, False),
-        ({"NO_COLOR": "1"}, True, False),
-        ({"NO_COLOR": ""}, True, True),
-        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
+        ({}, False, False), ({}, True, True), ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "0"}, False, False), ({"FORCE_COLOR": ""}, False, False),
+        ({"CLICOLOR_FORCE": "1"}, False, True), ({"CLICOLOR_FORCE": "0"}, False, False),
+        ({"CLICOLOR": "0"}, True, False), ({"CLICOLOR": "1"}, False, False), ({"NO_COLOR": "1"}, True, False),
+        ({"NO_COLOR": ""}, True, True), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
     ],
-)
+)  # fmt: skip
 def test_colour(variables: dict[str, str], terminal: bool, coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)

@@ -236,20 +236,11 @@ def abstract(code: int, dst: str, rounding: Rounding | None = None, overflow: Ov
 
 # Canonical NaN and its negative, docs/reference/formats.md section 1.
 NAN_CODES = {
-    "f64": (0x7FF8000000000000, 0xFFF8000000000000),
-    "f32": (0x7FC00000, 0xFFC00000),
-    "f16": (0x7E00, 0xFE00),
-    "bf16": (0x7FC0, 0xFFC0),
-    "e4m3fn": (0x7F, 0xFF),
-    "e4m3fnuz": (0x80, 0x80),
-    "e5m2": (0x7E, 0xFE),
-    "e5m2fnuz": (0x80, 0x80),
-    "e8m0": (0xFF, 0xFF),
-    "hif8": (0x80, 0x80),
-    "f8_143": (0x7F, 0xFF),
-    "f8_152": (0x7F, 0xFF),
-    **dict.fromkeys(("e2m1", "e1m2", "e2m3", "e3m2"), (0, 0)),
-}
+    "f64": (0x7FF8000000000000, 0xFFF8000000000000), "f32": (0x7FC00000, 0xFFC00000), "f16": (0x7E00, 0xFE00),
+    "bf16": (0x7FC0, 0xFFC0), "e4m3fn": (0x7F, 0xFF), "e4m3fnuz": (0x80, 0x80), "e5m2": (0x7E, 0xFE),
+    "e5m2fnuz": (0x80, 0x80), "e8m0": (0xFF, 0xFF), "hif8": (0x80, 0x80), "f8_143": (0x7F, 0xFF),
+    "f8_152": (0x7F, 0xFF), **dict.fromkeys(("e2m1", "e1m2", "e2m3", "e3m2"), (0, 0)),
+}  # fmt: skip
 # Largest finite value, then what IEEE 754 calls infinity: infinity, NaN, or largest finite (section 1).
 TOP_CODES = {
     "f16": (0x7BFF, 0x7C00, 0xFC00), "bf16": (0x7F7F, 0x7F80, 0xFF80), "e4m3fn": (0x7E, 0x7F, 0xFF),

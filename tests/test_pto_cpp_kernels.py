@@ -44,17 +44,8 @@ def test_elementwise_i16(generator):
     run = ran("elementwise", entry="integers", inputs={"a": a, "b": b}, args={"s": -29})
     s = np.int16(-29)
     wanted = [
-        a & b,
-        a | b,
-        a ^ b,
-        ~a,
-        a & s,
-        a | s,
-        a ^ s,
-        a + b,
-        (a.astype(int) * b).astype(np.int16),
-        np.maximum(a, b),
-    ]
+        a & b, a | b, a ^ b, ~a, a & s, a | s, a ^ s, a + b, (a.astype(int) * b).astype(np.int16), np.maximum(a, b),
+    ]  # fmt: skip
     np.testing.assert_array_equal(blocks(run.outputs["out"], (4, 64)), wanted)
 
 

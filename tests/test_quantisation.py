@@ -35,12 +35,9 @@ from castsim.numerics import codes_from_array
 from castsim.numerics.quantisation import BLOCK_FORMATS, RULES, Quantised, block_format, dequantise, quantise, quotient
 
 MX = {
-    "mxfp8_e4m3": format_info_mxfp8_e4m3,
-    "mxfp8_e5m2": format_info_mxfp8_e5m2,
-    "mxfp6_e3m2": format_info_mxfp6_e3m2,
-    "mxfp6_e2m3": format_info_mxfp6_e2m3,
-    "mxfp4_e2m1": format_info_mxfp4_e2m1,
-}
+    "mxfp8_e4m3": format_info_mxfp8_e4m3, "mxfp8_e5m2": format_info_mxfp8_e5m2, "mxfp6_e3m2": format_info_mxfp6_e3m2,
+    "mxfp6_e2m3": format_info_mxfp6_e2m3, "mxfp4_e2m1": format_info_mxfp4_e2m1,
+}  # fmt: skip
 
 
 def codes(made: Quantised) -> tuple[list[int], list[int]]:

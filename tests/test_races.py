@@ -217,13 +217,10 @@ def looped(trips: int, *, step: int, edge: bool) -> Tree:
     """Load and store through a buffer that moves by `step`; `edge` keeps the next load behind the store."""
     builder = Builder()
     inner = [
-        *([builder.wait("MTE3", "MTE2")] if edge else []),
-        builder.work("MTE2", access(0, 64, True)),
-        builder.set("MTE2", "MTE3"),
-        builder.wait("MTE2", "MTE3"),
-        builder.work("MTE3", access(0, 64)),
+        *([builder.wait("MTE3", "MTE2")] if edge else []), builder.work("MTE2", access(0, 64, True)),
+        builder.set("MTE2", "MTE3"), builder.wait("MTE2", "MTE3"), builder.work("MTE3", access(0, 64)),
         *([builder.set("MTE3", "MTE2")] if edge else []),
-    ]
+    ]  # fmt: skip
     block = Block(tuple(inner))
     loop = Loop(trips, block, steps_of(block, (step,), (step,)))
     around = [builder.set("MTE3", "MTE2"), loop, builder.wait("MTE3", "MTE2")] if edge else [loop]

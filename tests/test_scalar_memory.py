@@ -188,16 +188,11 @@ scf.for %i = %c0 to %e step %c1 {{
 @pytest.mark.parametrize(
     ("element", "dtype", "values"),
     [
-        ("i32", np.int32, [-7, 9]),
-        ("i64", np.int64, [-(2**40), 2**62]),
-        ("i8", np.int8, [-128, 127]),
-        ("ui16", np.uint16, [1, 65535]),
-        ("f32", np.float32, [-0.0, 1.1]),
-        ("f16", np.float16, [np.inf, 6e-8]),
-        ("bf16", ml_dtypes.bfloat16, [1.5, -3e38]),
-        ("f64", np.float64, [1e300, 5e-324]),
+        ("i32", np.int32, [-7, 9]), ("i64", np.int64, [-(2**40), 2**62]), ("i8", np.int8, [-128, 127]),
+        ("ui16", np.uint16, [1, 65535]), ("f32", np.float32, [-0.0, 1.1]), ("f16", np.float16, [np.inf, 6e-8]),
+        ("bf16", ml_dtypes.bfloat16, [1.5, -3e38]), ("f64", np.float64, [1e300, 5e-324]),
     ],
-)
+)  # fmt: skip
 def test_elements_keep_their_bits(element: str, dtype: type, values: list[float], tmp_path: Path) -> None:
     """Read, swapped and written through a pointer some elements further on, bit for bit."""
     body = f"""
