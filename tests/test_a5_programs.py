@@ -188,12 +188,8 @@ def test_narrow_elements_in_global_memory(types: list[str], extent: tuple[int, i
     wanted = oracle_a5.lanes(src, dst, codes, None, None, multi_step=False)
     if dst in oracle_a5.FP4:
         wanted[:, cols - cols % 2 :] = 0
-    got = codes_of(
-        compute(loaded, {"x": padded.reshape(-1)[: rows * padded.shape[1] - cols % 2].astype(oracle.storage(src))})[
-            "y"
-        ],
-        dst,
-    )
+    given = padded.reshape(-1)[: rows * padded.shape[1] - cols % 2].astype(oracle.storage(src))
+    got = codes_of(compute(loaded, {"x": given})["y"], dst)
     flat = np.zeros(padded.size, np.uint64)
     flat[: got.size] = got.reshape(-1)
     assert np.array_equal(flat.reshape(padded.shape)[:, :cols], wanted)
@@ -289,9 +285,8 @@ def test_what_breaks_a_function_breaks_its_proof(src: str, dst: str) -> None:
         assert not proven(src, dst, shape, with_trip(function, ops.StoreLanes, offset=32))
         load = next(item for item in main.trip if isinstance(item, ops.Load))
         if len(load.results) == 2:
-            assert not proven(src, dst, shape, with_trip(function, ops.Load, results=load.results[::-1])), (
-                "swapped halves"
-            )
+            swapped = with_trip(function, ops.Load, results=load.results[::-1])
+            assert not proven(src, dst, shape, swapped), "swapped halves"
         else:
             other = "UNPK_B16" if load.distribution == "NORM" else "NORM"
             assert not proven(src, dst, shape, with_trip(function, ops.Load, distribution=other))
