@@ -58,16 +58,12 @@ def benchmark() -> list[BenchmarkRow]:
     with TABLE.open(newline="", encoding="utf-8") as file:
         return [
             BenchmarkRow(
-                row["operation"],
-                row["case"],
-                row["src"],
-                row["dst"],
-                (int(row["tile_rows"]), int(row["tile_cols"])),
+                row["operation"], row["case"], row["src"], row["dst"], (int(row["tile_rows"]), int(row["tile_cols"])),
                 (int(row["valid_rows"]), int(row["valid_cols"])),
                 int(row["simd_cycles"]) if row["simd_cycles"] else None,
             )
             for row in csv.DictReader(file)
-        ]
+        ]  # fmt: skip
 
 
 def simulated(row: BenchmarkRow, target: VectorFunctionTarget) -> int:

@@ -166,15 +166,12 @@ def blocks(x: Any, kind: str, rule: str, *options: tuple[str, int | str], **form
 
 
 FORMS: dict[str, tuple[dict[str, Any], int, int]] = {
-    "line": ({}, 8, 64),
-    "long line": ({}, 33, 64),
-    "rows": ({"by_rows": True}, 5, 128),
-    "rows with padding": ({"by_rows": True, "cols": 128}, 5, 96),
-    "columns": ({"columns": True}, 64, 64),
+    "line": ({}, 8, 64), "long line": ({}, 33, 64), "rows": ({"by_rows": True}, 5, 128),
+    "rows with padding": ({"by_rows": True, "cols": 128}, 5, 96), "columns": ({"columns": True}, 64, 64),
     "columns with padding": ({"columns": True, "cols": 64}, 96, 34),
     "interleaved": ({"columns": True, "interleaved": True}, 128, 64),
     "interleaved with padding": ({"columns": True, "interleaved": True, "cols": 64}, 64, 24),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -321,19 +321,15 @@ def test_options_of_the_target_hold_for_the_instructions_too(options: tuple[str,
 
 
 SHOWN_BY = {
-    "ports": Case("texpands", "f32", WORK_SHAPES[0]),
-    "comparisons": Case("tcmp", "f32", WORK_SHAPES[0]),
-    "masks": Case("tsel", "f32", WORK_SHAPES[0]),
-    "sums": Case("trowsum", "f32", (16, 1024, 16, 1024)),
+    "ports": Case("texpands", "f32", WORK_SHAPES[0]), "comparisons": Case("tcmp", "f32", WORK_SHAPES[0]),
+    "masks": Case("tsel", "f32", WORK_SHAPES[0]), "sums": Case("trowsum", "f32", (16, 1024, 16, 1024)),
     "fold": Case("trowprod", "i32", WORK_SHAPES[0]),
     "first": Case("tcolmax", "f32", (16, 1024, 16, 1024), options=("maximum_of_nan=number",)),
     "narrow rows": Case("trowexpandmul", "i8", (5, 128, 4, 70), column=True),
-    "columns": Case("tcolexpand", "f32", WORK_SHAPES[0]),
-    "unaligned": Case("tfillpad", "f32", WORK_SHAPES[2]),
-    "barrier": Case("tpartadd", "f32", WORK_SHAPES[3]),
-    "destination": Case("taxpy", "f32", (16, 1024, 16, 1024)),
+    "columns": Case("tcolexpand", "f32", WORK_SHAPES[0]), "unaligned": Case("tfillpad", "f32", WORK_SHAPES[2]),
+    "barrier": Case("tpartadd", "f32", WORK_SHAPES[3]), "destination": Case("taxpy", "f32", (16, 1024, 16, 1024)),
     "special functions": Case("trsqrt", "f16", (16, 1024, 16, 1024)),
-}
+}  # fmt: skip
 """A case that shows each reason."""
 
 

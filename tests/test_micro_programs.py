@@ -142,16 +142,12 @@ def test_cycles_follow_from_the_facts_by_hand_and_the_report_is_the_expected_one
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 FACTS = Path(__file__).parent / "vectors" / "micro_index.csv"
 COUNTED = {
-    "binary-vector": "{} of binary and",
-    "unary-vector": "{} of unary vector operations",
-    "conversion": "{} of conversions",
-    "materialization-predicate": "{} of predicates and",
-    "predicate-load-store": "{} of predicates in memory",
-    "vector-load-store": "{} of loads and stores",
-    "rearrangement": "{} of rearrangement",
-    "vec-scalar": "{} with scalars",
+    "binary-vector": "{} of binary and", "unary-vector": "{} of unary vector operations",
+    "conversion": "{} of conversions", "materialization-predicate": "{} of predicates and",
+    "predicate-load-store": "{} of predicates in memory", "vector-load-store": "{} of loads and stores",
+    "rearrangement": "{} of rearrangement", "vec-scalar": "{} with scalars",
     **dict.fromkeys(("reduction", "gather-scatter", "dsa-sfu"), "{} each of reductions, gathers and special functions"),
-}
+}  # fmt: skip
 """How the reference counts the cases of a kind."""
 
 

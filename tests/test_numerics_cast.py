@@ -66,17 +66,11 @@ def test_nearest_even_agrees_with_ml_dtypes(src: str, dst: str) -> None:
 def gfloat_info(fmt: FloatFormat) -> gfloat.FormatInfo:
     info = format_info_binary32
     return type(info)(
-        name=fmt.name,
-        k=fmt.bits,
-        precision=fmt.fraction_bits + 1,
-        bias=fmt.bias,
-        has_nz=fmt.has_negative_zero,
+        name=fmt.name, k=fmt.bits, precision=fmt.fraction_bits + 1, bias=fmt.bias, has_nz=fmt.has_negative_zero,
         domain=gfloat.types.Domain.Extended if fmt.has_infinity else gfloat.types.Domain.Finite,
         num_high_nans={Specials.IEEE: fmt.fraction_mask, Specials.NAN_ALL_ONES: 1}.get(fmt.specials, 0),
-        has_subnormals=True,
-        is_signed=True,
-        is_twos_complement=False,
-    )
+        has_subnormals=True, is_signed=True, is_twos_complement=False,
+    )  # fmt: skip
 
 
 GFLOAT_FORMATS = [fmt for fmt in FLOATS if isinstance(fmt, FloatFormat) and fmt.has_zero and fmt.bits <= 16]
@@ -304,18 +298,13 @@ def test_thresholds(dst: str, number: float, want: int) -> None:
 @pytest.mark.parametrize(
     ("src", "dst", "rounding", "overflow", "legal"),
     [
-        ("f32", "f16", None, WRAP, "special"),
-        ("f32", "i8", None, SPECIAL, "wrap"),
-        ("i32", "i8", None, SPECIAL, "wrap"),
-        ("f32", "hif8", RINT, None, "hybrid"),
-        ("bf16", "hif8", Rounding.HYBRID, None, "trunc"),
-        ("f32", "hif8", ODD, None, "round"),
-        ("f32", "hif8", HALF_UP, None, "round"),
-        ("f32", "hif8", Rounding.STOCHASTIC, None, "round"),
-        ("f32", "f16", Rounding.HYBRID, None, "stochastic"),
-        ("f32", "e8m0", RINT, None, "ceil"),
+        ("f32", "f16", None, WRAP, "special"), ("f32", "i8", None, SPECIAL, "wrap"),
+        ("i32", "i8", None, SPECIAL, "wrap"), ("f32", "hif8", RINT, None, "hybrid"),
+        ("bf16", "hif8", Rounding.HYBRID, None, "trunc"), ("f32", "hif8", ODD, None, "round"),
+        ("f32", "hif8", HALF_UP, None, "round"), ("f32", "hif8", Rounding.STOCHASTIC, None, "round"),
+        ("f32", "f16", Rounding.HYBRID, None, "stochastic"), ("f32", "e8m0", RINT, None, "ceil"),
     ],
-)
+)  # fmt: skip
 def test_meaningless_choices_are_refused_with_the_legal_ones(src, dst, rounding, overflow, legal) -> None:
     with pytest.raises(IllegalError) as refused:
         abstract_policy(FORMATS[src], FORMATS[dst], rounding, overflow)

@@ -160,17 +160,13 @@ def test_case_matters() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        ("a\n  \\", 2, 3, "unexpected character"),
-        ("a /* b */", 1, 3, "comment"),
-        ('a "open', 1, 3, "does not end on its line"),
-        ('"a\nb"', 1, 1, "does not end on its line"),
-        ("\ta ; b", 1, 4, "unexpected character"),
-        ("% x", 1, 1, "name must follow"),
-        ("caf\u00e9", 1, 4, "unexpected character"),
-        ("a - b", 1, 3, "unexpected character '-'"),
+        ("a\n  \\", 2, 3, "unexpected character"), ("a /* b */", 1, 3, "comment"),
+        ('a "open', 1, 3, "does not end on its line"), ('"a\nb"', 1, 1, "does not end on its line"),
+        ("\ta ; b", 1, 4, "unexpected character"), ("% x", 1, 1, "name must follow"),
+        ("caf\u00e9", 1, 4, "unexpected character"), ("a - b", 1, 3, "unexpected character '-'"),
         ("\0", 1, 1, "unexpected character"),
     ],
-)
+)  # fmt: skip
 def test_what_begins_no_token_is_refused_where_it_stands(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(ReadError, match=message) as caught:
         tokens(text)

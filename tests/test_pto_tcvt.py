@@ -312,13 +312,10 @@ def test_every_public_instance_reads_as_what_it_says(tile: object) -> None:
             f"outs(%d : {dst})"
         )
         expected = Tcvt(
-            dst="d",
-            src="s",
-            src_type=TileType("vec", FORMATS.get(row["src_dtype"], row["src_dtype"]), *shape),
+            dst="d", src="s", src_type=TileType("vec", FORMATS.get(row["src_dtype"], row["src_dtype"]), *shape),
             dst_type=TileType("vec", FORMATS.get(row["dst_dtype"], row["dst_dtype"]), *shape),
-            tmp="t" if scratch else None,
-            tmp_type=TMP if scratch else None,
+            tmp="t" if scratch else None, tmp_type=TMP if scratch else None,
             rounding=None if row["round_mode"] == "default" else RoundMode[row["round_mode"]],
             saturation=None if row["sat"] == "default" else Saturation[row["sat"]],
-        )
+        )  # fmt: skip
         assert tcvt_of(text) == expected, row["file"]

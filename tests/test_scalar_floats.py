@@ -29,16 +29,10 @@ from castsim.isa.pto.pto_scalars import FLOAT_PREDICATES, INTEGER_UNARY
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 ARITHMETIC = {
-    "addf": lambda a, b: a + b,
-    "subf": lambda a, b: a - b,
-    "mulf": lambda a, b: a * b,
-    "divf": lambda a, b: a / b,
-    "maximumf": np.maximum,
-    "minimumf": np.minimum,
-    "maxnumf": np.fmax,
-    "minnumf": np.fmin,
+    "addf": lambda a, b: a + b, "subf": lambda a, b: a - b, "mulf": lambda a, b: a * b, "divf": lambda a, b: a / b,
+    "maximumf": np.maximum, "minimumf": np.minimum, "maxnumf": np.fmax, "minnumf": np.fmin,
     "math.copysign": np.copysign,
-}
+}  # fmt: skip
 UNARY = {
     "negf": np.negative, "math.absf": np.abs, "math.ceil": np.ceil, "math.floor": np.floor, "math.trunc": np.trunc,
     "math.roundeven": np.rint, "math.sqrt": np.sqrt,

@@ -43,18 +43,12 @@ def exact(one: Array, other: Array, function: Callable[[Array, Array], Array]) -
 
 
 BINARY: dict[str, tuple[list[str], Callable[[Array, Array], Array]]] = {
-    "vadd": (NUMBERS, lambda a, b: exact(a, b, np.add)),
-    "vsub": (NUMBERS, lambda a, b: exact(a, b, np.subtract)),
-    "vmul": (NUMBERS, lambda a, b: exact(a, b, np.multiply)),
-    "vmax": (NUMBERS, np.maximum),
-    "vmin": (NUMBERS, np.minimum),
-    "vdiv": (FLOATS, lambda a, b: exact(a, b, np.divide)),
-    "vand": (INTEGERS, np.bitwise_and),
-    "vor": (INTEGERS, np.bitwise_or),
-    "vxor": (INTEGERS, np.bitwise_xor),
-    "vshl": (INTEGERS, np.left_shift),
-    "vshr": (INTEGERS, np.right_shift),
-}
+    "vadd": (NUMBERS, lambda a, b: exact(a, b, np.add)), "vsub": (NUMBERS, lambda a, b: exact(a, b, np.subtract)),
+    "vmul": (NUMBERS, lambda a, b: exact(a, b, np.multiply)), "vmax": (NUMBERS, np.maximum),
+    "vmin": (NUMBERS, np.minimum), "vdiv": (FLOATS, lambda a, b: exact(a, b, np.divide)),
+    "vand": (INTEGERS, np.bitwise_and), "vor": (INTEGERS, np.bitwise_or), "vxor": (INTEGERS, np.bitwise_xor),
+    "vshl": (INTEGERS, np.left_shift), "vshr": (INTEGERS, np.right_shift),
+}  # fmt: skip
 UNARY: dict[str, tuple[list[str], Callable[[Array], Array]]] = {
     "vabs": (NUMBERS, np.abs),
     "vneg": (["i16", "f16", "f32"], np.negative),
