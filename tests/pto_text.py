@@ -32,3 +32,40 @@ def compact(
     """The same type in the short form; the valid region only if given."""
     valid = "" if valid_rows is None and valid_cols is None else f", valid={valid_rows}x{valid_cols}"
     return f"!pto.tile_buf<vec, {rows}x{cols}x{element}{valid}>"
+
+
+def asked(mode: str | None, saturation: str | None) -> str:
+    """The attributes of a cast in braces; None and `default` are left out."""
+    words = [f"rmode = #pto<round_mode {mode}>"] if mode not in (None, "default") else []
+    words += [f"sat_mode = #pto<saturation_mode {saturation}>"] if saturation not in (None, "default") else []
+    return f" {{{', '.join(words)}}}" if words else ""
+
+
+def cast_program(
+    arch: str, types: list[str], tiles: list[str], extent: tuple[int, int], casts: list[str], *, even: bool = False,
+    tmp: str = "",
+) -> str:  # fmt: skip
+    """Load %x into the first tile, cast from each to the next, by way of a tmp tile of that type, store the last in %y.
+
+    Rows of %x and %y are as long as `extent` says, or `even` if asked for.
+    """
+    rows, cols = extent
+    parts = {name: f"{rows}x{cols}x{kind}" for name, kind in zip("xy", (types[0], types[-1]), strict=True)}
+    scratch = (", %tmp", f", {tmp}") if tmp else ("", "")
+    lines = [f"%zero = arith.constant 0 : index\n%one = arith.constant 1 : index\n%r = arith.constant {rows} : index"]
+    lines += [f"%c = arith.constant {cols} : index", f"%s = arith.constant {cols + cols % 2 if even else cols} : index"]
+    for name, part in parts.items():
+        view = f"!pto.tensor_view<{part}>"
+        lines.append(f"%v{name} = pto.make_tensor_view %{name}, shape = [%r, %c], strides = [%s, %one] : {view}")
+        where = f"%v{name}, offsets = [%zero, %zero], sizes = [%r, %c]"
+        lines.append(f"%p{name} = pto.partition_view {where} : {view} -> !pto.partition_tensor_view<{part}>")
+    lines += [f"%t{number} = pto.alloc_tile : {tile}" for number, tile in enumerate(tiles)]
+    lines += [f"%tmp = pto.alloc_tile : {tmp}"] if tmp else []
+    lines.append(f"pto.tload ins(%px : !pto.partition_tensor_view<{parts['x']}>) outs(%t0 : {tiles[0]})")
+    for number, words in enumerate(casts):
+        src = f"%t{number}{scratch[0]}{words} : {tiles[number]}{scratch[1]}"
+        lines.append(f"pto.tcvt ins({src}) outs(%t{number + 1} : {tiles[number + 1]})")
+    out = f"ins(%t{len(casts)} : {tiles[-1]}) outs(%py : !pto.partition_tensor_view<{parts['y']}>)"
+    head = f"func.func @cast(%x: !pto.ptr<{types[0]}>, %y: !pto.ptr<{types[-1]}>) attributes {{pto.entry}} {{"
+    body = "\n".join([head, *lines, f"pto.tstore {out}", "return", "}"])
+    return f'module attributes {{pto.target_arch = "{arch}"}} {{\n{body}\n}}\n'

@@ -18,6 +18,7 @@ from execution_programs import kernel_file
 from expand_differences import DIFFERENCES, OWN_SEQUENCES, PROFILED, SPREADS, bounds_of, function_in, spread_of
 from expand_works import Case
 from micro_line_checks import check
+from pto_text import asked, cast_program, compact
 from work_programs import NATIVE
 
 from castsim.__main__ import main
@@ -36,10 +37,6 @@ from castsim.targets.options import with_options
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation
 
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
-
-
 PROGRAMS = Path(__file__).parents[1] / "programs"
 WRITTEN = {
     "e4m3fn": "f8E4M3FN", "e5m2": "f8E5M2", "e2m1": "f4E2M1x2", "e1m2": "f4E1M2x2",
@@ -57,35 +54,9 @@ CASES = EVERY if "CASTSIM_THOROUGH" in os.environ else random.Random(17).sample(
 
 def program(src: str, dst: str, mode: str | None, saturation: str | None, shape: tuple[int, int, int, int]) -> str:
     """One tile loaded, cast and stored."""
-    rows, cols, valid_rows, valid_cols = shape
-    kinds = [
-        f"!pto.tile_buf<vec, {rows}x{cols}x{WRITTEN.get(one, one)}, valid={valid_rows}x{valid_cols}>"
-        for one in (src, dst)
-    ]
-    parts = [f"{valid_rows}x{valid_cols}x{WRITTEN.get(one, one)}" for one in (src, dst)]
-    words = [f"rmode = #pto<round_mode {mode}>"] if mode else []
-    words += [f"sat_mode = #pto<saturation_mode {saturation}>"] if saturation else []
-    given = f" {{{', '.join(words)}}}" if words else ""
-    views = "\n".join(
-        f"""%v{name} = pto.make_tensor_view %{name}, shape = [%r, %c], strides = [%c, %one] : !pto.tensor_view<{part}>
-        %p{name} = pto.partition_view %v{name}, offsets = [%zero, %zero], sizes = [%r, %c] : !pto.tensor_view<{part}> -> !pto.partition_tensor_view<{part}>"""
-        for name, part in zip("xy", parts, strict=True)
-    )
-    return f"""module attributes {{pto.target_arch = "a5"}} {{
-      func.func @cast(%x: !pto.ptr<{WRITTEN.get(src, src)}>, %y: !pto.ptr<{WRITTEN.get(dst, dst)}>) attributes {{pto.entry}} {{
-        %zero = arith.constant 0 : index
-        %one = arith.constant 1 : index
-        %r = arith.constant {valid_rows} : index
-        %c = arith.constant {valid_cols} : index
-        {views}
-        %a = pto.alloc_tile : {kinds[0]}
-        %b = pto.alloc_tile : {kinds[1]}
-        pto.tload ins(%px : !pto.partition_tensor_view<{parts[0]}>) outs(%a : {kinds[0]})
-        pto.tcvt ins(%a{given} : {kinds[0]}) outs(%b : {kinds[1]})
-        pto.tstore ins(%b : {kinds[1]}) outs(%py : !pto.partition_tensor_view<{parts[1]}>)
-        return
-      }}
-    }}"""
+    types = [WRITTEN.get(one, one) for one in (src, dst)]
+    tiles = [compact(one, *shape) for one in types]
+    return cast_program("a5", types, tiles, shape[2:], [asked(mode, saturation)])
 
 
 def both(tiles_text: str, folder: Path, own: str = "") -> tuple[Path, Path]:
