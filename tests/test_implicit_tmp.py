@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from cast_kernels import OFF, ON, chip, given, integer_result, kernel, outputs
 from execution_programs import kernel_file
+from pto_text import module, moved
 
 from castsim import run
 from castsim.__main__ import main
@@ -147,33 +148,21 @@ def program(mnemonic: str, arch: str, *, level3: bool = False) -> str:
     operands, kinds, _ = OPERATIONS[mnemonic]
     names = [*"ab"[: len(kinds) - 1], "d"]
     tiles = [*zip(names, kinds, strict=True), *([("m", BITS)] if "%m" in operands else [])]
-    lines = [f"%c{n} = arith.constant {n} : index" for n in (0, 1, 8, 16, 32, 64)]
-    lines += ["%s = arith.constant 5 : i16", "%w = arith.constant 7 : i32", "%f = arith.constant 2.5 : f32"]
+    lines = ["%c8 = arith.constant 8 : index", "%s = arith.constant 5 : i16"]
+    lines += ["%w = arith.constant 7 : i32", "%f = arith.constant 2.5 : f32"]
     arguments = []
     for place, (name, kind) in enumerate(tiles):
         shape, element = kind.split(", ")[1].rstrip(">").rsplit("x", 1)
-        rows, cols = shape.split("x")
-        if "valid" in kind:
-            rows, cols = kind.split("valid=")[1].rstrip(">").split("x")
+        rows, cols = (kind.split("valid=")[1].rstrip(">") if "valid" in kind else shape).split("x")
         arguments.append(f"%p{name}: !pto.ptr<{element}>")
-        steps, form = ("%c1, %c8", " {layout = #pto.layout<dn>}") if "col_major" in kind else (f"%c{cols}, %c1", "")
-        part = f"!pto.partition_tensor_view<{rows}x{cols}x{element}>"
-        view = f"!pto.tensor_view<?x?x{element}>"
-        lines += [
-            f"%q{name} = arith.constant {8192 * place} : i64",
-            f"%v{name} = pto.make_tensor_view %p{name}, shape = [%c{rows}, %c{cols}], strides = [{steps}]{form} : "
-            f"{view}",
-            f"%r{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%c{rows}, %c{cols}] : "
-            f"{view} -> {part}",
-            f"%{name} = pto.alloc_tile{f' addr = %q{name}' if level3 else ''} : {kind}",
-        ]
+        lines.append(f"%q{name} = arith.constant {8192 * place} : i64")
+        lines.append(f"%{name} = pto.alloc_tile{f' addr = %q{name}' if level3 else ''} : {kind}")
+        move = moved(f"p{name}", (f"%{name}", kind), element, rows, cols, load=name != "d", dn="col_major" in kind)
         if name != "d":
-            lines.append(f"pto.tload ins(%r{name} : {part}) outs(%{name} : {kind})")
+            lines += move
         else:
-            last = f"pto.tstore ins(%d : {kind}) outs(%rd : {part})"
-    body = "\n".join((*lines, f"pto.{mnemonic} {operands}", last, "return"))
-    head = f"func.func @k({', '.join(arguments)}) attributes {{pto.entry}} {{"
-    return f'module attributes {{pto.target_arch = "{arch}"}} {{\n{head}\n{body}\n}}\n}}\n'
+            last = move
+    return module(arch, arguments, [*lines, f"pto.{mnemonic} {operands}", *last])
 
 
 def operands_of(mnemonic: str) -> dict[str, np.ndarray]:
