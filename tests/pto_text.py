@@ -68,7 +68,8 @@ def module(arch: str, arguments: list[str], lines: list[str], name: str = "k") -
     constants = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index"]
     head = f"func.func @{name}({', '.join(arguments)}) attributes {{pto.entry}} {{"
     body = "\n".join([head, *constants, *lines, "return", "}"])
-    return f'module attributes {{pto.target_arch = "{arch}"}} {{\n{body}\n}}\n'
+    attributes = f' attributes {{pto.target_arch = "{arch}"}}' if arch else ""
+    return f"module{attributes} {{\n{body}\n}}\n"
 
 
 def cast_program(
