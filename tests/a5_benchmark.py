@@ -58,16 +58,12 @@ def benchmark() -> list[BenchmarkRow]:
     with TABLE.open(newline="", encoding="utf-8") as file:
         return [
             BenchmarkRow(
-                row["operation"],
-                row["case"],
-                row["src"],
-                row["dst"],
-                (int(row["tile_rows"]), int(row["tile_cols"])),
+                row["operation"], row["case"], row["src"], row["dst"], (int(row["tile_rows"]), int(row["tile_cols"])),
                 (int(row["valid_rows"]), int(row["valid_cols"])),
                 int(row["simd_cycles"]) if row["simd_cycles"] else None,
             )
             for row in csv.DictReader(file)
-        ]
+        ]  # fmt: skip
 
 
 def simulated(row: BenchmarkRow, target: VectorFunctionTarget) -> int:
@@ -146,10 +142,6 @@ def _parts(row: BenchmarkRow) -> list[Operand]:
 
 
 _LAYOUTS = {
-    "trowargmax": _row_argument,
-    "trowargmin": _row_argument,
-    "ttrans": _transposed,
-    "tconcat": _concatenated,
-    "tcolexpand": _spread_column,
-    **dict.fromkeys(("tpartadd", "tpartmul", "tpartmax", "tpartmin"), _parts),
-}
+    "trowargmax": _row_argument, "trowargmin": _row_argument, "ttrans": _transposed, "tconcat": _concatenated,
+    "tcolexpand": _spread_column, **dict.fromkeys(("tpartadd", "tpartmul", "tpartmax", "tpartmin"), _parts),
+}  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+from pto_text import module, moved
 
 from castsim import run
 from castsim.execution.input_data import filled_memory
@@ -25,47 +26,27 @@ def chip(name: str, **options: int | str) -> Target:
 
 
 def kernel(
-    types: tuple[str, str],
-    shapes: tuple[tuple[int, int], tuple[int, int]],
-    words: str = "",
-    *,
-    valid: tuple[tuple[int, int], tuple[int, int]] | None = None,
-    level3: bool = False,
-    arch: str = "a5",
-) -> str:
+    types: tuple[str, str], shapes: tuple[tuple[int, int], tuple[int, int]], words: str = "", *,
+    valid: tuple[tuple[int, int], tuple[int, int]] | None = None, level3: bool = False, arch: str = "a5",
+) -> str:  # fmt: skip
     """`%x` is loaded into a tile, converted by `words` (the attributes of tcvt) and stored to `%y`.
 
     `shapes` are those of the tiles, `valid` their valid regions, given at run time if stated; all in elements as the
     types spell them.
     """
-    lines = []
+    lines, moves, tiles = [], [], []
     for name, element, shape, region in zip("xy", types, shapes, valid or (None, None), strict=True):
-        extents = region or shape
-        rows, cols = (f"%{name}{axis}" for axis in "rc")
-        dynamic = "" if region is None else ", valid=?x?"
-        lines += [
-            f"{rows} = arith.constant {extents[0]} : index",
-            f"{cols} = arith.constant {extents[1]} : index",
-            f"%{name}a = arith.constant {0 if name == 'x' else 65536} : i64",
-            f"%{name}v = pto.make_tensor_view %{name}, shape = [{rows}, {cols}], strides = [{cols}, %c1] : "
-            f"!pto.tensor_view<?x?x{element}>",
-            f"%{name}p = pto.partition_view %{name}v, offsets = [%c0, %c0], sizes = [{rows}, {cols}] : "
-            f"!pto.tensor_view<?x?x{element}> -> !pto.partition_tensor_view<{extents[0]}x{extents[1]}x{element}>",
-            f"%{name}t = pto.alloc_tile{f' addr = %{name}a' if level3 else ''}"
-            f"{'' if region is None else f' valid_row = {rows} valid_col = {cols}'} : "
-            f"!pto.tile_buf<vec, {shape[0]}x{shape[1]}x{element}{dynamic}>",
-        ]
-    tiles = [line.split(" : ")[1] for line in lines if "alloc_tile" in line]
-    parts = [line.split(" -> ")[1] for line in lines if "partition_view" in line]
-    lines += [
-        f"pto.tload ins(%xp : {parts[0]}) outs(%xt : {tiles[0]})",
-        f"pto.tcvt ins(%xt{f' {{{words}}}' if words else ''} : {tiles[0]}) outs(%yt : {tiles[1]})",
-        f"pto.tstore ins(%yt : {tiles[1]}) outs(%yp : {parts[1]})",
-    ]
-    head = f"func.func @k(%x: !pto.ptr<{types[0]}>, %y: !pto.ptr<{types[1]}>) attributes {{pto.entry}} {{"
-    constants = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index"]
-    body = "\n".join((*constants, *lines, "return"))
-    return f'module attributes {{pto.target_arch = "{arch}"}} {{\n{head}\n{body}\n}}\n}}\n'
+        rows, cols = region or shape
+        tiles.append(f"!pto.tile_buf<vec, {shape[0]}x{shape[1]}x{element}{', valid=?x?' if region else ''}>")
+        operands = f" addr = %{name}a" if level3 else ""
+        operands += f" valid_row = %n{name} valid_col = %m{name}" if region else ""
+        *constants, view, part, move = moved(name, (f"%{name}t", tiles[-1]), element, rows, cols, load=name == "x")
+        alloc = f"%{name}t = pto.alloc_tile{operands} : {tiles[-1]}"
+        lines += [f"%{name}a = arith.constant {0 if name == 'x' else 65536} : i64", *constants, view, part, alloc]
+        moves.append(move)
+    cast = f"pto.tcvt ins(%xt{f' {{{words}}}' if words else ''} : {tiles[0]}) outs(%yt : {tiles[1]})"
+    arguments = [f"%{name}: !pto.ptr<{kind}>" for name, kind in zip("xy", types, strict=True)]
+    return module(arch, arguments, [*lines, moves[0], cast, moves[1]])
 
 
 def outputs(

@@ -124,11 +124,8 @@ _STRUCTURES = {
 }  # fmt: skip
 _MNEMONICS = {
     "tcolexpand": Spread(
-        "columns",
-        "published cycles load a vector once for all rows; the text walks row by row and turns at each",
-        (-3, 2),
-        row=(0, 5),
-        trip=(-1, 0),
+        "columns", "published cycles load a vector once for all rows; the text walks row by row and turns at each",
+        (-3, 2), row=(0, 5), trip=(-1, 0),
     ),
     "taxpy": Spread(
         "destination",
@@ -138,7 +135,7 @@ _MNEMONICS = {
         trip=(-50, 5),
     ),
     "trsqrt": Spread("special functions", "two of them in a row share a port in turn", (-16, 4), trip=(-4, 1)),
-}
+}  # fmt: skip
 
 
 def spread_of(structure: str, mnemonic: str) -> Spread:

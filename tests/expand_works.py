@@ -1,13 +1,11 @@
 """Programs of one vector operation between loads and a store, for what `castsim expand` makes of them."""
 
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
-
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from pto_text import module, moved
 from work_model import special
 from work_programs import NATIVE
 
@@ -132,22 +130,17 @@ class Case:
         if Role.TMP in form:
             lines.append(f"%t = pto.alloc_tile : {extra[Role.TMP].kind}")
         if operation.in_place:
-            lines = [each for each in lines if not each.startswith(("%d = ", "pto.tload ins(%pd"))]
+            lines = [each for each in lines if not each.startswith(("%d = ", "pto.tload ins(%pxd"))]
             lines.append(f"%d = pto.treshape %a : {tiles['a'].kind} -> {dst.kind}")
         if operation.attribute == "isBinary" and Role.TMP in form:
             names[-1] += " {isBinary = true}"
         given = {"cmpMode": f" {{cmpMode = #pto<cmp {self.word}>}}"}.get(operation.attribute or "", "")
         ins = f"ins({', '.join(names)}{given} : {', '.join(kinds)})"
         lines.append(f"pto.{operation.name} {ins} outs(%d : {dst.kind})")
-        lines.append(f"pto.tstore ins(%d : {dst.kind}) outs(%pd : !pto.partition_tensor_view<{dst.part}>)")
-        body = "\n".join(lines)
+        lines.append(f"pto.tstore ins(%d : {dst.kind}) outs(%pxd : !pto.partition_tensor_view<{dst.part}>)")
         scalar = self.scalar or {"f16": "1.5", "f32": "-2.25", "bf16": "3.0"}.get(self.element, "5")
-        head = f"%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n%s = arith.constant {scalar} : {self.element}"
         chosen = "".join(f"// castsim: option {each}\n" for each in self.options)
-        return (
-            f'{chosen}module attributes {{pto.target_arch = "a5"}} {{ func.func @k({", ".join(arguments)}) attributes {{pto.entry}} {{\n'
-            f"{head}\n{body}\nreturn\n}} }}\n"
-        )
+        return chosen + module("a5", arguments, [f"%s = arith.constant {scalar} : {self.element}", *lines])
 
     def _tmp(self, source: Operand) -> Operand:
         if self.mnemonic == "tsel":
@@ -156,16 +149,8 @@ class Case:
 
     def _moved(self, name: str, one: Operand) -> list[str]:
         """Lines that allocate a tile and load it; a column is loaded as a row."""
-        height, width = one.valid
         kind, tile = one.row_kind, f"%{name}" if not one.column else f"%row_{name}"
-        lines = [
-            f"{tile} = pto.alloc_tile : {kind}",
-            f"%h{name} = arith.constant {height} : index",
-            f"%w{name} = arith.constant {width} : index",
-            f"%v{name} = pto.make_tensor_view %x{name}, shape = [%h{name}, %w{name}], strides = [%w{name}, %c1] : !pto.tensor_view<?x?x{one.element}>",
-            f"%p{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%h{name}, %w{name}] : !pto.tensor_view<?x?x{one.element}> -> !pto.partition_tensor_view<{one.part}>",
-            f"pto.tload ins(%p{name} : !pto.partition_tensor_view<{one.part}>) outs({tile} : {kind})",
-        ]
+        lines = [f"{tile} = pto.alloc_tile : {kind}", *moved(f"x{name}", (tile, kind), one.element, *one.valid)]
         return [*lines, f"%{name} = pto.treshape {tile} : {kind} -> {one.kind}"] if one.column else lines
 
     def inputs(self, seed: int) -> dict[str, np.ndarray]:

@@ -37,8 +37,7 @@ def _float(number: int) -> int:
 
 def divide(x: int, y: int, rc: int) -> int:
     q = _op("mul", x, rc)
-    e = _fma(y, q, x, neg=True)
-    return _fma(e, rc, q)
+    return _fma(_fma(y, q, x, neg=True), rc, q)
 
 
 EXP = (0x39506967, 0x3AB743CE, 0x3C088908, 0x3D2AA9C1, 0x3E2AAAAA, 0x3F000000)
@@ -58,8 +57,7 @@ def exp_cephes(x: int, *, full: bool = True) -> int:
     square, poly = _op("mul", r, r), EXP[0]
     for each in EXP[1:]:
         poly = _fma(poly, r, each)
-    y = _fma(poly, square, _op("add", r, 0x3F800000))
-    return (y + (int(_number(z)) << 23)) & 0xFFFFFFFF
+    return (_fma(poly, square, _op("add", r, 0x3F800000)) + (int(_number(z)) << 23)) & 0xFFFFFFFF
 
 
 LOG = (0x3D9021BB, 0xBDEBD1B8, 0x3DEF251A, 0xBDFE5D4F, 0x3E11E9BF, 0xBE2AAE50, 0x3E4CCEAC, 0xBE7FFFFC, 0x3EAAAAAA)

@@ -66,8 +66,7 @@ def lanewise(
     one = tile(fmt, rows, cols + padding, (rows, cols if valid_cols is None else valid_cols))
     mask = None
     if mnemonic in ("tsel", "tsels"):
-        bits = -(-(cols + padding) // 256) * 32
-        mask = tile("u8", rows, bits, (rows, -(-cols // 8)))
+        mask = tile("u8", rows, -(-(cols + padding) // 256) * 32, (rows, -(-cols // 8)))
     return work_of(mnemonic, one, *[one] * count, mask=mask)
 
 

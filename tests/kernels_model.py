@@ -69,8 +69,7 @@ def rotary_cache(inputs: Arrays, target: str, position: int) -> Arrays:
 def _scaled_rows(inputs: Arrays, top: float) -> tuple[np.ndarray, np.ndarray]:
     x = widened(inputs["src"])
     scales = np.maximum(np.abs(x).max(axis=1), F32(1e-12)) / F32(top)
-    scaled = x * (F32(1) / scales)[:, None]
-    return np.clip(scaled, F32(-top), F32(top)), scales[None]
+    return np.clip(x * (F32(1) / scales)[:, None], F32(-top), F32(top)), scales[None]
 
 
 def quantise_rows_i8(inputs: Arrays, target: str) -> Arrays:

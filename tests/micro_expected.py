@@ -65,24 +65,18 @@ def facts() -> dict[str, object]:
     timing, banks = found["timing"], found["banks"]
     chain, saved = timing["chain"]["latency_cycles"], timing["chain"]["forwarding_cycles"]
     return {
-        "issue": timing["scalar"]["issue_cycles"],
-        "load": transfer(timing["load"]),
-        "store": transfer(timing["store"]),
-        "startup": timing["launch"]["startup_cycles"],
-        "drain": timing["launch"]["drain_cycles"],
-        "loop": timing["loops"]["setup_cycles"],
-        "vlds": timing["access"]["load_cycles"] - saved,
-        "vsts": timing["access"]["store_cycles"],
-        "one_store": timing["port"]["store_cycles"],
-        "one_vcvt": timing["port"]["occupancy_cycles"]["vcvt"],
+        "issue": timing["scalar"]["issue_cycles"], "load": transfer(timing["load"]),
+        "store": transfer(timing["store"]), "startup": timing["launch"]["startup_cycles"],
+        "drain": timing["launch"]["drain_cycles"], "loop": timing["loops"]["setup_cycles"],
+        "vlds": timing["access"]["load_cycles"] - saved, "vsts": timing["access"]["store_cycles"],
+        "one_store": timing["port"]["store_cycles"], "one_vcvt": timing["port"]["occupancy_cycles"]["vcvt"],
         "one_vintlv": timing["port"]["occupancy_cycles"]["vintlv"],
-        **{name: latency - saved for name, latency in chain.items()},
-        "one_vdintlv": int(_row("vdintlv")["held"]),
+        **{name: latency - saved for name, latency in chain.items()}, "one_vdintlv": int(_row("vdintlv")["held"]),
         "vdintlv": Fraction(_row("vdintlv")["latency_32"]) - saved,
         "vmuls": timing["micro"]["forwarding"]["cycles"]["vmuls"],
         "blocks_a_cycle": banks["groups"] * banks["reads_per_group"],
         "rounded": lambda exact: math.floor(Fraction(exact) + Fraction(1, 2)),
-    }
+    }  # fmt: skip
 
 
 def _row(mnemonic: str) -> dict[str, str]:

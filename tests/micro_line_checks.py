@@ -186,5 +186,4 @@ def _vector(state: Lines, name: str, kinds: list[str], results: list[str], plain
         return
     (bits,) = masks
     packed = re.search(r'dist = "(?:PK4?|NORM)_B(\d+)"', plain)
-    wanted = min(32, int(packed.group(1)) if packed else lanes(registers[0]))
-    assert bits == wanted, plain
+    assert bits == min(32, int(packed.group(1)) if packed else lanes(registers[0])), plain

@@ -6,6 +6,7 @@ text, or, as a dictionary, the bytes that it stores beyond its address.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -107,8 +108,7 @@ def _difference(given: Given) -> list[Result]:
 def _exponential(x: int, m: int, element: str) -> int:
     values = [oracle.decode(code, element) for code in (x, m)]
     if any(value.kind != "finite" for value in values):
-        difference = el.sub(x, m, element)
-        found = oracle.decode(difference, element)
+        found = oracle.decode(el.sub(x, m, element), element)
         if found.kind == "nan":
             return el.nan("f32")
         return 0 if found.negative else el.infinity("f32", negative=False)
@@ -257,43 +257,20 @@ def _move(given: Given) -> list[Result]:
     return [governed(given, given.lanes())]
 
 
-def _nothing(given: Given) -> list[Result]:
-    del given
-    return []
-
-
 REGISTERS: dict[str, Callable[[Given], list[Result]]] = {
-    **dict.fromkeys(BINARY, _binary),
-    **dict.fromkeys(UNARY, _unary),
-    **dict.fromkeys(SCALAR, _with_scalar),
-    **dict.fromkeys(("vshl", "vshr", "vshls", "vshrs"), _shift),
-    **dict.fromkeys(("vexp", "vln"), _near),
-    **dict.fromkeys(("vmula", "vaxpy"), _fused),
-    "vexpdif": _difference,
-    **dict.fromkeys(("vaddc", "vsubc", "vaddcs", "vsubcs"), _carry),
-    "vmull": _long,
-    **dict.fromkeys(("vcmp", "vcmps"), _compare),
-    **dict.fromkeys(("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"), _reduce),
-    "vcpadd": _pairs,
-    "vcvt": _convert,
-    "vtrc": _truncate,
-    "vsel": _select,
-    "vselr": _by_number,
-    **dict.fromkeys(("vintlv", "vdintlv"), _interleave),
-    **dict.fromkeys(("vbr", "vdup"), _everywhere),
-    "vci": _ramp,
-    "vpack": _pack,
-    **dict.fromkeys(("vsunpack", "vzunpack"), _unpack),
-    "vsqz": _squeeze,
-    "vusqz": _count_below,
-    "vmov": _move,
-    "vbitcast": lambda given: [given.registers[0]],
-    **dict.fromkeys(("init_align", "mem_bar", "sprclr"), _nothing),
-}
+    **dict.fromkeys(BINARY, _binary), **dict.fromkeys(UNARY, _unary), **dict.fromkeys(SCALAR, _with_scalar),
+    **dict.fromkeys(("vshl", "vshr", "vshls", "vshrs"), _shift), **dict.fromkeys(("vexp", "vln"), _near),
+    **dict.fromkeys(("vmula", "vaxpy"), _fused), "vexpdif": _difference, "vmull": _long,
+    **dict.fromkeys(("vaddc", "vsubc", "vaddcs", "vsubcs"), _carry), **dict.fromkeys(("vcmp", "vcmps"), _compare),
+    **dict.fromkeys(("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"), _reduce), "vcpadd": _pairs,
+    "vcvt": _convert, "vtrc": _truncate, "vsel": _select, "vselr": _by_number, "vci": _ramp, "vpack": _pack,
+    **dict.fromkeys(("vintlv", "vdintlv"), _interleave), **dict.fromkeys(("vbr", "vdup"), _everywhere),
+    **dict.fromkeys(("vsunpack", "vzunpack"), _unpack), "vsqz": _squeeze, "vusqz": _count_below, "vmov": _move,
+    "vbitcast": lambda given: [given.registers[0]], **dict.fromkeys(("init_align", "mem_bar", "sprclr"), lambda _: []),
+}  # fmt: skip
 """Models of what works on registers."""
 
 
-# ---------------------------------------------- models of predicates, loads and stores, bit by bit; see `micro_naive`
 # -------------------------------------------------------------------------------------------------------- predicates
 def _first(given: Given) -> list[Result]:
     lanes = 2048 // given.one.mask
@@ -319,11 +296,7 @@ def _pattern(given: Given) -> list[Result]:
     return [mask_of([int(each) for each in chosen], given.one.mask)]
 
 
-_RULES: dict[str, Callable[[int, int], int]] = {
-    "pand": lambda x, y: x & y,
-    "por": lambda x, y: x | y,
-    "pxor": lambda x, y: x ^ y,
-}
+_RULES: dict[str, Callable[[int, int], int]] = {"pand": operator.and_, "por": operator.or_, "pxor": operator.xor}
 
 
 def _logic(given: Given) -> list[Result]:
@@ -352,16 +325,12 @@ def _turns(given: Given) -> list[Result]:
 
 
 PREDICATES: dict[str, Callable[[Given], list[Result]]] = {
-    "plt": _first,
-    "pltm": _piece,
-    **dict.fromkeys(("pset", "pge"), _pattern),
-    **dict.fromkeys(_RULES, _logic),
+    "plt": _first, "pltm": _piece, **dict.fromkeys(("pset", "pge"), _pattern), **dict.fromkeys(_RULES, _logic),
     "pnot": lambda given: [[(1 - x) & z for x, z in zip(*given.masks, strict=True)]],
     "psel": lambda given: [[x if z else y for x, y, z in zip(*given.masks, strict=True)]],
-    **dict.fromkeys(("ppack", "punpack"), _halves),
-    "pbitcast": lambda given: [given.masks[0]],
+    **dict.fromkeys(("ppack", "punpack"), _halves), "pbitcast": lambda given: [given.masks[0]],
     **dict.fromkeys(("pintlv", "pdintlv"), _turns),
-}
+}  # fmt: skip
 """Models of what works on masks alone; names without the width of their lanes."""
 
 
@@ -415,14 +384,10 @@ def _gather_blocks(given: Given) -> list[Result]:
 
 
 LOADS: dict[str, Callable[[Given], list[Result]]] = {
-    **dict.fromkeys(("vlds", "vldsx2"), _load),
-    "vsldb": _blocks,
-    **dict.fromkeys(("plds", "pldi"), _image),
-    "vldas": lambda given: [],
-    "vldus": lambda given: [given.memory[:256]],
-    **dict.fromkeys(("vgather2", "vgather2_bc"), _gather),
-    "vgatherb": _gather_blocks,
-}
+    **dict.fromkeys(("vlds", "vldsx2"), _load), "vsldb": _blocks, **dict.fromkeys(("plds", "pldi"), _image),
+    "vldas": lambda given: [], "vldus": lambda given: [given.memory[:256]],
+    **dict.fromkeys(("vgather2", "vgather2_bc"), _gather), "vgatherb": _gather_blocks,
+}  # fmt: skip
 """Models of loads."""
 
 
@@ -462,12 +427,8 @@ def _store_leading(given: Given) -> dict[int, int]:
 
 
 STORES: dict[str, Callable[[Given], dict[int, int]]] = {
-    **dict.fromkeys(("vsts", "vstsx2"), _store),
-    "vsstb": _store_blocks,
-    **dict.fromkeys(("psts", "psti"), _store_image),
-    "vscatter": _scatter,
-    "vstus": _store_leading,
-    "vstur": lambda given: {},  # the register AR counts nothing yet
-    **dict.fromkeys(("vstas", "vstar"), lambda given: {}),
-}
+    **dict.fromkeys(("vsts", "vstsx2"), _store), "vsstb": _store_blocks, "vscatter": _scatter,
+    **dict.fromkeys(("psts", "psti"), _store_image), "vstus": _store_leading,
+    **dict.fromkeys(("vstas", "vstar", "vstur"), lambda given: {}),  # the register AR counts nothing yet
+}  # fmt: skip
 """Models of stores: bytes beyond the address."""

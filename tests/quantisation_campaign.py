@@ -70,8 +70,7 @@ def differences(x: Any, element: str, scale: str, rule: str, size: int) -> tuple
         wrong = ~nearest_is_right(scales, greatest, name, unit, scale)
     else:
         wrong = ~same(scales, scale_values(greatest, name, unit, scale, rule))
-    spread = np.repeat(scales, size, axis=1)[:, : x.shape[1]]
-    expected = element_codes(wide, spread, name, unit)
+    expected = element_codes(wide, np.repeat(scales, size, axis=1)[:, : x.shape[1]], name, unit)
     bad = codes_from_array(made.elements, FORMATS[name]) != expected
     return greatest.size, int((wrong | np.logical_or.reduceat(bad, starts, axis=1)).sum())
 
@@ -101,18 +100,10 @@ def main() -> None:
         if bad:
             print(*case, f"{bad} of {done} blocks differ")
     record = {
-        "blocks": sum(totals.values()),
-        "differences": wrong,
-        "cases": len(CASES),
-        "blocks_by_element": totals,
-        "scales": list(SCALES),
-        "rules": list(RULES),
-        "block_sizes": list(SIZES),
-        "seed": 0,
-        "seconds": round(time.process_time() - start),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
+        "blocks": sum(totals.values()), "differences": wrong, "cases": len(CASES), "blocks_by_element": totals,
+        "scales": list(SCALES), "rules": list(RULES), "block_sizes": list(SIZES), "seed": 0,
+        "seconds": round(time.process_time() - start), "python": platform.python_version(), "numpy": np.__version__,
+    }  # fmt: skip
     print(json.dumps(record, indent=1))
     if blocks >= TOTAL:
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

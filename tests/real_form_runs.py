@@ -59,38 +59,28 @@ def inputs_of(written: Written) -> dict[str, np.ndarray | str]:
 
 
 _EXPECTED: dict[str, Callable[[Arrays, Written], np.ndarray]] = {
-    "tload": lambda x, _: x["in0"],
-    "tstore": lambda x, _: x["in0"],
-    "tmov": lambda x, _: x["in0"],
-    "tadd": lambda x, _: x["in0"] + x["in1"],
-    "tsub": lambda x, _: x["in0"] - x["in1"],
-    "tmul": lambda x, _: x["in0"] * x["in1"],
-    "tmax": lambda x, _: np.maximum(x["in0"], x["in1"]),
+    "tload": lambda x, _: x["in0"], "tstore": lambda x, _: x["in0"], "tmov": lambda x, _: x["in0"],
+    "tadd": lambda x, _: x["in0"] + x["in1"], "tsub": lambda x, _: x["in0"] - x["in1"],
+    "tmul": lambda x, _: x["in0"] * x["in1"], "tmax": lambda x, _: np.maximum(x["in0"], x["in1"]),
     "tadds": lambda x, w: x["in0"] + x["in0"].dtype.type(w.args["s1"]),
     "tsubs": lambda x, w: x["in0"] - x["in0"].dtype.type(w.args["s1"]),
     "tmuls": lambda x, w: x["in0"] * x["in0"].dtype.type(w.args["s1"]),
     "tmaxs": lambda x, w: np.maximum(x["in0"], x["in0"].dtype.type(w.args["s1"])),
-    "tmins": lambda x, w: np.minimum(x["in0"], x["in0"].dtype.type(w.args["s1"])),
-    "tneg": lambda x, _: -x["in0"],
-    "tabs": lambda x, _: np.abs(x["in0"]),
-    "tcolexpand": lambda x, w: np.broadcast_to(x["in0"][:1], w.extents["%r0"]),
+    "tmins": lambda x, w: np.minimum(x["in0"], x["in0"].dtype.type(w.args["s1"])), "tneg": lambda x, _: -x["in0"],
+    "tabs": lambda x, _: np.abs(x["in0"]), "tcolexpand": lambda x, w: np.broadcast_to(x["in0"][:1], w.extents["%r0"]),
     "trowexpand": lambda x, w: np.broadcast_to(x["in0"][:, :1], w.extents["%r0"]),
-    "tcolexpandmul": lambda x, _: x["in0"] * x["in1"][:1],
-    "trowexpandmul": lambda x, _: _by_row(x, np.multiply),
+    "tcolexpandmul": lambda x, _: x["in0"] * x["in1"][:1], "trowexpandmul": lambda x, _: _by_row(x, np.multiply),
     "trowexpandsub": lambda x, _: _by_row(x, np.subtract),
     "trowmax": lambda x, _: x["in0"].max(axis=1, keepdims=True),
-    "tcolmax": lambda x, _: x["in0"].max(axis=0, keepdims=True),
-    "ttrans": lambda x, _: x["in0"].T,
-    "tconcat": lambda x, _: np.hstack([x["in0"], x["in1"]]),
-    "tgather": lambda x, _: x["in0"].ravel()[x["in1"]],
-}
+    "tcolmax": lambda x, _: x["in0"].max(axis=0, keepdims=True), "ttrans": lambda x, _: x["in0"].T,
+    "tconcat": lambda x, _: np.hstack([x["in0"], x["in1"]]), "tgather": lambda x, _: x["in0"].ravel()[x["in1"]],
+}  # fmt: skip
 
 
 def _by_row(x: Arrays, function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
     """A tile with a vector of one element, or one block of equal use, per row."""
     full, vector = x["in0"], x["in1"]
-    columns = np.arange(full.shape[1]) % vector.shape[1]
-    return function(full, vector[:, columns])
+    return function(full, vector[:, np.arange(full.shape[1]) % vector.shape[1]])
 
 
 def check_values(written: Written, inputs: Mapping[str, np.ndarray | str], outputs: Arrays) -> None:

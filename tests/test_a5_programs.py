@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import oracle
 import oracle_a5
 import pytest
 from a5_cases import UB, Shape, lowerer, make_cast, source_codes
-from pto_text import VECTORS, compact, key_value
+from pto_text import VECTORS, asked, cast_program, compact, key_value
 
 from castsim.execution.input_data import empty_memory, from_memory, to_memory
 from castsim.execution.tree import elements
@@ -44,45 +45,7 @@ def instances() -> list[dict[str, str]]:
 
 
 ROWS = instances()
-
-
-def view(name: str, element: str, rows: int, cols: int, stride: int) -> str:
-    kind = f"{rows}x{cols}x{element}"
-    return f"""\
-%s{name} = arith.constant {stride} : index
-%v{name} = pto.make_tensor_view %{name}, shape = [%r, %c], strides = [%s{name}, %one] : !pto.tensor_view<{kind}>
-%p{name} = pto.partition_view %v{name}, offsets = [%zero, %zero], sizes = [%r, %c] : !pto.tensor_view<{kind}> -> !pto.partition_tensor_view<{kind}>"""
-
-
-def program(
-    types: list[str], tiles: list[str], extent: tuple[int, int], casts: list[str], *, even: bool = False
-) -> str:
-    """Load the first tile, cast from each to the next, store the last; rows of GM are `even` long if asked for."""
-    rows, cols = extent
-    stride = cols + cols % 2 if even else cols
-    part = f"!pto.partition_tensor_view<{rows}x{cols}x"
-    allocations = "\n".join(f"%t{number} = pto.alloc_tile : {tile}" for number, tile in enumerate(tiles))
-    steps = "\n".join(
-        f"pto.tcvt ins(%t{number}{attributes} : {tiles[number]}) outs(%t{number + 1} : {tiles[number + 1]})"
-        for number, attributes in enumerate(casts)
-    )
-    return f"""\
-module attributes {{pto.target_arch = "a5"}} {{
-func.func @cast(%x: !pto.ptr<{types[0]}>, %y: !pto.ptr<{types[-1]}>) attributes {{pto.entry}} {{
-%zero = arith.constant 0 : index
-%one = arith.constant 1 : index
-%r = arith.constant {rows} : index
-%c = arith.constant {cols} : index
-{view("x", types[0], rows, cols, stride)}
-{view("y", types[-1], rows, cols, stride)}
-{allocations}
-pto.tload ins(%px : {part}{types[0]}>) outs(%t0 : {tiles[0]})
-{steps}
-pto.tstore ins(%t{len(casts)} : {tiles[-1]}) outs(%py : {part}{types[-1]}>)
-return
-}}
-}}
-"""
+program = partial(cast_program, "a5")
 
 
 def compute(loaded: Loaded, arrays: dict[str, np.ndarray], *, shortcuts: bool = True) -> dict[str, np.ndarray]:
@@ -115,18 +78,14 @@ def test_published_instance(number: int, spelling: Any, tmp_path: Path) -> None:
     row = ROWS[number]
     src, dst = row["src"], row["dst"]
     rows, cols, valid_rows, valid_cols = (int(row[key]) for key in ("rows", "cols", "valid_rows", "valid_cols"))
-    mode = None if row["round_mode"] == "default" else row["round_mode"]
-    saturation = None if row["sat"] == "default" else row["sat"]
-    asked = [f"rmode = #pto<round_mode {mode}>"] if mode else []
-    asked += [f"sat_mode = #pto<saturation_mode {saturation}>"] if saturation else []
-    attributes = f" {{{', '.join(asked)}}}" if asked else ""
+    mode, saturation = (None if row[key] == "default" else row[key].lower() for key in ("round_mode", "sat"))
     types = [row["src_dtype"], row["dst_dtype"]]
     tiles = [spelling(kind, rows, cols, valid_rows, valid_cols) for kind in types]
-    loaded = load(tmp_path / "cast.pto", program(types, tiles, (valid_rows, valid_cols), [attributes]))
+    words = asked(row["round_mode"], row["sat"])
+    loaded = load(tmp_path / "cast.pto", program(types, tiles, (valid_rows, valid_cols), [words]))
     assert loaded.target.name == "a5"
     codes = np.random.default_rng(number).choice(source_codes(src, dst), (valid_rows, valid_cols))
-    full = cols == valid_cols or rows == 1
-    wanted = oracle_a5.lanes(src, dst, codes, mode and mode.lower(), saturation and saturation.lower(), multi_step=full)
+    wanted = oracle_a5.lanes(src, dst, codes, mode, saturation, multi_step=cols == valid_cols or rows == 1)
     for shortcuts in (False, True):
         outputs = compute(loaded, {"x": native(codes, src)}, shortcuts=shortcuts)
         assert np.array_equal(codes_of(outputs["y"], dst), wanted)
@@ -188,12 +147,8 @@ def test_narrow_elements_in_global_memory(types: list[str], extent: tuple[int, i
     wanted = oracle_a5.lanes(src, dst, codes, None, None, multi_step=False)
     if dst in oracle_a5.FP4:
         wanted[:, cols - cols % 2 :] = 0
-    got = codes_of(
-        compute(loaded, {"x": padded.reshape(-1)[: rows * padded.shape[1] - cols % 2].astype(oracle.storage(src))})[
-            "y"
-        ],
-        dst,
-    )
+    given = padded.reshape(-1)[: rows * padded.shape[1] - cols % 2].astype(oracle.storage(src))
+    got = codes_of(compute(loaded, {"x": given})["y"], dst)
     flat = np.zeros(padded.size, np.uint64)
     flat[: got.size] = got.reshape(-1)
     assert np.array_equal(flat.reshape(padded.shape)[:, :cols], wanted)
@@ -205,7 +160,7 @@ def test_one_and_two_dimensional_kernels_side_by_side(tmp_path: Path) -> None:
     seen = {}
     for name, rows, cols in (("1D", 1, 16), ("2D_default", 2, 16)):
         tiles = [compact(kind, rows, cols, 1, 8) for kind in ("f32", "i16")]
-        attributes = [" {rmode = #pto<round_mode TRUNC>, sat_mode = #pto<saturation_mode OFF>}"]
+        attributes = [asked("TRUNC", "OFF")]
         loaded = load(tmp_path / f"{name}.pto", program(["f32", "i16"], tiles, (1, 8), attributes))
         seen[name] = compute(loaded, {"x": values})["y"].tolist()[0]
     assert seen["1D"] == [24064, -1, 0, 0, 25536, 7, -1, -1]
@@ -289,9 +244,8 @@ def test_what_breaks_a_function_breaks_its_proof(src: str, dst: str) -> None:
         assert not proven(src, dst, shape, with_trip(function, ops.StoreLanes, offset=32))
         load = next(item for item in main.trip if isinstance(item, ops.Load))
         if len(load.results) == 2:
-            assert not proven(src, dst, shape, with_trip(function, ops.Load, results=load.results[::-1])), (
-                "swapped halves"
-            )
+            swapped = with_trip(function, ops.Load, results=load.results[::-1])
+            assert not proven(src, dst, shape, swapped), "swapped halves"
         else:
             other = "UNPK_B16" if load.distribution == "NORM" else "NORM"
             assert not proven(src, dst, shape, with_trip(function, ops.Load, distribution=other))

@@ -57,16 +57,10 @@ def test_odd_and_ragged_shapes_in_every_variant(src: str, dst: str) -> None:
     unit = granule(src, dst)
     wide = -(-520 // unit) * unit
     shapes = [
-        Shape(1, unit, 1, 1),
-        Shape(1, wide, 1, 513),
-        Shape(3, unit, 3, unit),
-        Shape(3, unit, 2, unit - 1),
-        Shape(3, wide, 3, 257),
-        Shape(5, wide, 2, 65),
-        Shape(2, wide, 2, wide, dynamic=True),
-        Shape(4, unit, 4, 0),
+        Shape(1, unit, 1, 1), Shape(1, wide, 1, 513), Shape(3, unit, 3, unit), Shape(3, unit, 2, unit - 1),
+        Shape(3, wide, 3, 257), Shape(5, wide, 2, 65), Shape(2, wide, 2, wide, dynamic=True), Shape(4, unit, 4, 0),
         Shape(4, unit, 0, unit),
-    ]
+    ]  # fmt: skip
     for shape in shapes:
         for kind in range(5):
             for saturation in ("on", "off"):

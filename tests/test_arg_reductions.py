@@ -44,9 +44,8 @@ def places(values: np.ndarray, greatest: bool, nan: str = "nan") -> list[int]:
 def test_places_in_rows(name: str, mnemonic: str, element: str, shape: tuple[int, int]) -> None:
     rows, cols = shape
     a, t = Spot("a", element, rows, 256, 0, shape), Spot("t", element, rows, 256, 16384, shape)
-    for seed, d in enumerate(
-        [Spot("d", "ui32", 16, 1, 32768, (rows, 1), column=True), Spot("d", "i32", rows, 8, 32768, (rows, 1))]
-    ):
+    column = Spot("d", "ui32", 16, 1, 32768, (rows, 1), column=True)
+    for seed, d in enumerate([column, Spot("d", "i32", rows, 8, 32768, (rows, 1))]):
         x = special(element, shape, seed)
         if seed:  # many equal ones
             x = np.random.default_rng(cols).integers(-2, 2, shape).astype(NATIVE[element])
@@ -140,8 +139,7 @@ def test_sums_of_three(name: str, element: str) -> None:
         with np.errstate(all="ignore"):
             wanted = one + z
         wanted = np.where(np.isnan(wanted), 0, np.clip(wanted, -65504, 65504)).astype("<f2")
-    text = program(statement("taddc", [a, b, c], d), [a, b, c, d])
-    found = d.get(ran(text, name, before))
+    found = d.get(ran(program(statement("taddc", [a, b, c], d), [a, b, c, d]), name, before))
     same = (found == wanted) | (np.isnan(found) & np.isnan(wanted)) if element[0] == "f" else found == wanted
     assert same.all()
     in_place = program(statement("taddc", [a, b, c], c), [a, b, c])
@@ -264,34 +262,25 @@ def test_numbers_and_counts(name: str, element: str, mode: str, shape: tuple[int
     assert parse(print_program(parsed), "k.pto") == parsed
 
 
-SOURCE_TILE, SCRATCH_TILE = Spot("a", "f32", 4, 64, 0), Spot("t", "f32", 4, 64, 4096)
-RESULT_TILE, N = Spot("d", "i32", 4, 64, 8192), Spot("n", "i32", 4, 64, 16384)
-SMALL, HALF_TILE = Spot("s", "i32", 4, 8, 20480), Spot("h", "i16", 4, 64, 24576)
+X, Y, R = Spot("a", "f32", 4, 64, 0), Spot("t", "f32", 4, 64, 4096), Spot("d", "i32", 4, 64, 8192)
+N, SMALL, HALF = Spot("n", "i32", 4, 64, 16384), Spot("s", "i32", 4, 8, 20480), Spot("h", "i16", 4, 64, 24576)
 
 
 @pytest.mark.parametrize(
     ("operation", "name", "message"),
     [
-        (chosen(SOURCE_TILE, None, RESULT_TILE, N, "f32"), "a2a3", "needs a tmp tile"),
-        (chosen(SOURCE_TILE, SCRATCH_TILE, HALF_TILE, N, "f32"), "a5", "32-bit integers, %h holds i16"),
-        (chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, HALF_TILE, "f32"), "a5", "32-bit integers, %h holds i16"),
-        (chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, RESULT_TILE, "f32"), "a5", "counts %d and %d share"),
-        (
-            chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, N, "f32", "{cmpMode = #pto<cmp lt>}"),
-            "a5",
-            "unknown cmp 'lt'",
-        ),
-        (
-            chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, N, "f32", "{offset = 1.5 : f32}"),
-            "a5",
-            "offset is a number of type i32",
-        ),
-        (chosen(SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, N, "f32", "{ofset = 1 : i32}"), "a5", "no attribute"),
-        (f"pto.tgather ins(%a, %k : {SOURCE_TILE.type}, f32) outs(%d : {RESULT_TILE.type})", "a5", "writes two tiles"),
+        (chosen(X, None, R, N, "f32"), "a2a3", "needs a tmp tile"),
+        (chosen(X, Y, HALF, N, "f32"), "a5", "32-bit integers, %h holds i16"),
+        (chosen(X, Y, R, HALF, "f32"), "a5", "32-bit integers, %h holds i16"),
+        (chosen(X, Y, R, R, "f32"), "a5", "counts %d and %d share"),
+        (chosen(X, Y, R, N, "f32", "{cmpMode = #pto<cmp lt>}"), "a5", "unknown cmp 'lt'"),
+        (chosen(X, Y, R, N, "f32", "{offset = 1.5 : f32}"), "a5", "offset is a number of type i32"),
+        (chosen(X, Y, R, N, "f32", "{ofset = 1 : i32}"), "a5", "no attribute"),
+        (f"pto.tgather ins(%a, %k : {X.type}, f32) outs(%d : {R.type})", "a5", "writes two tiles"),
     ],
 )
 def test_gathers_that_are_refused(operation: str, name: str, message: str) -> None:
-    text = program(operation, [SOURCE_TILE, SCRATCH_TILE, RESULT_TILE, N, SMALL, HALF_TILE], {"k": ("0.5", "f32")})
+    text = program(operation, [X, Y, R, N, SMALL, HALF], {"k": ("0.5", "f32")})
     if "ofset" in operation:
         assert any(message in str(warning) for warning in parse(text, "k.pto").warnings)
         return
@@ -303,9 +292,7 @@ def test_gathers_that_are_refused(operation: str, name: str, message: str) -> No
 
 def test_more_than_the_result_holds_are_refused() -> None:
     before = noise(target("a5"))
-    SOURCE_TILE.put(before, np.ones((4, 64), "<f4"))
-    text = program(
-        chosen(SOURCE_TILE, SCRATCH_TILE, SMALL, N, "f32"), [SOURCE_TILE, SCRATCH_TILE, SMALL, N], {"k": ("0.5", "f32")}
-    )
+    X.put(before, np.ones((4, 64), "<f4"))
+    text = program(chosen(X, Y, SMALL, N, "f32"), [X, Y, SMALL, N], {"k": ("0.5", "f32")})
     with pytest.raises(CastsimError, match="64 elements of row 0 of %a compare so, a row of %s has 8"):
         computed(text, target("a5"), before)

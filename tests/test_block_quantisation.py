@@ -166,15 +166,12 @@ def blocks(x: Any, kind: str, rule: str, *options: tuple[str, int | str], **form
 
 
 FORMS: dict[str, tuple[dict[str, Any], int, int]] = {
-    "line": ({}, 8, 64),
-    "long line": ({}, 33, 64),
-    "rows": ({"by_rows": True}, 5, 128),
-    "rows with padding": ({"by_rows": True, "cols": 128}, 5, 96),
-    "columns": ({"columns": True}, 64, 64),
+    "line": ({}, 8, 64), "long line": ({}, 33, 64), "rows": ({"by_rows": True}, 5, 128),
+    "rows with padding": ({"by_rows": True, "cols": 128}, 5, 96), "columns": ({"columns": True}, 64, 64),
     "columns with padding": ({"columns": True, "cols": 64}, 96, 34),
     "interleaved": ({"columns": True, "interleaved": True}, 128, 64),
     "interleaved with padding": ({"columns": True, "interleaved": True, "cols": 64}, 64, 24),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -186,8 +183,7 @@ def test_every_form_against_exact_arithmetic(kind: str, element: str, rule: str,
     given, rows, cols = FORMS[form]
     x = samples(element, rows, cols, len(form))
     found = blocks(x, kind, rule, LIBRARY, ("nv_flat_fp4", "nv"), **given)
-    columns = given.get("columns", False)
-    codes, exponents = expected(x, kind, rule, columns)
+    codes, exponents = expected(x, kind, rule, given.get("columns", False))
     assert found["codes"].tolist() == codes.tolist()
     if given.get("interleaved"):
         laid = np.zeros((rows // 64, 2 * cols), np.uint8)
@@ -258,8 +254,7 @@ def test_options_on_nan_and_subnormals() -> None:
     assert blocks(x, "MXFP8", "ocp")["exponents"][0, 0] == 255
     assert blocks(x, "MXFP8", "ocp")["codes"][0, 0] == 0x7F
     for choice, exponent in (("number", 127), ("first", 255)):
-        found = blocks(x, "MXFP8", "ocp", ("maximum_of_nan", choice))
-        assert found["exponents"][0, 0] == exponent
+        assert blocks(x, "MXFP8", "ocp", ("maximum_of_nan", choice))["exponents"][0, 0] == exponent
     assert blocks(np.roll(x, 1), "MXFP8", "ocp", ("maximum_of_nan", "first"))["exponents"][0, 0] == 255 - 128
     assert blocks(x, "MXFP8", "ocp", ("e4m3_nan", "sign"))["codes"][0, 0] == 0xFF
     x = np.full((1, 32), 2.0**-118, np.float32)  # times 1/448 a subnormal

@@ -125,8 +125,7 @@ def test_out_receives_the_result() -> None:
     source, row = every_code("bf16"), format_named("bf16")
     policy = abstract_policy(row, row, Rounding.RINT, Overflow.SATURATE)
     expected = oracle.cast_array(source, "bf16", "bf16", "rint", "saturate")
-    result = cast_codes(source, row, row, policy, out=source)
-    assert result is source
+    assert cast_codes(source, row, row, policy, out=source) is source
     assert np.array_equal(source, expected)
 
 
@@ -272,8 +271,7 @@ def test_narrowing_twice_with_odd_first_is_narrowing_once(number: float, mode: s
     if mode == "odd":
         return
     source = np.array([number]).view(np.uint64)
-    middle = product_cast(source, "f64", "f32", "odd", "saturate")
-    twice = product_cast(middle, "f32", "bf16", mode, "special")
+    twice = product_cast(product_cast(source, "f64", "f32", "odd", "saturate"), "f32", "bf16", mode, "special")
     assert twice == product_cast(source, "f64", "bf16", mode, "special")
 
 
@@ -363,6 +361,5 @@ def test_pto_specification(title: str, specification: dict[str, list[dict[str, s
         elif row["class"].endswith("Infinity"):
             assert number == (-np.inf if row["class"].startswith("Negative") else np.inf), row
         else:
-            exact = int(row["significand"]) * Fraction(2) ** int(row["exponent"])
-            assert abs(Fraction(number)) == exact, row
+            assert abs(Fraction(number)) == int(row["significand"]) * Fraction(2) ** int(row["exponent"]), row
             assert np.signbit(number) == (row["sign"] == "1"), row

@@ -150,8 +150,7 @@ def test_the_public_surface_has_it() -> None:
 
 
 def test_run_shows_all_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = written(tmp_path, "k.pto", TILES["body of a loop"])
-    assert main(["run", file, "--timing-only"]) == 2
+    assert main(["run", written(tmp_path, "k.pto", TILES["body of a loop"]), "--timing-only"]) == 2
     assert capsys.readouterr().err.count("error: ") == 3
 
 

@@ -53,8 +53,7 @@ def test_a_sequence_runs_over_tiles(name: str, tiles: int) -> None:
 @pytest.mark.parametrize("name", GENERATIONS)
 def test_one_distance_less_would_be_early(name: str) -> None:
     """Take an empty bundle between producer and consumer away: the checked mode objects."""
-    kernel = quantiser(name)
-    lines = kernel.text(1, {"scale": 1.0}).splitlines()
+    lines = quantiser(name).text(1, {"scale": 1.0}).splitlines()
     body = [n for n, line in enumerate(lines) if line == "nop; nop; nop; nop" and n < len(lines) - 4]
     for empty in body:
         shorter = "".join(f"{line}\n" for n, line in enumerate(lines) if n != empty)
@@ -90,8 +89,7 @@ def test_too_many_registers() -> None:
 
 def test_many_stores_keep_clear_of_the_forbidden_distance() -> None:
     sequence = Sequence()
-    registers = sequence.input("x", "i32", 8)
-    sequence.output("y", "i32", *registers)
+    sequence.output("y", "i32", *sequence.input("x", "i32", 8))
     x = np.arange(1024, dtype=np.int32)
     for name in GENERATIONS:
         found = execute(schedule(sequence, target(name)), {"x": x})
@@ -107,8 +105,7 @@ def test_a_setup_is_visible_to_what_follows() -> None:
     sequence.vpu("convert.f32 target_type=int32", y, x)
     sequence.output("y", "i32", y)
     writer = Sequence()
-    mode = sequence.scalar("mode", "u32")
-    writer.add(Slot.STORE, "st_l mmio", 0x8FC, mode)
+    writer.add(Slot.STORE, "st_l mmio", 0x8FC, sequence.scalar("mode", "u32"))
     kernel = schedule(sequence, target("gaudi"), writer.steps)
     values = np.array([1.5, -1.5, 2.5, 3.7], np.float32)
     for code, expected in ((1, [1, -1, 2, 3]), (0, [2, -2, 2, 4]), (2, [2, -1, 3, 4])):

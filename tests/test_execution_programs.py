@@ -75,8 +75,7 @@ def view(shape: str, strides: str, kind: str, name: str = "v") -> str:
     ],
 )
 def test_argument_size(shape: str, strides: str, elements: int) -> None:
-    dims = "x".join("?" * len(shape.split(",")))
-    assert use(kernel(view(shape, strides, dims)), "x").elements == elements
+    assert use(kernel(view(shape, strides, "x".join("?" * len(shape.split(","))))), "x").elements == elements
 
 
 def test_argument_size_is_the_largest_view() -> None:
@@ -304,15 +303,11 @@ def test_bitcast_of_floats(bits: int) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "integer", "bits"),
     [
-        ("0.1", "f32", "i32", 0x3DCCCCCD),
-        ("0.3333333333", "bf16", "i16", 0x3EAB),
-        ("0.1", "f16", "i16", 0x2E66),
-        ("65519.9", "f16", "i16", 0x7BFF),
-        ("0x7F800000", "f32", "i32", 0x7F800000),
-        ("1.0e39", "f32", "i32", 0x7F800000),
-        ("1.0e6", "f16", "i16", 0x7C00),
+        ("0.1", "f32", "i32", 0x3DCCCCCD), ("0.3333333333", "bf16", "i16", 0x3EAB), ("0.1", "f16", "i16", 0x2E66),
+        ("65519.9", "f16", "i16", 0x7BFF), ("0x7F800000", "f32", "i32", 0x7F800000),
+        ("1.0e39", "f32", "i32", 0x7F800000), ("1.0e6", "f16", "i16", 0x7C00),
     ],
-)
+)  # fmt: skip
 def test_constant_bits_steer_an_extent(text: str, kind: str, integer: str, bits: int) -> None:
     head = f"%f = arith.constant {text} : {kind}\n%b = arith.bitcast %f : {kind} to {integer}\n"
     body = f"{head}%r = arith.index_castui %b : {integer} to index\n{view('%r', '%c1', '?')}"

@@ -167,8 +167,7 @@ scf.for %i = %c0 to %c4 step %c1 {{
 pto.tload ins(%px : !pto.partition_tensor_view<16x64xf32>) outs(%a : {X32})
 }}"""
     head = f"%rows = arith.constant 64 : index\n{VIEWS}%size = arith.constant 4096 : index\n"
-    found = both(kernel(head + text), monkeypatch)
-    assert moved(found, "tload") == [(0, 4096 * i) for i in range(4)]
+    assert moved(both(kernel(head + text), monkeypatch), "tload") == [(0, 4096 * i) for i in range(4)]
 
 
 def test_tiles_of_ssa_casts_get_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,17 +329,11 @@ def test_aliases_prolong_a_life() -> None:
     flat = "!pto.tile_buf<vec, 64x256xf32>"
     body = "\n".join(
         [
-            tiles(4),
-            fill(0),
-            f"%f = pto.treshape %t0 : {BIG} -> {flat}",
-            fill(1),
-            step(1, 2),
-            step(2, 3),
+            tiles(4), fill(0), f"%f = pto.treshape %t0 : {BIG} -> {flat}", fill(1), step(1, 2), step(2, 3),
             f"pto.tmuls ins(%f, %s : {flat}, f32) outs(%f : {flat})",
         ]
-    )
-    places = written(lifetimes(body))
-    assert places == [0, 65536, 131072, 65536, 0]
+    )  # fmt: skip
+    assert written(lifetimes(body)) == [0, 65536, 131072, 65536, 0]
 
 
 def test_values_do_not_change() -> None:

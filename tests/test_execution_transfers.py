@@ -125,8 +125,7 @@ def test_store(case: tuple[str, list[int], list[int], list[int], list[int]]) -> 
     size = SIZES[element]
     tile, _, pitch = tile_type(element, sizes)
     memory = np.random.default_rng(2).integers(0, 256, extent(shape, strides) * size, np.uint8)
-    text = transfer(element, shape, strides, offsets, sizes, tile, load=False)
-    executed = walk(text)
+    executed = walk(transfer(element, shape, strides, offsets, sizes, tile, load=False))
     assert not executed.arguments["x"].needs_input
     buffer = np.random.default_rng(3).integers(0, 256, UB, np.uint8)
     got = memory.copy()
@@ -192,8 +191,7 @@ def test_int4_is_packed_in_global_memory(columns: int, load: bool) -> None:
 
 
 def test_int4_part_at_an_even_offset() -> None:
-    tile = "!pto.tile_buf<vec, 2x32xs4, valid=2x4>"
-    text = transfer("s4", [4, 16], [16, 1], [1, 6], [2, 4], tile, load=True)
+    text = transfer("s4", [4, 16], [16, 1], [1, 6], [2, 4], "!pto.tile_buf<vec, 2x32xs4, valid=2x4>", load=True)
     memory = np.arange(32, dtype=np.uint8)  # row 1 is bytes 8 .. 15; column 6 is byte 3 of it
     _, buffer = run(text, {"x": memory})
     assert buffer[64:66].tolist() == [11, 12]
@@ -209,9 +207,7 @@ def test_int4_part_at_an_even_offset() -> None:
     ],
 )
 @pytest.mark.parametrize("load", [True, False])
-def test_int4_parts_that_split_bytes(
-    shape: list[int], strides: list[int], offsets: list[int], sizes: list[int], load: bool
-) -> None:
+def test_int4_parts_that_split_bytes(shape, strides, offsets, sizes, load) -> None:
     tile = f"!pto.tile_buf<vec, 2x32xs4, valid={sizes[0]}x{sizes[1]}>"
     with pytest.raises(TileError, match="even"):
         walk(transfer("s4", shape, strides, offsets, sizes, tile, load=load))
@@ -257,9 +253,7 @@ def test_column_major(load: bool) -> None:
         ("!pto.tile_buf<vec, 5x8xf32, valid=5x1>", [5, 1], [3, 1], lambda i, j: 8 * i + j),
     ],
 )
-def test_one_line_stores_do_not_mind_the_layout(
-    tile: str, sizes: list[int], strides: list[int], element_of: object
-) -> None:
+def test_one_line_stores_do_not_mind_the_layout(tile, sizes, strides, element_of) -> None:
     text = transfer("f32", sizes, strides, [0, 0], sizes, tile, load=False)
     buffer = np.zeros(UB, np.uint8)
     buffer[64 : 64 + 64 * 4] = np.arange(64, dtype="<u4").view(np.uint8)
@@ -285,9 +279,7 @@ def test_one_line_stores_do_not_mind_the_layout(
     ],
 )
 @pytest.mark.parametrize("load", [True, False])
-def test_transfers_that_do_not_fit(
-    shape: list[int], strides: list[int], sizes: list[int], tile: str, layout: str | None, message: str, load: bool
-) -> None:
+def test_transfers_that_do_not_fit(shape, strides, sizes, tile, layout, message, load) -> None:
     with pytest.raises(CastsimError, match=message) as caught:
         walk(transfer("f32", shape, strides, [0] * 2, sizes, tile, load=load, layout=layout))
     assert caught.value.span is not None

@@ -118,8 +118,7 @@ def test_what_arguments_decide_stays_in_the_text(name: str, tmp_path: Path) -> N
             spreads = rows * max(0, -(-k // 3)) if name == "while" else 0
             turns = 4 * rows if cols <= 128 else 2
             assert -5 - spreads <= again - whole <= turns - spreads
-    word = {"for carrying": "scf.for", "rows": "", "set_validshape": ""}.get(name, f"scf.{name}")
-    assert word in text
+    assert {"for carrying": "scf.for", "rows": "", "set_validshape": ""}.get(name, f"scf.{name}") in text
     for kept in ("%rows: index", "%cols: index", "%k: i32", "%s: f32"):
         assert kept in text
 
@@ -149,9 +148,7 @@ def test_settled_arguments_need_not_be_given_again(tmp_path: Path) -> None:
          ("x", "residual", "gamma")),
     ],
 )  # fmt: skip
-def test_kernels_give_their_bytes_for_every_argument(
-    name: str, settings: list[dict[str, int | float]], inputs: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_kernels_give_their_bytes_for_every_argument(name, settings, inputs, tmp_path) -> None:
     tiles, micro = KERNELS / f"{name}_a5.pto", tmp_path / "micro.pto"
     micro.write_text(expand(tiles, LoadRequest()))
     given = {each: f"random:{number}" for number, each in enumerate(inputs)}

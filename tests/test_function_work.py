@@ -134,8 +134,7 @@ def test_latencies_and_ports_are_those_of_the_table(row: dict[str, str]) -> None
             assert [int(A5.latency(mnemonic, bits) or 0) for mnemonic in names] == stated
         ports = [int(word) for word in row[f"port_cycles_{kind}"].split(";") if word]
         special = [mnemonic for mnemonic in names if A5.arithmetic[mnemonic].port == "special"]
-        held = A5.timing.special_function.port_cycles["f32" if bits == 32 else "f16"]
-        assert [held] * len(special) == ports
+        assert [A5.timing.special_function.port_cycles["f32" if bits == 32 else "f16"]] * len(special) == ports
 
 
 def test_reductions_accumulate_at_the_stated_distance() -> None:
@@ -158,8 +157,7 @@ def test_nests_of_fillpad() -> None:
     function = function_of(work)
     assert function.operand(columns.writes or 0) == work.dst.address + 400
     assert function.operand(rows.writes or 0) == work.dst.address + 4 * 320 * 4
-    in_place = work_of("tfillpad_inplace", tile("f32", 8, 320), tile("f32", 8, 320, (8, 100)))
-    (only,) = function_of(in_place).nests
+    (only,) = function_of(work_of("tfillpad_inplace", tile("f32", 8, 320), tile("f32", 8, 320, (8, 100)))).nests
     assert data_loads(only.trip) == []
 
 
@@ -167,8 +165,7 @@ def test_wide_selects_take_pairs_then_what_is_left() -> None:
     """floor(vectors/2) pairs per row, then one more vector per row if the count is odd; the tail is in either."""
     for cols, pairs, left in ((64, 0, 1), (128, 1, 0), (320, 2, 1), (640, 5, 0), (100, 1, 0), (130, 1, 1), (1, 0, 1)):
         nests = function_of(lanewise("tsel", "f32", 3, -(-cols // 8) * 8, 64, valid_cols=cols)).nests
-        trips = [nest.trips for nest in nests]
-        assert trips == [count for count in (pairs, left) if count], cols
+        assert [nest.trips for nest in nests] == [count for count in (pairs, left) if count], cols
         assert sum(nest.count for nest in nests) == cols
 
 
@@ -495,8 +492,7 @@ def test_every_cycle_has_its_cause_and_runs_are_reproducible(operation: str) -> 
     for rows, cols in ((1, 64), (3, 320)):
         first = estimate_tile_operation(operation, "f32", rows, cols, target=A5)
         assert estimate_tile_operation(operation, "f32", rows, cols, target=A5) == first
-    function = function_of(lanewise("tadd", "f32", 20, 640, 32))
-    timing = timed(Block((function,)))
+    timing = timed(Block((function_of(lanewise("tadd", "f32", 20, 640, 32)),)))
     for pipe in timing.pipes.values():
         assert sum(pipe.causes.values()) == timing.total
     assert timing.pipes["V"].causes[Cause.MEMORY_BANDWIDTH] > 0

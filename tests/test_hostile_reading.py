@@ -171,9 +171,7 @@ def test_the_length_of_a_header_is_capped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f2", "|b1", "|i1", "<u8", "<c8", "<U4", "|V2"])
 @pytest.mark.parametrize("shape", [(), (1,), (3, 4), (0,), (2, 0, 3), (2, 3, 4)])
-def test_what_numpy_writes_is_read(
-    dtype: str, shape: tuple[int, ...], version: tuple[int, int], tmp_path: Path
-) -> None:
+def test_what_numpy_writes_is_read(dtype, shape, version, tmp_path) -> None:
     path = tmp_path / "x.npy"
     for order in ("C", "F"):
         array = np.zeros(shape, dtype, order)
@@ -207,9 +205,7 @@ def test_numbers_drawn_in_pieces_are_those_drawn_at_once(name: str, monkeypatch:
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
-def test_partial_files_have_a_recognisable_name_and_nobody_changes_the_umask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partial_files_have_a_recognisable_name_and_nobody_changes_the_umask(tmp_path, monkeypatch) -> None:
     path = tmp_path / "out.json"
     real = os.umask
     mask = real(0o027)
@@ -376,20 +372,13 @@ def test_a_name_of_a_file_is_escaped_in_errors(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("variables", "terminal", "coloured"),
     [
-        ({}, False, False),
-        ({}, True, True),
-        ({"FORCE_COLOR": "1"}, False, True),
-        ({"FORCE_COLOR": "0"}, False, False),
-        ({"FORCE_COLOR": ""}, False, False),
-        ({"CLICOLOR_FORCE": "1"}, False, True),
-        ({"CLICOLOR_FORCE": "0"}, False, False),
-        ({"CLICOLOR": "0"}, True, False),
-        ({"CLICOLOR": "1"}, False, False),
-        ({"NO_COLOR": "1"}, True, False),
-        ({"NO_COLOR": ""}, True, True),
-        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
+        ({}, False, False), ({}, True, True), ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "0"}, False, False), ({"FORCE_COLOR": ""}, False, False),
+        ({"CLICOLOR_FORCE": "1"}, False, True), ({"CLICOLOR_FORCE": "0"}, False, False),
+        ({"CLICOLOR": "0"}, True, False), ({"CLICOLOR": "1"}, False, False), ({"NO_COLOR": "1"}, True, False),
+        ({"NO_COLOR": ""}, True, True), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
     ],
-)
+)  # fmt: skip
 def test_colour(variables: dict[str, str], terminal: bool, coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)

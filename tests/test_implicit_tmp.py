@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from cast_kernels import OFF, ON, chip, given, integer_result, kernel, outputs
 from execution_programs import kernel_file
+from pto_text import module, moved
 
 from castsim import run
 from castsim.__main__ import main
@@ -38,9 +39,7 @@ def conversions(result: Result) -> list[str]:
 @pytest.mark.parametrize(
     ("shape", "valid"), [((8, 64), None), ((8, 64), (5, 50)), ((3, 192), (3, 130)), ((1, 64), (0, 1))]
 )
-def test_an_implicit_tmp_is_as_good_as_one_in_the_text(
-    pair: tuple[str, str], words: str, shape: tuple[int, int], valid: tuple[int, int] | None, tmp_path: Path
-) -> None:
+def test_an_implicit_tmp_is_as_good_as_one_in_the_text(pair, words, shape, valid, tmp_path) -> None:
     """The sequence through tmp runs, its values are the oracle's, and the tile is one that the sizing formula fills."""
     file = tmp_path / "k.pto"
     region = None if valid is None else (valid, valid)
@@ -90,8 +89,7 @@ def test_a_tmp_tile_takes_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pair", [("f32", "i16"), ("f16", "i8")])
 def test_at_level_3_a2a3_wants_tmp(pair: tuple[str, str], tmp_path: Path) -> None:
     file = tmp_path / "k.pto"
-    text = kernel(pair, ((8, 64), (8, 64)), level3=True, arch="a3")
-    file.write_text(text)
+    file.write_text(kernel(pair, ((8, 64), (8, 64)), level3=True, arch="a3"))
     with pytest.raises(IllegalError, match="requires explicit tmp when PlanMemory is skipped") as caught:
         run(file, "a2a3", timing_only=True, toolchain="2026-07")
     assert caught.value.span is not None
@@ -150,33 +148,21 @@ def program(mnemonic: str, arch: str, *, level3: bool = False) -> str:
     operands, kinds, _ = OPERATIONS[mnemonic]
     names = [*"ab"[: len(kinds) - 1], "d"]
     tiles = [*zip(names, kinds, strict=True), *([("m", BITS)] if "%m" in operands else [])]
-    lines = [f"%c{n} = arith.constant {n} : index" for n in (0, 1, 8, 16, 32, 64)]
-    lines += ["%s = arith.constant 5 : i16", "%w = arith.constant 7 : i32", "%f = arith.constant 2.5 : f32"]
+    lines = ["%c8 = arith.constant 8 : index", "%s = arith.constant 5 : i16"]
+    lines += ["%w = arith.constant 7 : i32", "%f = arith.constant 2.5 : f32"]
     arguments = []
     for place, (name, kind) in enumerate(tiles):
         shape, element = kind.split(", ")[1].rstrip(">").rsplit("x", 1)
-        rows, cols = shape.split("x")
-        if "valid" in kind:
-            rows, cols = kind.split("valid=")[1].rstrip(">").split("x")
+        rows, cols = (kind.split("valid=")[1].rstrip(">") if "valid" in kind else shape).split("x")
         arguments.append(f"%p{name}: !pto.ptr<{element}>")
-        steps, form = ("%c1, %c8", " {layout = #pto.layout<dn>}") if "col_major" in kind else (f"%c{cols}, %c1", "")
-        part = f"!pto.partition_tensor_view<{rows}x{cols}x{element}>"
-        view = f"!pto.tensor_view<?x?x{element}>"
-        lines += [
-            f"%q{name} = arith.constant {8192 * place} : i64",
-            f"%v{name} = pto.make_tensor_view %p{name}, shape = [%c{rows}, %c{cols}], strides = [{steps}]{form} : "
-            f"{view}",
-            f"%r{name} = pto.partition_view %v{name}, offsets = [%c0, %c0], sizes = [%c{rows}, %c{cols}] : "
-            f"{view} -> {part}",
-            f"%{name} = pto.alloc_tile{f' addr = %q{name}' if level3 else ''} : {kind}",
-        ]
+        lines.append(f"%q{name} = arith.constant {8192 * place} : i64")
+        lines.append(f"%{name} = pto.alloc_tile{f' addr = %q{name}' if level3 else ''} : {kind}")
+        move = moved(f"p{name}", (f"%{name}", kind), element, rows, cols, load=name != "d", dn="col_major" in kind)
         if name != "d":
-            lines.append(f"pto.tload ins(%r{name} : {part}) outs(%{name} : {kind})")
+            lines += move
         else:
-            last = f"pto.tstore ins(%d : {kind}) outs(%rd : {part})"
-    body = "\n".join((*lines, f"pto.{mnemonic} {operands}", last, "return"))
-    head = f"func.func @k({', '.join(arguments)}) attributes {{pto.entry}} {{"
-    return f'module attributes {{pto.target_arch = "{arch}"}} {{\n{head}\n{body}\n}}\n}}\n'
+            last = move
+    return module(arch, arguments, [*lines, f"pto.{mnemonic} {operands}", *last])
 
 
 def operands_of(mnemonic: str) -> dict[str, np.ndarray]:
@@ -287,8 +273,7 @@ def test_valid_extents_of_the_run_do_not_outgrow_the_tile(tmp_path: Path) -> Non
         file = kernel_file(
             tmp_path, kernel(("f32", "i16"), ((8, 64), (8, 64)), valid=((5, cols), (5, cols)), arch="a3")
         )
-        x = given("f32", (5, cols))
-        outputs(file, chip("a2a3", toolchain="2026-07"), {"x": x})
+        outputs(file, chip("a2a3", toolchain="2026-07"), {"x": given("f32", (5, cols))})
 
 
 def warned(capsys: pytest.CaptureFixture[str], text: str, target: str) -> list[str]:
@@ -307,9 +292,7 @@ def test_a_cast_whose_sequence_lacks_its_tmp_tile_says_what_differs(capsys: pyte
 
 
 @pytest.mark.parametrize("operation", ["txor i16", "trem f32", "tprelu f32"])
-def test_an_operation_without_the_tmp_tile_that_its_call_needs_says_so(
-    operation: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_operation_without_the_tmp_tile_that_its_call_needs_says_so(operation, capsys) -> None:
     (found,) = warned(capsys, f"{operation} 4x64", "a2a3")
     assert "has no call without one" in found
     assert not warned(capsys, f"{operation} 4x64", "a5")

@@ -48,8 +48,7 @@ def same_bits(found: np.ndarray, expected: np.ndarray) -> bool:
 def test_outputs_equal_the_formulas(target: str, name: str) -> None:
     arguments = ARGUMENTS.get(name, {})
     inputs = made(name, 7)
-    path = PROGRAMS / f"{FILES[target][name]}.pto"
-    result = run(path, inputs=inputs, args=arguments)
+    result = run(PROGRAMS / f"{FILES[target][name]}.pto", inputs=inputs, args=arguments)
     assert result.loaded.target.name == target
     expected = KERNELS[name](inputs, target, *arguments.values())
     assert set(result.outputs) == set(expected)

@@ -41,14 +41,12 @@ def outputs_of(name: str, options: dict[str, str]) -> None:
     """Run a case and compare what it stores."""
     held, arguments = arrays(), cases()[name]
     target = with_options(load_target("a5"), options)
-    source = Source(f"{name}.pto", Language.TILES, texts()[name])
-    loaded = load_tiles(source, LoadRequest(target))
+    loaded = load_tiles(Source(f"{name}.pto", Language.TILES, texts()[name]), LoadRequest(target))
     inputs = {each["name"]: typed(held[f"{name}.{each['name']}.input"], each["elem"]) for each in arguments}
     found = loaded.issue(inputs, RunOptions()).outputs
     for each in arguments:
         if each.get("expected"):
-            want = held[f"{name}.{each['name']}.expected"]
-            wrong = different(found[each["name"]], want, each["elem"])
+            wrong = different(found[each["name"]], held[f"{name}.{each['name']}.expected"], each["elem"])
             assert not wrong.any(), (name, int(wrong.sum()), int(np.argmax(wrong)))
 
 
@@ -144,16 +142,12 @@ def test_cycles_follow_from_the_facts_by_hand_and_the_report_is_the_expected_one
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 FACTS = Path(__file__).parent / "vectors" / "micro_index.csv"
 COUNTED = {
-    "binary-vector": "{} of binary and",
-    "unary-vector": "{} of unary vector operations",
-    "conversion": "{} of conversions",
-    "materialization-predicate": "{} of predicates and",
-    "predicate-load-store": "{} of predicates in memory",
-    "vector-load-store": "{} of loads and stores",
-    "rearrangement": "{} of rearrangement",
-    "vec-scalar": "{} with scalars",
+    "binary-vector": "{} of binary and", "unary-vector": "{} of unary vector operations",
+    "conversion": "{} of conversions", "materialization-predicate": "{} of predicates and",
+    "predicate-load-store": "{} of predicates in memory", "vector-load-store": "{} of loads and stores",
+    "rearrangement": "{} of rearrangement", "vec-scalar": "{} with scalars",
     **dict.fromkeys(("reduction", "gather-scatter", "dsa-sfu"), "{} each of reductions, gathers and special functions"),
-}
+}  # fmt: skip
 """How the reference counts the cases of a kind."""
 
 

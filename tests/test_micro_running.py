@@ -241,9 +241,7 @@ def test_a_result_has_cycles_of_both_engines(tmp_path: Path) -> None:
     ("set_bits", "cleared", "expected"),
     [((), (), np.inf), ((60,), (), np.inf), ((60,), (48,), 65504.0), ((), (48,), np.inf)],
 )
-def test_a_program_may_set_the_control_register(
-    set_bits: tuple[int, ...], cleared: tuple[int, ...], expected: float
-) -> None:
+def test_a_program_may_set_the_control_register(set_bits, cleared, expected) -> None:
     """Programs of vector instructions start with CTRL[60] = 0 and [48] = 1: only both the other way round clamp."""
     changes = [("sbitset1", bit) for bit in set_bits] + [("sbitset0", bit) for bit in cleared]
     change = "\n".join(
@@ -336,24 +334,23 @@ OUTSIDE = [
 ]  # fmt: skip
 
 
-def stopped(text: str, marked: str, line: int) -> CastsimError:
+def stopped(before: str, marked: str, behind: str, reason: str, legal: str | None) -> None:
+    """A statement behind others is refused at the place that is marked in it."""
     with pytest.raises(CastsimError) as caught:
-        issued(text, {"x": ramp()})
+        issued(program(f"{before}\n{marked.replace('«', '')}{behind}"), {"x": ramp()})
     error = caught.value
     assert error.exit_code in (1, 2)
     assert error.span is not None
-    assert (error.span.file, error.span.line, error.span.column) == ("k.pto", line, marked.index("«") + 1)
+    place = (error.span.file, error.span.line, error.span.column)
+    assert place == ("k.pto", BEFORE + len(before.splitlines()), marked.index("«") + 1)
     assert "^" in error.render()
-    return error
+    assert reason in error.message, error.message
+    assert legal is None or any(legal in each for each in error.legal), error.legal
 
 
 @pytest.mark.parametrize(("marked", "reason", "legal"), STOPS)
 def test_instructions(marked: str, reason: str, legal: str | None) -> None:
-    before = f"{LOAD}\n{INSIDE}"
-    text = program(f"{before}\n{marked.replace('«', '')}\n}}")
-    error = stopped(text, marked, BEFORE + len(before.splitlines()))
-    assert reason in error.message, error.message
-    assert legal is None or any(legal in each for each in error.legal), error.legal
+    stopped(f"{LOAD}\n{INSIDE}", marked, "\n}", reason, legal)
 
 
 @pytest.mark.parametrize(("marked", "reason", "legal"), OUTSIDE)
@@ -362,10 +359,7 @@ def test_transfers(marked: str, reason: str, legal: str | None) -> None:
 %minus = arith.constant -1 : i64
 %two = arith.constant 2 : i64
 %odd = pto.castptr %two : i64 -> {UB}"""
-    text = program(f"{before}\n{marked.replace('«', '')}")
-    error = stopped(text, marked, BEFORE + len(before.splitlines()))
-    assert reason in error.message, error.message
-    assert legal is None or any(legal in each for each in error.legal), error.legal
+    stopped(before, marked, "", reason, legal)
 
 
 def test_the_programs_around_are_legal() -> None:

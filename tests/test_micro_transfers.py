@@ -71,12 +71,8 @@ def drawn(seed: int, *, into_buffer: bool, padded: bool, loops: int) -> Case:
 def executed(case: Case, statements: list[str], data: Bytes) -> Bytes:
     """Load 4 KiB into the buffer, run a transfer, and return what is stored back from where it went."""
     constants = {
-        **case.constants,
-        0: case.name(0),
-        SIZE: case.name(SIZE),
-        1: case.name(1),
-        2 * SIZE: case.name(2 * SIZE),
-    }
+        **case.constants, 0: case.name(0), SIZE: case.name(SIZE), 1: case.name(1), 2 * SIZE: case.name(2 * SIZE),
+    }  # fmt: skip
     lines = [f"{name} = arith.constant {value} : i64" for value, name in constants.items()]
     whole = f"nburst({constants[1]}, {constants[SIZE]}, {constants[SIZE]})"
     pointers = "!pto.ptr<ui8, gm>, !pto.ptr<ui8, ub>"

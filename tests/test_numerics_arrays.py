@@ -96,23 +96,13 @@ def test_out_takes_either_dtype(dst: str, dtype: object) -> None:
 @pytest.mark.parametrize(
     ("array", "name"),
     [
-        (np.zeros(2, np.float64), "f32"),
-        (np.zeros(2, np.uint16), "f32"),
-        (np.zeros(2, np.int32), "f32"),
-        (np.zeros(2, np.uint8), "i8"),
-        (np.zeros(2, np.int8), "u8"),
-        (np.zeros(2, np.float32), "i8"),
-        (np.zeros(2, np.float32), "hif8"),
-        (np.zeros(2, ml_dtypes.bfloat16), "f16"),
-        (np.array([8], np.int8), "i4"),
-        (np.array([-9], np.int8), "i4"),
-        (np.array([16], np.uint8), "u4"),
-        (np.array([2**47], np.int64), "i48"),
-        (np.array([-(2**47) - 1], np.int64), "i48"),
-        (np.array([16], np.uint8), "e2m1"),
-        (np.zeros(2, object), "f64"),
+        (np.zeros(2, np.float64), "f32"), (np.zeros(2, np.uint16), "f32"), (np.zeros(2, np.int32), "f32"),
+        (np.zeros(2, np.uint8), "i8"), (np.zeros(2, np.int8), "u8"), (np.zeros(2, np.float32), "i8"),
+        (np.zeros(2, np.float32), "hif8"), (np.zeros(2, ml_dtypes.bfloat16), "f16"), (np.array([8], np.int8), "i4"),
+        (np.array([-9], np.int8), "i4"), (np.array([16], np.uint8), "u4"), (np.array([2**47], np.int64), "i48"),
+        (np.array([-(2**47) - 1], np.int64), "i48"), (np.array([16], np.uint8), "e2m1"), (np.zeros(2, object), "f64"),
     ],
-)
+)  # fmt: skip
 def test_other_arrays_are_refused(array: np.ndarray, name: str) -> None:
     with pytest.raises(ReadError):
         codes_from_array(array, FORMATS[name])
@@ -138,8 +128,7 @@ def test_wrong_out_is_refused() -> None:
     ],
 )
 def test_packed_bytes(name: str, codes: list[int], packed: list[int]) -> None:
-    array = np.array(codes, np.uint8)
-    assert pack_codes(array, FORMATS[name]).tolist() == packed
+    assert pack_codes(np.array(codes, np.uint8), FORMATS[name]).tolist() == packed
     assert unpack_codes(np.array(packed, np.uint8), FORMATS[name], len(codes)).tolist() == codes
 
 

@@ -66,17 +66,11 @@ def test_nearest_even_agrees_with_ml_dtypes(src: str, dst: str) -> None:
 def gfloat_info(fmt: FloatFormat) -> gfloat.FormatInfo:
     info = format_info_binary32
     return type(info)(
-        name=fmt.name,
-        k=fmt.bits,
-        precision=fmt.fraction_bits + 1,
-        bias=fmt.bias,
-        has_nz=fmt.has_negative_zero,
+        name=fmt.name, k=fmt.bits, precision=fmt.fraction_bits + 1, bias=fmt.bias, has_nz=fmt.has_negative_zero,
         domain=gfloat.types.Domain.Extended if fmt.has_infinity else gfloat.types.Domain.Finite,
         num_high_nans={Specials.IEEE: fmt.fraction_mask, Specials.NAN_ALL_ONES: 1}.get(fmt.specials, 0),
-        has_subnormals=True,
-        is_signed=True,
-        is_twos_complement=False,
-    )
+        has_subnormals=True, is_signed=True, is_twos_complement=False,
+    )  # fmt: skip
 
 
 GFLOAT_FORMATS = [fmt for fmt in FLOATS if isinstance(fmt, FloatFormat) and fmt.has_zero and fmt.bits <= 16]
@@ -156,8 +150,7 @@ def test_round_to_integral_agrees_with_numpy(src: str, rounding: Rounding) -> No
     if rounding in (Rounding.ROUND, Rounding.HALF_UP):
         codes, numbers = codes[np.isfinite(numbers)], numbers[np.isfinite(numbers)]
     got = decode_to_float64(round_to_integral_codes(codes, fmt, abstract_policy(fmt, fmt, rounding)), fmt)
-    want = ROUND_FLOAT64[rounding](numbers)
-    assert np.array_equal(got, want, equal_nan=True)
+    assert np.array_equal(got, ROUND_FLOAT64[rounding](numbers), equal_nan=True)
     if rounding is Rounding.RINT:
         number = ~np.isnan(numbers)
         assert np.array_equal(np.signbit(got)[number], np.signbit(numbers)[number])
@@ -237,20 +230,11 @@ def abstract(code: int, dst: str, rounding: Rounding | None = None, overflow: Ov
 
 # Canonical NaN and its negative, docs/reference/formats.md section 1.
 NAN_CODES = {
-    "f64": (0x7FF8000000000000, 0xFFF8000000000000),
-    "f32": (0x7FC00000, 0xFFC00000),
-    "f16": (0x7E00, 0xFE00),
-    "bf16": (0x7FC0, 0xFFC0),
-    "e4m3fn": (0x7F, 0xFF),
-    "e4m3fnuz": (0x80, 0x80),
-    "e5m2": (0x7E, 0xFE),
-    "e5m2fnuz": (0x80, 0x80),
-    "e8m0": (0xFF, 0xFF),
-    "hif8": (0x80, 0x80),
-    "f8_143": (0x7F, 0xFF),
-    "f8_152": (0x7F, 0xFF),
-    **dict.fromkeys(("e2m1", "e1m2", "e2m3", "e3m2"), (0, 0)),
-}
+    "f64": (0x7FF8000000000000, 0xFFF8000000000000), "f32": (0x7FC00000, 0xFFC00000), "f16": (0x7E00, 0xFE00),
+    "bf16": (0x7FC0, 0xFFC0), "e4m3fn": (0x7F, 0xFF), "e4m3fnuz": (0x80, 0x80), "e5m2": (0x7E, 0xFE),
+    "e5m2fnuz": (0x80, 0x80), "e8m0": (0xFF, 0xFF), "hif8": (0x80, 0x80), "f8_143": (0x7F, 0xFF),
+    "f8_152": (0x7F, 0xFF), **dict.fromkeys(("e2m1", "e1m2", "e2m3", "e3m2"), (0, 0)),
+}  # fmt: skip
 # Largest finite value, then what IEEE 754 calls infinity: infinity, NaN, or largest finite (section 1).
 TOP_CODES = {
     "f16": (0x7BFF, 0x7C00, 0xFC00), "bf16": (0x7F7F, 0x7F80, 0xFF80), "e4m3fn": (0x7E, 0x7F, 0xFF),
@@ -314,21 +298,14 @@ def test_thresholds(dst: str, number: float, want: int) -> None:
 @pytest.mark.parametrize(
     ("src", "dst", "rounding", "overflow", "legal"),
     [
-        ("f32", "f16", None, WRAP, "special"),
-        ("f32", "i8", None, SPECIAL, "wrap"),
-        ("i32", "i8", None, SPECIAL, "wrap"),
-        ("f32", "hif8", RINT, None, "hybrid"),
-        ("bf16", "hif8", Rounding.HYBRID, None, "trunc"),
-        ("f32", "hif8", ODD, None, "round"),
-        ("f32", "hif8", HALF_UP, None, "round"),
-        ("f32", "hif8", Rounding.STOCHASTIC, None, "round"),
-        ("f32", "f16", Rounding.HYBRID, None, "stochastic"),
-        ("f32", "e8m0", RINT, None, "ceil"),
+        ("f32", "f16", None, WRAP, "special"), ("f32", "i8", None, SPECIAL, "wrap"),
+        ("i32", "i8", None, SPECIAL, "wrap"), ("f32", "hif8", RINT, None, "hybrid"),
+        ("bf16", "hif8", Rounding.HYBRID, None, "trunc"), ("f32", "hif8", ODD, None, "round"),
+        ("f32", "hif8", HALF_UP, None, "round"), ("f32", "hif8", Rounding.STOCHASTIC, None, "round"),
+        ("f32", "f16", Rounding.HYBRID, None, "stochastic"), ("f32", "e8m0", RINT, None, "ceil"),
     ],
-)
-def test_meaningless_choices_are_refused_with_the_legal_ones(
-    src: str, dst: str, rounding: Rounding | None, overflow: Overflow | None, legal: str
-) -> None:
+)  # fmt: skip
+def test_meaningless_choices_are_refused_with_the_legal_ones(src, dst, rounding, overflow, legal) -> None:
     with pytest.raises(IllegalError) as refused:
         abstract_policy(FORMATS[src], FORMATS[dst], rounding, overflow)
     assert legal in refused.value.legal

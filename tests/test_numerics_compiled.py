@@ -49,8 +49,7 @@ def words_for(policy: Policy, codes: np.ndarray) -> np.ndarray | None:
 def same(tier: Tier, codes: np.ndarray, src: Format, dst: Format, policy: Policy) -> None:
     words = words_for(policy, codes)
     got = convert_codes(codes, src, dst, policy, random=words, tier=tier)
-    want = cast_codes(codes, src, dst, policy, random=words)
-    wrong = np.flatnonzero(got != want)
+    wrong = np.flatnonzero(got != cast_codes(codes, src, dst, policy, random=words))
     assert wrong.size == 0, (tier, src.name, dst.name, policy, [hex(int(codes[i])) for i in wrong[:5]])
 
 

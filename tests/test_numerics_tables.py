@@ -43,8 +43,7 @@ def test_every_code_of_narrow_sources(src: str) -> None:
     fmt = FORMATS[src]
     codes = np.arange(256, dtype=np.uint8) if src == "bool" else samples(fmt)
     for dst in FORMATS:
-        policy = abstract_policy(fmt, FORMATS[dst])
-        same(codes, src, dst, policy)
+        same(codes, src, dst, abstract_policy(fmt, FORMATS[dst]))
 
 
 @pytest.mark.parametrize("dst", [*NARROW, "f8_143@0", "f8_143@15"])
@@ -231,5 +230,4 @@ def test_text_leads_back_to_the_code(name: str) -> None:
         codes = codes[~np.isnan(decode_to_float64(codes, fmt))]
     # ONNX rounds up to e8m0; the shortest decimal of a power of two may lie above it.
     policy = Policy(Rounding.ROUND, Overflow.SPECIAL) if name == "e8m0" else None
-    back = codes_from_strings(strings_from_codes(codes, fmt), fmt, policy)
-    assert np.array_equal(back, codes)
+    assert np.array_equal(codes_from_strings(strings_from_codes(codes, fmt), fmt, policy), codes)

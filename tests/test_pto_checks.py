@@ -264,18 +264,13 @@ def test_malformed_tile_operations(body: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
-        ("arith.addi %c8, %c8 : index", 16),
-        ("arith.subi %c64, %c1 : index", 63),
-        ("arith.muli %c8, %c16 : index", 128),
-        ("arith.minsi %c8, %minus : index", -1),
-        ("arith.maxsi %c8, %c64 : index", 64),
-        ("arith.andi %minus, %c64 : index", 64),
-        ("arith.ori %c8, %c16 : index", 24),
-        ("arith.xori %c8, %c8 : index", 0),
-        ("arith.divsi %c64, %c8 : index", None),
-        ("arith.addi %n, %c8 : index", None),
+        ("arith.addi %c8, %c8 : index", 16), ("arith.subi %c64, %c1 : index", 63),
+        ("arith.muli %c8, %c16 : index", 128), ("arith.minsi %c8, %minus : index", -1),
+        ("arith.maxsi %c8, %c64 : index", 64), ("arith.andi %minus, %c64 : index", 64),
+        ("arith.ori %c8, %c16 : index", 24), ("arith.xori %c8, %c8 : index", 0),
+        ("arith.divsi %c64, %c8 : index", None), ("arith.addi %n, %c8 : index", None),
     ],
-)
+)  # fmt: skip
 def test_numbers_follow_from_constants(expression: str, value: int | None) -> None:
     # A step that is known to be negative or zero is refused, so a loop shows what is known.
     body = f"%y = {expression}\n%u = arith.constant {value if value is not None else 0} : index\n"

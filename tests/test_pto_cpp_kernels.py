@@ -44,17 +44,8 @@ def test_elementwise_i16(generator):
     run = ran("elementwise", entry="integers", inputs={"a": a, "b": b}, args={"s": -29})
     s = np.int16(-29)
     wanted = [
-        a & b,
-        a | b,
-        a ^ b,
-        ~a,
-        a & s,
-        a | s,
-        a ^ s,
-        a + b,
-        (a.astype(int) * b).astype(np.int16),
-        np.maximum(a, b),
-    ]
+        a & b, a | b, a ^ b, ~a, a & s, a | s, a ^ s, a + b, (a.astype(int) * b).astype(np.int16), np.maximum(a, b),
+    ]  # fmt: skip
     np.testing.assert_array_equal(blocks(run.outputs["out"], (4, 64)), wanted)
 
 
@@ -169,8 +160,7 @@ def test_paths_by_lengths_in_global_memory_and_elements_of_tiles(generator):
 def test_loops_by_values_and_elements_written_by_assignment(generator):
     x = generator.uniform(1, 2, 64).astype(np.float16)
     x[0] = 100
-    counts = np.zeros(4, np.int32)
-    run = ran("scalars", entry="until", inputs={"x": x, "counts": counts}, args={"limit": 3.0})
+    run = ran("scalars", entry="until", inputs={"x": x, "counts": np.zeros(4, np.int32)}, args={"limit": 3.0})
     times = 6  # 100 / 2^6 < 3
     wanted = (x.astype(F32) * F32(2.0**-times)).astype(np.float16)
     wanted[1] = times

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from pto_text import module, moved
 
 import castsim
 from castsim.__main__ import main
@@ -14,51 +15,26 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
-_VIEWS = "pto.make_tensor_view %{p}, shape = [%n{p}, %m{p}], strides = [%m{p}, %c1] : !pto.tensor_view<?x?x{t}>"
-
 
 def _tile(rows: int, cols: int, element: str, more: str = "") -> str:
     return f"!pto.tile_buf<vec, {rows}x{cols}x{element}{more}>"
 
 
-def _part(pointer: str, rows: int, cols: int, element: str, arrow: bool = True) -> list[str]:
-    kind = f"!pto.partition_tensor_view<{rows}x{cols}x{element}>"
-    return [
-        f"%n{pointer} = arith.constant {rows} : index",
-        f"%m{pointer} = arith.constant {cols} : index",
-        f"%v{pointer} = " + _VIEWS.format(p=pointer, t=element),
-        f"%p{pointer} = pto.partition_view %v{pointer}, offsets = [%c0, %c0], sizes = [%n{pointer}, %m{pointer}] : "
-        f"!pto.tensor_view<?x?x{element}>" + (f" -> {kind}" if arrow else ""),
-    ]
-
-
-def _program(
-    arch: str,
-    sources: list[tuple[str, int, int, str]],
-    lines: list[str],
-    dst: tuple[int, int, str],
-    *,
-    more: str = "",
-    arrow: bool = True,
-) -> str:
+def _program(arch, sources, lines: list[str], dst, *, more: str = "", arrow: bool = True) -> str:
+    """Load every source (name, rows, columns, element), do what the lines say, store %tz of such rows and columns."""
     rows, cols, element = dst
-    arguments = [f"%{name}: !pto.ptr<{kind}>" for name, _, _, kind in sources]
-    body = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index"]
-    for name, r, c, kind in sources:
-        body += _part(name, r, c, kind, arrow)
-        body.append(f"%t{name} = pto.alloc_tile : {_tile(r, c, kind)}")
-        part = f"!pto.partition_tensor_view<{r}x{c}x{kind}>"
-        body.append(f"pto.tload ins(%p{name} : {part}) outs(%t{name} : {_tile(r, c, kind)})")
+    body = []
+    for name, *extent, kind in sources:
+        tile = f"%t{name}", _tile(*extent, kind)
+        body += [f"{tile[0]} = pto.alloc_tile : {tile[1]}", *moved(name, tile, kind, *extent, typed=arrow)]
+    tile = "%tz", _tile(rows, cols, element, more)
     body += [
-        *_part("z", rows, cols, element, arrow),
-        f"%tz = pto.alloc_tile : {_tile(rows, cols, element, more)}",
+        f"%tz = pto.alloc_tile : {tile[1]}",
         *lines,
+        *moved("z", tile, element, rows, cols, load=False, typed=arrow),
     ]
-    part = f"!pto.partition_tensor_view<{rows}x{cols}x{element}>"
-    body.append(f"pto.tstore ins(%tz : {_tile(rows, cols, element, more)}) outs(%pz : {part})")
-    head = f"func.func @k({', '.join([*arguments, f'%z: !pto.ptr<{element}>'])})"
-    text = "\n".join(body)
-    return f'module attributes {{pto.target_arch = "{arch}"}} {{\n{head} {{\n{text}\nreturn\n}}\n}}\n'
+    arguments = [f"%{name}: !pto.ptr<{kind}>" for name, _, _, kind in [*sources, ("z", *dst)]]
+    return module(arch, arguments, body).replace(" attributes {pto.entry}", "")
 
 
 def _run(text: str, args: dict[str, int | float] | None = None, **inputs: np.ndarray) -> np.ndarray:
@@ -177,8 +153,7 @@ def test_the_number_of_the_core_places_what_expand_writes(tmp_path: Path) -> Non
         "%y = arith.trunci %b : i64 to i32",
         f"pto.tadds ins(%ta, %y : {_tile(4, 32, 'i32')}, i32) outs(%tz : {_tile(4, 32, 'i32')})",
     ]
-    text = _program("a5", [("a", 4, 32, "i32")], lines, (4, 32, "i32"))
-    (tmp_path / "k.pto").write_text(text)
+    (tmp_path / "k.pto").write_text(_program("a5", [("a", 4, 32, "i32")], lines, (4, 32, "i32")))
     given = np.arange(128, dtype="int32").reshape(4, 32)
     found = [given + 7]
     for arguments in ([], ["--arg", "get_block_idx=7"]):
@@ -199,23 +174,18 @@ def test_a_move_may_have_a_scratch_tile(arch: str) -> None:
 
 @pytest.mark.parametrize("space", ["", ", gm"])
 def test_a_pointer_type_without_its_name_may_tell_the_space(space: str) -> None:
-    tile = _tile(4, 32, "f32")
+    tile, given = _tile(4, 32, "f32"), np.full((4, 32), 3, "float32")
     lines = [f"%x = pto.load_scalar %a[%c1] : <f32{space}> -> f32", f"pto.texpands ins(%x : f32) outs(%tz : {tile})"]
-    text = _program("a5", [("a", 4, 32, "f32")], lines, (4, 32, "f32")).replace(
-        "%a: !pto.ptr<f32>", f"%a: !pto.ptr<f32{space}>"
-    )
-    assert np.array_equal(_run(text, a=np.full((4, 32), 3, "float32")), np.full((4, 32), 3))
+    text = _program("a5", [("a", 4, 32, "f32")], lines, (4, 32, "f32"))
+    assert np.array_equal(_run(text.replace("%a: !pto.ptr<f32>", f"%a: !pto.ptr<f32{space}>"), a=given), given)
 
 
 def test_scratch_that_nothing_touches_takes_no_bytes() -> None:
     """Two tiles of 104 kB fit into the 248 kB of an A5 beside a scratch tile of as many that it ignores."""
     tile, column = _tile(104, 256, "f32"), _tile(104, 1, "f32", ", blayout=col_major")
-    lines = [f"%tmp = pto.alloc_tile : {tile}", f"pto.trowsum ins(%ta, %tmp : {tile}, {tile}) outs(%s : {column})"]
-    lines = [
-        f"%s = pto.alloc_tile : {column}",
-        *lines,
-        f"pto.trowexpandadd ins(%ta, %s : {tile}, {column}) outs(%tz : {tile})",
-    ]
+    lines = [f"%s = pto.alloc_tile : {column}", f"%tmp = pto.alloc_tile : {tile}"]
+    lines.append(f"pto.trowsum ins(%ta, %tmp : {tile}, {tile}) outs(%s : {column})")
+    lines.append(f"pto.trowexpandadd ins(%ta, %s : {tile}, {column}) outs(%tz : {tile})")
     given = np.arange(26624, dtype="float32").reshape(104, 256) % 64
     want = given + given.sum(axis=1, keepdims=True)
     assert np.array_equal(_run(_program("a5", [("a", 104, 256, "f32")], lines, (104, 256, "f32")), a=given), want)

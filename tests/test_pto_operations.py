@@ -33,8 +33,7 @@ def test_aliases_define_their_result(mnemonic: str, element: str, cols: int) -> 
     )
     kind = pto.TileType("vec", element, 16, cols, 16, cols)
     assert body[0] == pto.TileOperation(mnemonic, ("t",), (TILE,), ("r",), (kind,))
-    error = refusal(f"pto.{mnemonic} ins(%t : {T}) outs(%t : {T})", f"%t: {T}")
-    assert "no ins/outs form" in error.message
+    assert "no ins/outs form" in refusal(f"pto.{mnemonic} ins(%t : {T}) outs(%t : {T})", f"%t: {T}").message
 
 
 def test_alloc_tile_with_all_operands() -> None:
@@ -142,15 +141,12 @@ def test_what_is_not_modelled_is_refused_by_name_and_place(text: str, name: str)
 @pytest.mark.parametrize(
     ("text", "legal"),
     [
-        ("%t = pto.aloc_tile : T", "pto.alloc_tile"),
-        ("%v = pto.make_tensorview %p", "pto.make_tensor_view"),
-        ("%v = pto.partition_veiw %p", "pto.partition_view"),
-        ("pto.set_valid_shape %t", "pto.set_validshape"),
-        ("pto.bariier <PIPE_V>", "pto.barrier"),
-        ("retrun", "return"),
+        ("%t = pto.aloc_tile : T", "pto.alloc_tile"), ("%v = pto.make_tensorview %p", "pto.make_tensor_view"),
+        ("%v = pto.partition_veiw %p", "pto.partition_view"), ("pto.set_valid_shape %t", "pto.set_validshape"),
+        ("pto.bariier <PIPE_V>", "pto.barrier"), ("retrun", "return"),
         ("pto.section.vectr { }", "pto.section.vector"),
     ],
-)
+)  # fmt: skip
 def test_misspelt_operations_name_the_real_one(text: str, legal: str) -> None:
     assert legal in refusal(text).legal
 

@@ -33,8 +33,7 @@ def test_defaults_are_filled_in_and_nothing_else_changes() -> None:
     assert found is not None
     assert found.source.text == f'{HEAD}a 16x33 RINT "${{R}}" // ${{R}} ${{\n'
     for word in ("a ", "x33", '"${R}"', "// ${R}"):
-        offset = found.source.text.index(word, len(HEAD))
-        assert source.text[found.origin(offset)] == word[0]
+        assert source.text[found.origin(found.source.text.index(word, len(HEAD)))] == word[0]
     assert found.origin(found.source.text.index("16x", len(HEAD))) == source.text.index("${R}x")
     assert {name: (one.default, one.values) for name, one in parameters(source).items()} == {
         "R": (16, (8, 16, 24, 32)),

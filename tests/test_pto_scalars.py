@@ -35,16 +35,13 @@ def test_constants(text: str, value: float, kind: str) -> None:
         ("%a, %b = arith.constant 1 : i32", "has 1 result, 2 named"),
         ("%c = arith.constant 256 : i8", "does not fit the 8 bits"),
         ("%c = arith.constant -129 : i8", "does not fit the 8 bits"),
-        ("%c = arith.constant 1.0 : i32", "whole number"),
-        ("%c = arith.constant -0x1 : i32", "whole number"),
+        ("%c = arith.constant 1.0 : i32", "whole number"), ("%c = arith.constant -0x1 : i32", "whole number"),
         ("%c = arith.constant 1 : f32", "needs a decimal point"),
         ("%c = arith.constant -0x1 : f32", "does not fit the 32 bits"),
         ("%c = arith.constant 0x10000 : f16", "does not fit the 16 bits"),
         ("%c = arith.constant 1.0e999 : f64", "beyond every float type"),
-        ("%c = arith.constant " + "9" * 5000 + " : index", "too long"),
-        ("%c = arith.constant 1", "expected ':'"),
-        ("%c = arith.constant true : i8", "of type i1"),
-        ("%c = arith.constant tru : i1", "expected a number"),
+        ("%c = arith.constant " + "9" * 5000 + " : index", "too long"), ("%c = arith.constant 1", "expected ':'"),
+        ("%c = arith.constant true : i8", "of type i1"), ("%c = arith.constant tru : i1", "expected a number"),
         ("%c = arith.constant 1 : ui8", "signless"),
         ("%c = arith.constant 1 : !pto.ptr<f32>", "expected a scalar type"),
         ("%c = arith.constant dense<0.0> : vector<4xf32>", "dense constants"),
@@ -53,7 +50,7 @@ def test_constants(text: str, value: float, kind: str) -> None:
         ("%c:1x = arith.constant 1 : i32", "expected '='"),
         ("%c#0 = arith.constant 1 : i32", "a result is defined as"),
     ],
-)
+)  # fmt: skip
 def test_bad_constants(text: str, message: str) -> None:
     assert message in refusal(text).message
 

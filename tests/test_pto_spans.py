@@ -78,8 +78,7 @@ def test_a_span_says_what_it_said_before():
 
 
 def test_a_long_line_is_shown_from_the_place_on():
-    span = PtoSource("k.pto", "  short  \n" + "y" * 300 + "x" * 300).span(10 + 300, 5)
-    assert span.excerpt() == "x" * 200
+    assert PtoSource("k.pto", "  short  \n" + "y" * 300 + "x" * 300).span(10 + 300, 5).excerpt() == "x" * 200
     assert PtoSource("k.pto", "  short  \n").span(4).excerpt() == "short"
 
 
@@ -161,17 +160,13 @@ def test_case_matters() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        ("a\n  \\", 2, 3, "unexpected character"),
-        ("a /* b */", 1, 3, "comment"),
-        ('a "open', 1, 3, "does not end on its line"),
-        ('"a\nb"', 1, 1, "does not end on its line"),
-        ("\ta ; b", 1, 4, "unexpected character"),
-        ("% x", 1, 1, "name must follow"),
-        ("caf\u00e9", 1, 4, "unexpected character"),
-        ("a - b", 1, 3, "unexpected character '-'"),
+        ("a\n  \\", 2, 3, "unexpected character"), ("a /* b */", 1, 3, "comment"),
+        ('a "open', 1, 3, "does not end on its line"), ('"a\nb"', 1, 1, "does not end on its line"),
+        ("\ta ; b", 1, 4, "unexpected character"), ("% x", 1, 1, "name must follow"),
+        ("caf\u00e9", 1, 4, "unexpected character"), ("a - b", 1, 3, "unexpected character '-'"),
         ("\0", 1, 1, "unexpected character"),
     ],
-)
+)  # fmt: skip
 def test_what_begins_no_token_is_refused_where_it_stands(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(ReadError, match=message) as caught:
         tokens(text)

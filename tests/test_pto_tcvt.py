@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from pto_text import VECTORS, compact, function, key_value
+from pto_text import VECTORS, asked, compact, function, key_value
 
 from castsim.isa.errors import ReadError, TileError
 from castsim.isa.modes import Saturation
@@ -108,8 +108,7 @@ def test_the_one_line_form_with_scratch_and_without_attributes() -> None:
 @pytest.mark.parametrize("form", ["#pto<round_mode {}>", "#pto.round_mode<{}>"])
 @pytest.mark.parametrize("prefix", ["", "CAST_"])
 def test_every_rounding_mode(mode: RoundMode, form: str, prefix: str) -> None:
-    node = tcvt_of(fill(SPELLINGS["1 ins/outs"], f"rmode = {form.format(prefix + mode.name)}"))
-    assert node.rounding is mode
+    assert tcvt_of(fill(SPELLINGS["1 ins/outs"], f"rmode = {form.format(prefix + mode.name)}")).rounding is mode
 
 
 @pytest.mark.parametrize("mode", Saturation)
@@ -148,9 +147,7 @@ def test_satmode_is_the_newer_name_of_sat_mode(spelling: str, mode: Saturation) 
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("spelling", ["1 ins/outs", "4 attributes after outs", "6 SSA", "7 bare", "9 generic"])
-def test_wrong_attributes_name_the_real_spelling(
-    spelling: str, attributes: str, message: str, legal: str | None
-) -> None:
+def test_wrong_attributes_name_the_real_spelling(spelling, attributes, message, legal) -> None:
     with pytest.raises(ReadError) as caught:
         parse(fill(SPELLINGS[spelling], attributes))
     assert message in caught.value.message
@@ -302,26 +299,19 @@ def test_every_public_instance_reads_as_what_it_says(tile: object) -> None:
     for row in INSTANCES:
         shape = [int(row[key]) for key in ("rows", "cols", "valid_rows", "valid_cols")]
         src, dst = tile(row["src_dtype"], *shape), tile(row["dst_dtype"], *shape)
-        entries = []
-        if row["round_mode"] != "default":
-            entries.append(f"rmode = #pto<round_mode {row['round_mode']}>")
-        if row["sat"] != "default":
-            entries.append(f"sat_mode = #pto<saturation_mode {row['sat']}>")
-        attributes = f" {{{', '.join(entries)}}}" if entries else ""
         scratch = row["line_form"] == "dps+tmp"
+        tmp = (", %t", f", {TT}") if scratch else ("", "")
         text = function(
             f"%s = pto.alloc_tile : {src}\n%d = pto.alloc_tile : {dst}\n%t = pto.alloc_tile : {TT}\n"
-            f"pto.tcvt ins(%s{', %t' if scratch else ''}{attributes} : {src}{f', {TT}' if scratch else ''}) "
-            f"outs(%d : {dst})"
+            f"pto.tcvt ins(%s{tmp[0]}{asked(row['round_mode'], row['sat'])} : {src}{tmp[1]}) outs(%d : {dst})"
         )
+        src_type, dst_type = (
+            TileType("vec", FORMATS.get(row[key], row[key]), *shape) for key in ("src_dtype", "dst_dtype")
+        )
+        rounding = None if row["round_mode"] == "default" else RoundMode[row["round_mode"]]
+        saturation = None if row["sat"] == "default" else Saturation[row["sat"]]
+        more = {"tmp": "t", "tmp_type": TMP} if scratch else {}
         expected = Tcvt(
-            dst="d",
-            src="s",
-            src_type=TileType("vec", FORMATS.get(row["src_dtype"], row["src_dtype"]), *shape),
-            dst_type=TileType("vec", FORMATS.get(row["dst_dtype"], row["dst_dtype"]), *shape),
-            tmp="t" if scratch else None,
-            tmp_type=TMP if scratch else None,
-            rounding=None if row["round_mode"] == "default" else RoundMode[row["round_mode"]],
-            saturation=None if row["sat"] == "default" else Saturation[row["sat"]],
+            "d", "s", src_type=src_type, dst_type=dst_type, rounding=rounding, saturation=saturation, **more
         )
         assert tcvt_of(text) == expected, row["file"]

@@ -185,16 +185,12 @@ def test_a_format_that_the_text_form_lacks_is_said_to_be_lacking(word: str) -> N
 @pytest.mark.parametrize(
     ("misspelt", "meant"),
     [
-        ("!pto.tilebuf<vec, 16x64xf32>", "!pto.tile_buf"),
-        ("!pto.tensor_veiw<4xf32>", "!pto.tensor_view"),
-        ("!pto.tile_buf<vac, 16x64xf32>", "vec"),
-        ("!pto.tile_buf<vec, 16x64xf32, bleyout=row_major>", "blayout"),
-        ("!pto.tile_buf<vec, 16x64xbf61>", "bf16"),
-        ("!pto.tile_buf<vec, 16x64xf8E4M3fn>", "f8E4M3FN"),
-        ("!pto.tile_buf<vec, 16x64xF32>", "f32"),
-        ("indx", "index"),
+        ("!pto.tilebuf<vec, 16x64xf32>", "!pto.tile_buf"), ("!pto.tensor_veiw<4xf32>", "!pto.tensor_view"),
+        ("!pto.tile_buf<vac, 16x64xf32>", "vec"), ("!pto.tile_buf<vec, 16x64xf32, bleyout=row_major>", "blayout"),
+        ("!pto.tile_buf<vec, 16x64xbf61>", "bf16"), ("!pto.tile_buf<vec, 16x64xf8E4M3fn>", "f8E4M3FN"),
+        ("!pto.tile_buf<vec, 16x64xF32>", "f32"), ("indx", "index"),
     ],
-)
+)  # fmt: skip
 def test_the_nearest_real_spelling_comes_first(misspelt: str, meant: str) -> None:
     with pytest.raises(ReadError) as caught:
         parse_type(misspelt)

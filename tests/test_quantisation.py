@@ -35,12 +35,9 @@ from castsim.numerics import codes_from_array
 from castsim.numerics.quantisation import BLOCK_FORMATS, RULES, Quantised, block_format, dequantise, quantise, quotient
 
 MX = {
-    "mxfp8_e4m3": format_info_mxfp8_e4m3,
-    "mxfp8_e5m2": format_info_mxfp8_e5m2,
-    "mxfp6_e3m2": format_info_mxfp6_e3m2,
-    "mxfp6_e2m3": format_info_mxfp6_e2m3,
-    "mxfp4_e2m1": format_info_mxfp4_e2m1,
-}
+    "mxfp8_e4m3": format_info_mxfp8_e4m3, "mxfp8_e5m2": format_info_mxfp8_e5m2, "mxfp6_e3m2": format_info_mxfp6_e3m2,
+    "mxfp6_e2m3": format_info_mxfp6_e2m3, "mxfp4_e2m1": format_info_mxfp4_e2m1,
+}  # fmt: skip
 
 
 def codes(made: Quantised) -> tuple[list[int], list[int]]:
@@ -78,8 +75,7 @@ HALF = [7, -2.5, 5, 1.25, 0.5, 0.875]
     ],
 )
 def test_published_groups(values: Any, name: str, rule: str, scale: int, elements: list[int] | None) -> None:
-    made = quantise(np.array(values, np.float32), name, scale=rule)
-    found, scales = codes(made)
+    found, scales = codes(quantise(np.array(values, np.float32), name, scale=rule))
     assert scales == [scale]
     assert elements is None or found == elements
 
@@ -231,16 +227,13 @@ def test_mxint8_counts_in_64ths() -> None:
 @pytest.mark.parametrize(
     ("options", "scales", "blocks"),
     [
-        ({}, (6, 10, 3), (1, 1, 32)),
-        ({"block": 16}, (6, 10, 5), (1, 1, 16)),
+        ({}, (6, 10, 3), (1, 1, 32)), ({"block": 16}, (6, 10, 5), (1, 1, 16)),
         ({"block": 16, "per": "group", "axis": 1}, (6, 1, 70), (1, 16, 1)),
-        ({"per": "token"}, (6, 10, 1), (1, 1, 70)),
-        ({"per": "channel"}, (1, 1, 70), (6, 10, 1)),
-        ({"per": "channel", "axis": 0}, (6, 1, 1), (1, 10, 70)),
-        ({"per": "tensor"}, (1, 1, 1), (6, 10, 70)),
+        ({"per": "token"}, (6, 10, 1), (1, 1, 70)), ({"per": "channel"}, (1, 1, 70), (6, 10, 1)),
+        ({"per": "channel", "axis": 0}, (6, 1, 1), (1, 10, 70)), ({"per": "tensor"}, (1, 1, 1), (6, 10, 70)),
         ({"block": (4, 64)}, (6, 3, 2), (1, 4, 64)),
     ],
-)
+)  # fmt: skip
 def test_what_shares_a_scale(options: dict[str, Any], scales: tuple[int, ...], blocks: tuple[int, ...]) -> None:
     x = np.random.default_rng(7).standard_normal((6, 10, 70)).astype(np.float32)
     made = quantise(x, "mxfp8_e4m3", scale="rceil", **options)
@@ -288,26 +281,18 @@ def test_formats_by_name() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"dst": "mxfp9"}, ReadError, "unknown block format"),
-        ({"dst": "u8"}, IllegalError, "no sign"),
-        ({"dst": "f16"}, IllegalError, "more than 8 bits"),
-        ({"scale": "up"}, ReadError, "unknown scale rule"),
+        ({"dst": "mxfp9"}, ReadError, "unknown block format"), ({"dst": "u8"}, IllegalError, "no sign"),
+        ({"dst": "f16"}, IllegalError, "more than 8 bits"), ({"scale": "up"}, ReadError, "unknown scale rule"),
         ({"scale_format": "i8"}, IllegalError, "scales cannot be i8"),
         ({"scale_format": "e2m1"}, IllegalError, "scales cannot be e2m1"),
-        ({"per": "row"}, ReadError, "unknown span"),
-        ({"axis": 2}, ReadError, "no axis 2"),
-        ({"block": 0}, ReadError, "a block of 0"),
-        ({"block": "32"}, ReadError, "a block of '32'"),
-        ({"block": True}, ReadError, "a block of True"),
-        ({"block": (8, "a")}, ReadError, "blocks of"),
-        ({"axis": 1.5}, ReadError, "no axis 1.5"),
-        ({"scale": 3}, ReadError, "unknown scale rule '3'"),
-        ({"block": (1, 2, 3)}, ReadError, "blocks of"),
-        ({"rounding": "stochastic"}, IllegalError, "stochastic"),
-        ({"zero_scale": "none"}, ReadError, "scale of zeros"),
-        ({"src": "i32"}, IllegalError, "not i32"),
+        ({"per": "row"}, ReadError, "unknown span"), ({"axis": 2}, ReadError, "no axis 2"),
+        ({"block": 0}, ReadError, "a block of 0"), ({"block": "32"}, ReadError, "a block of '32'"),
+        ({"block": True}, ReadError, "a block of True"), ({"block": (8, "a")}, ReadError, "blocks of"),
+        ({"axis": 1.5}, ReadError, "no axis 1.5"), ({"scale": 3}, ReadError, "unknown scale rule '3'"),
+        ({"block": (1, 2, 3)}, ReadError, "blocks of"), ({"rounding": "stochastic"}, IllegalError, "stochastic"),
+        ({"zero_scale": "none"}, ReadError, "scale of zeros"), ({"src": "i32"}, IllegalError, "not i32"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be(options: dict[str, Any], error: type[Exception], text: str) -> None:
     given_ = {"src": "f32", "dst": "mxfp8_e4m3", **options}
     x = np.ones((2, 40), np.int32 if given_["src"] == "i32" else np.float32)

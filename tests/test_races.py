@@ -107,8 +107,7 @@ def test_halves_of_columns_do_not_meet():
     # 16 rows of 128 bytes: one tile has the left 64 bytes of each, the other the right ones.
     left, right = access(0, 64, True, (16, 128)), access(64, 64, False, (16, 128))
     assert kinds(pair(("MTE2", left), ("MTE3", right))[1]) == []
-    wider = access(60, 64, False, (16, 128))
-    (race,) = found(pair(("MTE2", left), ("MTE3", wider))[1])
+    (race,) = found(pair(("MTE2", left), ("MTE3", access(60, 64, False, (16, 128))))[1])
     assert race.region is not None and race.region.end - race.region.start == 4
     assert race.region.start % 128 == 60
 
@@ -194,12 +193,7 @@ def test_a_flag_never_waited_for_and_one_set_twice():
     assert kinds(twice) == [RaceKind.UNMATCHED, RaceKind.PENDING_TWICE]
     assert "(k.pto:2:3) comes before anything has waited for the previous one (k.pto:1:3)" in found(twice)[1].message
     builder = Builder()
-    others = [
-        builder.set("V", "MTE2"),
-        builder.set("V", "MTE2", 1),
-        builder.wait("V", "MTE2"),
-        builder.wait("V", "MTE2", 1),
-    ]
+    others = [each("V", "MTE2", number) for each in (builder.set, builder.wait) for number in (0, 1)]
     assert kinds(builder.tree(*others)) == []
 
 
@@ -218,13 +212,10 @@ def looped(trips: int, *, step: int, edge: bool) -> Tree:
     """Load and store through a buffer that moves by `step`; `edge` keeps the next load behind the store."""
     builder = Builder()
     inner = [
-        *([builder.wait("MTE3", "MTE2")] if edge else []),
-        builder.work("MTE2", access(0, 64, True)),
-        builder.set("MTE2", "MTE3"),
-        builder.wait("MTE2", "MTE3"),
-        builder.work("MTE3", access(0, 64)),
+        *([builder.wait("MTE3", "MTE2")] if edge else []), builder.work("MTE2", access(0, 64, True)),
+        builder.set("MTE2", "MTE3"), builder.wait("MTE2", "MTE3"), builder.work("MTE3", access(0, 64)),
         *([builder.set("MTE3", "MTE2")] if edge else []),
-    ]
+    ]  # fmt: skip
     block = Block(tuple(inner))
     loop = Loop(trips, block, steps_of(block, (step,), (step,)))
     around = [builder.set("MTE3", "MTE2"), loop, builder.wait("MTE3", "MTE2")] if edge else [loop]

@@ -136,9 +136,7 @@ pto.tstore ins(%h : !pto.tile_buf<vec, 16x64xf32>) outs(%py : !pto.partition_ten
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
-def test_what_nothing_wrote_is_marked_in_the_outputs(
-    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_nothing_wrote_is_marked_in_the_outputs(target, tmp_path, capsys) -> None:
     """Rows 4 to 11 are loaded: they are right, and the others are marked; scratch tiles mark nothing."""
     path, out = tmp_path / "k.pto", tmp_path / "out"
     path.write_text(kernel(PARTLY_WRITTEN, "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))

@@ -129,8 +129,7 @@ def test_concatenations(name: str, element: str, widths: tuple[int, int]) -> Non
         d.put(wanted, one.get(before, 5, wide))
         if widths[0] % block == 0:
             wide = -(-widths[1] // block) * block
-            tail = Spot("e", element, 8, 192, d.address + widths[0] * d.size)
-            tail.put(wanted, two.get(before, 5, wide))
+            Spot("e", element, 8, 192, d.address + widths[0] * d.size).put(wanted, two.get(before, 5, wide))
     d.put(wanted, values)
     assert np.array_equal(found, wanted)
 

@@ -29,16 +29,10 @@ from castsim.isa.pto.pto_scalars import FLOAT_PREDICATES, INTEGER_UNARY
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 ARITHMETIC = {
-    "addf": lambda a, b: a + b,
-    "subf": lambda a, b: a - b,
-    "mulf": lambda a, b: a * b,
-    "divf": lambda a, b: a / b,
-    "maximumf": np.maximum,
-    "minimumf": np.minimum,
-    "maxnumf": np.fmax,
-    "minnumf": np.fmin,
+    "addf": lambda a, b: a + b, "subf": lambda a, b: a - b, "mulf": lambda a, b: a * b, "divf": lambda a, b: a / b,
+    "maximumf": np.maximum, "minimumf": np.minimum, "maxnumf": np.fmax, "minnumf": np.fmin,
     "math.copysign": np.copysign,
-}
+}  # fmt: skip
 UNARY = {
     "negf": np.negative, "math.absf": np.abs, "math.ceil": np.ceil, "math.floor": np.floor, "math.trunc": np.trunc,
     "math.roundeven": np.rint, "math.sqrt": np.sqrt,
@@ -75,8 +69,7 @@ def test_arithmetic_of_two(operation: str, drawn: tuple[str, list[int]]) -> None
         return  # of zeros NumPy returns either
     with np.errstate(all="ignore"):
         wanted = ARITHMETIC[operation](left, right)
-    got = float_arithmetic(operation, [from_bits(a, kind), from_bits(b, kind)], kind)
-    assert same(got, wanted, kind)
+    assert same(float_arithmetic(operation, [from_bits(a, kind), from_bits(b, kind)], kind), wanted, kind)
 
 
 @pytest.mark.parametrize("operation", sorted(UNARY))
@@ -99,8 +92,7 @@ def test_remainders_are_exact(drawn: tuple[str, list[int]]) -> None:
     elif math.isinf(b):
         assert got == a
     else:
-        exact = Fraction(a) - Fraction(b) * math.trunc(Fraction(a) / Fraction(b))
-        assert Fraction(got) == exact
+        assert Fraction(got) == Fraction(a) - Fraction(b) * math.trunc(Fraction(a) / Fraction(b))
         assert math.copysign(1, got) == math.copysign(1, a)
 
 
@@ -137,8 +129,7 @@ def test_rounding_half_away(drawn: tuple[str, list[int]]) -> None:
     if not math.isfinite(value):
         assert same(got, as_numpy(code, kind), kind)
         return
-    size = math.floor(abs(Fraction(value)) + Fraction(1, 2))
-    assert abs(Fraction(got)) == size
+    assert abs(Fraction(got)) == math.floor(abs(Fraction(value)) + Fraction(1, 2))
     assert math.copysign(1, got) == math.copysign(1, value)
 
 

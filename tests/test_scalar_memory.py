@@ -41,16 +41,13 @@ def ran(tmp_path: Path, text: str, **options: object) -> Result:
     return fast
 
 
-HEAD = f"""
-%k0 = arith.constant 0 : i32
-%k3 = arith.constant 3 : i32
-%k7 = arith.constant 7 : i32
-%k15 = arith.constant 15 : i32
+CONSTANTS = "\n".join(f"%k{n} = arith.constant {n} : i32" for n in (0, 3, 7, 15))
+VIEWED = f"""
 %w = pto.make_tensor_view %t, shape = [%c1, %c16], strides = [%c16, %c1] : !pto.tensor_view<?x?xi32>
 %p = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c1, %c16] : !pto.tensor_view<?x?xi32> -> {PART}
 %a = pto.alloc_tile : {ROW}
-pto.tload ins(%p : {PART}) outs(%a : {ROW})
 """
+HEAD = f"\n{CONSTANTS}{VIEWED}pto.tload ins(%p : {PART}) outs(%a : {ROW})\n"
 
 LOAD = "%r = pto.load_scalar %n[%c0] : !pto.ptr<i32> -> i32\n%e = arith.index_cast %r : i32 to index"
 STEP = f"pto.tload ins(%p : {PART}) outs(%a : {ROW})"
@@ -59,7 +56,6 @@ LENGTH = kernel(
 )
 
 
-# ----------------------------------------------------------------------- elements that the scalar unit reads and writes
 TARGETS = ["a2a3", "a5"]
 OWN = VECTORS / "pto_scalars"
 
@@ -137,7 +133,7 @@ def test_zeros_are_an_input_of_any_size(tmp_path: Path) -> None:
 def test_random_lengths_are_those_of_the_generator(tmp_path: Path) -> None:
     """The path of timing only is that of a run with values, and the input that of any other random argument."""
     text = kernel(
-        HEAD.replace("%c1, %c16], strides", "%c1, %c16], strides")
+        HEAD
         + """
 %r = pto.load_scalar %n[%c2] : !pto.ptr<i8> -> i8
 %z = arith.constant 0 : i8
@@ -191,16 +187,11 @@ scf.for %i = %c0 to %e step %c1 {{
 @pytest.mark.parametrize(
     ("element", "dtype", "values"),
     [
-        ("i32", np.int32, [-7, 9]),
-        ("i64", np.int64, [-(2**40), 2**62]),
-        ("i8", np.int8, [-128, 127]),
-        ("ui16", np.uint16, [1, 65535]),
-        ("f32", np.float32, [-0.0, 1.1]),
-        ("f16", np.float16, [np.inf, 6e-8]),
-        ("bf16", ml_dtypes.bfloat16, [1.5, -3e38]),
-        ("f64", np.float64, [1e300, 5e-324]),
+        ("i32", np.int32, [-7, 9]), ("i64", np.int64, [-(2**40), 2**62]), ("i8", np.int8, [-128, 127]),
+        ("ui16", np.uint16, [1, 65535]), ("f32", np.float32, [-0.0, 1.1]), ("f16", np.float16, [np.inf, 6e-8]),
+        ("bf16", ml_dtypes.bfloat16, [1.5, -3e38]), ("f64", np.float64, [1e300, 5e-324]),
     ],
-)
+)  # fmt: skip
 def test_elements_keep_their_bits(element: str, dtype: type, values: list[float], tmp_path: Path) -> None:
     """Read, swapped and written through a pointer some elements further on, bit for bit."""
     body = f"""
@@ -238,11 +229,7 @@ pto.tstore ins(%a : {kind}) outs(%p : !pto.partition_tensor_view<3x2xi32>)
 
 
 def test_a_tile_of_set_elements_counts_as_written(tmp_path: Path, target: str) -> None:
-    body = f"""
-%k3 = arith.constant 3 : i32
-%w = pto.make_tensor_view %t, shape = [%c1, %c16], strides = [%c16, %c1] : !pto.tensor_view<?x?xi32>
-%p = pto.partition_view %w, offsets = [%c0, %c0], sizes = [%c1, %c16] : !pto.tensor_view<?x?xi32> -> {PART}
-%a = pto.alloc_tile : {ROW}
+    body = f"""{CONSTANTS}{VIEWED}
 pto.tsetval ins(%c2, %k3 : index, i32) outs(%a : {ROW})
 pto.tstore ins(%a : {ROW}) outs(%p : {PART})
 """
@@ -379,14 +366,24 @@ def test_a_cache_operation_costs_a_scalar_cycle(tmp_path: Path, target: str) -> 
 
 
 # ------------------------------------------- random programs that read and write elements of an argument and of a tile,
+ACTS = {
+    "load": ("{name} = pto.load_scalar %t[{index}] : !pto.ptr<i32> -> i32", "load {name} {index}"),
+    "get": (f"{{name}} = pto.tgetval ins(%a, {{index}} : {ROW}, index) outs : i32", "get {name} {index}"),
+    "store": ("pto.store_scalar {value}, %t[{index}] : !pto.ptr<i32>, i32", "store {value} {index}"),
+    "set": (f"pto.tsetval ins({{index}}, {{value}} : index, i32) outs(%a : {ROW})", "set {value} {index}"),
+    "tload": (f"pto.tload ins(%p : {PART}) outs(%a : {ROW})", "tload"),
+    "tstore": (f"pto.tstore ins(%a : {ROW}) outs(%p : {PART})", "tstore"),
+    "add": (f"pto.tadds ins(%a, %k3 : {ROW}, i32) outs(%a : {ROW})", "add"),
+}
+"""Statements, and the steps that they are."""
+
+
 class Writer:
     """A random program on the argument %t (16 x i32) and the tile %a (1 x 16 x i32), and what it does, in Python."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.lines: list[str] = []
         self.names = 0
-        self.steps: list[object] = []
 
     def name(self) -> str:
         self.names += 1
@@ -398,51 +395,28 @@ class Writer:
         visible = list(visible)
         for _ in range(self.random.randint(2, 5)):
             kind = self.random.choice(["load", "store", "get", "set", "tload", "tstore", "add", "if", "for"])
-            if kind in ("if", "for") and depth == 2:
-                continue
-            getattr(self, f"_{kind}")(lines, steps, visible, depth)
+            if kind in ACTS:
+                self._act(*ACTS[kind], lines, steps, visible)
+            elif depth < 2:
+                getattr(self, f"_{kind}")(lines, steps, visible, depth)
         return lines, steps
 
-    def _index(self, lines: list[str], steps: list[tuple], visible: list[str]) -> str:
-        """An index 0 .. 15 made of a visible value."""
-        value, masked, index = self.random.choice(visible), self.name(), self.name()
-        lines += [f"{masked} = arith.andi {value}, %k15 : i32", f"{index} = arith.index_cast {masked} : i32 to index"]
-        steps.append(("mask", index, value))
-        return index
-
-    def _load(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
-        index, name = self._index(lines, steps, visible), self.name()
-        lines.append(f"{name} = pto.load_scalar %t[{index}] : !pto.ptr<i32> -> i32")
-        steps.append(("load", name, index))
-        visible.append(name)
-
-    def _get(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
-        index, name = self._index(lines, steps, visible), self.name()
-        lines.append(f"{name} = pto.tgetval ins(%a, {index} : {ROW}, index) outs : i32")
-        steps.append(("get", name, index))
-        visible.append(name)
-
-    def _store(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
-        index, value = self._index(lines, steps, visible), self.random.choice(visible)
-        lines.append(f"pto.store_scalar {value}, %t[{index}] : !pto.ptr<i32>, i32")
-        steps.append(("store", value, index))
-
-    def _set(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
-        index, value = self._index(lines, steps, visible), self.random.choice(visible)
-        lines.append(f"pto.tsetval ins({index}, {value} : index, i32) outs(%a : {ROW})")
-        steps.append(("set", value, index))
-
-    def _tload(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
-        lines.append(f"pto.tload ins(%p : {PART}) outs(%a : {ROW})")
-        steps.append(("tload",))
-
-    def _tstore(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
-        lines.append(f"pto.tstore ins(%a : {ROW}) outs(%p : {PART})")
-        steps.append(("tstore",))
-
-    def _add(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
-        lines.append(f"pto.tadds ins(%a, %k3 : {ROW}, i32) outs(%a : {ROW})")
-        steps.append(("add",))
+    def _act(self, line: str, step: str, lines: list[str], steps: list[tuple], visible: list[str]) -> None:
+        words = {}
+        if "{index}" in line:  # 0 .. 15, made of a visible value
+            value, masked, index = self.random.choice(visible), self.name(), self.name()
+            lines.append(
+                f"{masked} = arith.andi {value}, %k15 : i32\n{index} = arith.index_cast {masked} : i32 to index"
+            )
+            steps.append(("mask", index, value))
+            words["index"] = index
+        if "{value}" in line:
+            words["value"] = self.random.choice(visible)
+        if "{name}" in line:
+            words["name"] = self.name()
+            visible.append(words["name"])
+        lines.append(line.format(**words))
+        steps.append(tuple(step.format(**words).split()))
 
     def _if(self, lines: list[str], steps: list[tuple], visible: list[str], depth: int) -> None:
         value, truth = self.random.choice(visible), self.name()
@@ -467,37 +441,26 @@ def obeyed(steps: list[tuple], t: np.ndarray, a: np.ndarray, values: dict[str, i
                 for trip in range(trips):
                     values[name] = trip
                     obeyed(body, t, a, values)
-            case _:
-                done(step, t, a, values)
-
-
-def done(step: tuple, t: np.ndarray, a: np.ndarray, values: dict[str, int]) -> None:
-    match step:
-        case ("mask", name, value):
-            values[name] = values[value] % 16
-        case ("load", name, index):
-            values[name] = int(t[values[index]])
-        case ("get", name, index):
-            values[name] = int(a[values[index]])
-        case ("store", value, index):
-            t[values[index]] = values[value]
-        case ("set", value, index):
-            a[values[index]] = values[value]
-        case ("tload",):
-            a[:] = t
-        case ("tstore",):
-            t[:] = a
-        case ("add",):
-            a += np.int32(3)
+            case ("mask", name, value):
+                values[name] = values[value] % 16
+            case ("load" | "get" as kind, name, index):
+                values[name] = int((t if kind == "load" else a)[values[index]])
+            case ("store" | "set" as kind, value, index):
+                (t if kind == "store" else a)[values[index]] = values[value]
+            case ("tload",):
+                a[:] = t
+            case ("tstore",):
+                t[:] = a
+            case ("add",):
+                a += np.int32(3)
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed: int, target: str, tmp_path: Path) -> None:
     """Values are those of the program in Python, and the inserted flags leave no race (a race would be refused)."""
-    writer = Writer(seed)
-    lines, steps = writer.block(0, ["%k0", "%k3", "%k7"])
-    text = kernel(HEAD + "\n".join([*lines, f"pto.tstore ins(%a : {ROW}) outs(%p : {PART})"]), "%t: !pto.ptr<i32>")
+    lines, steps = Writer(seed).block(0, ["%k0", "%k3", "%k7"])
+    text = kernel(HEAD + "\n".join([*lines, ACTS["tstore"][0]]), "%t: !pto.ptr<i32>")
     t = np.random.default_rng(seed).integers(-9, 40, 16).astype(np.int32)
     wanted, a = t.copy(), t.copy()
     obeyed([*steps, ("tstore",)], wanted, a, {"%k0": 0, "%k3": 3, "%k7": 7})
@@ -529,8 +492,7 @@ def test_refused_with_a_place(body: str, inputs: dict[str, int], message: str, t
         run(path, "a5", inputs={"t": "zeros", **arrays})
     assert message in caught.value.message
     assert caught.value.span is not None
-    lines = text.splitlines()
-    assert lines[caught.value.span.line - 1] in body.splitlines()
+    assert text.splitlines()[caught.value.span.line - 1] in body.splitlines()
 
 
 @pytest.mark.parametrize(

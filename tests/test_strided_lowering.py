@@ -221,9 +221,7 @@ def test_scratch_is_needed_by_three_pairs_and_off_only() -> None:
         (("f16", "i8"), (5, 33, 64), 192, 32),  # 128 + 32 x 3 = 224
     ],
 )
-def test_scratch_too_small_names_the_missing_bytes(
-    pair: tuple[str, str], shape: tuple[int, int, int], given: int, missing: int
-) -> None:
+def test_scratch_too_small_names_the_missing_bytes(pair, shape, given, missing) -> None:
     model = Cast(*pair, *shape, 0, 65536, TMP, None, "off")
     with pytest.raises(ScratchError, match=f"{missing} bytes missing") as caught:
         LOWERER.cast(tile_cast(model, given))

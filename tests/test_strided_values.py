@@ -78,15 +78,10 @@ def test_conversion(data: st.DataObject) -> None:
     src, dst = data.draw(st.sampled_from(PAIRS))
     plan = plan_cast(A2A3, format_named(src), format_named(dst), RoundMode.RINT, None, scratch=False)
     operation = StridedInstruction(
-        mnemonic=plan.mnemonic,
-        timing="vconv",
-        repeats=data.draw(st.integers(0, 4)),
-        lanes=plan.rule.lanes,
-        mask=data.draw(MASKS),
-        destination=data.draw(streams(dst, written=True)),
-        sources=(data.draw(streams(src, written=False)),),
-        action=plan.action,
-    )
+        mnemonic=plan.mnemonic, timing="vconv", repeats=data.draw(st.integers(0, 4)), lanes=plan.rule.lanes,
+        mask=data.draw(MASKS), destination=data.draw(streams(dst, written=True)),
+        sources=(data.draw(streams(src, written=False)),), action=plan.action,
+    )  # fmt: skip
     buffer = np.random.default_rng(9).integers(0, 256, SIZE, np.uint8)
     codes = np.random.default_rng(8).choice(hard_codes(src), SIZE * 8 // STORED_BITS[src])
     if data.draw(st.booleans()):
@@ -132,15 +127,11 @@ def test_bitwise_and_and_duplicate(data: st.DataObject) -> None:
     binary = data.draw(st.booleans())
     count = 2 if binary else 0
     operation = StridedInstruction(
-        mnemonic="vand",
-        timing="vand",
-        repeats=data.draw(st.integers(1, 4)),
-        lanes=128,
-        mask=data.draw(MASKS),
+        mnemonic="vand", timing="vand", repeats=data.draw(st.integers(1, 4)), lanes=128, mask=data.draw(MASKS),
         destination=data.draw(streams("i16", written=True)),
         sources=tuple(data.draw(streams("i16", written=False)) for _ in range(count)),
         action=BitwiseAnd() if binary else DuplicateCode(255),
-    )
+    )  # fmt: skip
     buffer = np.random.default_rng(9).integers(0, 256, SIZE, np.uint8)
     wanted = buffer.copy()
     model(operation, wanted, (lambda a, b: a & b) if binary else (lambda: 255))

@@ -207,8 +207,7 @@ def test_row_broadcasts(shape, dense):
     assert written(made, ("vadd",)) == valid_bytes(dst)
     assert read(made, 0, ("vadd",)) == valid_bytes(one)
     blocks = tmp.address if dense else values.address
-    rows = {(byte - blocks) // 32 for byte in read(made, 1, ("vadd",))}
-    assert rows == set(range(one.valid_rows))
+    assert {(byte - blocks) // 32 for byte in read(made, 1, ("vadd",))} == set(range(one.valid_rows))
 
 
 @settings(max_examples=40, deadline=None)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from execution_programs import kernel
+from pto_text import moved
 
 from castsim import run
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
@@ -39,9 +40,8 @@ class Writer:
             "%n = arith.constant 1024 : index",
             "%o24 = arith.constant 24 : index",
         ]
-        self.lines.append(
-            "%v = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>"
-        )
+        view = "!pto.tensor_view<?x?xf32>"
+        self.lines.append(f"%v = pto.make_tensor_view %x, shape = [%n, %c64], strides = [%c64, %c1] : {view}")
 
     def tile(
         self, rows: int, cols: int, element: str = "f32", *, column: bool = False, pad: int = 0, load: bool = True
@@ -110,16 +110,7 @@ def text(name: str, form: tuple[Role, ...], target: str, *, parts: bool) -> str:
             f"pto.tsel ins({bits[0]}, {source[0]}, {other[0]}, {tmp[0]} : {bits[1]}, {source[1]}, {other[1]}, {tmp[1]}) outs({dst[0]} : {dst[1]})"
         )
     stored = "i32" if kind.gives_places else "f32"
-    part = f"!pto.partition_tensor_view<{rows}x{cols}x{stored}>"
-    form_of = "%c1, %c8" if by_rows else "%c64, %c1"
-    layout = " {layout = #pto.layout<dn>}" if by_rows else ""
-    out.lines.append(
-        f"%vy = pto.make_tensor_view %y, shape = [%c{rows}, %c{cols}], strides = [{form_of}]{layout} : !pto.tensor_view<?x?x{stored}>"
-    )
-    out.lines.append(
-        f"%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c{rows}, %c{cols}] : !pto.tensor_view<?x?x{stored}> -> {part}"
-    )
-    out.lines.append(f"pto.tstore ins({dst[0]} : {dst[1]}) outs(%py : {part})")
+    out.lines += moved("y", dst, stored, rows, cols, load=False, dn=by_rows)
     return kernel("\n".join(out.lines), f"%x: !pto.ptr<f32>, %y: !pto.ptr<{stored}>")
 
 

@@ -136,12 +136,28 @@ def one_per_bundle(*instructions: str) -> str:
     return HEAD + "".join(f"{line}\n" for line in lines) + END
 
 
+FIRST = "ld_tnsr V0, 0x0, I0"
+
+
+def swapped(register: str, source: str) -> str:
+    return f"mov_g g_en=0b11 dg_en=0b1111 {register}, {source}, 0xffffffff"
+
+
+def between_swaps(*work: str, result: str = "V2") -> str:
+    """Work on V1 that leaves a result, between two moves that cancel."""
+    return one_per_bundle(FIRST, swapped("V1", "V0"), *work, swapped("V3", result), "st_tnsr 0x1, I0, V3")
+
+
+def alike(found: Elimination, text: str) -> bytes:
+    """The output of a program on numbers, which what is found of it has too."""
+    inputs = {"x": np.arange(128, dtype=np.int16), "z": np.zeros(128, np.int32)}
+    made = outputs(found.text, "gaudi", **inputs)
+    assert made == outputs(text, "gaudi", **inputs)
+    return made["y"]
+
+
 def test_a_permutation_that_is_wanted_stays() -> None:
-    text = one_per_bundle(
-        "ld_tnsr V0, 0x0, I0",
-        "mov_g g_en=0b11 dg_en=0b1111 V1, V0, 0xffffffff",
-        "st_tnsr 0x1, I0, V1",
-    )
+    text = one_per_bundle(FIRST, swapped("V1", "V0"), "st_tnsr 0x1, I0, V1")
     found = eliminated(text)
     assert not found.changed
     assert "element 0 is not made of the loaded elements 0 alone" in str(found.blocks[0].reason)
@@ -149,18 +165,10 @@ def test_a_permutation_that_is_wanted_stays() -> None:
 
 
 def test_a_pair_of_moves_that_cancel_goes() -> None:
-    text = one_per_bundle(
-        "ld_tnsr V0, 0x0, I0",
-        "mov_g g_en=0b11 dg_en=0b1111 V1, V0, 0xffffffff",
-        "add.i16 V2, V1, 0x5",
-        "mov_g g_en=0b11 dg_en=0b1111 V3, V2, 0xffffffff",
-        "st_tnsr 0x1, I0, V3",
-    )
+    text = between_swaps("add.i16 V2, V1, 0x5")
     found = eliminated(text)
     assert dict(found.blocks[0].removed) == {"mov_g": 2}
-    given = np.arange(128, dtype=np.int16)
-    extra = np.zeros(128, np.int32)
-    assert outputs(found.text, "gaudi", x=given, z=extra) == outputs(text, "gaudi", x=given, z=extra)
+    alike(found, text)
 
 
 @pytest.mark.parametrize(
@@ -174,14 +182,7 @@ def test_a_pair_of_moves_that_cancel_goes() -> None:
     ],
 )
 def test_work_that_depends_on_the_lane_keeps_its_order(work: tuple[str, ...], reason: str | None) -> None:
-    text = one_per_bundle(
-        "ld_tnsr V0, 0x0, I0",
-        "mov_g g_en=0b11 dg_en=0b1111 V1, V0, 0xffffffff",
-        *work,
-        "mov_g g_en=0b11 dg_en=0b1111 V3, V2, 0xffffffff",
-        "st_tnsr 0x1, I0, V3",
-    )
-    found = eliminated(text)
+    found = eliminated(between_swaps(*work))
     assert (found.blocks[0].reason is None) is (reason is None)
     assert reason is None or reason in str(found.blocks[0].reason)
 
@@ -199,61 +200,38 @@ def test_a_number_from_before_the_loop_is_made_anew_in_it() -> None:
 
 
 def test_registers_that_another_block_needs_keep_their_block() -> None:
-    text = LINEAR.read_text(encoding="utf-8").replace(
-        "End:\n", "End:\nnop; nop; nop; st_tnsr 0x1, I0, V16\n" + "nop; nop; nop; nop\n" * 3
-    )
-    found = eliminated(text)
+    more = "End:\nnop; nop; nop; st_tnsr 0x1, I0, V16\n" + "nop; nop; nop; nop\n" * 3
+    found = eliminated(LINEAR.read_text(encoding="utf-8").replace("End:\n", more))
     assert not found.changed
     assert "reads V16 from before its block" in str(found.blocks[0].reason)
 
 
 def test_a_wide_second_source_keeps_the_order() -> None:
     """i32 numbers loaded in order meet i16 elements that were spread: out of order they would not."""
-    text = one_per_bundle(
-        "ld_tnsr V0, 0x0, I0",
-        "ld_tnsr V10, 0x2, I0",
-        "mov.i32 V4, 0x0",
+    spread_out = (
         "unpack.i16 source_group=0 element_stride=2 group_half=0 V4, V0",
         "convert.i16 target_type=int32 rhne V5, V4",
-        "add.i32 V6, V5, V10",
-        "convert_int32 lane_sel=0 rhne to_16 V7, V6, 0x0",
-        "pack.i16 source_group=0 element_stride=2 V8, V7",
-        "st_tnsr 0x1, I0, V8",
     )
-    found = eliminated(text)
+    back = "convert_int32 lane_sel=0 rhne to_16 V7, V6, 0x0", "pack.i16 source_group=0 element_stride=2 V8, V7"
+    loads = FIRST, "ld_tnsr V10, 0x2, I0", "mov.i32 V4, 0x0"
+    found = eliminated(one_per_bundle(*loads, *spread_out, "add.i32 V6, V5, V10", *back, "st_tnsr 0x1, I0, V8"))
     assert not found.changed
     assert "not made of the loaded elements" in str(found.blocks[0].reason)
 
 
 def test_masks_follow_their_elements() -> None:
-    text = one_per_bundle(
-        "ld_tnsr V0, 0x0, I0",
-        "mov_g g_en=0b11 dg_en=0b1111 V1, V0, 0xffffffff",
-        "cmp_less.i16 VP1, V1, 0x40",
-        "add.i16 V1, V1, 0x5, !VP1",
-        "mov_g g_en=0b11 dg_en=0b1111 V3, V1, 0xffffffff",
-        "st_tnsr 0x1, I0, V3",
-    )
+    text = between_swaps("cmp_less.i16 VP1, V1, 0x40", "add.i16 V1, V1, 0x5, !VP1", result="V1")
     found = eliminated(text)
     assert found.changed
-    given = np.arange(128, dtype=np.int16)
-    extra = np.zeros(128, np.int32)
-    changed = outputs(found.text, "gaudi", x=given, z=extra)
-    assert changed == outputs(text, "gaudi", x=given, z=extra)
-    assert np.frombuffer(changed["y"], np.int16).tolist() == [n if n < 0x40 else n + 5 for n in range(128)]
+    changed = np.frombuffer(alike(found, text), np.int16)
+    assert changed.tolist() == [n if n < 0x40 else n + 5 for n in range(128)]
 
 
 def test_a_program_that_reads_early_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "early.tpc"
-    path.write_text(
-        HEAD.replace("// castsim: tensor 2 z in i32 [128]\n", "")
-        + "ld_tnsr V0, 0x0, I0; nop; nop; nop\n"
-        + "nop; nop; mov_g g_en=0b11 dg_en=0b1111 V1, V0, 0xffffffff; nop\n"
-        + "nop; nop; nop; nop\n" * 6
-        + "nop; nop; nop; st_tnsr 0x1, I0, V1\n"
-        + END,
-        encoding="utf-8",
-    )
+    early = f"{FIRST}; nop; nop; nop\nnop; nop; {swapped('V1', 'V0')}; nop\n"
+    rest = "nop; nop; nop; nop\n" * 6 + f"nop; nop; nop; st_tnsr 0x1, I0, V1\n{END}"
+    path.write_text(HEAD.replace("// castsim: tensor 2 z in i32 [128]\n", "") + early + rest, encoding="utf-8")
     assert main(["unswizzle", str(path)]) == 1
     err = capsys.readouterr().err
     assert "early.tpc:7" in err
@@ -281,8 +259,6 @@ def test_the_command_shows_and_writes(tmp_path: Path, capsys: pytest.CaptureFixt
         ((str(LINEAR), "--target", "a5"), 1, "a5 does not run"),
     ],
 )
-def test_bad_command_lines(
-    arguments: tuple[str, ...], code: int, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_command_lines(arguments, code, text, capsys) -> None:
     assert main(["unswizzle", *arguments]) == code
     assert text in capsys.readouterr().err

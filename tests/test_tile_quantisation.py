@@ -5,7 +5,6 @@ Expected values: docs/reference/pto.md section 7.12, whose examples were worked 
 
 from __future__ import annotations
 
-# ruff: noqa: E501
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 from a5_benchmark import benchmark, tiles_in_a_row
 from execution_programs import kernel_file
+from pto_text import module, moved
 from test_block_quantisation import blocks as quantised_blocks
 from work_programs import Spot, computed, noise, program, target, walked
 
@@ -110,8 +110,7 @@ def test_what_the_a2a3_leaves_in_source_and_scratch() -> None:
     x = np.array([[2.0, -1.004, 3000.0, 1e9], [0.5, 1.0, -0.25, 7.0]], np.float32)
     _, after, spots = quantisation("a2a3", x, 63.5)
     whole = np.array([[127, -64, 190500, 2**31 - 1], [32, 64, -16, 444]])  # rint to even, clamped to 32 bits
-    held = Spot("t", "i32", 2, 32, spots["t"].address, (2, 4))
-    assert held.get(after).tolist() == whole.tolist()
+    assert Spot("t", "i32", 2, 32, spots["t"].address, (2, 4)).get(after).tolist() == whole.tolist()
     halves = Spot("h", "f16", 2, 32, spots["x"].address, (2, 4))
     assert halves.get(after).tolist() == [[127, -64, np.inf, np.inf], [32, 64, -16, 444]]
     scratch = after[spots["t"].address :][:256].view("<f4")
@@ -133,8 +132,7 @@ def dequantisation(
 ) -> tuple[np.ndarray, np.ndarray, Spot]:
     rows, valid = q.shape
     cols = -(-valid // 32) * 32
-    element = f"i{q.itemsize * 8}"
-    source = Spot("q", element, rows, cols, 0, (rows, valid))
+    source = Spot("q", f"i{q.itemsize * 8}", rows, cols, 0, (rows, valid))
     shape = (-(-rows // 8) * 8, 1) if column else (rows, 8)
     parameters = [
         Spot(name, "f32", *shape, address, (rows, shape[1]), column=column)
@@ -274,34 +272,20 @@ def test_published_cycles(row: Any) -> None:
     assert cycles(row.operation, row.case) == pytest.approx(row.cycles, rel=0.01 if row.case in UNFITTED else 0.03)
 
 
-KERNEL = """module {{
-func.func @k(%x: !pto.ptr<f32>, %f: !pto.ptr<f32>, %y: !pto.ptr<{to}>) attributes {{pto.entry}} {{
-%c0 = arith.constant 0 : index
-%c1 = arith.constant 1 : index
-%c8 = arith.constant 8 : index
-%c64 = arith.constant 64 : index
-%a = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
-%p = pto.alloc_tile : !pto.tile_buf<vec, 8x1xf32, blayout=col_major>
-%t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
-%q = pto.alloc_tile : !pto.tile_buf<vec, 8x64xi8>
-%b = pto.alloc_tile : !pto.tile_buf<vec, 8x64x{to}>
-%vx = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%vf = pto.make_tensor_view %f, shape = [%c8, %c1], strides = [%c1, %c8] {{layout = #pto.layout<dn>}} : !pto.tensor_view<?x?xf32>
-%vy = pto.make_tensor_view %y, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?x{to}>
-%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c8, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x64xf32>
-%pf = pto.partition_view %vf, offsets = [%c0, %c0], sizes = [%c8, %c1] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x1xf32>
-%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c8, %c64] : !pto.tensor_view<?x?x{to}> -> !pto.partition_tensor_view<8x64x{to}>
-pto.tload ins(%px : !pto.partition_tensor_view<8x64xf32>) outs(%a : !pto.tile_buf<vec, 8x64xf32>)
-pto.tload ins(%pf : !pto.partition_tensor_view<8x1xf32>) outs(%p : !pto.tile_buf<vec, 8x1xf32, blayout=col_major>)
-{body}
-pto.tstore ins(%b : !pto.tile_buf<vec, 8x64x{to}>) outs(%py : !pto.partition_tensor_view<8x64x{to}>)
-return
-}}
-}}
-"""
 WIDE, NARROW, COLUMN = (
     f"!pto.tile_buf<vec, {fields}>" for fields in ("8x64xf32", "8x64xi8", "8x1xf32, blayout=col_major")
 )
+
+
+def kernel(to: str, body: str) -> str:
+    """Load %a and the column %p, do what the body says, store %b of elements `to`."""
+    tiles = {"a": WIDE, "p": COLUMN, "t": WIDE, "q": NARROW, "b": f"!pto.tile_buf<vec, 8x64x{to}>"}
+    lines = [f"%{name} = pto.alloc_tile : {kind}" for name, kind in tiles.items()]
+    lines += moved("x", ("%a", WIDE), "f32", 8, 64) + moved("f", ("%p", COLUMN), "f32", 8, 1, dn=True)
+    lines += [body, *moved("y", ("%b", tiles["b"]), to, 8, 64, load=False)]
+    return module("", ["%x: !pto.ptr<f32>", "%f: !pto.ptr<f32>", f"%y: !pto.ptr<{to}>"], lines)
+
+
 THERE = f"pto.tquant ins(%a, %p : {WIDE}, {COLUMN}) outs(%q : {NARROW}) {SYM}"
 BACK = f"pto.tdequant ins(%q, %p, %p : {NARROW}, {COLUMN}, {COLUMN}) outs(%b : {WIDE})"
 
@@ -310,7 +294,7 @@ BACK = f"pto.tdequant ins(%q, %p, %p : {NARROW}, {COLUMN}, {COLUMN}) outs(%b : {
 def test_whole_programs(chip: str, tmp_path: Path) -> None:
     """There and back, with the flags that the tool inserts; both engines agree, nothing races."""
     there = THERE.replace(f"%q : {NARROW}", f"%q, %t : {NARROW}, {WIDE}") if chip == "a2a3" else THERE
-    path = kernel_file(tmp_path, KERNEL.format(to="f32", body=f"{there}\n{BACK}"))
+    path = kernel_file(tmp_path, kernel(to="f32", body=f"{there}\n{BACK}"))
     x = np.random.default_rng(0).uniform(-2, 2, (8, 64)).astype(np.float32)
     factors = np.random.default_rng(1).uniform(20, 60, (8, 1)).astype(np.float32)
     made = castsim.run(path, chip, inputs={"x": x, "f": factors})
@@ -321,7 +305,7 @@ def test_whole_programs(chip: str, tmp_path: Path) -> None:
 
 
 def test_packing_in_a_program(tmp_path: Path) -> None:
-    path = kernel_file(tmp_path, KERNEL.format(to="i8", body=f"pto.tpack ins(%a : {WIDE}) outs(%b : {NARROW})"))
+    path = kernel_file(tmp_path, kernel(to="i8", body=f"pto.tpack ins(%a : {WIDE}) outs(%b : {NARROW})"))
     x = np.arange(512, dtype=np.uint32).reshape(8, 64).view(np.float32)
     inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
     made = castsim.run(path, "a5", inputs=inputs)
@@ -461,7 +445,7 @@ def test_blocks_in_a_program(tmp_path: Path) -> None:
     more = "".join(f"%{name} = pto.alloc_tile : {kind}\n" for name, kind in zip("ems", kinds, strict=True))
     outs = ", ".join([NARROW, *kinds])
     text = f"{more}pto.tquant.mx ins(%a : {WIDE}) outs(%b, %e, %m, %s : {outs}) {{quant_type = #pto<quant_type MXFP8>}}"
-    path = kernel_file(tmp_path, KERNEL.format(to="i8", body=text))
+    path = kernel_file(tmp_path, kernel(to="i8", body=text))
     x = np.random.default_rng(0).standard_normal((8, 64)).astype(np.float32)
     inputs = {"x": x, "f": np.zeros((8, 1), np.float32)}
     made = castsim.run(path, "a5", inputs=inputs)
@@ -481,7 +465,7 @@ def test_blocks_in_a_program(tmp_path: Path) -> None:
     ],
 )
 def test_expand_refuses_by_name(body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = kernel_file(tmp_path, KERNEL.format(to="f32", body=body))
+    path = kernel_file(tmp_path, kernel(to="f32", body=body))
     assert main(["expand", str(path), "--target", "a5"]) in (1, 2)
     told = capsys.readouterr().err
     assert "expand cannot write pto.t" in told

@@ -20,8 +20,7 @@ MODES = ("eq", "ne", "lt", "le", "gt", "ge")
 
 def bits(rows: np.ndarray) -> np.ndarray:
     """Bits of a row packed into bytes, least significant first, by arithmetic."""
-    count = -(-rows.shape[1] // 8)
-    packed = np.zeros((rows.shape[0], count), int)
+    packed = np.zeros((rows.shape[0], -(-rows.shape[1] // 8)), int)
     for number in range(rows.shape[1]):
         packed[:, number // 8] += rows[:, number].astype(int) << (number % 8)
     return packed.astype(np.uint8)
@@ -117,8 +116,7 @@ def test_moves_copy_the_common_part() -> None:
         computed(text, target("a2a3"), before)
     b = Spot("b", "i32", 4, 64, 8192, (2, 13))
     text = program(statement("tmov", [a], b), [a, b])
-    expected = a.get(before, 2, 16).view(np.int32)
-    check(text, "a2a3", before, {Spot("b0", "i32", 4, 64, b.address): expected})
+    check(text, "a2a3", before, {Spot("b0", "i32", 4, 64, b.address): a.get(before, 2, 16).view(np.int32)})
 
 
 def padding(element: str, pad: int) -> float | int:
@@ -287,8 +285,7 @@ def test_order_of_lanes(chip: str) -> None:
     before = filled({a: np.array([[1, tiny, tiny, tiny]], np.float32)}, chip)
     text = program(statement("trowsum", [a, t], d), [a, t, d])
     assert d.get(computed(text, target(chip), before))[0, 0] == np.float32(1 + 2.0**-23)
-    sequential = target(chip, ("lane_order", "sequential"))
-    assert d.get(computed(text, sequential, before))[0, 0] == 1
+    assert d.get(computed(text, target(chip, ("lane_order", "sequential")), before))[0, 0] == 1
 
 
 def test_types_of_the_library_are_an_option() -> None:
@@ -441,9 +438,7 @@ def test_scratch_that_nobody_reserves_brings_a_warning() -> None:
 
 @pytest.mark.parametrize(("element", "mode", "told"), [("i32", "lt", 1), ("i32", "eq", 0), ("f32", "lt", 0)])
 @pytest.mark.parametrize(("name", "has_it"), [("a2a3", True), ("a5", False)])
-def test_comparisons_that_act_as_equality_bring_a_warning(
-    element: str, mode: str, told: int, name: str, has_it: bool
-) -> None:
+def test_comparisons_that_act_as_equality_bring_a_warning(element, mode, told, name, has_it) -> None:
     """A2/A3: every comparison of i32 is one for equality (docs/reference/pto.md section 7.3)."""
     a, b = Spot("a", element, 4, 64, 0), Spot("b", element, 4, 64, 4096)
     m = Spot("m", "i8", 4, 64, 8192)

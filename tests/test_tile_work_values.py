@@ -34,8 +34,7 @@ def cases(*kinds: Kind) -> Iterator[tuple[str, str, str]]:
 def literal(value: np.ndarray) -> str:
     if value.dtype.kind in "iu":
         return str(int(value))
-    code = np.ascontiguousarray(value.reshape(1)).view(f"<u{value.dtype.itemsize}")[0]
-    return hex(int(code))
+    return hex(int(np.ascontiguousarray(value.reshape(1)).view(f"<u{value.dtype.itemsize}")[0]))
 
 
 def filled(spots: dict[Spot, np.ndarray], name: str) -> np.ndarray:
@@ -287,8 +286,7 @@ def test_axpy_adds_to_what_is_there(name: str, element: str, rounding: str) -> N
         elif rounding == "twice":
             assert got == twice
         else:
-            exact = Fraction(float(u)) * Fraction(float(s)) + Fraction(float(v))
-            assert got == rounded(exact, element), (u, v)
+            assert got == rounded(Fraction(float(u)) * Fraction(float(s)) + Fraction(float(v)), element), (u, v)
 
 
 # --------------------------------------------------------------------- against 50-digit decimals, rounded by fractions

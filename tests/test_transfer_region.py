@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from execution_programs import kernel, kernel_file
+from pto_text import moved
 
 from castsim import run
 from castsim.isa.errors import TileError, WarningKind, of_kind
@@ -31,8 +32,7 @@ def text(part: tuple[int, int], valid: tuple[int, int], *, load: bool, dn: bool)
     kind = "!pto.partition_tensor_view<?x?xf32>"
     ends = [f"%p : {kind}", f"%t : {tile}"]
     src, dst = ends if load else reversed(ends)
-    every = shape.replace("x", ", %c")
-    down, across = every.split(", ")
+    down, across = shape.replace("x", ", %c").split(", ")
     name, other = ("%x", "%y") if load else ("%y", "%x")
     whole_part = f"!pto.partition_tensor_view<{shape}xf32>"
     move = f"pto.{'tload' if load else 'tstore'} ins({src}) outs({dst})"
@@ -79,9 +79,7 @@ CASES = [
 @pytest.mark.parametrize("load", [True, False])
 @pytest.mark.parametrize("dn", [False, True])
 @pytest.mark.parametrize(("part", "valid"), CASES)
-def test_what_is_moved(
-    part: tuple[int, int], valid: tuple[int, int], dn: bool, load: bool, how: str, target: str, tmp_path: Path
-):
+def test_what_is_moved(part, valid, dn, load, how, target, tmp_path) -> None:
     file = tmp_path / "k.pto"
     turned = [pair[::-1] if dn else pair for pair in (part, valid)]
     file.write_text(text(turned[0], turned[1], load=load, dn=dn))
@@ -109,9 +107,7 @@ def test_what_is_moved(
         ("library", (9, 20), (5, 20), "the part's lines leave the tile"),
     ],
 )
-def test_what_is_refused(
-    how: str, part: tuple[int, int], valid: tuple[int, int], message: str, target: str, tmp_path: Path
-):
+def test_what_is_refused(how, part, valid, message, target, tmp_path) -> None:
     file = kernel_file(tmp_path, text(part, valid, load=True, dn=False))
     chip = with_options(load_target(target), {"transfer_region": how})
     with pytest.raises(TileError) as caught:
@@ -134,13 +130,8 @@ TARGETS = ("a2a3", "a5")
 ARGUMENTS = "%x: !pto.ptr<f32>, %w: !pto.ptr<f32>, %y: !pto.ptr<f32>"
 
 
-def moves(rows: int, cols: int, load: str, part: str, kind: str) -> str:
-    view = f"%v{part} = pto.make_tensor_view %{part}, shape = [%n{rows}, %n{cols}], strides = [%n{cols}, %c1] : !pto.tensor_view<?x?xf32>\n"
-    there = f"!pto.partition_tensor_view<{rows}x{cols}xf32>"
-    view += f"%p{part} = pto.partition_view %v{part}, offsets = [%c0, %c0], sizes = [%n{rows}, %n{cols}] : !pto.tensor_view<?x?xf32> -> {there}\n"
-    if part == "y":
-        return view + f"pto.tstore ins({load} : {kind}) outs(%p{part} : {there})\n"
-    return view + f"pto.tload ins(%p{part} : {there}) outs({load} : {kind})\n"
+def moves(rows: int, cols: int, tile: str, name: str, kind: str) -> str:
+    return "\n".join(moved(name, (tile, kind), "f32", rows, cols, load=name != "y")) + "\n"
 
 
 def program(mnemonic: str, first: tuple[int, int], second: tuple[int, int] | None, *, dynamic: bool) -> str:
@@ -174,9 +165,7 @@ def computed(text: str, target: str, folder: Path) -> tuple[np.ndarray, np.ndarr
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(("first", "second"), [((12, 60), (16, 64)), ((16, 64), (5, 48)), ((12, 48), (12, 48))])
-def test_maximum_runs_over_the_destination(
-    first: tuple[int, int], second: tuple[int, int], dynamic: bool, target: str, tmp_path: Path
-) -> None:
+def test_maximum_runs_over_the_destination(first, second, dynamic, target, tmp_path) -> None:
     x, w, y, warnings = computed(program("tmax", first, second, dynamic=dynamic), target, tmp_path)
     np.testing.assert_array_equal(y, np.maximum(x, w))
     assert len(warnings) == sum(shape != (16, 64) for shape in (first, second))
@@ -211,13 +200,11 @@ def test_extents_that_only_the_run_knows_are_not_compared(target: str, tmp_path:
 def broadcast(address: int) -> str:
     """x (16 x 64) times a column whose 16 elements lie from a byte of the destination on."""
     whole, column = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
-    body = f"%n16 = arith.constant 16 : index\n%n64 = arith.constant 64 : index\n%at = arith.constant {address} : i64\n"
+    body = f"%at = arith.constant {address} : i64\n"
     body += "%zero = arith.constant 0 : i64\n%far = arith.constant 65536 : i64\n"
     body += f"%a = pto.alloc_tile addr = %far : {whole}\n%d = pto.alloc_tile addr = %zero : {whole}\n"
     body += f"%b = pto.alloc_tile addr = %at : {column}\n" + moves(16, 64, "%a", "x", whole)
-    body += "%vw = pto.make_tensor_view %w, shape = [%n16, %c1], strides = [%c1, %n16] {layout = #pto.layout<dn>} : !pto.tensor_view<?x?xf32>\n"
-    body += "%pw = pto.partition_view %vw, offsets = [%c0, %c0], sizes = [%n16, %c1] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x1xf32>\n"
-    body += f"pto.tload ins(%pw : !pto.partition_tensor_view<16x1xf32>) outs(%b : {column})\n"
+    body += "\n".join(moved("w", ("%b", column), "f32", 16, 1, dn=True)) + "\n"
     body += f"pto.trowexpandadd ins(%a, %b : {whole}, {column}) outs(%d : {whole})\n" + moves(16, 64, "%d", "y", whole)
     return kernel(body, ARGUMENTS)
 

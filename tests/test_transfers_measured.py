@@ -93,8 +93,7 @@ def test_more_cores_never_make_a_transfer_shorter() -> None:
 
 
 def test_the_older_convention_belongs_to_the_judged_rows() -> None:
-    judged = A2A3.measured_as("transfers")
-    assert alone(load(0, 65536), judged) == 776
+    assert alone(load(0, 65536), A2A3.measured_as("transfers")) == 776
     assert alone(load(0, 65536), A2A3) == 207 + 1150
 
 
@@ -181,8 +180,7 @@ def rows_of_kernels() -> Iterator[tuple[dict[str, str], Sequence[tuple[int, int]
             count = next((n for n, names in LOADS.items() if operation in names.split()), 0)
             expands = operation.startswith("tcolexpand") and operation != "tcolexpand"
             if count or expands or operation == "texpands":
-                bits = format_named(row["src"]).storage_bits
-                line = -(-width * bits // 8)
+                line = -(-width * format_named(row["src"]).storage_bits // 8)
                 loads = [(height, line), (1, line)] if expands else [(height, line)] * count
                 result = -(-width // 8) if operation.startswith("tcmp") else line
                 yield row, loads, (height, result)

@@ -70,9 +70,7 @@ def test_page_and_trace_come_back(served: tuple[subprocess.Popen[str], int], tra
     assert process.stderr.read() == ""
 
 
-def test_without_the_viewer_the_public_one_is_named(
-    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_without_the_viewer_the_public_one_is_named(trace, monkeypatch, capsys) -> None:
     monkeypatch.setattr(view, "viewer_files", lambda: None)
     assert main(["view", str(trace)]) == 0
     said = capsys.readouterr().out
@@ -113,8 +111,7 @@ def test_what_cannot_be_shown(name: str, text: str, message: str, tmp_path: Path
 
 
 def test_a_trace_of_another_program_is_refused(trace: Path, capsys: Capture) -> None:
-    other = PROGRAMS / "bank_conflict.pto"
-    assert main(["view", str(other), str(trace)]) == 2
+    assert main(["view", str(PROGRAMS / "bank_conflict.pto"), str(trace)]) == 2
     assert f"'{trace}' is a trace of another program, '{SMALL}'" in capsys.readouterr().err
     assert main(["view", str(PROGRAMS / "nosuch.pto"), str(trace)]) == 2
     assert main(["view", str(SMALL), str(SMALL)]) == 2
@@ -132,9 +129,7 @@ def asked(port: int, method: str, path: str, host: str | None = None) -> int:
     return connection.getresponse().status
 
 
-def test_no_request_gives_more_than_it_should_or_a_traceback(
-    tmp_path: Path, trace: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_no_request_gives_more_than_it_should_or_a_traceback(tmp_path, trace, capfd) -> None:
     copy = tmp_path / "copy.json"
     copy.write_bytes(trace.read_bytes())
     (tmp_path / "index.html").write_text("<!doctype html>")
@@ -175,9 +170,7 @@ def test_the_program_of_a_result_is_the_name_of_a_file(program: str, tmp_path: P
 
 @pytest.mark.parametrize("number", ["1e999", "9" * 401, "-1"])
 @pytest.mark.parametrize("command", [["diff", str(SMALL)], ["view", "--no-open"]])
-def test_numbers_of_a_result_that_no_run_has_are_refused(
-    number: str, command: list[str], tmp_path: Path, capsys: Capture
-) -> None:
+def test_numbers_of_a_result_that_no_run_has_are_refused(number, command, tmp_path, capsys) -> None:
     file = tmp_path / "result.json"
     assert main(["run", str(SMALL), "--timing-only", "--json", str(file), "--quiet"]) == 0
     file.write_text(re.sub(r'"total_cycles": \d+', f'"total_cycles": {number}', file.read_text()))

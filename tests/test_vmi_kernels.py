@@ -458,8 +458,7 @@ def same_nan(one: np.generic, other: int, name: str) -> bool:
 
 
 def test_there_are_all_pairs_of_one_register_and_more() -> None:
-    single = {pair for pair in CONVERSIONS if not {*pair} & {"e1m2", "e2m1"}}
-    assert single <= set(PAIRS)
+    assert {pair for pair in CONVERSIONS if not {*pair} & {"e1m2", "e2m1"}} <= set(PAIRS)
     assert {("i32", "i8"), ("f32", "i8"), ("f16", "bf16"), ("bf16", "hif8"), ("e4m3fn", "f16")} <= set(PAIRS)
     assert len(PAIRS) == len(set(PAIRS)) > 120
 
@@ -479,8 +478,7 @@ def test_pairs_of_four_bits(four: str, rnd: str | None) -> None:
 @pytest.mark.parametrize("four", ["e1m2", "e2m1"])
 @pytest.mark.parametrize("count", [None, 131])
 def test_four_bits_to_pairs(four: str, count: int | None) -> None:
-    codes = np.arange(256, dtype=np.uint8)
-    got = convert(four, "bf16_pair", codes, "", count, 256).view(np.uint16)
+    got = convert(four, "bf16_pair", np.arange(256, dtype=np.uint8), "", count, 256).view(np.uint16)
     want = [element(nibble, four, "bf16", None, None) for code in range(256) for nibble in (code & 15, code >> 4)]
     last = 512 if count is None else 2 * count
     assert [int(code) for code in got[:last]] == want[:last]
@@ -503,8 +501,7 @@ def test_older_names(name: str, src: str, dst: str, plain: str | None) -> None:
     value = body.load(codes.size, src)
     result = body.make(f"pto.vmi.{name} {value} : {reg(codes.size, src)} -> {reg(codes.size, dst)}")
     body.store(result, codes.size, dst)
-    size = codes.size * bits(dst) // 8
-    got = run_body(body, as_bytes(codes), size).view(f"<u{bits(dst) // 8}")
+    got = run_body(body, as_bytes(codes), codes.size * bits(dst) // 8).view(f"<u{bits(dst) // 8}")
     letter = "A" if dst == "hif8" else "R"
     assert [int(code) for code in got] == [expected(int(code), src, dst, letter, plain) for code in codes]
 

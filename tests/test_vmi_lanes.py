@@ -43,18 +43,12 @@ def exact(one: Array, other: Array, function: Callable[[Array, Array], Array]) -
 
 
 BINARY: dict[str, tuple[list[str], Callable[[Array, Array], Array]]] = {
-    "vadd": (NUMBERS, lambda a, b: exact(a, b, np.add)),
-    "vsub": (NUMBERS, lambda a, b: exact(a, b, np.subtract)),
-    "vmul": (NUMBERS, lambda a, b: exact(a, b, np.multiply)),
-    "vmax": (NUMBERS, np.maximum),
-    "vmin": (NUMBERS, np.minimum),
-    "vdiv": (FLOATS, lambda a, b: exact(a, b, np.divide)),
-    "vand": (INTEGERS, np.bitwise_and),
-    "vor": (INTEGERS, np.bitwise_or),
-    "vxor": (INTEGERS, np.bitwise_xor),
-    "vshl": (INTEGERS, np.left_shift),
-    "vshr": (INTEGERS, np.right_shift),
-}
+    "vadd": (NUMBERS, lambda a, b: exact(a, b, np.add)), "vsub": (NUMBERS, lambda a, b: exact(a, b, np.subtract)),
+    "vmul": (NUMBERS, lambda a, b: exact(a, b, np.multiply)), "vmax": (NUMBERS, np.maximum),
+    "vmin": (NUMBERS, np.minimum), "vdiv": (FLOATS, lambda a, b: exact(a, b, np.divide)),
+    "vand": (INTEGERS, np.bitwise_and), "vor": (INTEGERS, np.bitwise_or), "vxor": (INTEGERS, np.bitwise_xor),
+    "vshl": (INTEGERS, np.left_shift), "vshr": (INTEGERS, np.right_shift),
+}  # fmt: skip
 UNARY: dict[str, tuple[list[str], Callable[[Array], Array]]] = {
     "vabs": (NUMBERS, np.abs),
     "vneg": (["i16", "f16", "f32"], np.negative),
@@ -80,8 +74,7 @@ def given(one: Array, other: Array) -> NDArray[np.uint8]:
 
 
 def outcome(body: Body, one: Array, other: Array, like: Array) -> Array:
-    got = run_body(body, given(one, other), -(-like.nbytes // 32) * 32)
-    return got[: like.nbytes].view(like.dtype)
+    return run_body(body, given(one, other), -(-like.nbytes // 32) * 32)[: like.nbytes].view(like.dtype)
 
 
 def same(got: Array, want: Array) -> bool:
@@ -430,8 +423,7 @@ def test_continuous_rows_anywhere(element: str, lanes: int, offset: int) -> None
     body.store(body.load(lanes, element, offset=offset, words=' {dist_mode = "continuous"}'), lanes, element)
     body.store(body.load(lanes, element), lanes, element, offset=lanes + offset)
     size = (2 * lanes + offset) * data.itemsize
-    got = run_body(body, as_bytes(data), -(-size // 32) * 32)
-    elements = got[:size].view(kind)
+    elements = run_body(body, as_bytes(data), -(-size // 32) * 32)[:size].view(kind)
     assert np.array_equal(elements[:lanes], data[offset:])
     assert np.array_equal(elements[lanes + offset :], data[:lanes])
     assert np.array_equal(as_bytes(elements[lanes : lanes + offset]), blank(offset * data.itemsize))

@@ -199,27 +199,15 @@ def toward_zero(a: int, b: int) -> int:
 
 
 MEANING = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "divs": toward_zero,
-    "divu": lambda a, b: unsigned(a) // unsigned(b),
-    "ceildivs": lambda a, b: -(-a // b),
-    "ceildivu": lambda a, b: -(-unsigned(a) // unsigned(b)),
-    "floordivs": lambda a, b: a // b,
-    "rems": lambda a, b: a - b * toward_zero(a, b),
-    "remu": lambda a, b: unsigned(a) % unsigned(b),
-    "maxs": max,
-    "maxu": lambda a, b: max(unsigned(a), unsigned(b)),
-    "mins": min,
-    "minu": lambda a, b: min(unsigned(a), unsigned(b)),
-    "shl": lambda a, b: a << (b & 31),
-    "shrs": lambda a, b: a >> (b & 31),
-    "shru": lambda a, b: unsigned(a) >> (b & 31),
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-}
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "divs": toward_zero,
+    "divu": lambda a, b: unsigned(a) // unsigned(b), "ceildivs": lambda a, b: -(-a // b),
+    "ceildivu": lambda a, b: -(-unsigned(a) // unsigned(b)), "floordivs": lambda a, b: a // b,
+    "rems": lambda a, b: a - b * toward_zero(a, b), "remu": lambda a, b: unsigned(a) % unsigned(b), "maxs": max,
+    "maxu": lambda a, b: max(unsigned(a), unsigned(b)), "mins": min,
+    "minu": lambda a, b: min(unsigned(a), unsigned(b)), "shl": lambda a, b: a << (b & 31),
+    "shrs": lambda a, b: a >> (b & 31), "shru": lambda a, b: unsigned(a) >> (b & 31), "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
+}  # fmt: skip
 COMPARED = {"eq": 0, "ne": 0, "slt": 0, "sle": 0, "sgt": 0, "sge": 0, "ult": 1, "ule": 1, "ugt": 1, "uge": 1}
 
 

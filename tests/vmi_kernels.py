@@ -252,8 +252,7 @@ def quantised_by_exponents(src: str, dst: str, lanes: int, groups: int, *, gated
     bits = k.two("vshl", inverse, k.all_lanes(23, groups, "u32"), groups, "u32")
     power = k.groups("vbrc", k.seen_as(bits, (groups, "u32"), (groups, "f32")), lanes, groups, "f32")
     k.body.store(k.cast(k.two("vmul", v, power, lanes, "f32"), lanes, "f32", dst, SAT), lanes, dst)
-    tops = np.abs(wide).reshape(groups, size).max(axis=1)
-    exponents = (tops.view(np.uint32) >> 23).astype(np.int64) - room
+    exponents = (np.abs(wide).reshape(groups, size).max(axis=1).view(np.uint32) >> 23).astype(np.int64) - room
     scales = np.repeat(2.0 ** (127 - exponents), size)
     k.wanted = {
         0: saturated((wide.astype(np.float64) * scales).astype(np.float32), dst),
