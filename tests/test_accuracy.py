@@ -17,6 +17,7 @@ from statistics import fmean, median
 import pictures
 import published_model_a2a3
 import pytest
+from command_output import answer_of
 from engine_trees import FULL, mask_write, singly
 from strided_works import TARGET
 
@@ -48,8 +49,7 @@ def table(tmp_path: Path, *lines: str) -> Path:
 
 
 def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict]:
-    code = main(["accuracy", *words, "--json", "-"])
-    return code, json.loads(capsys.readouterr().out)
+    return answer_of(capsys, "accuracy", *words)
 
 
 @cache
