@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_programs import LOOP, TCVT, TLOAD, TSTORE, written
-from dap_client import Client
-from debug_programs import PROGRAMS
+from debug_programs import PROGRAMS, Client
 
 from castsim.commands.debug import kernel_of
 from castsim.commands.editor.debug_adapter import Session
