@@ -61,7 +61,6 @@ def test_libraries_do_the_same_cast() -> None:
     for case in (Case("f32", "e4m3fn"), Case("f32", "hif8"), Case("f16", "i8"), Case("i8", "f16"), Case("hif8", "f32")):
         codes = source_codes(case, 500)
         found = array_library(case, codes)
-        assert found is not None
         found[1]()
 
 

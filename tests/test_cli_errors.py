@@ -26,16 +26,8 @@ Capture = pytest.CaptureFixture[str]
         ("help rum", 2, "unknown command 'rum' (see `castsim --help`)\n  legal: run"),
         ("xyzzy", 2, "unknown command 'xyzzy' (see `castsim --help`)\n  legal: run"),
         ("--bogus run", 2, "unrecognized arguments: --bogus"),
-        (
-            "run a.pto --timing-onyl",
-            2,
-            "unrecognized arguments: --timing-onyl (see `castsim run --help`)\n  help: --timing-only",
-        ),
-        (
-            "run a.pto --max-walks=5",
-            2,
-            "unrecognized arguments: --max-walks=5 (see `castsim run --help`)\n  help: --max-walk",
-        ),
+        ("run a.pto --timing-onyl", 2, "arguments: --timing-onyl (see `castsim run --help`)\n  help: --timing-only"),
+        ("run a.pto --max-walks=5", 2, "arguments: --max-walks=5 (see `castsim run --help`)\n  help: --max-walk"),
         ("run", 2, "nothing to run"),
         ("run nowhere.pto", 2, "program 'nowhere.pto': No such file"),
         ("run a.pto b.pto", 2, "unrecognized arguments: b.pto"),

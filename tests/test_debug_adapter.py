@@ -128,7 +128,6 @@ def test_a_session_over_a_port(kernel: Path) -> None:
         [sys.executable, "-m", "castsim", "debug", str(kernel), "--in", "x=zeros", "--dap", "--port", "0"],
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        assert process.stderr is not None
         found = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", process.stderr.readline())
         assert found is not None
         with socket.create_connection(("127.0.0.1", int(found[1])), 60) as taken, taken.makefile("rwb") as stream:

@@ -178,7 +178,6 @@ def test_a_chain_with_options() -> None:
     found = answer(CastRequest("i32", "f16", "a5", spec="tosa"), quick=True)
     assert (found.kind, found.chosen) == (PlanKind.CHAIN, (("ctrl_48_at_start", 1),))
     assert [step.dst.name for step in found.plan.chain] == ["f32", "f16"]
-    assert found.refuted is not None
     assert found.refuted.kind is PlanKind.NONE_FOUND
 
 

@@ -99,7 +99,6 @@ def timing(total: int, **pipes: dict[Cause, int]) -> Timing:
 def test_the_limiter_is_the_most_occupied_pipe_not_the_longest_wait() -> None:
     loads = {Cause.BUSY: 10, Cause.MEMORY_LATENCY: 41, Cause.EMPTY: 49}
     found = limiter(timing(100, V={Cause.BUSY: 30, Cause.OPERAND_WAIT: 70}, MTE2=loads))
-    assert found is not None
     assert found.sentence() == "MTE2 is the bottleneck: in use 51.0 % of the time, memory latency 41.0 %"
 
 
@@ -389,7 +388,6 @@ def test_estimates_say_what_they_rest_on() -> None:
     assert (share.cycles, share.basis) == (found.cycles, SourceKind.DOCUMENT)
     known = residuals_of("a5", "cast")
     assert known is not None
-    assert found.trust.interval is not None
     assert found.trust.interval.low <= found.cycles * (1 + known.low / 100)
     assert found.trust.interval.high >= found.cycles * (1 + known.high / 100)
     for each in found.sensitivities[:3]:
