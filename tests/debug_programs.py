@@ -81,7 +81,7 @@ def digested(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Stepper, list
     return launch(path).stepper(), kept[0].digests
 
 
-# -------------------- A client of the Debug Adapter Protocol for tests: written after its specification, from nothing o
+# ---------------------------------------------- a client of the Debug Adapter Protocol, written after its specification
 
 
 @dataclass

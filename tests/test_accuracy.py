@@ -311,7 +311,7 @@ def test_text_shows_rows_curves_and_both_models(capsys):
     assert max(map(len, text.splitlines())) <= 100
 
 
-# ------------------------ A2/A3's vector operations, loads and banks against what chips, vendor tables and formulas say
+# -------------------------------------------------------------------------- vector operations, loads and banks of A2/A3
 
 
 FILE = SHIPPED / "a2a3_measured_operations.csv"

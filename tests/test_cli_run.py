@@ -344,7 +344,7 @@ def test_options_that_do_not_go_together(words: list[str], capsys: pytest.Captur
     assert "error: " in err_of(capsys, ["run", *words])
 
 
-# ----------------------- What a run does about stale reads: tell of them first of all, end at the first, or say nothing
+# ------------------------------------------------------------------------------------ what a run does about stale reads
 
 
 EARLY = (

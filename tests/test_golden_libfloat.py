@@ -104,7 +104,7 @@ def test_en_dtypes(identifier: str, src: str, subject: str) -> None:
     assert_same(HIF8[f"en__{identifier}"], got, source, src, "hif8")
 
 
-# -------------------- The conversions of the PTO specification's executable model: integers, the rounding rules, and th
+# ----------------------------------------- conversions of the PTO specification's model: integers, rounding rules, E8M0
 
 
 # The smoke tests judge castsim, not its oracle.

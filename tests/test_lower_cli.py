@@ -201,7 +201,7 @@ def test_progress_is_told() -> None:
     assert all(0 <= done <= total for stage, done, total in told if total)
 
 
-# ------------------ `castsim lower` to a block format: every way's program against exact arithmetic, costs, and why not
+# ------------------------------------------------------------------------------------ `castsim lower` to a block format
 
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}

@@ -290,7 +290,7 @@ def test_thousands_are_separated(capsys: pytest.CaptureFixture[str]) -> None:
     assert cycles >= 1000 and found[2].startswith(f"{cycles:,} cycles")
 
 
-# --------------------------------- What cycles rest on: shares that add up, the weight of facts by hand, assumed clocks
+# -------------------------------------------------------------------------------------------------- what cycles rest on
 
 
 ROOT = Path(__file__).resolve().parent.parent

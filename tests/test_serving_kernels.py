@@ -145,7 +145,7 @@ def test_they_survive_printing() -> None:
         assert parse(print_program(parsed), name) == parsed
 
 
-# --------------------------------------- A kernel with its inserted flags written out, and the same without one of them
+# ------------------------------------------------------------------------- a kernel with its inserted flags written out
 
 
 _ORDERS = ("pto.set_flag", "pto.wait_flag", "pto.barrier")
