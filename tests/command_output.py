@@ -21,6 +21,18 @@ def out_of(capsys: Capture, words: Sequence[str], code: int = 0) -> str:
     return out
 
 
+def ended(capsys: Capture, *words: str) -> tuple[int, str, str]:
+    """Return the exit code of a command, its output and what it says of errors."""
+    code = main(words)
+    return (code, *capsys.readouterr())
+
+
+def answer_of(capsys: Capture, *words: str) -> tuple[int, dict[str, Any]]:
+    """Return the exit code and the JSON of a command."""
+    code, out, _ = ended(capsys, *words, "--json", "-")
+    return code, json.loads(out)
+
+
 def err_of(capsys: Capture, words: Sequence[str], code: int = 2) -> str:
     """Return what a command that ends with this code says of errors."""
     found = main(words)

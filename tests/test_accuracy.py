@@ -17,6 +17,7 @@ from statistics import fmean, median
 import pictures
 import published_model_a2a3
 import pytest
+from command_output import answer_of
 from engine_trees import FULL, mask_write, singly
 from strided_works import TARGET
 
@@ -48,8 +49,7 @@ def table(tmp_path: Path, *lines: str) -> Path:
 
 
 def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict]:
-    code = main(["accuracy", *words, "--json", "-"])
-    return code, json.loads(capsys.readouterr().out)
+    return answer_of(capsys, "accuracy", *words)
 
 
 @cache
@@ -311,7 +311,7 @@ def test_text_shows_rows_curves_and_both_models(capsys):
     assert max(map(len, text.splitlines())) <= 100
 
 
-# ------------------------ A2/A3's vector operations, loads and banks against what chips, vendor tables and formulas say
+# -------------------------------------------------------------------------- vector operations, loads and banks of A2/A3
 
 
 FILE = SHIPPED / "a2a3_measured_operations.csv"

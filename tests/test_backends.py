@@ -5,9 +5,6 @@ Expected values follow docs/reference/a5.md section 4.2: ml_dtypes within the ra
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import ml_dtypes
@@ -15,6 +12,7 @@ import numpy as np
 import oracle_scalar
 import pytest
 from cast_kernels import chip, codes, kernel, outputs
+from command_output import document_of, out_of
 
 from castsim import run
 from castsim.isa.errors import ReadError, WarningKind, of_kind
@@ -108,29 +106,20 @@ def test_the_micro_back_end_clears_bit_60(start: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("back_end", ["library", "vpto"])
-def test_reports_name_it_where_it_matters(back_end: str, tmp_path: Path) -> None:
+def test_reports_name_it_where_it_matters(back_end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, other = tmp_path / "k.pto", tmp_path / "o.pto"
     text = kernel(("f32", "f8E4M3FN"), ((8, 64), (8, 64)))
     (line,) = (number for number, each in enumerate(text.splitlines(), 1) if "tcvt" in each)
     file.write_text(text)
     other.write_text(kernel(("f32", "f16"), ((8, 64), (8, 64))))
-    shown, document = command(file, back_end)
-    assert f"backend = {back_end}" in shown
-    (choice,) = document["choices"]
+    words, others = (["run", str(each), "--timing-only", "--backend", back_end] for each in (file, other))
+    assert f"backend = {back_end}" in out_of(capsys, words)
+    (choice,) = document_of(capsys, *words)["choices"]
     assert (choice["option"], choice["value"], choice["lines"]) == ("backend", back_end, [line])
     assert choice["legal"] == ["library", "vpto"]
     assert ("clamps" in choice["effect"].split("(")[0]) is (back_end == "vpto")
-    shown, document = command(other, back_end)
-    assert "backend" not in shown
-    assert "choices" not in document
-
-
-def command(file: Path, back_end: str) -> tuple[str, dict]:
-    """The text and the JSON of a run."""
-    words = [sys.executable, "-m", "castsim", "--json", f"{file}.json", "run", str(file), "--timing-only"]
-    done = subprocess.run([*words, "--backend", back_end], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout, json.loads(Path(f"{file}.json").read_text())
+    assert "backend" not in out_of(capsys, others)
+    assert "choices" not in document_of(capsys, *others)
 
 
 def test_refusals(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_programs import LOOP, TCVT, TLOAD, TSTORE, written
-from dap_client import Client
-from debug_programs import PROGRAMS
+from debug_programs import PROGRAMS, Client
 
 from castsim.commands.debug import kernel_of
 from castsim.commands.editor.debug_adapter import Channel, Session
@@ -128,7 +127,6 @@ def test_a_session_over_a_port(kernel: Path) -> None:
         [sys.executable, "-m", "castsim", "debug", str(kernel), "--in", "x=zeros", "--dap", "--port", "0"],
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        assert process.stderr is not None
         found = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", process.stderr.readline())
         assert found is not None
         with socket.create_connection(("127.0.0.1", int(found[1])), 60) as taken, taken.makefile("rwb") as stream:

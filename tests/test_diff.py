@@ -13,7 +13,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from command_output import err_of, out_of
+from command_output import answer_of, err_of, out_of
 from diff_mutations import MUTATIONS, PROGRAMS, Mutation
 from sample_arguments import command, scalars
 
@@ -48,8 +48,7 @@ def edited(folder: Path, program: Path, old: str, new: str) -> Path:
 
 def told(words: list[object], capsys: Capture) -> tuple[int, dict]:
     """Exit code and document of a command; the document is what the schema says."""
-    code = main(["diff", *map(str, words), "--json", "-"])
-    document = json.loads(capsys.readouterr().out)
+    code, document = answer_of(capsys, "diff", *map(str, words))
     jsonschema.Draft202012Validator(registry.schema_of("diff")).validate(document)
     return code, document
 
@@ -224,7 +223,6 @@ def test_another_shape_of_the_same_elements_is_a_remark(tmp_path: Path, capsys: 
     a = castsim.run(SMALL, inputs={"src": np.arange(256, dtype=np.float32).reshape(4, 64)})
     (before,) = side_of(a, "", values=True).outputs
     for shape, other, equal in (((256,), 0, True), ((2, 128), 1, False)):
-        assert before.codes is not None
         codes = before.codes.reshape(shape) ^ other
         (found,) = compared([before], [replace(before, shape=shape, codes=codes)])
         assert (found.equal, found.differing) == (equal, 0 if equal else 256)

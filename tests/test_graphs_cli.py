@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from command_output import answer_of, ended
 from graph_models import PROGRAMS, model, quantise_block
 from onnx import TensorProto, helper
 
 from castsim import run
-from castsim.__main__ import main
 from castsim.exploration.checking import check
 from castsim.lowering.graphs.graph_execution import make_tensors, read_graph, run_graph
 from castsim.targets import load_target
@@ -24,24 +24,11 @@ BLOCK = str(PROGRAMS / "quantise_block.onnx")
 CASTS = str(PROGRAMS / "casts_and_rescales.mlir")
 
 
-def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(list(arguments))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
 def test_the_report_names_nodes_chains_cycles_and_comparisons(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = called(capsys, "graph", BLOCK, "--target", "a2a3", "--in", "x=random:1", "--arg", "rows=4")
+    code, out, _ = ended(capsys, "graph", BLOCK, "--target", "a2a3", "--in", "x=random:1", "--arg", "rows=4")
     assert code == 1  # products of f32 are only as sure as this run
-    for said in (
-        "no mismatch on this input",
-        "quantise",
-        "QuantizeLinear",
-        "i8 -> f16",
-        "loads and",
-        "0 of 256 elements",
-        "whole graph",
-    ):
+    for said in ("no mismatch on this input", "quantise", "QuantizeLinear", "i8 -> f16", "loads and",
+                 "0 of 256 elements", "whole graph"):  # fmt: skip
         assert said in out
 
 
@@ -52,36 +39,10 @@ def test_programs_written_give_the_reported_cycles_and_values(
     x = np.linspace(-90, 90, 5 * 64, dtype=np.float32).reshape(5, 64)
     np.save(tmp_path / "x.npy", x)
     for target in ("a5", "gaudi2"):
-        emitted = tmp_path / target
-        code, out, _ = called(
-            capsys,
-            "run",
-            BLOCK,
-            "--target",
-            target,
-            "--in",
-            f"x={tmp_path / 'x.npy'}",
-            "--json",
-            "-",
-            "--out",
-            str(tmp_path / f"{target}_out"),
-        )
+        given = [BLOCK, "--target", target, "--in", f"x={tmp_path / 'x.npy'}"]
+        code, reported = answer_of(capsys, "run", *given, "--out", str(tmp_path / f"{target}_out"))
         assert code == 1
-        reported = json.loads(out)
-        code, out, _ = called(
-            capsys,
-            "graph",
-            BLOCK,
-            "--target",
-            target,
-            "--in",
-            f"x={tmp_path / 'x.npy'}",
-            "--emit",
-            str(emitted),
-            "--json",
-            "-",
-        )
-        document = json.loads(out)
+        _, document = answer_of(capsys, "graph", *given, "--emit", str(tmp_path / target))
         assert document["total_cycles"] == reported["total_cycles"]
         value, bias = x.reshape(-1), np.tile(np.linspace(-1, 1, 64, dtype=np.float32), 5)
         by_name = {node["name"]: node["programs"][0] for node in document["nodes"]}
@@ -102,10 +63,8 @@ def test_programs_written_give_the_reported_cycles_and_values(
 
 
 def test_tosa_text_by_run(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = called(
-        capsys, "run", CASTS, "--target", "gaudi", "--in", "arg0=random:1", "--in", "arg1=random:2", "--json", "-"
-    )
-    document = json.loads(out)
+    given = ["--target", "gaudi", "--in", "arg0=random:1", "--in", "arg1=random:2"]
+    code, document = answer_of(capsys, "run", CASTS, *given)
     assert code == 1
     assert document["agrees"]
     assert not document["conforms"]
@@ -125,7 +84,7 @@ def test_a_node_that_differs_gives_exit_code_1(capsys: pytest.CaptureFixture[str
     )
     path = tmp_path / "same.mlir"
     path.write_text(text + "  return %y : tensor<3xf16>\n}\n", encoding="utf-8")
-    code, out, _ = called(capsys, "graph", str(path), "--target", "a5", "--in", "x=zeros")
+    code, out, _ = ended(capsys, "graph", str(path), "--target", "a5", "--in", "x=zeros")
     assert code == 1
     assert "not run: tosa 1.1 has no cast f16 -> f16" in out
     assert "same.mlir:2:8" in out
@@ -146,7 +105,7 @@ def test_a_node_that_differs_gives_exit_code_1(capsys: pytest.CaptureFixture[str
 def test_what_is_typed_wrongly(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    found, _, err = called(capsys, *arguments)
+    found, _, err = ended(capsys, *arguments)
     assert found == code
     assert said in err
     assert "Traceback" not in err
@@ -157,7 +116,7 @@ def test_an_unsupported_node_ends_with_exit_code_1(capsys: pytest.CaptureFixture
     made.graph.node[2].op_type = "Max"
     path = tmp_path / "max.onnx"
     path.write_bytes(made.SerializeToString())
-    code, _, err = called(capsys, "run", str(path), "--target", "a5", "--in", "x=zeros")
+    code, _, err = ended(capsys, "run", str(path), "--target", "a5", "--in", "x=zeros")
     assert code == 1
     assert "node 'bound': operator Max is not supported" in err
 
@@ -169,13 +128,13 @@ def test_of_a_long_graph_the_first_nodes_and_those_that_are_not_run_are_told_in_
     casts = [helper.make_node("Cast", [f"v{n}"], [f"v{n + 1}"], name=f"cast{n}", to=elements[n % 2]) for n in range(70)]
     path = tmp_path / "long.onnx"
     onnx.save(model(casts, {"v0": (TensorProto.FLOAT, (4,))}, {"v70": (TensorProto.FLOAT, (4,))}), path)
-    _, out, _ = called(capsys, "graph", str(path), "--target", "a5", "--in", "v0=random:1")
+    _, out, _ = ended(capsys, "graph", str(path), "--target", "a5", "--in", "v0=random:1")
     assert "cast63 (Cast)" in out
     assert "cast64 (Cast)" not in out
     assert "and 6 more nodes, none of which differs; --json has them all" in out
     casts.append(helper.make_node("Cast", ["v70"], ["v71"], name="last", to=TensorProto.FLOAT8E4M3FNUZ))
     onnx.save(model(casts, {"v0": (TensorProto.FLOAT, (4,))}, {"v71": (TensorProto.FLOAT8E4M3FNUZ, (4,))}), path)
-    _, out, _ = called(capsys, "graph", str(path), "--target", "a5", "--in", "v0=random:1")
+    _, out, _ = ended(capsys, "graph", str(path), "--target", "a5", "--in", "v0=random:1")
     assert "last (Cast)\n  not run:" in out
 
 
@@ -213,9 +172,8 @@ def test_cycles_do_not_hang_on_the_order_of_sets() -> None:
     """Which freed buffer is taken next decides cycles; processes order sets of objects differently."""
     words = ["graph", str(PROGRAMS / "requantise.mlir"), "--target", "a2a3", "--in", "arg0=random:1"]
     command = [sys.executable, "-m", "castsim", *words, "--in", "arg1=random:2", "--json", "-"]
-    found = [
+    first, second = (
         subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=False).stdout
         for seed in ("1", "3")
-    ]
-    first, second = (json.loads(text) for text in found)
-    assert first == second
+    )
+    assert json.loads(first) == json.loads(second)

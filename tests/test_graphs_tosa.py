@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from fractions import Fraction
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from command_output import out_of
+from command_output import answer_of, out_of
 from golden import VECTORS, as_codes
 from graph_models import model, quantise_half
 from numpy.typing import NDArray
@@ -88,15 +87,9 @@ def rescale_text(case: dict[str, int], multiplier: list[int], shift: list[int]) 
     wide = "i32" if case["scale32"] else "i16"
     shape = f"{case['rows']}x{case['channels']}"
     length = len(multiplier)
-    flags = ", ".join(
-        f"{name} = {str(bool(case[key])).lower()}"
-        for name, key in (
-            ("scale32", "scale32"),
-            ("per_channel", "per_channel"),
-            ("input_unsigned", "in_unsigned"),
-            ("output_unsigned", "out_unsigned"),
-        )
-    )
+    keys = {"scale32": "scale32", "per_channel": "per_channel"}
+    keys |= {f"{end}put_unsigned": f"{end}_unsigned" for end in ("in", "out")}
+    flags = ", ".join(f"{name} = {str(bool(case[key])).lower()}" for name, key in keys.items())
     types = f"tensor<{shape}x{src}>, tensor<{length}x{wide}>, tensor<{length}xi8>, tensor<1x{src}>, tensor<1x{dst}>"
 
     def constant(name: str, values: object, kind: str) -> str:
@@ -221,18 +214,12 @@ def test_the_sample_text_with_rescale_per_channel_in_exact_arithmetic() -> None:
     assert found.agrees
     multiplier, shift = [1073741824, 1717986918, 1374389535, 2147483647], [37, 38, 40, 33]
     scaled = [
-        min(
-            max(
-                ((v * multiplier[c] + (1 << (shift[c] - 1)) + (1 << 30 if v >= 0 else -(1 << 30))) >> shift[c]) - 5,
-                -128,
-            ),
-            127,
-        )
+        ((v * multiplier[c] + (1 << (shift[c] - 1)) + (1 << 30 if v >= 0 else -(1 << 30))) >> shift[c]) - 5
         for row in sums.tolist()
         for c, v in enumerate(row)
     ]
     flat, narrow, wide = (found.outputs[name].array for name in graph.outputs)
-    assert flat.tolist() == scaled
+    assert flat.tolist() == [min(max(each, -128), 127) for each in scaled]
     assert (narrow == np.clip(np.rint(branch), -128, 127)).all()
     assert (wide == narrow).all()
 
@@ -252,8 +239,7 @@ def cast(src: int, dst: int, size: int = 64) -> onnx.ModelProto:
 
 
 def graph(capsys: pytest.CaptureFixture[str], path: Path, target: str, *more: str) -> tuple[int, dict]:
-    code = main(["graph", str(path), "--target", target, "--in", "x=random:1", "--json", "-", "--quiet", *more])
-    return code, json.loads(capsys.readouterr().out)
+    return answer_of(capsys, "graph", str(path), "--target", target, "--in", "x=random:1", "--quiet", *more)
 
 
 def told(folder: Path, made: onnx.ModelProto, target: str, **inputs: object) -> GraphRun:

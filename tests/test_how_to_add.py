@@ -75,7 +75,6 @@ def listed(number: int) -> set[str]:
     """Return the paths that an item of the page's list names."""
     text = PAGE.read_text(encoding="utf-8").split("## How to add something\n")[1].split("\n## ")[0]
     item = re.search(rf"^{number}\. (.*?)(?=^\d+\. |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert item is not None
     return set(re.findall(r"`((?:isa|targets|simulator)/[^`]+)`", item[1]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import oracle
 import pytest
-from command_output import document_of, out_of
+from command_output import answer_of, document_of, ended, out_of
 from quantisation_oracle import element_codes, scale_values
 
 import castsim
@@ -26,14 +25,11 @@ from castsim.targets import load_target
 
 
 def lower(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["lower", *arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return ended(capsys, "lower", *arguments)
 
 
 def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
-    _, out, _ = lower(capsys, *arguments, "--json", "-")
-    return json.loads(out)
+    return answer_of(capsys, "lower", *arguments)[1]
 
 
 def test_a_native_cast_with_an_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +201,7 @@ def test_progress_is_told() -> None:
     assert all(0 <= done <= total for stage, done, total in told if total)
 
 
-# ------------------ `castsim lower` to a block format: every way's program against exact arithmetic, costs, and why not
+# ------------------------------------------------------------------------------------ `castsim lower` to a block format
 
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}

@@ -380,7 +380,6 @@ def test_outline_folding_workspace_and_colours() -> None:
             blocks = {(each.start_line + 1, each.end_line + 1) for each in folds or () if each.kind is None}
             assert blocks == FOLDS[name]
             colours = await client.text_document_semantic_tokens_full_async(lsp.SemanticTokensParams(document))
-            assert colours is not None
             words = decoded([*colours.data], lines)
             assert COLOURED[name] <= words.items()
             # an edit changes what is sent of them in one piece

@@ -24,7 +24,6 @@ def test_refused_with_reason_and_place(case: Case, target: str, tmp_path: Path):
         run(path, target, args={"x": 1.5, "n": 3}, timing_only=True)
     assert case.reason in caught.value.message
     span = caught.value.span
-    assert span is not None
     assert (span.file, span.line, span.column) == (str(path), line, column)
 
 

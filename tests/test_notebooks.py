@@ -28,16 +28,8 @@ ROOT = Path(__file__).parent.parent
 TILES = ROOT / "programs/f32_to_f16.pto"
 LOOPED = ROOT / "programs/f32_to_f16_pipelined.pto"
 PROGRAMS = (
-    TILES,
-    LOOPED,
-    ROOT / "programs/a5_f32_to_e4m3fn_padded.pto",
-    ROOT / "programs/tpc_f32_i16_quantise_gaudi2.tpc",
-)
-
-
-# ------------------------------------------------------------------------------------------------- results in notebooks
-
-
+    TILES, LOOPED, ROOT / "programs/a5_f32_to_e4m3fn_padded.pto", ROOT / "programs/tpc_f32_i16_quantise_gaudi2.tpc",
+)  # fmt: skip
 LIBRARIES = ("pandas", "polars")
 CAUSES = {cause.replace(" ", "_") for cause in Cause}
 WORDS = {
@@ -90,9 +82,8 @@ def test_operations_are_those_of_the_event_engine(result):
         assert {name: found[name] for name in found if name in CAUSES and found[name]} == causes
         assert found["pipe_cycles"] == sum(causes.values())
         assert 0 <= found["line"] <= lines
-        assert (
-            1 <= found["line"] <= result.loaded.source.count("\n") + 1 or found["line"] == 0 or not result.loaded.source
-        )
+        source = result.loaded.source
+        assert 1 <= found["line"] <= source.count("\n") + 1 or found["line"] == 0 or not source
 
 
 def test_rows_are_counted_by_hand():
@@ -107,9 +98,8 @@ def test_rows_are_counted_by_hand():
     assert [source.split()[0] for source in moved["source"]] == named
     flags = frame[frame["text"].str.contains("_flag")]
     inside = flags[(flags["line"] > 25) & (flags["executions"] == 16)]
-    assert (
-        len(inside) == sum("pto.set_flag" in line or "pto.wait_flag" in line for line in text) - 8
-    )  # 4 before, 4 behind
+    outside = 8  # 4 before, 4 behind
+    assert len(inside) == sum("pto.set_flag" in line or "pto.wait_flag" in line for line in text) - outside
     operations = result.to_frame(library="pandas")
     loads = operations[operations["text"].str.startswith("tload")]
     assert len(loads) == 32
@@ -152,11 +142,8 @@ def test_estimates_are_those_of_single_calls():
             assert row["reason"] in str(caught.value)
             continue
         single = castsim.estimate("f32", "f16", 8, each, target="a2a3")
-        assert (row["cycles"], row["bound_by"], row["reason"]) == (
-            single.cycles,
-            single.bound_by.replace(" ", "_"),
-            None,
-        )
+        bound = single.bound_by.replace(" ", "_")
+        assert (row["cycles"], row["bound_by"], row["reason"]) == (single.cycles, bound, None)
         known = single.to_frame(library="polars")
         assert known["cycles"].sum() == single.cycles
         assert all(row[cause] == cycles for cause, cycles in zip(known["cause"], known["cycles"], strict=True))
@@ -380,9 +367,6 @@ def test_squares_are_the_verdicts():
     assert [order[number] for number in grid.ravel()] == [each.verdict.value for each in found.entries]
 
 
-# ------------------------------------------------------------------------------------------------- results in notebooks
-
-
 # ---------------------------------------------------------------------------------------------------------------- HTML
 
 HOSTILE = "x\"'><script>alert(1)</script>&amp;\x1b[2J\u202eevil $\\frac$"
@@ -406,13 +390,9 @@ def test_html_is_one_well_formed_element():
         castsim.accuracy("a2a3"),
     ]
     for each in results:
-        element = parsed(each._repr_html_())
-        assert not {"script", "style", "link", "img", "iframe", "a"} & {
-            node.tag.split("}")[-1] for node in element.iter()
-        }
-        assert not [
-            name for node in element.iter() for name in node.attrib if name in ("href", "src") or name[:2] == "on"
-        ]
+        nodes = [*parsed(each._repr_html_()).iter()]
+        assert not {"script", "style", "link", "img", "iframe", "a"} & {node.tag.split("}")[-1] for node in nodes}
+        assert not [name for node in nodes for name in node.attrib if name in ("href", "src") or name[:2] == "on"]
         assert len(repr(each)) < 200 and "\n" not in repr(each)
 
 

@@ -131,7 +131,7 @@ def test_no_operation_races_by_itself(mnemonic: str, name: str, tmp_path: Path) 
     assert not result.races
 
 
-# -------------------- The table of vector operations: every row is whole, and what its manual section says of it can be
+# --------------------------------------------------------------------------------------- the table of vector operations
 
 
 MANUAL = (Path(__file__).parent.parent / "docs" / "reference" / "pto.md").read_text(encoding="utf-8")

@@ -74,21 +74,16 @@ def test_a_failure_reads_as_the_page_says(folder: pytest.Pytester) -> None:
     assert told.endswith("and 80 more")
 
 
+KERNEL = "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'})"
 FAILURES = [
     (
-        "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_cycles(at_most=10)",
+        f"{KERNEL}.assert_cycles(at_most=10)",
         "f32_to_f16.pto on a2a3: {cycles} cycles, {over} more than 10; `castsim run --what-if all`",
     ),
+    (f"{KERNEL}.assert_equal(lambda src: {{'out': src}})", "the oracle returned ['out']; the outputs are ['dst']"),
+    (f"{KERNEL}.assert_equal(lambda src: src)", "output 'dst', by the oracle: "),
     (
-        "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_equal(lambda src: {'out': src})",
-        "the oracle returned ['out']; the outputs are ['dst']",
-    ),
-    (
-        "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_equal(lambda src: src)",
-        "output 'dst', by the oracle: ",
-    ),
-    (
-        "castsim_kernel('f32_to_f16.pto', inputs={'src': 'zeros'}).assert_equal(lambda src: src.astype('float16')[:3])",
+        f"{KERNEL}.assert_equal(lambda src: src.astype('float16')[:3])",
         "output 'dst' has shape [4, 64], expected [3, 64]",
     ),
     (

@@ -137,7 +137,7 @@ def test_the_options_of_sections_are_options_of_run():
     assert {"--lint", "--what-if", "--show-sync", "--races"} <= set(named)
 
 
-# ---------------------------------------- JSON of classes of keys: what each kind of value becomes, and what is refused
+# ---------------------------------------------------------------------------------------------- JSON of classes of keys
 
 
 class Colour(Enum):
@@ -224,7 +224,7 @@ def test_what_has_no_json_form_is_refused():
         json_of({1, 2})
 
 
-# -------------------- What a run report says of vector operations: which cycles nobody published, which values are not
+# ------------------------------------------------------------------------------------- vector operations in run reports
 
 
 ROOT = Path(__file__).parent.parent

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from cli_programs import LOOP, NARROW, TCVT, changed, written
-from command_output import out_of
+from command_output import document_of, out_of
 
-from castsim.__main__ import main
+import castsim
+from castsim.execution import tree as trees
 from castsim.execution.timing import Cause, PipeTiming, Timing, limiter
-from castsim.execution.tree import (
-    Access,
-    Block,
-    BufferUse,
-    GlobalSpace,
-    Instruction,
-    InstructionRole,
-    Loop,
-    Lowered,
-    Tree,
-    buffer_use,
-)
+from castsim.execution.tree import Access, Block, BufferUse, GlobalSpace, Instruction, Loop, Lowered, Tree, buffer_use
 from castsim.isa.errors import ReadError, Span
 from castsim.reports.numbers import doubtful_facts, facts_of
 from castsim.reports.progress import RunProgress, operation_count
 from castsim.reports.run_cycles import duration
 from castsim.reports.run_report import RunReport
-from castsim.running import Result, run
+from castsim.running import Result, load, run, run_loaded
+from castsim.running.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.running.program_runs import bookkeeping, inserted, source_lines
-from castsim.targets import load_target
-from castsim.targets.description import watched, with_options
+from castsim.targets import Target, load_target
+from castsim.targets.description import SourceKind, Status, watched, with_facts, with_options
+from castsim.targets.loader import residuals_of
 
 A2A3 = load_target("a2a3")
 HERE = Span("k.pto", 1, 1)
@@ -93,7 +84,7 @@ def test_bookkeeping_is_counted_apart(tmp_path: Path) -> None:
     assert executions == 8  # four trips, each a turnaround and an addition
     scalar = A2A3.timing.scalar
     assert cycles == 4 * (scalar.loop_turnaround_cycles + scalar.arithmetic_cycles)
-    kept = {each.text for each in result.loaded.tree.instructions if each.role is InstructionRole.BOOKKEEPING}
+    kept = {each.text for each in result.loaded.tree.instructions if each.role is trees.InstructionRole.BOOKKEEPING}
     assert kept == {"loop", "index arithmetic"}
 
 
@@ -105,14 +96,8 @@ def timing(total: int, **pipes: dict[Cause, int]) -> Timing:
 
 
 def test_the_limiter_is_the_most_occupied_pipe_not_the_longest_wait() -> None:
-    found = limiter(
-        timing(
-            100,
-            V={Cause.BUSY: 30, Cause.OPERAND_WAIT: 70},
-            MTE2={Cause.BUSY: 10, Cause.MEMORY_LATENCY: 41, Cause.EMPTY: 49},
-        )
-    )
-    assert found is not None
+    loads = {Cause.BUSY: 10, Cause.MEMORY_LATENCY: 41, Cause.EMPTY: 49}
+    found = limiter(timing(100, V={Cause.BUSY: 30, Cause.OPERAND_WAIT: 70}, MTE2=loads))
     assert found.sentence() == "MTE2 is the bottleneck: in use 51.0 % of the time, memory latency 41.0 %"
 
 
@@ -204,14 +189,8 @@ def test_the_text_fits_100_columns_and_says_what_limits(
     text = out_of(capsys, ["run", "kernel.pto", "--in", "x=zeros"])
     assert max(map(len, text.splitlines())) <= 100
     assert text.startswith("kernel.pto @narrow\ntarget a2a3 (Ascend A2/A3 vector core), engine fast\n")
-    for word in (
-        "is the bottleneck",
-        "utilisation (busy)",
-        "tcvt f32 -> i32 ODD",
-        "buffer ub: bytes 0 ..",
-        "sha256",
-        "not documented by the vendor",
-    ):
+    for word in ("is the bottleneck", "utilisation (busy)", "tcvt f32 -> i32 ODD", "buffer ub: bytes 0 ..", "sha256",
+                 "not documented by the vendor"):  # fmt: skip
         assert word in text
     assert f"warning: kernel.pto:{TCVT}:5: rounding ODD silently becomes TRUNC" in " ".join(text.split())
 
@@ -290,18 +269,10 @@ def test_facts_are_one_line_unless_they_are_asked_for(capsys: pytest.CaptureFixt
     program = str(PROGRAMS / "f32_to_f16.pto")
     short = lines_of(capsys, program, "--timing-only")
     full = lines_of(capsys, program, "--timing-only", "--facts")
-    assert main(["run", program, "--timing-only", "--json", "-"]) == 0
-    names = [fact["name"] for fact in json.loads(capsys.readouterr().out)["facts_assumed"]]
+    names = [fact["name"] for fact in document_of(capsys, "run", program, "--timing-only")["facts_assumed"]]
     assert short[-1] == f"{len(names)} hardware numbers are not documented by the vendor (--facts)"
     assert all(any(line.startswith(f"  {name} (") for line in full) for name in names)
     assert full[: len(short) - 1] == short[:-1]
-
-
-@pytest.mark.parametrize("name", ["f32_to_f16_pipelined", "a5_f32_to_i8_by_steps", "kernels/rms_norm_a5"])
-def test_a_summary_fits_a_screen(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["--arg", "eps=1e-6"] if "rms" in name else []
-    found = lines_of(capsys, str(PROGRAMS / f"{name}.pto"), "--timing-only", "--summary", *args)
-    assert len(found) <= 24 and " cycles = " in found[2]
 
 
 def test_what_is_no_bottleneck_has_no_share(capsys: pytest.CaptureFixture[str]) -> None:
@@ -316,3 +287,114 @@ def test_thousands_are_separated(capsys: pytest.CaptureFixture[str]) -> None:
     found = lines_of(capsys, str(PROGRAMS / "kernels" / "rms_norm_a5.pto"), "--timing-only", "--arg", "eps=1e-6")
     cycles = int(found[2].partition(" cycles")[0].replace(",", ""))
     assert cycles >= 1000 and found[2].startswith(f"{cycles:,} cycles")
+
+
+# -------------------------------------------------------------------------------------------------- what cycles rest on
+
+
+ROOT = Path(__file__).resolve().parent.parent
+WEIGHED = {
+    "f32_to_f16.pto": {},
+    "f32_to_f16_pipelined.pto": {},
+    "a5_f32_to_e4m3fn_padded.pto": {},
+    "kernels/rms_norm_a2a3.pto": {"eps": 1e-6},
+}
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
+    return document_of(capsys, "run", *words, "--timing-only")
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+def test_shares_add_up_to_the_cycles_of_the_run(name: str) -> None:
+    loaded = load(ROOT / "programs" / name, None, None, WEIGHED[name])
+    result = run_loaded(loaded, {}, timing_only=True)
+    trust = trust_of(loaded.target, result.timing, result.loaded.tree.instructions)
+    assert sum(share.cycles for share in trust.shares) == result.timing.total == trust.cycles
+    assert len({name for share in trust.shares for name in share.operations}) == sum(
+        len(share.operations) for share in trust.shares
+    )
+
+
+def test_a_program_without_overlap_is_shared_out_exactly(capsys: pytest.CaptureFixture[str]) -> None:
+    """Load, cast and store one after the other: the shares are the cycles of their pipes."""
+    found = document(capsys, str(ROOT / "programs/a5_f32_to_e4m3fn_padded.pto"))
+    occupied = {name: sum(pipe["causes"].values()) for name, pipe in found["pipes"].items()}
+    waiting = ("empty", "flag_wait", "barrier", "operand_wait")
+    occupied = {
+        name: cycles - sum(found["pipes"][name]["causes"].get(cause, 0) for cause in waiting)
+        for name, cycles in occupied.items()
+    }
+    cast = next(share for share in found["trust"]["shares"] if "tcvt f32 -> e4m3fn" in share["operations"])
+    assert cast["cycles"] == occupied["V"]
+    others = [share for share in found["trust"]["shares"] if share is not cast]
+    assert {share["basis"] for share in others} == {"assumption"}
+    assert sum(share["cycles"] for share in others) == found["total_cycles"] - occupied["V"]
+
+
+def test_the_weight_of_a_fact_is_what_ten_percent_of_it_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    """One load waits for its start-up once: 207 cycles more or less a tenth, and the rest moves with it."""
+    found = document(capsys, str(ROOT / "programs/f32_to_f16.pto"))
+    weights = {each["fact"]: (each["less"], each["more"]) for each in found["trust"]["sensitivities"]}
+    assert weights["timing.load.startup_cycles"] == (-21, 21)
+    assert weights["timing.store.startup_cycles"] == (-20, 20)
+    assert weights["timing.load.bytes_per_cycle"] == (2, -2)  # 1024 bytes at 51.3, 57 and 62.7: 20, 18 and 16 cycles
+    sizes = [max(abs(each["less"]), abs(each["more"])) for each in found["trust"]["sensitivities"]]
+    assert sizes == sorted(sizes, reverse=True)
+    names = [fact["name"] for fact in found["facts_assumed"]]
+    assert names.index("timing.load") < names.index("timing.store") < names.index("timing.scalar")
+
+
+def test_weights_are_linear_in_whole_numbers_and_tell_no_facts_that_are_documented() -> None:
+    chip = load_target("a5")
+
+    def cycles(change: object) -> int:
+        changed = change(chip)
+        return 1000 * changed.timing.loops.setup_cycles + 7 * changed.timing.load.startup_cycles
+
+    base = 1000 * chip.timing.loops.setup_cycles + 7 * chip.timing.load.startup_cycles
+    found = sensitivities(chip, ["timing.loops", "timing.load", "timing.access", "options.backend"], base, cycles)
+    told = {each.fact: (each.less, each.more) for each in found}
+    tenth = round(100 * chip.timing.loops.setup_cycles)
+    assert told["timing.loops.setup_cycles"] == (-tenth, tenth)
+    assert "timing.load.bytes_per_cycle" not in told
+    assert fact_at(chip, "timing.access").status is Status.DOCUMENTED
+    assert not any(name.startswith("timing.access") for name in told)
+
+
+def test_text_says_what_cycles_rest_on_and_whose_the_clock_is(capsys: pytest.CaptureFixture[str]) -> None:
+    text = out_of(capsys, ["run", str(ROOT / "programs/a5_f32_to_e4m3fn_padded.pto"), "--timing-only", "--facts"])
+    status = load_target("a5").frequency.status
+    assert ("(assumed clock)" in text) == (status is Status.ASSUMED)
+    assert "tcvt f32 -> e4m3fn" in text.splitlines()[4]
+    assert text.index("timing.store (") < text.index("timing.load (")
+    assert "startup_cycles: -10 % -18 cycles, +10 % +18" in text
+    known = residuals_of("a5", "cast")
+    if known is not None:
+        assert f"{known.share} % interval" in text
+
+
+def test_other_targets_of_the_same_name_or_none_are_not_validated(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('base = "a5"\nname = "mine"\ntitle = "mine"\n')
+    found = castsim.estimate("f32", "f16", 4, 128, target=tmp_path / "mine.toml").trust
+    assert {share.standing for share in found.shares} == {Standing.FACTS}
+    assert found.interval is None
+
+
+def test_estimates_say_what_they_rest_on() -> None:
+    found = castsim.estimate("f32", "f16", 4, 128, target="a5")
+    (share,) = found.trust.shares
+    assert (share.cycles, share.basis) == (found.cycles, SourceKind.DOCUMENT)
+    known = residuals_of("a5", "cast")
+    assert known is not None
+    assert found.trust.interval.low <= found.cycles * (1 + known.low / 100)
+    assert found.trust.interval.high >= found.cycles * (1 + known.high / 100)
+    for each in found.sensitivities[:3]:
+        if each.value == each.value.to_integral_value():
+            continue  # whole numbers change by more than a tenth
+
+        def again(factor: int, fact: str = each.fact, value: object = each.value) -> int:
+            chip: Target = with_facts(load_target("a5"), {fact: value * (10 + factor) / 10})
+            return castsim.estimate("f32", "f16", 4, 128, target=chip).cycles
+
+        assert (each.less, each.more) == (again(-1) - found.cycles, again(1) - found.cycles)

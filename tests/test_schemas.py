@@ -125,9 +125,7 @@ def test_further_commands(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_commands_that_lack_a_schema() -> None:
-    assert tuple(registry.COMMANDS) == tuple(
-        name for name in command_line.COMMANDS if name != "lsp"
-    )  # speaks a protocol
+    assert [*registry.COMMANDS] == [name for name in command_line.COMMANDS if name != "lsp"]  # which speaks a protocol
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -161,10 +159,6 @@ def test_the_schemas_are_what_the_models_say() -> None:
 
 def test_other_commands_do_not_load_the_documents_of_all() -> None:
     code = "import sys; from castsim.__main__ import main; main(['cast', 'f32', 'f16', '1', '--json', '-']); "
-    shown = run(
-        [sys.executable, "-c", f"{code}assert 'castsim.reports.schemas.registry' not in sys.modules"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    code += "assert 'castsim.reports.schemas.registry' not in sys.modules"
+    shown = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stderr

@@ -169,7 +169,7 @@ def test_wrong_input(line, code, words, capsys):
     assert words in capsys.readouterr().err
 
 
-# -------------------- Scratch of whole programs: the smallest tmp tiles, and what happens when a chip is given a smalle
+# -------------------------------------------------------------------------------------------- scratch of whole programs
 
 
 SHAPE = "4x256"

@@ -1,27 +1,25 @@
-"""The kernels of programs/kernels/serving, as serving systems have them: tables decide, extents are values of the run.
-
-Each against its model: to the bit step by step, and within the rounding of its steps against float64; by both value
-paths, in both engines, with flags put in of which none can be left out.
-"""
+"""The kernels of programs/kernels/serving, as serving systems have them: tables decide, a run gives extents."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from engine_outcome import outcome
 from oracle_races import judge
-from serving_deletion import orders, written_out
 from serving_inputs import MADE, TABLES, Given
 from serving_model import KERNELS, Exact, Steps
 
 from castsim import run
+from castsim.execution.synchronisation.flags import insert
 from castsim.execution.synchronisation.race_detector import find_races
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.machines.mechanisms import compute_of
+from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.running import Loaded, load_program
+from castsim.targets import load_target
 
 FOLDER = Path(__file__).parent.parent / "programs" / "kernels" / "serving"
 SEEDS = range(8)
@@ -145,3 +143,23 @@ def test_they_survive_printing() -> None:
     for name in KERNELS:
         parsed = parse(path_of(name).read_text(), name)
         assert parse(print_program(parsed), name) == parsed
+
+
+# ------------------------------------------------------------------------- a kernel with its inserted flags written out
+
+
+_ORDERS = ("pto.set_flag", "pto.wait_flag", "pto.barrier")
+
+
+def written_out(path: Path, target: str) -> list[str]:
+    """The lines of a program with the flags and barriers that are inserted into it."""
+    chip = load_target(target)
+    parsed = parse(path.read_text(), path.name)
+    (function,) = parsed.functions
+    made = insert(function, lowerer_of(chip), chip).function
+    return print_program(replace(parsed, functions=(made,))).splitlines(keepends=True)
+
+
+def orders(lines: list[str]) -> list[int]:
+    """The numbers of the lines with a flag or barrier."""
+    return [number for number, line in enumerate(lines) if line.strip().startswith(_ORDERS)]

@@ -24,25 +24,17 @@ PROGRESS = ("rich.progress", "rich.live")
 """For terminals."""
 COMPUTING = ("numpy", "castsim.numerics", "castsim.engines", "castsim.execution.interpreter")
 RUNNING = (
-    "castsim.engines",
-    "castsim.execution.interpreter",
-    "castsim.execution.synchronisation.race_findings",
-    "castsim.isa.pto.pto_parser",
-    "castsim.isa.tpc.parser",
-)
+    "castsim.engines", "castsim.execution.interpreter", "castsim.execution.synchronisation.race_findings",
+    "castsim.isa.pto.pto_parser", "castsim.isa.tpc.parser",
+)  # fmt: skip
 TILES = ("castsim.machines.strided", "castsim.machines.vector_function", "castsim.isa.pto.pto_parser")
 ASSEMBLY = (
-    "castsim.machines.vliw.semantics",
-    "castsim.machines.vliw.machine",
-    "castsim.isa.tpc.parser",
+    "castsim.machines.vliw.semantics", "castsim.machines.vliw.machine", "castsim.isa.tpc.parser",
     "castsim.isa.tpc.instructions",
-)
+)  # fmt: skip
 PLANNING = (
-    "castsim.lowering",
-    "castsim.lowering.conformance",
-    "castsim.lowering.graphs",
-    "castsim.evidence.verification",
-)
+    "castsim.lowering", "castsim.lowering.conformance", "castsim.lowering.graphs", "castsim.evidence.verification",
+)  # fmt: skip
 
 WALKING = ("castsim.engines", "castsim.execution.interpreter")
 
@@ -100,23 +92,14 @@ RUN = (
 )
 
 
-BY_OWNER = (
-    "([name for name in sys.modules if name.startswith('castsim')], "
-    "[name for name in sys.modules if not name.startswith('castsim')])"
-)
+BY_OWNER = "([name for name in sys.modules if name.startswith('castsim') == own] for own in (True, False))"
 
 
 def last_line(arguments: str, before: str, after: str, variables: dict[str, str] | None = None) -> list[str]:
     """Return the words of the line printed after a command in a process of its own; the first is its exit code."""
     script = RUN.format(root=str(ROOT), before=before, after=after)
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments.split()],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-        env=variables,
-    )
+    command = [sys.executable, "-c", script, *arguments.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=variables)
     return done.stdout.splitlines()[-1].split()
 
 

@@ -28,6 +28,7 @@ from castsim.exploration.sweep_results import BOOK, task_of
 from castsim.exploration.sweep_specification import read_specification
 from castsim.isa.errors import EngineError, ReadError
 from castsim.running import load_program
+from castsim.targets.description import with_options
 
 ROOT = Path(__file__).resolve().parent.parent
 TILES = ROOT / "programs" / "tuning" / "f32_to_bf16_tiles.pto"
@@ -98,19 +99,12 @@ def test_programs_are_runs_of_the_event_engine_with_the_parameters_written_out(t
             assert "offs" in str(row["error"])
             continue
         written = tmp_path / "written.pto"
-        written.write_text(
-            text.replace("parameter R = 16 ", f"parameter R = {row['args.R']} ").replace(
-                "parameter C = 256 ", f"parameter C = {row['args.C']} "
-            )
-        )
+        plain = text
+        for name, value in (("R", 16), ("C", 256)):
+            plain = plain.replace(f"parameter {name} = {value} ", f"parameter {name} = {row[f'args.{name}']} ")
+        written.write_text(plain)
         chosen = {"vector_head": str(row["option.vector_head"])}
-        loaded = load_program(
-            written,
-            "a2a3",
-            None,
-            {},
-            lambda target, chosen=chosen: castsim.targets.options.with_options(target, chosen),
-        )
+        loaded = load_program(written, "a2a3", None, {}, lambda target, chosen=chosen: with_options(target, chosen))
         timing = simulate(loaded.tree, loaded.target, engine="event")
         assert row["cycles"] == timing.total
         own = {

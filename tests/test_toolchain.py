@@ -5,14 +5,12 @@ Expected values are NumPy's or the oracle's; sizes of tmp tiles are those of doc
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cast_kernels import INTEGERS, OFF, ON, chip, codes, given, integer_result, kernel, outputs
+from command_output import document_of, err_of, out_of
 
 from castsim import run
 
@@ -93,16 +91,14 @@ def test_with_tmp_a2a3_obeys_off_everywhere(version: str, wraps: bool, tmp_path:
 # ---------------------------------------------------------------------------------------------------------- reports
 
 
-def test_the_report_says_what_was_decided(tmp_path: Path) -> None:
+def test_the_report_says_what_was_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "k.pto"
     text = kernel(("f32", "i32"), ((8, 64), (8, 64)))
     file.write_text(text)
     line = next(number for number, each in enumerate(text.splitlines(), 1) if "tcvt" in each)
-    words = [sys.executable, "-m", "castsim", "--json", f"{file}.json", "run", str(file), "--timing-only"]
-    done = subprocess.run([*words, "--toolchain", "2026-05"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "toolchain = 2026-05 (also older, 2026-07: --toolchain)" in done.stdout
-    (choice,) = json.loads(Path(f"{file}.json").read_text())["choices"]
+    words = ["run", str(file), "--timing-only", "--toolchain", "2026-05"]
+    assert "toolchain = 2026-05 (also older, 2026-07: --toolchain)" in out_of(capsys, words)
+    (choice,) = document_of(capsys, *words)["choices"]
     assert choice == {
         "option": "toolchain",
         "value": "2026-05",
@@ -120,19 +116,17 @@ def test_the_report_says_what_was_decided(tmp_path: Path) -> None:
         (["--backend", "vpto", "--target", "a2a3"], "a2a3 has no option 'backend'"),
     ],
 )
-def test_options_that_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
+def test_options_that_are_refused(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "k.pto"
     file.write_text(kernel(("f32", "i32"), ((8, 64), (8, 64))))
-    command = [sys.executable, "-m", "castsim", "run", str(file), "--timing-only", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert message in done.stderr
+    assert message in err_of(capsys, ["run", str(file), "--timing-only", *words])
 
 
 def test_older_is_the_default(tmp_path: Path) -> None:
     file = tmp_path / "k.pto"
     file.write_text(kernel(("f32", "i32"), ((8, 64), (8, 64))))
     x = given("f32", (8, 64))
-    assert codes(run(file, inputs={"x": x}).outputs["y"]).tolist() == codes(
-        run(file, inputs={"x": x}, toolchain="older").outputs["y"]
-    ).tolist()  # fmt: skip
+    plain, older = (run(file, inputs={"x": x}, **more).outputs["y"] for more in ({}, {"toolchain": "older"}))
+    assert codes(plain).tolist() == codes(older).tolist()

@@ -103,7 +103,6 @@ def naive_front(points: dict[tuple[object, ...], tuple[int, int]]) -> set[tuple[
 
 def check(found: Tuning, points: dict[tuple[object, ...], tuple[int, int]], count: int) -> None:
     """Compare a search with an exhaustive one."""
-    assert found.best is not None
     assert found.best.cycles == min(cycles for cycles, _ in points.values())
     assert points[tuple(found.best.choices.values())] == (found.best.cycles, found.best.buffer_bytes)
     assert {(row.cycles, row.buffer_bytes) for row in found.pareto} == naive_front(points)
@@ -325,7 +324,6 @@ def test_the_document_and_the_text_tell_the_same(capsys: Capture) -> None:
 def test_the_table_groups_thousands(capsys: Capture) -> None:
     answer, *_ = lines = out_of(capsys, ["tune", str(TILES), "--tile", "R in 16,32", "--tile", "C in 512"]).splitlines()
     found = castsim.tune(TILES, "R in 16,32, C in 512")
-    assert found.best is not None
     assert f": {found.best.cycles:,} cycles, " in answer
     rows = [line.split() for line in lines if re.match(r" +\d+ ", line)]
     for row, cells in zip(found.simulated, rows, strict=True):

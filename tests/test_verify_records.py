@@ -15,10 +15,9 @@ import numpy as np
 import oracle
 import oracle_lowering
 import pytest
-from command_output import err_of
+from command_output import ended, err_of
 
 import castsim.evidence.verification
-from castsim.__main__ import main
 from castsim.evidence.verification import kept
 from castsim.evidence.verification.kept import digest_of, source_digests, stripped
 from castsim.evidence.verification.running import VerificationRecord, required_parts
@@ -169,13 +168,9 @@ def test_the_files_are_those_that_computing_a_cast_imports() -> None:
         assert f"castsim/numerics/{module}.py" in names
     assert {"castsim/isa/formats.py", "castsim/isa/modes.py"} <= names
     assert {f"castsim/evidence/verification/{module}.py" for module in ("inputs", "comparison")} <= names
-    for stranger in (
-        "castsim/numerics/strings.py",
-        "castsim/numerics/arrays.py",
-        "castsim/isa/errors.py",
-        "castsim/isa/pto/lexer.py",
-    ):
-        assert stranger not in names
+    assert not names & {
+        f"castsim/{name}.py" for name in ("numerics/strings", "numerics/arrays", "isa/errors", "isa/pto/lexer")
+    }
     compiled = kept.PACKAGES["castsim"] / "numerics" / "compiled"
     loaded = {path for path in compiled.glob("*.py") if f"castsim.numerics.compiled.{path.stem}" in sys.modules}
     assert {f"castsim/numerics/compiled/{path.name}" for path in loaded} <= names
@@ -200,9 +195,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def verify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["verify", "--lowering", *arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return ended(capsys, "verify", "--lowering", *arguments)
 
 
 def test_all_codes_of_narrow_sources(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,76 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from castsim.execution.timing import Cause
 from page_parts.markdown import code, table
 
-CAUSES: Mapping[Cause, tuple[str, str]] = {
-    Cause.BUSY: (
-        "The pipe does its own work.",
-        "Less work, or work of a faster class.",
-    ),
-    Cause.FILL: (
-        "The pipe starts from idle; its first result takes the whole pipeline.",
-        "Issue vector instructions back to back; use larger tiles.",
-    ),
-    Cause.DRAIN: (
-        "No work starts; results are on their way into the buffer.",
-        "As for fill.",
-    ),
-    Cause.OPERAND_WAIT: (
-        "An instruction waits for the result of an earlier one.",
-        "Put independent work between the two.",
-    ),
-    Cause.FLAG_WAIT: (
-        "A `wait_flag` waits for the `set_flag` of another pipe.",
-        "Use two buffers, so that trips overlap.",
-    ),
-    Cause.BARRIER: (
-        "A `pipe_barrier` waits for earlier work; on the scalar unit mostly the end of the kernel, no bottleneck.",
-        "Remove barriers between instructions that touch different bytes.",
-    ),
-    Cause.DEPENDENCE: (
-        "Operand wait inside a vector function; the pipe is occupied.",
-        "As for operand wait, or let several chains run side by side.",
-    ),
-    Cause.STORE_BARRIER: (
-        "Inside a vector function, an access waits at a barrier for earlier accesses; the pipe is occupied.",
-        "Store once, without a barrier; `castsim expand` shows the pieces.",
-    ),
-    Cause.BANK_CONFLICT: (
-        "Two accesses want one bank, or group of banks, of the buffer.",
-        "Move a tile to another address.",
-    ),
-    Cause.PORT: (
-        "An access waits for a port of the buffer or a unit.",
-        "Spread loads and stores; convert between widths with fewer accesses.",
-    ),
-    Cause.INITIATION_INTERVAL: (
-        "An instruction blocks its unit for more than one cycle.",
-        "Put other work behind it.",
-    ),
-    Cause.LOOP_TURNAROUND: (
-        "A loop is set up or turns around.",
-        "Do more per trip.",
-    ),
-    Cause.SERIALISING_BRANCH: (
-        "A scalar branch or selection inside a vector function waits until its work has left the pipe.",
-        "Choose shapes whose rows need no tail and no branch.",
-    ),
-    Cause.MEMORY_LATENCY: (
-        "The first bytes of a transfer have not arrived.",
-        "Use fewer and larger transfers; load the next tile while this one is cast.",
-    ),
-    Cause.MEMORY_BANDWIDTH: (
-        "Bytes move as fast as memory or path allows.",
-        "Cast earlier to the narrower format.",
-    ),
-    Cause.EMPTY: (
-        "The pipe has nothing to do.",
-        "Look at the occupied pipe.",
-    ),
+CAUSES = {
+    Cause(found[1]): (found[2], found[3])
+    for found in re.finditer(
+        r"^(\S.*?): (.*)\n  (.*)$",
+        """\
+busy: The pipe does its own work.
+  Less work, or work of a faster class.
+fill: The pipe starts from idle; its first result takes the whole pipeline.
+  Issue vector instructions back to back; use larger tiles.
+drain: No work starts; results are on their way into the buffer.
+  As for fill.
+operand wait: An instruction waits for the result of an earlier one.
+  Put independent work between the two.
+flag wait: A `wait_flag` waits for the `set_flag` of another pipe.
+  Use two buffers, so that trips overlap.
+barrier: A `pipe_barrier` waits for earlier work; on the scalar unit mostly the end of the kernel, no bottleneck.
+  Remove barriers between instructions that touch different bytes.
+dependence: Operand wait inside a vector function; the pipe is occupied.
+  As for operand wait, or let several chains run side by side.
+store barrier: Inside a vector function, an access waits at a barrier for earlier accesses; the pipe is occupied.
+  Store once, without a barrier; `castsim expand` shows the pieces.
+bank conflict: Two accesses want one bank, or group of banks, of the buffer.
+  Move a tile to another address.
+port: An access waits for a port of the buffer or a unit.
+  Spread loads and stores; convert between widths with fewer accesses.
+initiation interval: An instruction blocks its unit for more than one cycle.
+  Put other work behind it.
+loop turnaround: A loop is set up or turns around.
+  Do more per trip.
+serialising branch: A scalar branch or selection inside a vector function waits until its work has left the pipe.
+  Choose shapes whose rows need no tail and no branch.
+memory latency: The first bytes of a transfer have not arrived.
+  Use fewer and larger transfers; load the next tile while this one is cast.
+memory bandwidth: Bytes move as fast as memory or path allows.
+  Cast earlier to the narrower format.
+empty: The pipe has nothing to do.
+  Look at the occupied pipe.
+""",
+        re.MULTILINE,
+    )
 }
 """Every cause: what it means, and what helps against it."""
 
