@@ -23,14 +23,11 @@ from castsim.targets.vector_function import VectorFunctionTarget
 
 # Fact -> step of its grid in cycles. What passes the serial port has one latency, so these move together.
 FITTED = {
-    ("loops", "turnaround_cycles"): Decimal("0.25"),
-    ("loops", "turnaround_hidden_cycles"): Decimal("0.25"),
-    ("loops", "half_byte_row_cycles"): Decimal("0.5"),
-    ("chain", "vcvt"): Decimal("0.5"),
-    ("chain", "vintlv"): Decimal("0.5"),
-    ("store_barrier", "cycles"): Decimal("0.25"),
+    ("loops", "turnaround_cycles"): Decimal("0.25"), ("loops", "turnaround_hidden_cycles"): Decimal("0.25"),
+    ("loops", "half_byte_row_cycles"): Decimal("0.5"), ("chain", "vcvt"): Decimal("0.5"),
+    ("chain", "vintlv"): Decimal("0.5"), ("store_barrier", "cycles"): Decimal("0.25"),
     ("branch", "cycles"): Decimal("0.1"),
-}
+}  # fmt: skip
 PORT = ("vcvt", "vtrc", "punpack")
 FITTED_ELSEWHERE = {
     ("memory_path", "trip_cycles"),

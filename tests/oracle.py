@@ -10,26 +10,7 @@ from oracle_scalar import HIF8_MODES, MODES, OVERFLOWS, Policy, Refused, cast, c
 from oracle_tosa import apply_scale
 
 __all__ = [
-    "FLOATS",
-    "HIF8_MODES",
-    "INTS",
-    "MODES",
-    "OVERFLOWS",
-    "Float",
-    "Int",
-    "Policy",
-    "Refused",
-    "Value",
-    "apply_scale",
-    "cast",
-    "cast_array",
-    "check",
-    "codebook",
-    "codes",
-    "decode",
-    "defaults",
-    "fmt",
-    "is_nan",
-    "round_to_integral",
-    "storage",
-]
+    "FLOATS", "HIF8_MODES", "INTS", "MODES", "OVERFLOWS", "Float", "Int", "Policy", "Refused", "Value",
+    "apply_scale", "cast", "cast_array", "check", "codebook", "codes", "decode", "defaults", "fmt", "is_nan",
+    "round_to_integral", "storage",
+]  # fmt: skip

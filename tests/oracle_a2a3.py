@@ -18,32 +18,16 @@ DEQ = "deq"
 
 # (src, dst): (suffixes that exist, what NONE and every other mode become)
 _PAIRS = {
-    ("f32", "f16"): ("rafczo", "rint"),
-    ("f32", "f32"): ("rafcz", "rint"),
-    ("f32", "bf16"): ("rafcz", "rint"),
-    ("f32", "i16"): ("rafcz", "trunc"),
-    ("f32", "i32"): ("rafcz", "trunc"),
-    ("f32", "i64"): ("rafcz", "trunc"),
-    ("f16", "i32"): ("rafcz", "trunc"),
-    ("f16", "i16"): ("rafcz", "trunc"),
-    ("f16", "i8"): ("rafcz", "trunc"),
-    ("f16", "u8"): ("rafcz", "trunc"),
-    ("f16", "i4"): ("rafcz", PLAIN),
-    ("bf16", "i32"): ("rafcz", "trunc"),
-    ("i16", "f16"): ("rafcz", PLAIN),
-    ("i32", "f32"): ("rafcz", PLAIN),
-    ("i64", "f32"): ("rafcz", "rint"),
-    ("f16", "f32"): ("", EXACT),
-    ("bf16", "f32"): ("", EXACT),
-    ("u8", "f16"): ("", EXACT),
-    ("i8", "f16"): ("", EXACT),
-    ("i16", "f32"): ("", EXACT),
-    ("i4", "f16"): ("", EXACT),
-    ("i64", "i32"): ("", NARROW),
-    ("i32", "i64"): ("", EXACT),
-    ("i32", "i16"): ("", NARROW),
+    ("f32", "f16"): ("rafczo", "rint"), ("f32", "f32"): ("rafcz", "rint"), ("f32", "bf16"): ("rafcz", "rint"),
+    ("f32", "i16"): ("rafcz", "trunc"), ("f32", "i32"): ("rafcz", "trunc"), ("f32", "i64"): ("rafcz", "trunc"),
+    ("f16", "i32"): ("rafcz", "trunc"), ("f16", "i16"): ("rafcz", "trunc"), ("f16", "i8"): ("rafcz", "trunc"),
+    ("f16", "u8"): ("rafcz", "trunc"), ("f16", "i4"): ("rafcz", PLAIN), ("bf16", "i32"): ("rafcz", "trunc"),
+    ("i16", "f16"): ("rafcz", PLAIN), ("i32", "f32"): ("rafcz", PLAIN), ("i64", "f32"): ("rafcz", "rint"),
+    ("f16", "f32"): ("", EXACT), ("bf16", "f32"): ("", EXACT), ("u8", "f16"): ("", EXACT),
+    ("i8", "f16"): ("", EXACT), ("i16", "f32"): ("", EXACT), ("i4", "f16"): ("", EXACT),
+    ("i64", "i32"): ("", NARROW), ("i32", "i64"): ("", EXACT), ("i32", "i16"): ("", NARROW),
     ("i32", "f16"): ("", DEQ),
-}
+}  # fmt: skip
 
 NARROWING = frozenset({("f16", "u8"), ("f16", "i8"), ("f32", "i16"), ("f16", "i16"), ("i64", "i32"), ("i32", "i16")})
 """Section 3.2: the six pairs that default to OFF and honour the argument in every form."""

@@ -22,13 +22,10 @@ VECTORS = Path(__file__).parent / "vectors"
 GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 
 LOSSY = {
-    ("i32", "f16"): ("i32", "f32", "f16"),
-    ("u32", "f32"): ("u32", "f32"),
-    ("u32", "f16"): ("u32", "f32", "f16"),
-    ("u32", "bf16"): ("u32", "f32", "bf16"),
-    ("f16", "i8"): ("f16", "bf16", "i8"),
+    ("i32", "f16"): ("i32", "f32", "f16"), ("u32", "f32"): ("u32", "f32"), ("u32", "f16"): ("u32", "f32", "f16"),
+    ("u32", "bf16"): ("u32", "f32", "bf16"), ("f16", "i8"): ("f16", "bf16", "i8"),
     ("f16", "u8"): ("f16", "bf16", "u8"),
-}
+}  # fmt: skip
 """Casts before the instruction exists that round more than once, by the types that their numbers pass through."""
 
 

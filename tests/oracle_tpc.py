@@ -15,14 +15,9 @@ from oracle_formats import FLOATS, INTS, Float, Int, Value, decode, fmt, magnitu
 from oracle_scalar import Policy, cast_int, clamp, encode, goes_up, int_code, overflow_code, round_integer, signed
 
 ROUNDINGS = {
-    "RHNE": "rint",
-    "RZ": "trunc",
-    "RU": "ceil",
-    "RD": "floor",
-    "RHAZ": "round",
-    "SR": "stochastic",
+    "RHNE": "rint", "RZ": "trunc", "RU": "ceil", "RD": "floor", "RHAZ": "round", "SR": "stochastic",
     "SR_RNE": "stochastic",
-}
+}  # fmt: skip
 """docs/reference/tpc.md section 2.3."""
 
 NAN = {"f32": 0x7FFFFFFF, "bf16": 0x7FFF, "f16": 0x7FFF, "f8_143": 0x7F, "f8_152": 0x7F}
@@ -287,21 +282,6 @@ def arithmetic_shift(code: int, amount: int, name: str, *, half_up: bool, satura
 
 
 __all__ = [
-    "NAN",
-    "ROUNDINGS",
-    "arithmetic_shift",
-    "conversions",
-    "convert",
-    "convert_int",
-    "convert_lanes",
-    "element",
-    "float_operation",
-    "fused",
-    "goes_up",
-    "integer_operation",
-    "nearby",
-    "number",
-    "pattern",
-    "put",
-    "stepped",
-]
+    "NAN", "ROUNDINGS", "arithmetic_shift", "conversions", "convert", "convert_int", "convert_lanes", "element",
+    "float_operation", "fused", "goes_up", "integer_operation", "nearby", "number", "pattern", "put", "stepped",
+]  # fmt: skip

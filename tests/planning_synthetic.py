@@ -15,10 +15,11 @@ import numpy as np
 import oracle
 
 from castsim.isa.formats import FORMATS, TaperedFormat
-from castsim.isa.modes import Rounding, Saturation
-from castsim.lowering.steps import Constants
+from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.lowering.steps import Constants, FormatCast, LoweringStep, TileCastForm
 from castsim.machines.mechanisms import machine_of
 from castsim.machines.target_cast import CastAsked
+from castsim.numerics import Policy
 from castsim.targets import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -39,6 +40,16 @@ class Case:
     dst: str
     rounding: str
     saturate: bool
+
+    @property
+    def overflow(self) -> str:
+        return "saturate" if self.saturate else "special" if self.dst in oracle.FLOATS else "wrap"
+
+
+def policy_step(src: str, dst: str, rounding: str, overflow: str) -> LoweringStep:
+    convert = FormatCast(FORMATS[src], FORMATS[dst], Policy(Rounding(rounding), Overflow(overflow)))
+    form = TileCastForm(None, None, False)
+    return LoweringStep(FORMATS[src], FORMATS[dst], (convert,), (form,), f"{src} -> {dst} {rounding} {overflow}")
 
 
 def case(seed: int, sources: tuple[str, ...] = NARROW) -> Case:
@@ -64,15 +75,9 @@ def target(rng: np.random.Generator, src: str, dst: str) -> StridedRepeatTarget:
         if not isinstance(FORMATS[destination], TaperedFormat):
             legal = MODES
         modes = [str(mode) for mode in rng.choice(legal, int(rng.integers(1, 4)), False)]
-        update = {
-            "src": source,
-            "dst": destination,
-            "action": "convert",
-            "suffixes": {Rounding(mode): mode[0] for mode in modes},
-            "fallback": Rounding(modes[0]),
-            "plain": False,
-            "saturation_off_by_default": bool(rng.integers(2)),
-        }
+        update = {"src": source, "dst": destination, "action": "convert", "plain": False}
+        update |= {"suffixes": {Rounding(mode): mode[0] for mode in modes}, "fallback": Rounding(modes[0])}
+        update |= {"saturation_off_by_default": bool(rng.integers(2))}
         rows.append(base.casts[0].model_copy(update=update))
     operations = tuple(
         rule.model_copy(update={"types": ("i16", "f16") if rule.mnemonic == "tadds" else ("i16",)})
@@ -115,8 +120,7 @@ def shortest(found: Case, steps: int) -> int | None:
     """Return the length of the shortest right chain, by trying all; None if there is none."""
     codes = np.arange(1 << oracle.fmt(found.src).bits, dtype=oracle.storage(found.src))
     is_float = found.dst in oracle.FLOATS
-    overflow = "saturate" if found.saturate else "special" if is_float else "wrap"
-    right = oracle.cast_array(codes, found.src, found.dst, found.rounding, overflow)
+    right = oracle.cast_array(codes, found.src, found.dst, found.rounding, found.overflow)
     nan = oracle.is_nan(right, found.dst) if is_float else np.zeros(right.shape, bool)
 
     def is_right(results: np.ndarray) -> bool:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 import numpy as np
-from schedule_mixtures import ROWS, mixture
-from schedule_programs import GENERATIONS, target_of
-from schedule_spelling import named, waiting
+from schedule_mixtures import ROWS, mixture, named, waiting
+from schedule_programs import GENERATIONS, Inputs, ran, target_of
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import parse
-from castsim.machines.vliw.assembled import Ran, assemble, execute
+from castsim.machines.vliw.assembled import Ran
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint
 from castsim.tpc_compiler.scheduling import Scheduled, schedule
@@ -26,7 +25,7 @@ NOT_STALE = (StaleReadKind.UNWRITTEN, StaleReadKind.SAME_BUNDLE)
 """What `--stale-reads stop` lets pass: fresh registers, and the old value beside a write, which a bundle means."""
 
 
-def inputs(seed: int) -> Mapping[str, np.ndarray]:  # type: ignore[type-arg]
+def inputs(seed: int) -> Inputs:
     rng = np.random.default_rng(seed)
     return {
         "x": (rng.standard_normal((ROWS, 64)) * 100).astype(np.float32),
@@ -36,13 +35,6 @@ def inputs(seed: int) -> Mapping[str, np.ndarray]:  # type: ignore[type-arg]
         "m": rng.integers(0, 1 << 32, (8, 64), np.uint32),
         "n": rng.integers(0, 1 << 32, (8, 64), np.uint32),
     }
-
-
-def ran(text: str, generation: str, seed: int) -> Ran:
-    """Run a text in bundles, in the checked mode."""
-    assembled = assemble(text, "<random>", target_of(generation), {})
-    given = {name: each for name, each in inputs(seed).items() if name in assembled.arguments}
-    return execute(assembled, given, values=True, checked=True, max_bundles=10**6)
 
 
 @dataclass
@@ -76,25 +68,31 @@ class Record:
         )
 
 
-def check_mixture(seed: int, generation: str, record: Record, *, longer: bool = False) -> None:
-    """Hold one text against its sequential execution, the linter and its padded length."""
-    text = mixture(seed, generation)
-    try:
-        want = ran(waiting(text), generation, seed)
-    except CastsimError as error:
-        record.refused.append(str(error))
-        return
-    found = schedule(named(text), "<random>", target_of(generation), longer=longer)
-    got = ran(found.text, generation, seed)
+def hold(
+    found: Scheduled, want: Ran, got: Ran, generation: str, seed: int, rules: Set[str] = frozenset(), *, longer: bool
+) -> None:
+    """Hold a scheduled text against its sequential execution, the linter (but for some rules) and its padded length."""
     for name, expected in want.outputs.items():
         assert np.array_equal(got.outputs[name].view(np.uint8), expected.view(np.uint8)), (seed, name)
     assert [each for each in got.stale_reads if each.kind not in NOT_STALE] == [], seed
     program = parse(found.text, target_of(generation).dialect)
-    assert {each.rule for each in lint(program, target_of(generation)) if each.certain} <= {"unread result"}, seed
+    assert {each.rule for each in lint(program, target_of(generation)) if each.certain} <= rules, seed
     assert found.length.static == len(program.bundles)
     assert longer or found.length.static <= found.padding.static, seed
     if found.length.executed is not None and found.padding.executed is not None:
         assert found.length.executed <= found.padding.executed, seed
+
+
+def check_mixture(seed: int, generation: str, record: Record, *, longer: bool = False) -> None:
+    """Hold one text against its sequential execution, the linter and its padded length."""
+    text = mixture(seed, generation)
+    try:
+        want = ran(waiting(text), generation, seed, inputs)
+    except CastsimError as error:
+        record.refused.append(str(error))
+        return
+    found = schedule(named(text), "<random>", target_of(generation), longer=longer)
+    hold(found, want, ran(found.text, generation, seed, inputs), generation, seed, {"unread result"}, longer=longer)
     record.add(found)
 
 

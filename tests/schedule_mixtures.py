@@ -7,30 +7,173 @@ to be scheduled is the same with names for most of the registers.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 
-from schedule_forms import Known, is_vector, rows
-from schedule_programs import target_of
-from schedule_tables import declarations, index_mask, table_of
 from tpc_random_instructions import some_instruction
+from tpc_text import target as target_of
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import (
+    FORMS,
     Dialect,
     DimensionMask,
     File,
+    Form,
     Immediate,
     Operand,
     Register,
     Slot,
     TpcInstruction,
+    available,
     parse,
     print_instruction,
 )
 from castsim.isa.tpc.program import GROUPED
 from castsim.machines.vliw.plans import NotComputed, computes, prepare, prepared
 from castsim.machines.vliw.storage import Registers
+
+WAIT = "nop; nop; nop; nop\n" * 16
+_REAL: Mapping[str, tuple[int, ...]] = {
+    "V": (28, 29, 30, 31, 33), "S": (12, 13, 14, 15), "I": (8,), "SP": (0, 6), "VP": (0, 6), "AD": (3,),
+}  # fmt: skip
+"""Registers that keep their numbers."""
+_TOKEN = re.compile(r"\b(VP|SP|AD|[VDASZI])(\d+)\b")
+
+
+def waiting(text: str) -> str:
+    """The text in its sequential meaning: a long wait behind every instruction."""
+    found = []
+    for line in text.splitlines():
+        plain = line.startswith("//") or line.endswith(":")
+        found.append(f"{line}\n" if plain else "nop; halt; halt; nop\n" if line == "halt" else f"{line}\n{WAIT}")
+    return "".join(found)
+
+
+def named(text: str) -> str:
+    """The text with virtual registers in place of all but some real ones."""
+    lines = []
+    for line in text.splitlines():
+        outside = line.startswith("//") and " reg " not in line
+        lines.append(line if outside else _TOKEN.sub(_virtual, line))
+    return "\n".join(lines) + "\n"
+
+
+def _virtual(found: re.Match[str]) -> str:
+    file, number = found[1], int(found[2])
+    whole = {"D": "V", "A": "V", "Z": "S"}.get(file, file)
+    if number in _REAL.get(whole, ()) or (whole == "S" and (number >= 27)):
+        return found[0]
+    if whole == "V" and 12 <= number < 28:
+        start = number - number % 4 if number >= 20 else number - number % 2
+        member = f".{number - start}" if file == "V" else ""
+        return f"%{file.lower()}.g{start}{member}"
+    if whole == "S" and 8 <= number < 12 and not (number == 11 and file == "S"):
+        start = number - number % 2
+        return f"%{file.lower()}.g{start}{f'.{number - start}' if file == 'S' else ''}"
+    return f"%{file.lower()}.r{number}"
+
+
+ENTRIES = 64
+"""As many as `upper_half` asks for."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; `number` counts the tables of its size."""
+
+    number: int
+    format: str
+    columns: int
+
+    def function(self, generation: str) -> int:
+        """The function id: upper bits 2 are 64 entries, of 16 numbers on Goya and 128 later."""
+        return 2 * (16 if generation == "goya" else 128) + self.number
+
+    @property
+    def pointer(self) -> int:
+        """What the register of `lut_ptr` holds: four times the number, and 2 for 64 entries."""
+        return 4 * self.number + 2
+
+
+ONE, THREE, SHORT, PAIR = TABLES = (Table(0, "i32", 1), Table(1, "f32", 3), Table(2, "i16", 1), Table(3, "bf16", 2))
+
+
+def declarations(generation: str, rng: random.Random) -> list[str]:
+    """The lines that declare the tables, with random contents."""
+    found = []
+    for table in TABLES[:2] if generation == "goya" else TABLES:
+        bits = 16 if table in (SHORT, PAIR) else 32
+        values = ", ".join(f"{rng.getrandbits(bits):#x}" for _ in range(ENTRIES * table.columns))
+        shape = f"[{ENTRIES}]" if table.columns == 1 else f"[{table.columns}, {ENTRIES}]"
+        found.append(
+            f"// castsim: table t{table.number} {table.function(generation)} {table.format} {shape} = {values}"
+        )
+        if generation in ("greco", "gaudi2"):
+            found.append(f"// castsim: table p{table.number} lut_ptr {table.pointer} {table.format} {shape} = {values}")
+    return found
+
+
+def table_of(instruction: TpcInstruction, generation: str) -> Table:
+    """A table that a look-up may read."""
+    one = instruction.mnemonic in ("lookup", "lookup_1c", "lookup_c0")
+    if generation != "goya" and instruction.switch("entries") == "bv16":
+        return SHORT if one else PAIR
+    return ONE if one else THREE
+
+
+def index_mask(instruction: TpcInstruction) -> int:
+    """What leaves of every lane the number of an entry, of half a table at most."""
+    word = str(instruction.switch("entries"))
+    return 0x1F if word == "bv32" else 0x001F001F if word.startswith("bv16") else 0x1F1F1F1F
+
+
+_HARDWARE = ("M0", "M1", "M2", "M3", "LD_TNSR_ID_REG", "ST_TNSR_ID_REG", "ST_RMW_REG", "LD_PARTIAL_REG",
+             "ST_PARTIAL_REG")  # fmt: skip
+_SKIPPED = ("loop", "jmpr", "jmpa", "halt", "prefetch")
+
+
+@cache
+def rows(generation: str) -> Mapping[str, tuple[Form, ...]]:
+    """The rows of the table that a text may use by themselves, by mnemonic: no memory, no control."""
+    found: dict[str, list[Form]] = {}
+    language = target_of(generation).dialect
+    for form in FORMS:
+        known = form.mnemonic not in _SKIPPED and form.memory is None and available(form, language)
+        words = {word for spec in form.operands for word in spec.accepts}
+        if known and words.isdisjoint((*_HARDWARE, "PC")) and not ("Z" in words and "AD" in form.operands[0].accepts):
+            found.setdefault(form.mnemonic, []).append(form)
+    return {name: tuple(each) for name, each in found.items()}
+
+
+@dataclass
+class Known:
+    """The registers that have values on every way to a place, by file."""
+
+    V: set[int] = field(default_factory=set)
+    SP: set[int] = field(default_factory=lambda: {0})
+    VP: set[int] = field(default_factory=lambda: {0})
+    AD: set[int] = field(default_factory=set)
+
+    def copy(self) -> Known:
+        return Known(set(self.V), set(self.SP), set(self.VP), set(self.AD))
+
+    def holds(self, register: Register) -> bool:
+        whole, size = GROUPED.get(register.file, (register.file, 1))
+        known = getattr(self, whole.value, None)
+        return known is None or set(range(register.index, register.index + size)) <= known
+
+    def add(self, register: Register) -> None:
+        whole, size = GROUPED.get(register.file, (register.file, 1))
+        if hasattr(self, whole.value):
+            getattr(self, whole.value).update(range(register.index, register.index + size))
+
+
+def is_vector(operand: Operand) -> bool:
+    return isinstance(operand, Register) and operand.file is File.V
+
 
 ROWS = 16
 _FEW: Mapping[str, tuple[int, ...]] = {
@@ -384,6 +527,3 @@ class Mixture:
 def mixture(seed: int, generation: str) -> str:
     """A random text in real registers."""
     return Mixture(seed, generation).text()
-
-
-__all__ = ["ROWS", "Mixture", "mixture"]

@@ -8,27 +8,18 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 
 import numpy as np
+from tpc_text import GENERATIONS
+from tpc_text import target as target_of
 
 from castsim.machines.vliw.assembled import Ran, assemble, execute
-from castsim.targets import load_target
-from castsim.targets.vliw import VliwTarget
 
-GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 ROWS = 24
 _EMPTY = 16
 _FIRST = {"v": 0, "s": 0, "i": 0, "vp": 1, "sp": 1, "d": 30, "a": 32, "z": 20}
 _NAME = re.compile(r"%(vp|sp|[vsidaz])\.(\w+)(?:\.(\d))?")
-
-
-@cache
-def target_of(generation: str) -> VliwTarget:
-    found = load_target(generation)
-    assert isinstance(found, VliwTarget)
-    return found
 
 
 class Writer:
@@ -74,14 +65,15 @@ class Writer:
             self.vectors.append(name)
         return name
 
+    def place(self, *addresses: int) -> str:
+        return f"{self.rng.choice(addresses):#x}{', %s.zero' * (self.generation == 'goya')}"
+
     def load(self, name: str) -> None:
         if self.rng.random() < 0.5:
             self.add(f"ld_tnsr %v.{name}, 0x0, %i.in")
             self.add("add.i32 b00010 %i.in, 0x1, %i.in")
         else:
-            place = self.rng.choice((0, 0x100, 0x200, 0x1000, 0x1100))
-            goya = self.generation == "goya"
-            self.add(f"ld_l_v %v.{name}, {f'{place:#x}, %s.zero' if goya else f'{place:#x}'}")
+            self.add(f"ld_l_v %v.{name}, {self.place(0, 0x100, 0x200, 0x1000, 0x1100)}")
         if name not in self.vectors:
             self.vectors.append(name)
 
@@ -91,9 +83,7 @@ class Writer:
             self.add(f"st_tnsr 0x1, %i.out, %v.{value}")
             self.add("add.i32 b00010 %i.out, 0x1, %i.out")
         else:
-            place = self.rng.choice((0x1000, 0x1100, 0x1200))
-            goya = self.generation == "goya"
-            self.add(f"st_l_v {f'{place:#x}, %s.zero' if goya else f'{place:#x}'}, %v.{value}")
+            self.add(f"st_l_v {self.place(0x1000, 0x1100, 0x1200)}, %v.{value}")
 
     def one(self) -> None:
         rng, pick = self.rng, lambda: f"%v.{rng.choice(self.vectors)}"
@@ -167,17 +157,9 @@ class Writer:
 
     def scalar(self) -> None:
         """Scalars and their memory."""
-        self.add(
-            self.rng.choice(
-                (
-                    "st_l 0x10, %s.k",
-                    "ld_l %s.k, 0x10",
-                    "ld_l %s.k, 0x20",
-                    "convert.i32 target_type=fp32 rhne %s.one, %s.k",
-                    "mul.f32 %s.one, %s.one, S3",
-                )
-            )
-        )
+        kinds = ["st_l 0x10, %s.k", "ld_l %s.k, 0x10", "ld_l %s.k, 0x20"]
+        kinds += ["convert.i32 target_type=fp32 rhne %s.one, %s.k", "mul.f32 %s.one, %s.one, S3"]
+        self.add(self.rng.choice(kinds))
 
 
 def straight_text(seed: int, generation: str, steps: int) -> str:
@@ -213,7 +195,10 @@ def sequential(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def inputs(seed: int) -> Mapping[str, np.ndarray]:  # type: ignore[type-arg]
+Inputs = Mapping[str, np.ndarray]  # type: ignore[type-arg]
+
+
+def inputs(seed: int) -> Inputs:
     """Random inputs of a text."""
     rng = np.random.default_rng(seed)
     return {
@@ -223,11 +208,10 @@ def inputs(seed: int) -> Mapping[str, np.ndarray]:  # type: ignore[type-arg]
     }
 
 
-def ran(text: str, generation: str, seed: int) -> Ran:
+def ran(text: str, generation: str, seed: int, inputs: Callable[[int], Inputs] = inputs) -> Ran:
     """Run a text in bundles, in the checked mode."""
     assembled = assemble(text, "<random>", target_of(generation), {})
-    known = assembled.arguments
-    given = {name: each for name, each in inputs(seed).items() if name in known}
+    given = {name: each for name, each in inputs(seed).items() if name in assembled.arguments}
     return execute(assembled, given, values=True, checked=True, max_bundles=10**6)
 
 

@@ -17,23 +17,9 @@ from castsim.numerics import code_dtype
 from castsim.targets import Specification, load_specification
 
 CODES = (
-    0,
-    1,
-    2,
-    3,
-    0x7F,
-    0x80,
-    0x1FF,
-    0x3FF,
-    0x7FFF,
-    0x8000,
-    0x3C01,
-    0x7BFF,
-    0x3F800001,
-    0x40490FDB,
-    0x477FEFFF,
+    0, 1, 2, 3, 0x7F, 0x80, 0x1FF, 0x3FF, 0x7FFF, 0x8000, 0x3C01, 0x7BFF, 0x3F800001, 0x40490FDB, 0x477FEFFF,
     0x33000000,
-)
+)  # fmt: skip
 """Codes that rounding, overflow and subnormals treat unlike each other, in the low bits of every format."""
 
 

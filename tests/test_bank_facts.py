@@ -81,9 +81,10 @@ def test_blocks_pass_as_soon_as_none_that_they_exclude_is_before_them(exclusions
 
 
 @each_engine
-@pytest.mark.parametrize(("stride", "apart"), [(16, 8), (8, 4), (4, 2), (1, 2)])
+@pytest.mark.parametrize(("stride", "apart"), [(16, 8), (8, 4), (4, 2), (1, 2), (17, 2)])
 def test_reads_of_one_group(engine, stride, apart):
-    # Published: 8 blocks in one group take 8 cycles per repeat, in two groups 4; a repeat takes 2 anyway.
+    # docs/reference/a2a3.md section 8: 8 blocks in one group take 8 cycles per repeat, in two groups 4; a repeat takes
+    # 2 anyway.
     tree = singly(cast(4, block_stride=stride, repeat_strides=(1, 4)))
     for ports, banks in EXCLUSIONS:
         timing = simulate(tree, excluding(a2a3(), (ports, banks)), engine=engine)
@@ -105,9 +106,11 @@ def test_accesses_of_one_group_by_a_transfer(engine, make, pipe):
 
 
 @each_engine
-@pytest.mark.parametrize(("source", "waits"), [(0, 1), (128, 0), (64 * KIBI, 0)])
+@pytest.mark.parametrize(("source", "waits"), [(0, 1), (96, 1), (512, 1), (128, 0), (64 * KIBI, 0), (128 * KIBI, 0)])
 def test_a_read_and_a_write_of_one_bank(engine, source, waits):
-    # Operation 3 reads in cycle 4, in which operation 0 writes bytes 0 to 127 (see test_engine_pipes).
+    # Head 0, repeat 1, tail 3: operation k repeats in cycle 1 + k, its blocks are written in 4 + k. Operation 3 reads
+    # in 4, when operation 0 writes blocks 0 to 3 (groups 0 to 3, bank 0): it is one cycle late if it reads bank 0 of
+    # one of these groups (its own blocks start at `source`; at 128 they are 4 to 11). End: 4 + 1 (+ 1) + 3.
     others = [cast(1, 64 * KIBI + 256 * k, 160 * KIBI + 128 * k) for k in range(2)]
     tree = singly(cast(1, 65 * KIBI, 0), *others, cast(1, source, 170 * KIBI))
     for ports, banks in EXCLUSIONS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 
 import compiled_cases as cases
@@ -10,13 +9,13 @@ import numpy as np
 import oracle_compiled as oracle
 import pytest
 from compiled_cases import compiled_cast
+from tpc_text import phrases, target
+from tpc_text import table as read_table
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
-from castsim.targets import load_target
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, Decomposition, c_types, chains
-from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.c_table import NONE, HopMethod, Path, bits_of, cast_table, path_of, spelled
 from castsim.tpc_compiler.compiled_casts import CompiledCast, compile_cast
 
@@ -137,12 +136,9 @@ def test_swizzled_results_are_the_linear_ones_in_the_order_of_all_lanes(generati
 
 def scalar_pairs(generation: str) -> set[tuple[str, str]]:
     """Return the pairs that one instruction of the scalar unit converts."""
-    found = set()
-    for name in ("tpc_convert_pairs.csv", "tpc_convert_int_pairs.csv"):
-        with (oracle.VECTORS / name).open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if (row["gen"], row["unit"]) == (generation, "spu")]
-        found |= {(row["src"], row["dst"]) for row in rows if "i4" not in row.values() and "u4" not in row.values()}
-    return {pair for pair in found if "i64" not in pair}
+    rows = [*read_table("tpc_convert_pairs.csv"), *read_table("tpc_convert_int_pairs.csv")]
+    pairs = {(row["src"], row["dst"]) for row in rows if (row["gen"], row["unit"]) == (generation, "spu")}
+    return {pair for pair in pairs if not {*pair} & {"i4", "u4", "i64"}}
 
 
 @pytest.mark.parametrize("generation", oracle.GENERATIONS)
@@ -191,30 +187,21 @@ def test_what_scalars_lack_is_refused() -> None:
             compile_cast("f32", "u16", "gaudi", reading=reading, order=order)
 
 
-VECTOR_CHAINS = {
-    # docs/reference/tpc.md section 4, chains before Gaudi2.
-    ("gaudi", "f32", "u16"): ("f32", "i32", "u32", "u16"),
-    ("gaudi", "f32", "u8"): ("f32", "i16", "u8"),
-    ("gaudi", "bf16", "i32"): ("bf16", "f32", "i32"),
-    ("gaudib", "f16", "i8"): ("f16", "f32", "bf16", "i16", "i8"),
-    ("greco", "f16", "u8"): ("f16", "bf16", "i16", "u8"),
-    ("gaudib", "i32", "f16"): ("i32", "f32", "f16"),
-    ("gaudi", "u32", "bf16"): ("u32", "f32", "bf16"),
-    ("gaudib", "f16", "bf16"): ("f16", "f32", "bf16"),
-    ("greco", "f16", "bf16"): ("f16", "bf16"),
-    ("gaudi", "i8", "bf16"): ("i8", "i16", "bf16"),
-}
+VECTOR_CHAINS = """
+    gaudi f32 i32 u32 u16; gaudi f32 i16 u8; gaudi bf16 f32 i32; gaudib f16 f32 bf16 i16 i8; greco f16 bf16 i16 u8;
+    gaudib i32 f32 f16; gaudi u32 f32 bf16; gaudib f16 f32 bf16; greco f16 bf16; gaudi i8 i16 bf16
+"""
+"""Generation and types: docs/reference/tpc.md section 4, chains before Gaudi2."""
 
 
 def path(generation: str, src: str, dst: str, reading: ChainReading = ChainReading.COMPILER) -> Path:
-    target = load_target(generation)
-    assert isinstance(target, VliwTarget)
-    return path_of(src, dst, target, reading)
+    return path_of(src, dst, target(generation), reading)
 
 
-@pytest.mark.parametrize(("case", "types"), VECTOR_CHAINS.items())
-def test_vectors_go_the_documented_way(case: tuple[str, str, str], types: tuple[str, ...]) -> None:
-    assert path(*case).types == types
+@pytest.mark.parametrize("chain", phrases(VECTOR_CHAINS))
+def test_vectors_go_the_documented_way(chain: str) -> None:
+    generation, *types = chain.split()
+    assert path(generation, types[0], types[-1]).types == tuple(types)
 
 
 def test_no_pair_is_listed_twice() -> None:
@@ -266,9 +253,7 @@ TABLE = oracle.VECTORS / "tpc_builtin_support_gaudi.txt"
 UNSIGNED_SLIP = "a signed conversion called unsigned (docs/reference/tpc.md section 4, seed against LL)"
 INTEGER_EXTENSION = "fpext of an integer: the step before sitofp is sext"
 WRONG_NAME = "an integer becomes a float of its width: sitofp, not fptrunc, and misspelled"
-NO_SUFFIX = (
-    "the instruction is missing from the cell; CONVERT has the pair (docs/reference/tpc.md section 4: the same pairs)"
-)
+NO_SUFFIX = "the instruction is missing from the cell; CONVERT has the pair (docs/reference/tpc.md section 4)"
 LOWER_CASE = "the instruction in lower case"
 
 SLIPS = {
@@ -284,25 +269,16 @@ SLIPS = {
 """Cells of the document that are not as the instruction set has it: what stands there, what would be right, why."""
 
 
-def gaudi() -> VliwTarget:
-    target = load_target("gaudi")
-    assert isinstance(target, VliwTarget)
-    return target
-
-
 def documented() -> dict[tuple[str, str], str]:
     """Read the vendor's table, which is drawn with bars and dashes."""
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in TABLE.read_text(encoding="utf-8").splitlines()
-        if line.startswith("|")
-    ]
+    lines = [line for line in TABLE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     heads = rows[0][1:]
     return {(row[0], head): cell for row in rows[1:] if row[0] for head, cell in zip(heads, row[1:], strict=True)}
 
 
 def generated() -> dict[tuple[str, str], str]:
-    return {(spelled(src), spelled(dst)): cell for (src, dst), cell in cast_table(gaudi()).cells.items()}
+    return {(spelled(src), spelled(dst)): cell for (src, dst), cell in cast_table(target("gaudi")).cells.items()}
 
 
 def test_both_tables_have_the_same_64_cells() -> None:
@@ -322,15 +298,15 @@ def test_every_cell_is_the_documents_or_one_of_its_slips(pair: tuple[str, str]) 
 def test_what_the_compiler_has_beyond_the_document() -> None:
     # docs/reference/tpc.md section 4: CONVERT i16 -> i8 in the vector unit, i8 -> bf16 in the scalar unit.
     assert documented()["INT16", "INT8"] == "trunc-C-INT"
-    assert gaudi().convert("i16", "i8") is not None
+    assert target("gaudi").convert("i16", "i8") is not None
     assert documented()["INT8", "BF16"] == NONE
-    assert gaudi().convert("i8", "bf16") is None
-    assert gaudi().convert("i8", "bf16", "spu") is not None
+    assert target("gaudi").convert("i8", "bf16") is None
+    assert target("gaudi").convert("i8", "bf16", "spu") is not None
 
 
 def test_cells_name_the_instruction_that_is_emitted() -> None:
     prefixes = {"C": "convert.", "C-INT": "convert_"}
-    table = cast_table(gaudi())
+    table = cast_table(target("gaudi"))
     for (src, dst), cell in table.cells.items():
         if cell == NONE:
             continue
@@ -341,7 +317,7 @@ def test_cells_name_the_instruction_that_is_emitted() -> None:
 
 
 def test_pairs_without_an_instruction_are_listed_with_their_path(capsys: pytest.CaptureFixture[str]) -> None:
-    table = cast_table(gaudi())
+    table = cast_table(target("gaudi"))
     assert set(table.mediated) == {pair for pair, cell in table.cells.items() if cell == NONE and pair[0] != pair[1]}
     assert main(["compiled", "--table", "--target", "gaudi"]) == 0
     out = capsys.readouterr().out
@@ -351,8 +327,6 @@ def test_pairs_without_an_instruction_are_listed_with_their_path(capsys: pytest.
 
 @pytest.mark.parametrize("generation", oracle.GENERATIONS)
 def test_every_generation_has_a_table(generation: str) -> None:
-    target = load_target(generation)
-    assert isinstance(target, VliwTarget)
-    table = cast_table(target)
+    table = cast_table(target(generation))
     with_instruction = {pair for pair, cell in table.cells.items() if cell != NONE}
     assert with_instruction == {pair for pair in oracle.direct(generation) if not set(pair) & {"i4", "u4"}}

@@ -133,29 +133,6 @@ def held(tree, target, holds, observer=None):
     return simulation.run(LIMIT)
 
 
-@pytest.mark.parametrize(("block_stride", "cycles"), [(16, 8), (8, 4), (4, 2), (1, 2), (17, 2)])
-def test_published_cost_of_source_block_strides(block_stride, cycles):
-    # docs/reference/a2a3.md section 8: 8 blocks in one group take 8 cycles per repeat, in two groups 4. Four
-    # groups take 2, which
-    # is what a repeat takes anyway.
-    timing = simulate(singly(cast(4, block_stride=block_stride, repeat_strides=(1, 4))), a2a3())
-    assert timing.total == 1 + 9 + 4 * cycles + 14
-    assert causes(timing, "V").get("bank conflict", 0) == 4 * (cycles - 2)
-
-
-@pytest.mark.parametrize(("source", "total"), [(0, 9), (96, 9), (512, 9), (128, 8), (64 * KIBI, 8), (128 * KIBI, 8)])
-def test_a_read_waits_for_a_write_in_the_same_bank_only(source, total):
-    # Head 0, repeat 1, tail 3: operation k repeats in cycle 1 + k, its blocks are written in 4 + k. Operation 3 reads
-    # in 4, when operation 0 writes blocks 0 to 3 (groups 0 to 3, bank 0): it is one cycle late if it reads bank 0 of
-    # one of these groups (its own blocks start at `source`; at 128 they are 4 to 11). End: 4 + 1 (+ 1) + 3.
-    target = a2a3(vconv=(0, 1, 3))
-    others = [cast(1, 64 * KIBI + 256 * k, 160 * KIBI + 128 * k) for k in range(2)]
-    first, last = cast(1, 65 * KIBI, 0), cast(1, source, 170 * KIBI)
-    timing = simulate(singly(first, *others, last), target)
-    assert timing.total == total
-    assert causes(timing, "V").get("bank conflict", 0) == total - 8
-
-
 def test_simultaneous_requests_are_served_in_operation_order():
     # One block of a load and the first block of a cast ask for the same bank in cycle 2.
     recorder = Recorder()

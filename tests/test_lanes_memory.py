@@ -8,14 +8,7 @@ import pytest
 
 from castsim.isa.errors import IllegalError, TileError
 from castsim.machines.vector_function import loads_stores
-from castsim.machines.vector_function.loads_stores import (
-    DOUBLE_LOADS,
-    DOUBLE_STORES,
-    LOADS,
-    SINGLE_LOADS,
-    SINGLE_STORES,
-    STORES,
-)
+from castsim.machines.vector_function.loads_stores import DOUBLE_LOADS, LOADS, SINGLE_LOADS, SINGLE_STORES, STORES
 from castsim.machines.vector_function.vector_registers import PredicateRegister, VectorRegister, every_lane
 
 RNG = np.random.default_rng(17)
@@ -35,7 +28,7 @@ def test_the_modes_are_the_sheets() -> None:
     assert set(LOADS) == set(model.READS)
     assert set(DOUBLE_LOADS) == {"DINTLV_B8", "DINTLV_B16", "DINTLV_B32", "BDINTLV"}
     assert set(SINGLE_LOADS) | set(DOUBLE_LOADS) == set(LOADS)
-    assert set(DOUBLE_STORES) == {"INTLV_B8", "INTLV_B16", "INTLV_B32"}
+    assert set(loads_stores.DOUBLE_STORES) == {"INTLV_B8", "INTLV_B16", "INTLV_B32"}
     assert set(SINGLE_STORES) == {
         *(f"{mode}_B{width}" for mode in ("NORM", "1PT") for width in (8, 16, 32)),
         *("PK_B16", "PK_B32", "PK_B64", "PK4_B32"),

@@ -6,10 +6,10 @@ import numpy as np
 import oracle
 import pytest
 from oracle_acceptance import accepts
+from planning_synthetic import policy_step as step
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
-from castsim.isa.modes import Overflow, Rounding
 from castsim.lowering.catalogue import catalogue_of
 from castsim.lowering.demand import CastRequest, Demand, Verdict, settle
 from castsim.lowering.lowering_answers import answer
@@ -17,18 +17,9 @@ from castsim.lowering.planner import PlanKind, plan
 from castsim.lowering.proof import Judgement, Method, judge, judge_by_breakpoints
 from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count, substitute_of
 from castsim.lowering.specifications.tosa_operators import order_keys
-from castsim.lowering.steps import FormatCast, LoweringStep, TileCastForm, keeps_order, run_chain
-from castsim.numerics import Policy
+from castsim.lowering.steps import LoweringStep, keeps_order, run_chain
 from castsim.reports.lower import answer_document
 from castsim.targets import load_target
-
-
-def step(src: str, dst: str, rounding: str, overflow: str) -> LoweringStep:
-    policy = Policy(Rounding(rounding), Overflow(overflow))
-    form = TileCastForm(None, None, False)
-    return LoweringStep(
-        FORMATS[src], FORMATS[dst], (FormatCast(FORMATS[src], FORMATS[dst], policy),), (form,), f"{src} -> {dst}"
-    )
 
 
 def by_both(demand: Demand, chain: tuple[LoweringStep, ...]) -> tuple[Judgement, Judgement]:
@@ -154,14 +145,14 @@ def test_a_contradiction_is_told_with_an_input() -> None:
 def test_sums_of_floats_are_tried_in_machine_code_and_are_what_numpy_says(target: str) -> None:
     src, dst = FORMATS["f32"], FORMATS["u16"]
     steps = [step for step in catalogue_of(load_target(target), src, dst).from_format(src) if "add" in step.name]
-    assert {step.name.split()[-1] for step in steps} == {"32768", "-32768", "65536", "-65536"}
+    assert {each.name.split()[-1] for each in steps} == {"32768", "-32768", "65536", "-65536"}
     values = np.random.default_rng(7).normal(0, 1e5, 5000).astype(np.float32)
-    for step in steps:
-        (primitive,) = step.primitives
+    for each in steps:
+        (primitive,) = each.primitives
         substitute = substitute_of(primitive)
         assert substitute is not None
-        right = values + np.float32(step.name.split()[-1])
-        for results in (substitute.run(values.view(np.uint32)), step.run(values.view(np.uint32))):
+        right = values + np.float32(each.name.split()[-1])
+        for results in (substitute.run(values.view(np.uint32)), each.run(values.view(np.uint32))):
             assert (results.view(np.float32) == right).all()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from oracle_formats import fmt
 from oracle_tpc import convert, convert_lanes
+from test_tpc_semantics_convert import grouped
 from tpc_machine import END, nops, ran
 from tpc_semantics_cases import SPELLED, instruction, run, samples, vector
 from tpc_text import GENERATIONS, dialect, plain, program, table, target
@@ -98,20 +99,12 @@ def test_vector_values_are_those_of_the_rules(row: dict[str, str], mask: np.ndar
     dest, source = groups(row)
     given = [vector(np.roll(samples(row["src"]), shift), widths(row)[0]) for shift in range(source)]
     income = list(INCOME[:dest])
-    got = run(
-        line(row),
-        row["gen"],
-        income=tuple(income) if dest > 1 else income[0],
-        predicate=True if mask is None else mask,
-        src_a=tuple(given) if source > 1 else given[0],
-    )
+    predicate = True if mask is None else mask
+    got = run(line(row), row["gen"], income=grouped(income), predicate=predicate, src_a=grouped(given))
+    read, old = ([each.tobytes() for each in some] for some in (given, income))
+    bits = None if mask is None else mask.tolist()
     expected = convert_lanes(
-        [each.tobytes() for each in given],
-        [each.tobytes() for each in income],
-        widths(row),
-        lane_of(row),
-        None if mask is None else mask.tolist(),
-        lambda code, *_: convert(code, row["src"], row["dst"], meant(row)),
+        read, old, widths(row), lane_of(row), bits, lambda code, *_: convert(code, row["src"], row["dst"], meant(row))
     )
     found = got.result if isinstance(got.result, tuple) else (got.result,)
     assert [each.tobytes() for each in found] == expected
@@ -163,15 +156,10 @@ def test_all_lanes_on_one_width_is_the_plain_conversion(row: dict[str, str], fil
     tail = f"target_type={SPELLED[row['dst']]} rhne"
     given = [vector(np.roll(samples(row["src"]), shift), widths(row)[0]) for shift in range(count)]
     income = [np.zeros(256, np.uint8)] * count
-    got = run(
-        f"convert.{row['src']} all_lanes {tail} {file}8, {file}16",
-        row["gen"],
-        income=tuple(income) if count > 1 else income[0],
-        src_a=tuple(given) if count > 1 else given[0],
-    ).result
-    plainly = [
-        run(f"convert.{row['src']} {tail} V8, V16", row["gen"], income=income[0], src_a=each).result for each in given
-    ]
+    text = f"convert.{row['src']} all_lanes {tail} {file}8, {file}16"
+    got = run(text, row["gen"], income=grouped(income), src_a=grouped(given)).result
+    single = f"convert.{row['src']} {tail} V8, V16"
+    plainly = [run(single, row["gen"], income=income[0], src_a=each).result for each in given]
     for found, expected in zip(got if isinstance(got, tuple) else (got,), plainly, strict=True):
         np.testing.assert_array_equal(found, expected)
 
@@ -183,10 +171,8 @@ def test_mixed_groups_on_one_width_are_refused() -> None:
             prepare(instruction(f"{head} {text}"), target("gaudi2"))
     for text in ("V8, D16", "D8, V16"):  # a V names the first register of a group, as in the other all_lanes forms
         found = prepare(instruction(f"{head} {text}"), target("gaudi2")).registers
-        assert {role: [str(one) for one in group] for role, group in found.items()} == {
-            "dest": ["V8", "V9"],
-            "src_a": ["V16", "V17"],
-        }
+        named = {role: [str(one) for one in group] for role, group in found.items()}
+        assert named == {"dest": ["V8", "V9"], "src_a": ["V16", "V17"]}
 
 
 PROGRAM = (

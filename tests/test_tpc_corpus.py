@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from itertools import product
 import ml_dtypes
 import numpy as np
 import pytest
+from tpc_c_calls import lowered
 from tpc_semantics_cases import instruction, vector
 from tpc_text import GENERATIONS, dialect, plain, program, table, target
 
@@ -439,3 +441,21 @@ def test_what_a_generation_lacks(text: str, generation: str, message: str, legal
     assert message in caught.value.message
     if legal is not None:
         assert legal in caught.value.legal
+
+
+# ----------------------------------------------------------------------------------------------------------- calls in C
+
+
+C_STEP = 1 if os.environ.get("CASTSIM_THOROUGH") else 5
+
+
+def test_rows_give_the_expected_instruction() -> None:
+    """Each row on the newest generation that it names; 3,468 of all 3,575 do (97.0 %)."""
+    rows = table("tpc_c_lowering.csv")[::C_STEP]
+    missed = {}
+    for number, row in enumerate(rows):
+        agrees, found = lowered(row, row["generations"].split()[-1])
+        if not agrees:
+            missed[number, row["intrinsic"], row["expected_instruction"]] = found
+    assert len(rows) > 700
+    assert len(missed) <= 0.05 * len(rows), missed

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import product
+from operator import and_, or_, xor
 
 import numpy as np
 import pytest
+import tpc_semantics_cases
 from oracle_formats import FLOATS, INTS, decode, fmt
 from oracle_tpc import NAN, arithmetic_shift, float_operation, integer_operation, number, pattern
 from tpc_semantics_cases import (
@@ -14,7 +16,6 @@ from tpc_semantics_cases import (
     both,
     codes,
     instruction,
-    pairs,
     prepared,
     run,
     samples,
@@ -111,9 +112,8 @@ def test_neg_changes_the_sign_of_the_rounded_result() -> None:
 def test_the_bias_register_counts_in_arithmetic() -> None:
     a, b, expected_of = both("f8_143")[0]
     got = run("add.f8_143 V1, V2, V3", income=INCOME, src_a=a, src_b=b, machine=state({"f8_143_bias": 11}))
-    assert codes(got.result, 8) == [
-        float_operation("add", x, y, "f8_143", "RHNE", flush=False, bias=11) for x, y in expected_of
-    ]
+    expected = [float_operation("add", x, y, "f8_143", "RHNE", flush=False, bias=11) for x, y in expected_of]
+    assert codes(got.result, 8) == expected
 
 
 def test_scalar_operand_immediate_and_predicate() -> None:
@@ -152,9 +152,8 @@ def test_f16_to_f32_in_twelve_steps() -> None:
             held: dict[str, np.ndarray] = {"x": vector(np.arange(start, start + 64), 32)}
             for to, line, of, under in steps:
                 empty = np.zeros(256, np.bool_ if to in "pzn" else np.uint8)
-                operands = OperandValues(
-                    {"src_a": held[of]}, held.get(to, empty), True if under is None else held[under]
-                )
+                predicate = True if under is None else held[under]
+                operands = OperandValues({"src_a": held[of]}, held.get(to, empty), predicate)
                 held[to] = prepared(line, generation)(operands, state()).result  # type: ignore[assignment]
             results.append(held["m"].view("<u4"))
         got = np.concatenate(results)
@@ -214,7 +213,7 @@ def test_doubled_upper_halves(name: str) -> None:
 
 @pytest.mark.parametrize("name", INTEGER_TYPES)
 def test_scalar_products(name: str) -> None:
-    for x, y in pairs(name)[::9]:
+    for x, y in tpc_semantics_cases.pairs(name)[::9]:
         exact = number(x, name) * number(y, name)
         for switch, expected in (("", exact), ("upper32", exact >> 32), ("neg", -exact)):
             got = run(f"mul.{name} {switch} S1, S2, S3", slot="spu", income=0, src_a=x, src_b=y)
@@ -320,9 +319,7 @@ def test_bits_and_magnitudes(name: str) -> None:
     inverts_first = with_options(target("gaudi2"), {"immediate_and_mask": "first"})
     for a, b, expected_of in both(name)[:2]:
         for operation, chip, function in (
-            ("and", None, lambda x, y: x & y),
-            ("or", None, lambda x, y: x | y),
-            ("xor", None, lambda x, y: x ^ y),
+            *(("and", None, and_), ("or", None, or_), ("xor", None, xor)),
             ("and andn", None, lambda x, y: x & ~y & ones),
             ("and andn", inverts_first, lambda x, y: ~x & y & ones),
         ):
@@ -356,13 +353,9 @@ def test_predicates_as_bits() -> None:
 # ------------------------------------------------------------------------------------------- compares, selections
 
 TRUTH = {
-    "eq": lambda o: o == 0,
-    "neq": lambda o: o != 0,
-    "less": lambda o: o is not None and o < 0,
-    "leq": lambda o: o is not None and o <= 0,
-    "grt": lambda o: o is not None and o > 0,
-    "geq": lambda o: o is not None and o >= 0,
-}
+    "eq": lambda o: o == 0, "less": lambda o: o is not None and o < 0, "leq": lambda o: o is not None and o <= 0,
+    "neq": lambda o: o != 0, "grt": lambda o: o is not None and o > 0, "geq": lambda o: o is not None and o >= 0,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*FLOAT_TYPES, *INTEGER_TYPES])

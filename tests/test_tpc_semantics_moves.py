@@ -509,15 +509,9 @@ def test_permutations_and_single_coordinates() -> None:
 
 
 OPERATIONS = {
-    "add": lambda a, b: wrapped(a + b),
-    "sub": lambda a, b: wrapped(a - b),
-    "mul": lambda a, b: wrapped(a * b),
-    "max": max,
-    "min": min,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-}
+    "add": lambda a, b: wrapped(a + b), "sub": lambda a, b: wrapped(a - b), "mul": lambda a, b: wrapped(a * b),
+    "max": max, "min": min, "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -29,13 +29,10 @@ from castsim.targets.description import lifted, limits_of, with_facts
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = (
-    ("f32_to_f16_pipelined.pto", {}),
-    ("bank_conflict.pto", {}),
-    ("a5_f32_to_e4m3fn_padded.pto", {}),
-    ("a5_f16_to_f32_one_trip.pto", {}),
-    ("tpc_f32_i16_quantise_greco.tpc", {}),
+    ("f32_to_f16_pipelined.pto", {}), ("bank_conflict.pto", {}), ("a5_f32_to_e4m3fn_padded.pto", {}),
+    ("a5_f16_to_f32_one_trip.pto", {}), ("tpc_f32_i16_quantise_greco.tpc", {}),
     ("tpc_u8_f32_dequantise_greco.tpc", {}),
-)
+)  # fmt: skip
 
 
 def written(value: object) -> str:

@@ -149,16 +149,10 @@ def scaled(x: NDArray[np.generic]) -> Codes:
 
 
 _BY_KIND: Mapping[str, Callable[..., Codes]] = {
-    "u8_f32_dequantise": dequantised,
-    "f32_bf16_stochastic": stochastic,
-    "f32_f8_143": minifloat,
-    "i8_f32_mediator": widened,
-    "f32_i32_pipelined": pipelined,
-    "f32_i32_pipelined_stale": stale,
-    "f32_curve_lookup": looked_up,
-    "bf16_scale_linear": scaled,
-    "bf16_scale_swizzled": scaled,
-}
+    "u8_f32_dequantise": dequantised, "f32_bf16_stochastic": stochastic, "f32_f8_143": minifloat,
+    "i8_f32_mediator": widened, "f32_i32_pipelined": pipelined, "f32_i32_pipelined_stale": stale,
+    "f32_curve_lookup": looked_up, "bf16_scale_linear": scaled, "bf16_scale_swizzled": scaled,
+}  # fmt: skip
 
 
 def _random(generator: np.random.Generator, fmt: str, shape: tuple[int, ...]) -> NDArray[np.generic]:

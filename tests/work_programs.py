@@ -24,19 +24,10 @@ from castsim.targets import Target, load_target
 from castsim.targets.description import with_options
 
 NATIVE = {
-    "f32": np.dtype("<f4"),
-    "f16": np.dtype("<f2"),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "i8": np.dtype("<i1"),
-    "i16": np.dtype("<i2"),
-    "i32": np.dtype("<i4"),
-    "i64": np.dtype("<i8"),
-    "ui8": np.dtype("<u1"),
-    "ui16": np.dtype("<u2"),
-    "ui32": np.dtype("<u4"),
-    "f8E4M3FN": np.dtype("<u1"),
-    "!pto.f4E2M1x2": np.dtype("<u1"),
-}
+    "f32": np.dtype("<f4"), "f16": np.dtype("<f2"), "bf16": np.dtype(ml_dtypes.bfloat16), "i8": np.dtype("<i1"),
+    "i16": np.dtype("<i2"), "i32": np.dtype("<i4"), "i64": np.dtype("<i8"), "ui8": np.dtype("<u1"),
+    "ui16": np.dtype("<u2"), "ui32": np.dtype("<u4"), "f8E4M3FN": np.dtype("<u1"), "!pto.f4E2M1x2": np.dtype("<u1"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
