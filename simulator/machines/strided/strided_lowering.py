@@ -19,6 +19,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.packed import element_format, held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.isa.warning_text import WarningKind, Warnings, WarningText
+from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.audit import lower_cast
 from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.operations import BLOCK, ElementwiseCast, ScaledConvert, StridedInstruction
@@ -26,7 +27,6 @@ from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scra
 from castsim.machines.strided.repeat_timing import active_bytes
 from castsim.machines.strided.sequences import told_by_scratch
 from castsim.machines.strided.values import natural_map
-from castsim.machines.target_cast import CastAsked
 from castsim.targets.options import unwatched
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

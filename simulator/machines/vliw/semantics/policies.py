@@ -15,7 +15,7 @@ from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.tpc.program import GROUPED, Register, TpcInstruction
 from castsim.isa.warning_text import WarningKind, WarningText
-from castsim.machines.target_cast import CastAsked, TargetCast, saturation_in_force
+from castsim.machines.mechanisms import CastAsked, TargetCast, saturation_in_force
 from castsim.machines.vliw.semantics.configuration import Words
 from castsim.numerics import NanToFloat, NanToInteger, Policy, convert_codes
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, RoundingMode, VliwTarget
