@@ -17,8 +17,7 @@ import oracle
 from castsim.isa.formats import FORMATS, TaperedFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.lowering.steps import Constants, FormatCast, LoweringStep, TileCastForm
-from castsim.machines.mechanisms import machine_of
-from castsim.machines.target_cast import CastAsked
+from castsim.machines.mechanisms import CastAsked, machine_of
 from castsim.numerics import Policy
 from castsim.targets import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget

@@ -17,7 +17,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.machines.casting import cast, cast_on_target
-from castsim.machines.target_cast import no_such_pair
+from castsim.machines.mechanisms import no_such_pair
 from castsim.targets import load_target
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import KernelText, RegisterInstruction, VectorFunctionTarget, parse_instruction

@@ -109,7 +109,7 @@ READERS = {
     "simulator/exploration/differences.py": "reads lines of program text",
     "simulator/exploration/sweep_specification.py": "reads keys of specifications",
     "simulator/lowering/graphs/graph_execution.py": "reads what inputs are asked for",
-    "simulator/machines/target_cast.py": "reads rounding modes as users type them",
+    "simulator/machines/mechanisms.py": "reads rounding modes as users type them",
     "simulator/machines/vector_function/register_operations.py": "reads words of program text",
     "simulator/machines/vector_function/expanded_program.py": "reads words of program text",
     "simulator/machines/vector_function/instruction_scoreboard.py": "reads words of program text",

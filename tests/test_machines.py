@@ -15,8 +15,7 @@ from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 from castsim.isa.errors import ReadError
 from castsim.lowering.catalogue import PLANNING, Planning
 from castsim.lowering.graphs.graph_kernels import WRITING, Writing
-from castsim.machines.mechanisms import MACHINES, Machine, machine_of
-from castsim.machines.registry import MachinePart
+from castsim.machines.mechanisms import MACHINES, Machine, MachinePart, machine_of
 from castsim.reports.pairs import PAIRS, PairsReport
 from castsim.targets import load_target, target_names
 from castsim.targets.description import TargetHeader
@@ -26,7 +25,7 @@ MECHANISMS = {load_target(name).mechanism for name in target_names()}
 FOLDERS = sorted(path.parent for path in (ROOT / "simulator" / "machines").glob("*/__init__.py"))
 
 TOLD = {
-    "simulator/machines/registry.py": "the one place where tables are looked up",
+    "simulator/machines/mechanisms.py": "the one place where tables are looked up",
     "simulator/reports/targets.py": "the word itself is what it prints",
 }
 """Modules that read `.mechanism`, each with its reason."""

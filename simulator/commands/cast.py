@@ -40,8 +40,7 @@ from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float, mode_named
 from castsim.lowering.specifications.acceptance import acceptance, parse_specification, specified_cast
 from castsim.machines.casting import cast_on_target
-from castsim.machines.mechanisms import machine_of
-from castsim.machines.target_cast import CastForm, bare_mode
+from castsim.machines.mechanisms import CastForm, bare_mode, machine_of
 from castsim.machines.vliw import assembly_target
 from castsim.numerics import (
     Policy,

@@ -24,8 +24,7 @@ from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.mechanisms import lowerer_of, tiles_of
-from castsim.machines.target_cast import CastAsked
+from castsim.machines.mechanisms import CastAsked, lowerer_of, tiles_of
 from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest, timed_alone
 from castsim.targets import Target, TileTarget
 from castsim.targets.description import with_values

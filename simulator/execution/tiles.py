@@ -46,6 +46,11 @@ class Tile:
         return self.cols * self.element_bits // 8
 
     @property
+    def packed_bits(self) -> int:
+        """Bits that an element takes beside its neighbours: 4-bit elements share bytes."""
+        return self.format.bits if self.format.bits == 4 else self.element_bits
+
+    @property
     def size(self) -> int:
         """Bytes the tile occupies; of a part of a tile, those between its lines included."""
         return self.reach if self.reach is not None else self.rows * self.cols * self.element_bits // 8
@@ -102,13 +107,15 @@ class TileCast:
 class CastTiles:
     """The tiles between which a cast converts element by element, and the modes in force.
 
-    `wraps` tells whether integers beyond the range keep their low bits; None if only the result can tell.
+    `wraps` tells whether integers beyond the range keep their low bits; None if only the result can tell. `stretches`
+    are the first bytes of a row and the elements from there on where a row of 4-bit elements has gaps.
     """
 
     src: Tile
     dst: Tile
     rounding: Rounding
     wraps: bool | None
+    stretches: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

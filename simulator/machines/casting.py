@@ -17,8 +17,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
-from castsim.machines.mechanisms import machine_of
-from castsim.machines.target_cast import CastAsked, CastForm, TargetCast
+from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, machine_of
 from castsim.numerics import (
     FormatLike,
     Policy,

@@ -14,7 +14,7 @@ from castsim.isa.formats import Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Saturation
 from castsim.lowering.specifications.acceptance import SpecifiedCast
 from castsim.lowering.specifications.tosa_operators import AcceptanceSets
-from castsim.machines.target_cast import CastForm
+from castsim.machines.mechanisms import CastForm
 from castsim.numerics import value_of
 from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says
 from castsim.reports.numbers import Number, bits_text, ends_document, json_value

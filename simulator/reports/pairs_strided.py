@@ -7,10 +7,10 @@ from castsim.isa.errors import WarningKind, of_kind
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
+from castsim.machines.mechanisms import saturation_in_force
 from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction, StridedOperation
 from castsim.machines.strided.plan import CastPlan, plan_cast, switched_saturation
 from castsim.machines.strided.sequences import ConversionCall, emit_call, overflow_of
-from castsim.machines.target_cast import saturation_in_force
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence
 from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
 

@@ -6,7 +6,7 @@ from castsim.isa.errors import WarningKind, of_kind
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
-from castsim.machines.target_cast import saturation_in_force
+from castsim.machines.mechanisms import saturation_in_force
 from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry
 from castsim.targets.vector_function import VectorCast, VectorFunctionTarget

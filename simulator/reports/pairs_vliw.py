@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
-from castsim.machines.target_cast import saturation_in_force
+from castsim.machines.mechanisms import saturation_in_force
 from castsim.machines.vliw.semantics.convert import policy_of
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry
 from castsim.targets.vliw import ConvertRow, VliwTarget

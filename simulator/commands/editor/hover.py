@@ -28,8 +28,7 @@ from castsim.isa.tpc import Bundle, Form, Slot, TpcInstruction, available, forms
 from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES
 from castsim.isa.tpc.instructions import ALIASES
 from castsim.machines.casting import cast_on_target
-from castsim.machines.mechanisms import machine_of, tiles_of
-from castsim.machines.target_cast import CastForm, TargetCast, form_of
+from castsim.machines.mechanisms import CastForm, TargetCast, form_of, machine_of, tiles_of
 from castsim.machines.vliw import assembly_target
 from castsim.numerics import code_dtype, codes_from_strings, strings_from_codes
 from castsim.targets import Target

@@ -52,13 +52,13 @@ class CastCounts:
         cast = lowered.cast if deltas is None else _moved(lowered, deltas[0])
         if any(tile.address < 0 or tile.end > buffer.size for tile in (cast.src, cast.dst)):
             return None  # executing it says so
-        return PendingCast(cast, tile_codes(buffer, cast.src))
+        return PendingCast(cast, tile_codes(buffer, cast.src, cast.stretches))
 
     def after(self, lowered: Lowered, pending: PendingCast, buffer: Bytes) -> None:
         """Count what the cast has written."""
         cast = pending.cast
         judge = Judge(cast.src.format, cast.dst.format, cast.rounding, cast.wraps)
-        counts = judge.count(pending.codes, tile_codes(buffer, cast.dst))
+        counts = judge.count(pending.codes, tile_codes(buffer, cast.dst, cast.stretches))
         self.found.setdefault(lowered.instruction, Outcomes()).add(counts)
 
     def by_place(self, instructions: Sequence[Instruction]) -> Mapping[CastPlace, Outcomes]:
@@ -89,16 +89,22 @@ def _moved(lowered: Lowered, deltas: Deltas) -> CastTiles:
     return replace(cast, src=src, dst=dst)
 
 
-def tile_codes(buffer: Bytes, tile: Tile) -> Codes:
-    """Return a copy of the codes of a tile's valid elements, line by line as they lie in memory."""
+def tile_codes(buffer: Bytes, tile: Tile, stretches: Sequence[tuple[int, int]] = ()) -> Codes:
+    """Return a copy of the codes of a tile's valid elements, line by line as they lie in memory.
+
+    `stretches` are those of `CastTiles`.
+    """
     column = tile.type.block_layout == "col_major"
     lines, length = (tile.valid_cols, tile.valid_rows) if column else (tile.valid_rows, tile.valid_cols)
     pitch = tile.rows * tile.element_bits // 8 if column else tile.row_pitch
     if tile.format.bits == 4:  # packed, whatever the pitch counts an element as
-        packed = as_strided(buffer[tile.address :], (lines, -(-length // 2)), (pitch, 1))
-        codes = np.empty((lines, 2 * packed.shape[1]), np.uint8)
-        codes[:, 0::2], codes[:, 1::2] = packed & 15, packed >> 4
-        return codes[:, :length]
+        found = []
+        for start, elements in stretches or ((0, length),):
+            packed = as_strided(buffer[tile.address + start :], (lines, -(-elements // 2)), (pitch, 1))
+            codes = np.empty((lines, 2 * packed.shape[1]), np.uint8)
+            codes[:, 0::2], codes[:, 1::2] = packed & 15, packed >> 4
+            found.append(codes[:, :elements])
+        return np.concatenate(found, axis=1)
     size = tile.element_bits // 8
     first = buffer[tile.address : tile.address + size].view(f"<u{size}")
     return as_strided(first, (lines, length), (pitch, size)).copy()

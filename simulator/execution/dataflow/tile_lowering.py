@@ -436,12 +436,20 @@ _REDUCTIONS = (Kind.ROW_REDUCE, Kind.COLUMN_REDUCE, Kind.ROW_ARGUMENT, Kind.COLU
 
 
 def _opaque_bytes(place: Tile | Part, *, write: bool) -> tuple[Access, ...]:
-    """Return the bytes of a tile, all of them if it is boxed, or of a part of an argument."""
+    """Return the bytes of a tile, or of a part of an argument: all between them if it is boxed or may have gaps."""
     if isinstance(place, Tile):
         if place.type.scatter_layout != "none_box":
             return (Access("ub", place.address, place.end, write),)
+        if place.format.bits == 4 != place.element_bits and place.type.block_layout == "row_major":
+            return _whole_rows(place, write=write)
         return tuple(each for each in (tile_bytes(place, write=write),) if each.start < each.end)
     return () if 0 in place.sizes else (_far(place, write=write),)
+
+
+def _whole_rows(tile: Tile, *, write: bool) -> tuple[Access, ...]:
+    """Return all that 4-bit elements in rows with gaps may take: where they lie is for the operation to say."""
+    rows, length = tile.valid_rows, tile.valid_cols * tile.element_bits // 8
+    return (strided("ub", tile.address, ((rows, tile.row_pitch),), length, write=write),) if rows and length else ()
 
 
 def _without_tails(work: ResolvedTileOp, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
@@ -481,14 +489,6 @@ def _bytes(tile: Tile) -> str:
     return f"{tile.address} .. {tile.end - 1}"
 
 
-def cast_accesses(cast: TileCast) -> tuple[Access, ...]:
-    """Return the bytes of the valid elements of each operand, and all of tmp; none where nothing is to be done."""
-    found = [tile_access(cast.dst, write=True), tile_access(cast.src, write=False)]
-    if cast.tmp is not None and cast.dst.valid_rows and cast.dst.valid_cols:
-        found += [Access("ub", cast.tmp.address, cast.tmp.end, write) for write in (False, True)]
-    return tuple(access for access in found if access.start < access.end)
-
-
 def _transfer_accesses(transfer: TileTransfer) -> tuple[Access, ...]:
     if 0 in transfer.part.sizes:
         return ()
@@ -512,7 +512,7 @@ def _padded(transfer: TileTransfer) -> Access:
     near = tile_bytes(tile, write=transfer.load)
     if not transfer.load or not tile.type.pad or tile.type.block_layout != "row_major" or near.start == near.end:
         return near
-    length = -(-((tile.valid_cols * tile.element_bits + 7) // 8) // BLOCK) * BLOCK
+    length = -(-((tile.valid_cols * tile.packed_bits + 7) // 8) // BLOCK) * BLOCK
     return strided(near.space, tile.address, ((tile.valid_rows, tile.row_pitch),), length, write=True)
 
 

@@ -82,14 +82,18 @@ def count_bytes(work: ResolvedTileOp, counts: Tile) -> Access:
 
 
 def tile_bytes(tile: Tile, *, write: bool) -> Access:
-    """Return the bytes of the valid elements of a tile, row by row (column by column if it is column-major)."""
+    """Return the bytes of the valid elements of a tile, row by row (column by column if it is column-major).
+
+    4-bit elements lie packed from the start of each row, whatever the pitch counts an element as, as transfers move
+    them; casts may leave gaps.
+    """
     if is_column(tile):
         lines, length, pitch = tile.valid_cols, tile.valid_rows, tile.rows * tile.element_bits // 8
     else:
         lines, length, pitch = tile.valid_rows, tile.valid_cols, tile.row_pitch
     if not lines or not length:
         return Access(BUFFER, tile.address, tile.address, write)
-    return strided(BUFFER, tile.address, ((lines, pitch),), (length * tile.element_bits + 7) // 8, write=write)
+    return strided(BUFFER, tile.address, ((lines, pitch),), (length * tile.packed_bits + 7) // 8, write=write)
 
 
 def _rows(tile: Tile, rows: int, length: int, *, write: bool) -> Access:

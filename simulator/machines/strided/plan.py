@@ -13,8 +13,8 @@ from castsim.isa.errors import IllegalError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import FloatFormat, Format, TaperedFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
+from castsim.machines.mechanisms import DEFAULT_MODE, lacks_pair
 from castsim.machines.strided.operations import Action, ElementwiseCast, RoundToIntegral, ScaledConvert
-from castsim.machines.target_cast import DEFAULT_MODE, lacks_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.strided_repeat import RepeatInstruction, ScratchInstructions, StridedCast, StridedRepeatTarget
 

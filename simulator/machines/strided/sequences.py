@@ -17,6 +17,7 @@ from castsim.execution.tree import Block, Lowered, Node, loop_of, operations
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.machines.mechanisms import CastAsked, TargetCast, saturation_in_force, tile_mode
 from castsim.machines.strided.operations import (
     BLOCK,
     Action,
@@ -31,7 +32,6 @@ from castsim.machines.strided.operations import (
 )
 from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, switched_saturation, timing_of, with_bit
 from castsim.machines.strided.values import apply_action
-from castsim.machines.target_cast import CastAsked, TargetCast, saturation_in_force, tile_mode
 from castsim.numerics import code_dtype, value_of
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -207,7 +207,7 @@ def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -
     """Convert codes of any shape as the chip's tile cast does.
 
     Raises:
-        ReadError, IllegalError: see `castsim.machines.target_cast.tile_mode`.
+        ReadError, IllegalError: see `castsim.machines.mechanisms.tile_mode`.
         IllegalError: no such type pair.
     """
     src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)

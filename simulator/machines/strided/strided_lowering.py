@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from castsim.execution.dataflow.tile_lowering import DataflowLowerer, Needy, cast_accesses
+from castsim.execution.dataflow.tile_lowering import DataflowLowerer, Needy, tile_access
 from castsim.execution.input_data import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Block, Lowered, operations
+from castsim.execution.tree import Access, Block, Lowered, operations, strided
 from castsim.execution.vector_operations.scratch import scratch_bytes
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
 from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText
@@ -18,6 +18,7 @@ from castsim.isa.modes import Overflow, Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import element_format, held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.audit import lower_cast
 from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.operations import BLOCK, ElementwiseCast, ScaledConvert, StridedInstruction
@@ -25,7 +26,6 @@ from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scra
 from castsim.machines.strided.repeat_timing import active_bytes
 from castsim.machines.strided.sequences import told_by_scratch
 from castsim.machines.strided.values import natural_map
-from castsim.machines.target_cast import CastAsked
 from castsim.targets.description import unwatched
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
@@ -283,9 +283,10 @@ class StridedLowerer(DataflowLowerer):
             shortcut = natural_map(operations(Lowered(0, lowered.body), None), cast.src, cast.dst)
         plan, action = lowered.plan, lowered.plan.action
         wraps = isinstance(action, ElementwiseCast | ScaledConvert) and action.policy.overflow is Overflow.WRAP
-        tiles = CastTiles(cast.src, cast.dst, plan.rounding, wraps)
+        stretches = packed_stretches(cast, plan.rule.lanes, self.target.repeat.max_repeats)
+        tiles = CastTiles(cast.src, cast.dst, plan.rounding, wraps, stretches)
         warnings = lowered.warnings + self._lacks_scratch(cast, plan)
-        return LoweredInstruction(lowered.body, cast_accesses(cast), shortcut, warnings, cast=tiles)
+        return LoweredInstruction(lowered.body, cast_accesses(cast, stretches), shortcut, warnings, cast=tiles)
 
     def _lacks_scratch(self, cast: TileCast, plan: CastPlan) -> Warnings:
         """Warn of a cast whose sequence needs a tmp tile that the program does not give, and say what differs.
@@ -309,6 +310,39 @@ class StridedLowerer(DataflowLowerer):
             f"step, not by the sequence {through.sequence.steps}: {differs}; {_ADDED}"
         )
         return (WarningText(WarningKind.SCRATCH, text),)
+
+
+def packed_stretches(cast: TileCast, lanes: int, max_repeats: int) -> tuple[tuple[int, int], ...]:
+    """Return where in a row the 4-bit elements of a cast lie packed, as (first byte, elements); nothing of wider ones.
+
+    Each call starts at as many bytes as there are columns before it: docs/reference/a2a3.md section 2.4.
+    """
+    if all(tile.format.bits != 4 or tile.type.block_layout != "row_major" for tile in (cast.src, cast.dst)):
+        return ()
+    whole, rest = divmod(cast.dst.valid_cols, lanes)
+    calls = [(at * lanes, min(max_repeats, whole - at) * lanes) for at in range(0, whole, max_repeats)]
+    return (*calls, (whole * lanes, rest)) if rest else tuple(calls)
+
+
+def cast_accesses(cast: TileCast, stretches: tuple[tuple[int, int], ...]) -> tuple[Access, ...]:
+    """Return the bytes of the valid elements of each operand, and all of tmp; none where nothing is to be done.
+
+    Destination and source come first, behind tmp what is left of the one that has several of the `stretches`.
+    """
+    found, behind = [], []
+    for tile, write in ((cast.dst, True), (cast.src, False)):
+        touched = [tile_access(tile, write=write)]
+        if tile.format.bits == 4 and stretches and tile.valid_rows:
+            rows = ((tile.valid_rows, tile.row_pitch),)
+            touched = [
+                strided("ub", tile.address + start, rows, (elements + 1) // 2, write=write)
+                for start, elements in stretches
+            ]
+        found.append(touched[0])
+        behind += touched[1:]
+    if cast.tmp is not None and cast.dst.valid_rows and cast.dst.valid_cols:
+        found += [Access("ub", cast.tmp.address, cast.tmp.end, write) for write in (False, True)]
+    return tuple(access for access in (*found, *behind) if access.start < access.end)
 
 
 _ALWAYS_WITH_TMP = (Kind.ELEMENTWISE, Kind.TRANSPOSE, Kind.SORT)

@@ -16,7 +16,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType
-from castsim.machines.target_cast import CastAsked, CastForm, TargetCast, form_of, saturation_in_force, tile_mode
+from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, form_of, saturation_in_force, tile_mode
 from castsim.machines.vector_function.function_operations import (
     Compute,
     ConvertLanes,
@@ -316,7 +316,7 @@ def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) 
     """Convert codes of any shape as the chip's cast of a tile does: contiguous, or in the 2-D form of padded rows.
 
     Raises:
-        ReadError, IllegalError: see `castsim.machines.target_cast.tile_mode`.
+        ReadError, IllegalError: see `castsim.machines.mechanisms.tile_mode`.
         IllegalError: no such type pair, or a kernel of a description that converts something else.
     """
     src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)

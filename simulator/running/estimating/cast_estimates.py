@@ -23,7 +23,7 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import Pipe, RoundMode, TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.machines.target_cast import CastAsked, round_mode
+from castsim.machines.mechanisms import CastAsked, round_mode
 from castsim.targets import Target
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table, with_facts

@@ -20,8 +20,7 @@ import numpy as np
 from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from, rounded, ticks
 from castsim.execution.timing import Cause
 from castsim.isa.errors import CastsimError
-from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.target_cast import CastAsked
+from castsim.machines.mechanisms import CastAsked, lowerer_of
 from castsim.machines.vector_function.function_operations import Nest, profile
 from castsim.machines.vector_function.function_timing import (
     FunctionTicks,

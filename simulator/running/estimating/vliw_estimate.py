@@ -19,7 +19,7 @@ from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
 from castsim.isa.tpc import Slot, TpcProgram, parse
 from castsim.isa.tpc.forms import Feature
-from castsim.machines.target_cast import CastAsked
+from castsim.machines.mechanisms import CastAsked
 from castsim.machines.vliw.lint_bundles import side_by_side
 from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.machine import BundleRecorder

@@ -17,7 +17,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError, WarningKin
 from castsim.isa.formats import Format
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.tpc.program import File, Register, TpcInstruction
-from castsim.machines.target_cast import CastAsked, TargetCast, saturation_in_force
+from castsim.machines.mechanisms import CastAsked, TargetCast, saturation_in_force
 from castsim.machines.vliw.semantics.convert import (
     ConvertInteger,
     FormNotice,
