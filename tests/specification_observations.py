@@ -11,8 +11,8 @@ from number_observations import Observation, outcome
 from numpy.typing import NDArray
 
 from castsim.isa.formats import FORMATS, format_named
-from castsim.lowering.specifications.acceptance import acceptance, specified_cast
-from castsim.lowering.specifications.tosa_operators import Rescale, rescale
+from castsim.lowering.acceptance import acceptance, specified_cast
+from castsim.lowering.tosa_operators import Rescale, rescale
 from castsim.numerics import code_dtype
 from castsim.targets import Specification, load_specification
 

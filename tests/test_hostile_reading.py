@@ -21,11 +21,10 @@ from rich.text import Text
 from castsim import run
 from castsim.__main__ import kept_interrupts, main
 from castsim.execution.input_data import MAX_HEADER_BYTES, random_codes, read_array
-from castsim.files import file_names, whole_file
+from castsim.files import file_names, is_coloured, whole_file
 from castsim.isa.errors import IllegalError, ReadError, Span, escaped
 from castsim.isa.formats import FORMATS
 from castsim.isa.reading import file_limit, read_bytes, read_text
-from castsim.isa.terminal_colours import is_coloured
 from castsim.reports.bars import bars
 from castsim.reports.terminal import rendered, table
 

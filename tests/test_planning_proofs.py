@@ -16,8 +16,8 @@ from castsim.lowering.lowering_answers import answer
 from castsim.lowering.planner import PlanKind, plan
 from castsim.lowering.proof import Judgement, Method, judge, judge_by_breakpoints
 from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, number_count, substitute_of
-from castsim.lowering.specifications.tosa_operators import order_keys
 from castsim.lowering.steps import LoweringStep, keeps_order, run_chain
+from castsim.lowering.tosa_operators import order_keys
 from castsim.reports.lower import answer_document
 from castsim.targets import load_target
 

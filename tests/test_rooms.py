@@ -14,7 +14,7 @@ PICTURE = """
 10  commands         -> reports evidence exploration lowering pto_cpp tilelang running engines tpc_compiler
                         machines execution numerics targets files isa
  9  reports          -> evidence exploration lowering running engines tpc_compiler machines execution numerics
-                        targets isa
+                        targets files isa
  8  evidence         -> lowering running machines execution numerics targets files isa
  8  exploration      -> lowering running engines tpc_compiler machines execution numerics targets files isa
  7  lowering         -> running tpc_compiler machines execution numerics targets isa
@@ -51,11 +51,11 @@ __main__           1    200
 commands          56  13200
 engines           21   8200
 evidence          14   4500
-execution         42  15000
+execution         41  15000
 exploration       15   6700
 files              2    300
-isa               39  15100
-lowering          26  10200
+isa               36  15100
+lowering          25  10200
 machines          64  28100
 numerics          23   4200
 pto_cpp            4   1500

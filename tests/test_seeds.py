@@ -16,7 +16,7 @@ from oracle_tosa import apply_scale
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.lowering.specifications import tosa_operators as tosa
+from castsim.lowering import tosa_operators as tosa
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")

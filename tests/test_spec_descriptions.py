@@ -16,8 +16,8 @@ from castsim import targets
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS
-from castsim.lowering.specifications.acceptance import acceptance, accepts, parse_specification, specified_cast
-from castsim.lowering.specifications.tosa_operators import order_keys
+from castsim.lowering.acceptance import acceptance, accepts, parse_specification, specified_cast
+from castsim.lowering.tosa_operators import order_keys
 from castsim.numerics import value_of
 from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
 

@@ -19,8 +19,8 @@ from golden import load
 from castsim.isa import format_named
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.modes import Overflow, Rounding, Saturation
-from castsim.lowering.specifications.acceptance import accepts, specified_cast
-from castsim.lowering.specifications.tosa_operators import GraphValidity, Rescale, Rescaled, rescale
+from castsim.lowering.acceptance import accepts, specified_cast
+from castsim.lowering.tosa_operators import GraphValidity, Rescale, Rescaled, rescale
 from castsim.machines.casting import cast_on_target
 from castsim.numerics import abstract_policy, cast_codes, encode_value
 from castsim.targets import load_target

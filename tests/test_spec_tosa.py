@@ -15,7 +15,7 @@ import pytest
 from golden import as_codes, format_name, load, nearest_bf16
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.lowering.specifications.acceptance import acceptance, accepts, specified_cast
+from castsim.lowering.acceptance import acceptance, accepts, specified_cast
 from castsim.targets import load_specification
 
 SPEC = load_specification("tosa")

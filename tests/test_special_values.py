@@ -16,7 +16,7 @@ import pytest
 
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations import TileEffect
-from castsim.execution.vector_operations.behaviour import behaviour_of
+from castsim.execution.vector_operations.target_rules import behaviour_of
 from castsim.isa.codes import Codes
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format, IntFormat, format_named

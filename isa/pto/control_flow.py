@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import pto_scalars, tile_forms, tile_operation_forms
-from castsim.isa.pto.attributes import Attributes, check_keys, read_attributes, sorted_texts
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.micro_forms import PREFIX, SYNONYMOUS, VMI_ROWS
 from castsim.isa.pto.micro_forms import ROWS as MICRO_ROWS
@@ -29,7 +28,14 @@ from castsim.isa.pto.program import (
     While,
     Yield,
 )
-from castsim.isa.pto.statement_forms import StatementForm, handlers_of
+from castsim.isa.pto.statement_forms import (
+    Attributes,
+    StatementForm,
+    check_keys,
+    handlers_of,
+    read_attributes,
+    sorted_texts,
+)
 from castsim.isa.pto.statement_reader import KEPT, Handler, NamedOperation, PtoReader, Use, read_results
 from castsim.isa.pto.tile_operation_forms import read_operands
 from castsim.isa.pto.types import format_type

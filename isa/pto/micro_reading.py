@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from castsim.isa.errors import IllegalError, WarningKind
-from castsim.isa.pto.attributes import Attributes, enum_value, read_attributes
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.micro_forms import BURSTS, COPIES, GROUPS, ROWS
 from castsim.isa.pto.micro_words import (
@@ -33,10 +32,10 @@ from castsim.isa.pto.micro_words import (
     undocumented_rounding,
 )
 from castsim.isa.pto.program import Operation
+from castsim.isa.pto.statement_forms import Attributes, enum_value, read_attributes
 from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
-from castsim.isa.pto.tile_types import lane_bits
 from castsim.isa.pto.types import element_spelling as _spelled
-from castsim.isa.pto.types import format_type
+from castsim.isa.pto.types import format_type, lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     MaskType,

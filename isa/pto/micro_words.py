@@ -13,10 +13,9 @@ from functools import lru_cache
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Rounding
-from castsim.isa.pto.attributes import ENDPOINTS
 from castsim.isa.pto.micro_forms import ROWS
-from castsim.isa.pto.tile_types import lane_bits
-from castsim.isa.pto.types import element_spelling, format_type
+from castsim.isa.pto.statement_forms import ENDPOINTS
+from castsim.isa.pto.types import element_spelling, format_type, lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,

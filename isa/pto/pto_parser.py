@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
 from castsim.isa.errors import CastsimError, ErrorList, IllegalError, LimitError, ReadError, Span
-from castsim.isa.pto.attributes import Attributes, read_attributes, sorted_texts
 from castsim.isa.pto.control_flow import read_any_region, read_region
 from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, unknown_character
 from castsim.isa.pto.micro_forms import check_scopes
@@ -30,6 +29,7 @@ from castsim.isa.pto.program import (
     Type,
     nodes,
 )
+from castsim.isa.pto.statement_forms import Attributes, read_attributes, sorted_texts
 from castsim.isa.pto.statement_reader import CLOSING, FollowUpError, NameScope, PtoReader
 from castsim.isa.pto.types import format_type
 from castsim.isa.reading import MAX_STATEMENTS

@@ -11,7 +11,6 @@ from typing import Any
 
 from castsim.isa.modes import Saturation
 from castsim.isa.pto import control_flow, pto_scalars, tile_forms, tile_operation_forms
-from castsim.isa.pto.attributes import format_attributes
 from castsim.isa.pto.micro_forms import vmi_text
 from castsim.isa.pto.micro_words import micro_text
 from castsim.isa.pto.program import (
@@ -34,7 +33,7 @@ from castsim.isa.pto.program import (
     While,
 )
 from castsim.isa.pto.pto_scalars import bits_of
-from castsim.isa.pto.statement_forms import FLOATS, StatementForm
+from castsim.isa.pto.statement_forms import FLOATS, StatementForm, format_attributes
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
 

@@ -10,15 +10,6 @@ from dataclasses import replace
 
 from castsim.isa.errors import TileError
 from castsim.isa.modes import Saturation
-from castsim.isa.pto.attributes import (
-    ROUND_MODES,
-    SATURATIONS,
-    Attribute,
-    Attributes,
-    read_attributes,
-    rounding_from,
-    saturation_from,
-)
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.program import (
     Barrier,
@@ -32,7 +23,19 @@ from castsim.isa.pto.program import (
     Type,
     WaitFlag,
 )
-from castsim.isa.pto.statement_forms import INDEX, FormWord, StatementForm, StatementReading
+from castsim.isa.pto.statement_forms import (
+    INDEX,
+    ROUND_MODES,
+    SATURATIONS,
+    Attribute,
+    Attributes,
+    FormWord,
+    StatementForm,
+    StatementReading,
+    read_attributes,
+    rounding_from,
+    saturation_from,
+)
 from castsim.isa.pto.statement_reader import Definition, Handler, NamedOperation, PtoReader, Use
 from castsim.isa.pto.tile_operation_forms import check_cast_shapes, read_operands, result_type_text, tile_type
 from castsim.isa.pto.types import format_type

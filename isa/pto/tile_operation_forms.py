@@ -10,15 +10,6 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from castsim.isa.errors import Span, TileError, WarningKind
-from castsim.isa.pto.attributes import (
-    Attribute,
-    Attributes,
-    check_keys,
-    enum_word,
-    layout_from,
-    read_attributes,
-    sorted_texts,
-)
 from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.program import (
     AllocTile,
@@ -40,12 +31,19 @@ from castsim.isa.pto.statement_forms import (
     DIRECTION,
     INDEX,
     OFFSET,
+    Attribute,
+    Attributes,
     FormWord,
     StatementForm,
     StatementReading,
     check_comparison,
+    check_keys,
+    enum_word,
     form_of,
     handlers_of,
+    layout_from,
+    read_attributes,
+    sorted_texts,
     types_by_pattern,
     variant_of,
 )

@@ -11,7 +11,6 @@ from typing import NoReturn
 
 from castsim.isa.errors import IllegalError, WarningKind
 from castsim.isa.formats import FORMATS, IntFormat
-from castsim.isa.pto.attributes import enum_value, read_attributes
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.micro_forms import (
     COUNTS,
@@ -36,9 +35,9 @@ from castsim.isa.pto.micro_words import (
     undocumented_rounding,
 )
 from castsim.isa.pto.program import Operation
+from castsim.isa.pto.statement_forms import enum_value, read_attributes
 from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
-from castsim.isa.pto.tile_types import lane_bits
-from castsim.isa.pto.types import format_type
+from castsim.isa.pto.types import format_type, lane_bits
 from castsim.isa.pto.value_types import (
     BLOCK_BITS,
     LogicalMaskType,

@@ -38,7 +38,7 @@ from castsim.isa.errors import IllegalError, ReadError, WarningText
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float, mode_named
-from castsim.lowering.specifications.acceptance import acceptance, parse_specification, specified_cast
+from castsim.lowering.acceptance import acceptance, parse_specification, specified_cast
 from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import CastForm, bare_mode, machine_of
 from castsim.machines.vliw import assembly_target

@@ -27,9 +27,9 @@ from castsim.commands.run_views import check_page, ledger_of, removal, resume_hi
 from castsim.commands.shared_options import OptionParser
 from castsim.files import file_names
 from castsim.isa.errors import ReadError
+from castsim.lowering.acceptance import parse_specification
 from castsim.lowering.conformance import Extent, LoweredMatrix, conform, lower_all
 from castsim.lowering.demand import Verdict
-from castsim.lowering.specifications.acceptance import parse_specification
 from castsim.reports.conform import conform_document, lowered_matrix_document
 from castsim.reports.progress import stage_progress
 

@@ -45,10 +45,10 @@ from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.value_expressions import format_spelled
+from castsim.lowering.acceptance import parse_specification
 from castsim.lowering.catalogue import assembly_of, cost_of
 from castsim.lowering.demand import MOST_STEPS, CastRequest, Verdict
 from castsim.lowering.lowering_answers import Answer, answer, answer_through
-from castsim.lowering.specifications.acceptance import parse_specification
 from castsim.numerics.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 from castsim.reports.lower import answer_document
 from castsim.reports.progress import stage_progress

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castsim.files import whole_file
+from castsim.files import is_coloured, whole_file
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
-from castsim.isa.terminal_colours import is_coloured
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -26,8 +26,8 @@ from castsim.commands.shared_options import OptionParser
 from castsim.execution.input_data import read_array
 from castsim.isa.errors import ReadError
 from castsim.isa.pto.lexer import closest
+from castsim.lowering import tosa_operators as tosa
 from castsim.lowering.graphs.vector_program import TableRun, table_on
-from castsim.lowering.specifications import tosa_operators as tosa
 from castsim.targets import load_target
 
 

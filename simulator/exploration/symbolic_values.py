@@ -27,9 +27,9 @@ from castsim.execution.tree import (
     run_length,
 )
 from castsim.execution.vector_operations.accesses import work_accesses
-from castsim.execution.vector_operations.behaviour import float_route
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import is_column, vector_operand
+from castsim.execution.vector_operations.target_rules import float_route
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format

@@ -1,4 +1,4 @@
-"""Writing files so that each is complete or absent."""
+"""Writing files so that each is complete or absent; whether a stream is coloured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 PARTIAL = ".partial"
 """Suffix of a file that is still being written: `.NAME.castsim-XXXXXXXX.partial` beside NAME. A writer that is killed
@@ -96,3 +96,20 @@ def _new_beside(path: Path) -> tuple[int, Path]:
         except FileExistsError:
             continue
     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
+# Whether output is coloured: by the conventions of the environment, else by the stream.
+
+
+def is_coloured(stream: TextIO) -> bool:
+    """Whether text for a stream is coloured.
+
+    NO_COLOR, if not empty, says no (no-color.org) and is stronger than the rest. FORCE_COLOR or CLICOLOR_FORCE, if
+    neither empty nor 0, say yes also for a pipe; CLICOLOR=0 says no (bixense.com/clicolors). Else a terminal is.
+    """
+    set_ = {name: os.environ.get(name, "") for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")}
+    if set_["NO_COLOR"]:
+        return False
+    if any(set_[name] not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return stream.isatty() and os.environ.get("CLICOLOR") != "0" and os.environ.get("TERM") != "dumb"

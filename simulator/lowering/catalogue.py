@@ -16,8 +16,8 @@ from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
 from castsim.lowering.demand import Demand, grading_of
 from castsim.lowering.sharing import Kept, Numbers, Shared
-from castsim.lowering.specifications.tosa_operators import order_keys
 from castsim.lowering.steps import Chain, Constants, FormatCast, Integral, LoweringStep, Reread, RereadForm, VectorForm
+from castsim.lowering.tosa_operators import order_keys
 from castsim.machines.mechanisms import MachinePart
 from castsim.numerics import Tier
 from castsim.running import load_text, run_loaded

@@ -29,11 +29,11 @@ from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.lowering.acceptance import SpecifiedCast, specified_cast
 from castsim.lowering.demand import CastRequest, Counterexample, Number, Required, TracedValue, Verdict
 from castsim.lowering.lowering_answers import Answer, Setting, answer, setting_of
 from castsim.lowering.planner import PlanKind
 from castsim.lowering.sharing import Equals
-from castsim.lowering.specifications.acceptance import SpecifiedCast, specified_cast
 from castsim.lowering.steps import path_of
 from castsim.targets import Specification, Target, load_specification, load_target, target_names
 from castsim.targets.specification import TEXT

@@ -16,11 +16,11 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.lowering.acceptance import SpecifiedCast, acceptance, exact_policies, specified_cast
 from castsim.lowering.samples import all_codes
 from castsim.lowering.sharing import Shared
-from castsim.lowering.specifications.acceptance import SpecifiedCast, acceptance, exact_policies, specified_cast
-from castsim.lowering.specifications.tosa_operators import AcceptanceSets, is_nan
 from castsim.lowering.steps import Chain, intermediates
+from castsim.lowering.tosa_operators import AcceptanceSets, is_nan
 from castsim.numerics import (
     Policy,
     abstract_policy,
@@ -210,7 +210,7 @@ class CastRequest:
     """A cast to be planned.
 
     `spec` is a specification, its name or path, `target` likewise; `version` and `attributes` as for
-    `castsim.lowering.specifications.specified_cast`. `rounding` asks for results in range rounded by that mode,
+    `castsim.lowering.specified_cast`. `rounding` asks for results in range rounded by that mode,
     `saturate` for results out of range clamped: an attribute of the specification where it has one with that effect,
     else a further demand beside it. `rows` and `cols` are the extent of the tensor that the assembly converts,
     `steps` the longest chain.

@@ -21,12 +21,12 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.value_expressions import format_spelled
+from castsim.lowering.acceptance import parse_specification
 from castsim.lowering.catalogue import Catalogue, Steps, arithmetic_between, catalogue_of
 from castsim.lowering.demand import MOST_STEPS, CastRequest
 from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
 from castsim.lowering.samples import telling_codes
 from castsim.lowering.sharing import Kept, Shared
-from castsim.lowering.specifications.acceptance import parse_specification
 from castsim.lowering.steps import ConstantArithmetic, LoweringStep
 from castsim.numerics import FormatLike, format_name
 from castsim.targets import Specification, Target, load_target

@@ -28,7 +28,6 @@ from castsim.lowering.samples import (
     telling_codes,
 )
 from castsim.lowering.sharing import Numbers, Shared
-from castsim.lowering.specifications.tosa_operators import is_nan, order_keys
 from castsim.lowering.steps import (
     Chain,
     ConstantArithmetic,
@@ -41,6 +40,7 @@ from castsim.lowering.steps import (
     primitives_of,
     run_chain,
 )
+from castsim.lowering.tosa_operators import is_nan, order_keys
 from castsim.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
 from castsim.targets.specification import Case
 

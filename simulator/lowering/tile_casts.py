@@ -14,8 +14,8 @@ from castsim.execution.tiles import ResolvedTileOp, Tile, TileCast
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.arithmetic import constant_codes
-from castsim.execution.vector_operations.behaviour import behaviour_of
 from castsim.execution.vector_operations.shapes import BLOCK
+from castsim.execution.vector_operations.target_rules import behaviour_of
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, Span
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named

@@ -12,8 +12,8 @@ from castsim.execution.outcomes import Outcome
 from castsim.isa.errors import Warnings
 from castsim.isa.formats import Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Saturation
-from castsim.lowering.specifications.acceptance import SpecifiedCast
-from castsim.lowering.specifications.tosa_operators import AcceptanceSets
+from castsim.lowering.acceptance import SpecifiedCast
+from castsim.lowering.tosa_operators import AcceptanceSets
 from castsim.machines.mechanisms import CastForm
 from castsim.numerics import value_of
 from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says

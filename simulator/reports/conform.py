@@ -12,13 +12,13 @@ from rich.text import Text
 from castsim.execution.distribution.origins import Origins
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
+from castsim.lowering.acceptance import SpecifiedCast
 from castsim.lowering.conformance import ConformanceEntry, Matrix, changed
 from castsim.lowering.conformance import LoweredMatrix as LoweredCells
 from castsim.lowering.demand import Counterexample, TracedValue, Verdict
 from castsim.lowering.lowering_answers import options_text, setting_text
 from castsim.lowering.planner import PlanKind
 from castsim.lowering.proof import Method
-from castsim.lowering.specifications.acceptance import SpecifiedCast
 from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
 from castsim.reports.lower import CounterexampleEntry, code_text, number_text
 from castsim.reports.schemas.keys import CyclesPerElement, Name, Scalar, WorkerEntry

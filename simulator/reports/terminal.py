@@ -20,8 +20,8 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from castsim.files import is_coloured
 from castsim.isa.errors import escaped
-from castsim.isa.terminal_colours import is_coloured
 
 PIPED_WIDTH = 100
 """Columns of a report that does not go to a terminal, unless COLUMNS says otherwise."""

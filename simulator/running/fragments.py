@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, SourceText, Span
 from castsim.isa.formats import FORMATS, FloatFormat, Format, format_named
-from castsim.isa.pto.attributes import ROUND_MODES
 from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
+from castsim.isa.pto.statement_forms import ROUND_MODES
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.value_types import BLOCK_BITS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role

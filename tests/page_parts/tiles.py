@@ -7,9 +7,9 @@ from textwrap import fill
 from castsim.commands.targets import told
 from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.pto.attributes import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.control_flow import HANDLERS
 from castsim.isa.pto.micro_forms import PREFIX, ROWS
+from castsim.isa.pto.statement_forms import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.pairs import pair_rows

@@ -11,13 +11,12 @@ from castsim.commands.editor.hover import OTHERS, ROUNDINGS, SHAPES
 from castsim.commands.editor.program_slice import EditedText, Settings, target_of_text
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
-from castsim.isa.pto.attributes import EVENTS, LAYOUTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.control_flow import HANDLERS
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import LEGAL, OF_OPERATION
 from castsim.isa.pto.micro_words import forms_of as micro_forms
-from castsim.isa.pto.tile_types import BLOCK_LAYOUTS, LOCATIONS, PADS
-from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS
+from castsim.isa.pto.statement_forms import EVENTS, LAYOUTS, PIPES, ROUND_MODES, SATURATIONS
+from castsim.isa.pto.types import BLOCK_LAYOUTS, ELEMENTS, EXTENSIONS, LOCATIONS, PADS, SCALARS
 from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, text_name
 from castsim.isa.reading import Language
 from castsim.isa.tpc import FORMS, Form, Slot, Switch, available, forms_of

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from castsim.isa.pto.attributes import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.control_flow import HANDLERS
 from castsim.isa.pto.micro_forms import ROWS
+from castsim.isa.pto.statement_forms import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, LOWERED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, text_name
 from castsim.isa.tpc import FORMS

@@ -15,12 +15,12 @@ from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.attributes import ROUND_MODES
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import ROUNDINGS as LETTERS
 from castsim.isa.pto.micro_words import conversion, destinations_of
 from castsim.isa.pto.micro_words import forms_of as micro_forms
 from castsim.isa.pto.program import MicroOperation, Operation, VectorType
+from castsim.isa.pto.statement_forms import ROUND_MODES
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation

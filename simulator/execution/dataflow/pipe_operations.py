@@ -28,8 +28,7 @@ from castsim.execution.tree import (
 )
 from castsim.isa.errors import EngineError, IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import FloatFormat, Format, IntFormat
-from castsim.isa.pto.tile_types import format_tile
-from castsim.isa.pto.types import element_spelling
+from castsim.isa.pto.types import element_spelling, format_tile
 from castsim.targets.dataflow import BLOCK_BYTES, DataflowTarget
 
 BLOCK = BLOCK_BYTES

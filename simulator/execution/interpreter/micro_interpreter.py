@@ -42,9 +42,9 @@ from castsim.isa.errors import (
 )
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.attributes import PIPES
 from castsim.isa.pto.micro_forms import BURSTS, COPIES, LOOP_REGISTERS, OPAQUE, ROWS, SCOPES
 from castsim.isa.pto.pto_scalars import CORE_NUMBERS
+from castsim.isa.pto.statement_forms import PIPES
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     MicroOperation,

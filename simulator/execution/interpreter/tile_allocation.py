@@ -12,11 +12,9 @@ from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.attributes import enum_value
 from castsim.isa.pto.lexer import closest
-from castsim.isa.pto.statement_forms import OFFSET, form_of, offset_of
-from castsim.isa.pto.tile_types import format_tile
-from castsim.isa.pto.types import SCALARS
+from castsim.isa.pto.statement_forms import OFFSET, enum_value, form_of, offset_of
+from castsim.isa.pto.types import SCALARS, format_tile
 from castsim.isa.pto.value_types import element_format, held_format, unpacked
 from castsim.isa.pto.vector_operations import (
     ALIASES,

@@ -15,7 +15,7 @@ from castsim.execution.tree import Access, Tree, strided
 from castsim.isa.errors import Span, TileError, Warnings
 from castsim.isa.pto.micro_forms import LOOP_REGISTERS
 from castsim.isa.pto.program import Barrier, External, For, Operation, ScalarAccess, Section, SetFlag, WaitFlag
-from castsim.isa.pto.tile_types import lane_bits
+from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import MicroOperation
 from castsim.targets.dataflow import BLOCK_BYTES
 

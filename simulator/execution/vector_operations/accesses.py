@@ -7,7 +7,6 @@ from dataclasses import replace
 from castsim.execution.dataflow.pipe_operations import check_tile
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access, common_bytes, strided
-from castsim.execution.vector_operations.behaviour import Behaviour, behaviour_of, compared_format, float_route
 from castsim.execution.vector_operations.quantising import (
     FLAT_NV,
     QUANTISING,
@@ -27,7 +26,6 @@ from castsim.execution.vector_operations.rearranging import (
     written_bytes,
 )
 from castsim.execution.vector_operations.regions import check_regions
-from castsim.execution.vector_operations.scratch import check_boxes, check_scratch
 from castsim.execution.vector_operations.shapes import (
     BUFFER,
     as_rows,
@@ -41,6 +39,14 @@ from castsim.execution.vector_operations.shapes import (
     transposes_by_blocks,
     vector_operand,
     widens,
+)
+from castsim.execution.vector_operations.target_rules import (
+    Behaviour,
+    behaviour_of,
+    check_boxes,
+    check_scratch,
+    compared_format,
+    float_route,
 )
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import IntFormat

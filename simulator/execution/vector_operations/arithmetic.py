@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
+from castsim.execution.vector_operations.target_rules import Behaviour
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat
 from castsim.isa.pto.vector_operations import COMPOSITIONS

@@ -17,7 +17,6 @@ from castsim.execution.vector_operations.arithmetic import (
     reduce_columns_by_pairs,
     reduce_rows,
 )
-from castsim.execution.vector_operations.behaviour import Behaviour, float_route
 from castsim.execution.vector_operations.quantising import QUANTISING, quantise_tiles
 from castsim.execution.vector_operations.rearranging import REARRANGING, fill, merge_lists, move, rearrange, sort_groups
 from castsim.execution.vector_operations.shapes import (
@@ -31,6 +30,7 @@ from castsim.execution.vector_operations.shapes import (
     vector_operand,
     widens,
 )
+from castsim.execution.vector_operations.target_rules import Behaviour, float_route
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format, IntFormat, format_named

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access, strided
-from castsim.execution.vector_operations.behaviour import Behaviour
-from castsim.execution.vector_operations.scratch import boxed_bytes, bytes_to_box, cleared_bytes, fill_boxes
 from castsim.execution.vector_operations.shapes import (
     BLOCK,
     BUFFER,
@@ -27,6 +25,13 @@ from castsim.execution.vector_operations.shapes import (
     region,
     tile_view,
     valid_codes,
+)
+from castsim.execution.vector_operations.target_rules import (
+    Behaviour,
+    boxed_bytes,
+    bytes_to_box,
+    cleared_bytes,
+    fill_boxes,
 )
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, TileError

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from castsim.execution.dataflow.pipe_operations import pad_code
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access, strided
-from castsim.execution.vector_operations.behaviour import Behaviour
 from castsim.execution.vector_operations.shapes import (
     BLOCK,
     BUFFER,
@@ -28,6 +27,7 @@ from castsim.execution.vector_operations.shapes import (
     valid_codes,
     whole_units,
 )
+from castsim.execution.vector_operations.target_rules import Behaviour
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format

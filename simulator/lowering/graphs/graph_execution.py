@@ -18,6 +18,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Format
 from castsim.isa.reading import read_text
+from castsim.lowering.acceptance import acceptance
 from castsim.lowering.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
 from castsim.lowering.graphs.kernel_runner import (
     GraphKernelRunner,
@@ -43,8 +44,7 @@ from castsim.lowering.graphs.tosa_reader import read_tosa
 from castsim.lowering.lowering_answers import Answer, changed, setting_of
 from castsim.lowering.planner import Plan
 from castsim.lowering.samples import all_codes
-from castsim.lowering.specifications.acceptance import acceptance
-from castsim.lowering.specifications.tosa_operators import AcceptanceSets, Rescale, is_nan
+from castsim.lowering.tosa_operators import AcceptanceSets, Rescale, is_nan
 from castsim.numerics import abstract_policy, code_dtype, codes_from_strings, convert_codes
 from castsim.targets import Target
 

@@ -29,8 +29,8 @@ from castsim.lowering.graphs.model import GraphTensor
 from castsim.lowering.lowering_answers import Answer, Setting, with_options_named
 from castsim.lowering.planner import Plan
 from castsim.lowering.proof import Method
-from castsim.lowering.specifications.tosa_operators import AcceptanceSets, is_nan
 from castsim.lowering.steps import Chain
+from castsim.lowering.tosa_operators import AcceptanceSets, is_nan
 from castsim.numerics import array_from_codes, code_dtype, codes_from_array, value_of
 from castsim.running import LoadedProgram, computed, load_text, run_loaded
 

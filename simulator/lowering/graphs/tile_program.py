@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsim.execution.vector_operations.behaviour import saturates
+from castsim.execution.vector_operations.target_rules import saturates
 from castsim.isa.errors import TileError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.pto.program import PartitionType, ViewType

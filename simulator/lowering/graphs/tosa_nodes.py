@@ -11,13 +11,13 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat
 from castsim.isa.modes import Rounding
+from castsim.lowering.acceptance import acceptance
 from castsim.lowering.demand import Verdict
 from castsim.lowering.graphs.graph_kernels import KernelValue, NodeKernel
 from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, f32
 from castsim.lowering.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.lowering.lowering_answers import Answer
-from castsim.lowering.specifications.acceptance import acceptance
-from castsim.lowering.specifications.tosa_operators import (
+from castsim.lowering.tosa_operators import (
     DOUBLE_ROUND,
     INEXACT_ROUND,
     SINGLE_ROUND,

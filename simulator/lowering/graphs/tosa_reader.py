@@ -21,7 +21,7 @@ from castsim.isa.errors import CastsimError, ErrorList, IllegalError, ReadError,
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
 from castsim.isa.pto.lexer import PtoSource
 from castsim.lowering.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
-from castsim.lowering.specifications.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
+from castsim.lowering.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
 from castsim.numerics import abstract_policy, code_dtype, convert_codes
 from castsim.numerics.unpack import code_bits
 from castsim.targets import load_specification

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Node, loop_of
-from castsim.execution.vector_operations.scratch import extreme_scratch
+from castsim.execution.vector_operations.target_rules import extreme_scratch
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.machines.strided.operations import (

@@ -10,8 +10,8 @@ from castsim.execution.input_data import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, Lowered, operations, strided
-from castsim.execution.vector_operations.scratch import scratch_bytes
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
+from castsim.execution.vector_operations.target_rules import scratch_bytes
 from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Saturation

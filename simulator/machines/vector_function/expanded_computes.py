@@ -14,10 +14,10 @@ import numpy as np
 from castsim.execution.dataflow.pipe_operations import pad_code
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.vector_operations.arithmetic import constant_codes, neutral_code
-from castsim.execution.vector_operations.behaviour import Behaviour, compared_format
 from castsim.execution.vector_operations.shapes import numbers, vector_operand
+from castsim.execution.vector_operations.target_rules import Behaviour, compared_format
 from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.isa.pto.tile_types import lane_bits
+from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import MaskType, ScalarType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.machines.vector_function.function_operations import LONG_DIVISION, Compute

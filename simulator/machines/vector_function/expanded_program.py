@@ -19,8 +19,7 @@ from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import Function
-from castsim.isa.pto.tile_types import lane_bits
-from castsim.isa.pto.types import format_type
+from castsim.isa.pto.types import format_type, lane_bits
 from castsim.isa.pto.value_types import PointerType
 from castsim.machines.vector_function.expanded_computes import Given, check_structure
 from castsim.machines.vector_function.function_operations import VectorFunction

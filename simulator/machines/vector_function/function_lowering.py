@@ -19,7 +19,7 @@ from castsim.execution.tree import Access, Block, Node, loop_of
 from castsim.execution.vector_operations import as_rows
 from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of, is_narrow, repeats_scaling
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
-from castsim.execution.vector_operations.scratch import exponent_shape, is_exponents
+from castsim.execution.vector_operations.target_rules import exponent_shape, is_exponents
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Overflow, Saturation

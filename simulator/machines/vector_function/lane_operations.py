@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.execution.vector_operations.arithmetic import apply, clamped, neutral_code, reduce_lanes
-from castsim.execution.vector_operations.behaviour import Behaviour, saturates
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
+from castsim.execution.vector_operations.target_rules import Behaviour, saturates
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named

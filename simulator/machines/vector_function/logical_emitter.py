@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from castsim.isa.errors import NOWHERE, Span
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.tile_types import lane_bits
+from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, ScalarType, Type, VectorType
 
 Use = tuple[str, Type]

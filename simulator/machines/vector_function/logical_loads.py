@@ -10,7 +10,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_words import CONVERSIONS, plain_word
-from castsim.isa.pto.tile_types import lane_bits
+from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     AlignType,
     LogicalVectorType,

@@ -23,7 +23,7 @@ from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, micro_operations
 from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion, detour
-from castsim.isa.pto.tile_types import lane_bits
+from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,

@@ -10,8 +10,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion, micro_text
-from castsim.isa.pto.tile_types import lane_bits
-from castsim.isa.pto.types import format_type
+from castsim.isa.pto.types import format_type, lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, PointerType, ScalarType, Type
 from castsim.machines.vector_function.function_operations import (
     Compute,

@@ -26,7 +26,7 @@ from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import Span, WarningKind, Warnings, WarningText
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE
-from castsim.isa.pto.tile_types import lane_bits
+from castsim.isa.pto.types import lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,

@@ -14,7 +14,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials, format_named
 from castsim.isa.modes import Overflow, Rounding
-from castsim.lowering.specifications.tosa_operators import AcceptanceSets, Mask, one_of, order_keys
+from castsim.lowering.tosa_operators import AcceptanceSets, Mask, one_of, order_keys
 from castsim.numerics import (
     Policy,
     abstract_policy,
