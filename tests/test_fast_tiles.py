@@ -22,8 +22,7 @@ from sample_arguments import scalars
 
 from castsim.engines import simulate
 from castsim.engines.fast_dataflow import execution_rows, tile_simulation
-from castsim.engines.fast_dataflow.execution_rows import MachineMemory, parts_of_machine
-from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
+from castsim.engines.fast_dataflow.execution_rows import Jump, MachineMemory, Records, RecordShift, parts_of_machine
 from castsim.engines.fast_dataflow.skipping import Skipper, rows_of
 from castsim.engines.fast_dataflow.state import AccessRow, AccountRow, EntryRow, MachineState, chain
 from castsim.engines.fast_dataflow.state_rows import (

@@ -32,7 +32,7 @@ from castsim.isa.formats import Format
 from castsim.isa.value_expressions import format_spelled
 from castsim.numerics import array_from_codes, code_dtype
 from castsim.numerics.quantisation import quantise
-from castsim.reports.quantise import SHOWN, quantised_document, quantised_rows, quantised_text
+from castsim.reports.cast_text import SHOWN, quantised_document, quantised_rows, quantised_text
 
 
 def declare(parser: OptionParser) -> None:

@@ -1,24 +1,29 @@
-"""The results of casting single values as text; how a conversion of somebody's own compares with a cast."""
+"""Casts of single values as text, block quantisation, and how a conversion of somebody's own compares with a cast."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby, zip_longest
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from castsim.evidence.user_conversions import BinadeErrors, Comparison, ConversionCounterexample
 from castsim.execution.outcomes import Outcome
+from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, Format
-from castsim.numerics import value_of
+from castsim.numerics import codes_from_array, value_of
+from castsim.numerics.quantisation import RULES, Quantised
 from castsim.reports.cast import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.numbers import bits_text, grouped, json_value
+from castsim.reports.numbers import Number, bits_text, grouped, json_value
 from castsim.reports.schemas.keys import Bits, Elements, Name, Ulps, Value
 from castsim.reports.terminal import table
 
@@ -325,3 +330,146 @@ def _first_text(found: Comparison, first: ConversionCounterexample) -> str:
 
 def _magnitude(binade: BinadeErrors) -> str:
     return binade.kind if binade.exponent is None else f"2^{binade.exponent} .. 2^{binade.exponent + 1}"
+
+
+# What block quantisation made of an array, as data, as JSON and as text.
+
+SHOWN = 256
+"""Elements of an array that are shown one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisedRow:
+    """One number: its code, its element and the scale of its block as codes, and what these stand for together."""
+
+    code: int
+    number: Number
+    element: int
+    scale: int
+    value: Number
+
+
+def quantised_rows(array: Codes, src: Format, made: Quantised) -> tuple[QuantisedRow, ...]:
+    """Return the numbers of an array in C order."""
+    codes = codes_from_array(np.asarray(array), src)
+    scales = codes_from_array(made.scales, made.format.scale)
+    elements = codes_from_array(made.elements, made.format.element)
+    values = codes_from_array(np.asarray(made.dequantise("f64")), FORMATS["f64"])
+    return tuple(
+        QuantisedRow(
+            int(codes[place]),
+            value_of(int(codes[place]), src),
+            int(elements[place]),
+            int(scales[tuple(index // size for index, size in zip(place, made.blocks, strict=True))]),
+            value_of(int(values[place]), FORMATS["f64"]),
+        )
+        for place in np.ndindex(codes.shape)
+    )
+
+
+class QuantisedElement(Keys):
+    """One number of the array."""
+
+    input_bits: Bits = says("Its code.")
+    number: Value = says("The number, or `nan`, `inf`, `-inf`.")
+    element_bits: Bits = says("The code of the element.")
+    scale_bits: Bits = says("The code of its block's scale.")
+    value: Value = says("Element times scale.")
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else value
+
+
+class QuantisationError(Keys):
+    """The errors of the finite numbers outside blocks with NaN; null where f64 cannot hold one."""
+
+    elements: Elements = says("Elements of the array.")
+    compared: Elements = says("How many of them the errors are of.")
+    largest_error: float | None = says(of=lambda found: _finite(found.largest_error))
+    """The largest error, in the numbers' own unit."""
+    largest_relative_error: float | None = says(of=lambda found: _finite(found.largest_relative_error))
+    """The largest error as a part of the number."""
+    root_mean_square_error: float | None = says(of=lambda found: _finite(found.root_mean_square_error))
+    """In the numbers' own unit."""
+    signal_to_noise_db: float | None = says(of=lambda found: _finite(found.signal_to_noise_db))
+    """Signal to noise in decibels; null without an error or without numbers."""
+    clamped: Elements = says("Numbers beyond the largest element, infinities among them.")
+    to_zero: Elements = says("Numbers that became zero.")
+    nan_blocks: int = says("Blocks that hold NaN.")
+
+
+class Quantise(CommandDocument, name="quantise"):
+    """An array quantised to elements that share scales."""
+
+    format: str = says("The block format, or the format of the elements.", "format.name")
+    source_format: str = says("Format of the numbers.")
+    element_format: str = says("Format of the elements.", "format.element")
+    scale_format: str = says("Format of the scales.", "format.scale")
+    scale_rule: Annotated[str, ("enum", tuple(RULES))] = says(of="format.rule")
+    """The rule by which scales follow from the largest magnitude."""
+    shape: list[int] = says("Shape of the array.", "elements.shape")
+    block: list[Elements] = says("Size of a block along each axis.", "blocks")
+    blocks: int = says("Number of blocks, each with a scale.", "scales.size")
+    error: QuantisationError = says("The errors.", "statistics")
+    elements: list[QuantisedElement] = says("The elements in C order; empty if there are more than 256.")
+    files: dict[Name, str] = says("With `--out`: the files written.")
+
+
+def quantised_document(
+    src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
+) -> Document:
+    """Return a quantised array as JSON; single elements only if they are few."""
+    element, scale = made.format.element, made.format.scale
+    elements = [
+        QuantisedElement.of(
+            input_bits=bits_text(row.code, src),
+            number=json_value(row.number, src),
+            element_bits=bits_text(row.element, element),
+            scale_bits=bits_text(row.scale, scale),
+            value=json_value(row.value, FORMATS["f64"]),
+        )
+        for row in rows
+    ]
+    return Quantise.of(made, source_format=src, elements=elements, files=files)
+
+
+# What block quantisation made of an array, as text.
+
+
+def quantised_text(
+    src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
+) -> RenderableType:
+    """Return the elements if they are few, and the statistics of the error."""
+    return Group(*_block_parts(src, made, rows, files))
+
+
+def _block_parts(
+    src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
+) -> Iterator[RenderableType]:
+    chosen, found = made.format, made.statistics
+    yield Text(f"{src.name} -> {chosen.name}", style="bold")
+    blocks = f"{made.scales.size} block{'' if made.scales.size == 1 else 's'}"
+    size = "x".join(map(str, made.blocks)) or "1"
+    yield Text(f"{found.elements} elements {chosen.element.name} in {blocks} of up to {size}, ", end="")
+    yield Text(f"scales {chosen.scale.name} by {chosen.rule}")
+    if rows:
+        numbers = ("number", "input bits", "element", "scale", "value")
+        shown = table(*numbers, numbers=numbers)
+        for row in rows:
+            shown.add_row(
+                number_text(row.number),
+                bits_text(row.code, src),
+                bits_text(row.element, chosen.element),
+                bits_text(row.scale, chosen.scale),
+                number_text(row.value),
+            )
+        yield shown
+    noise = "-" if found.signal_to_noise_db is None else f"{found.signal_to_noise_db:.2f} dB"
+    yield Text(f"largest error: {found.largest_error:.6g} (relative: {found.largest_relative_error:.3g})")
+    yield Text(f"root mean square error: {found.root_mean_square_error:.6g}, signal to noise: {noise}")
+    yield Text(f"clamped: {found.clamped}, became zero: {found.to_zero}, blocks with NaN: {found.nan_blocks}")
+    if found.compared < found.elements:
+        yield Text(f"errors are of the {found.compared} finite numbers outside blocks with NaN", style="dim")
+    for name, path in files.items():
+        yield Text(f"{name}: {path}")

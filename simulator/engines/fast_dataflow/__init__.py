@@ -12,5 +12,5 @@ is a rule of the mechanism, called by every engine (`dataflow.transfer_timing`, 
 The operation tree is turned into rows once per distinct instruction (`encoding`) and read as a stream of tokens
 (`encoding`). Between two trips of a loop the whole state relative to now is compared with those of earlier trips; where
 it repeats, the trips in between repeat too and are not executed again (`skipping`). What is reported of them is worked
-out when it is read (`records`).
+out when it is read (`execution_rows`).
 """

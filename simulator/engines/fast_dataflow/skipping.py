@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from castsim.engines.fast_dataflow.encoding import Encoder, Frame
-from castsim.engines.fast_dataflow.execution_rows import ExecutionRows
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, Jump, Records, RecordShift
 from castsim.engines.fast_dataflow.pipe_steps import execution_of, free_entry, note_latest, over
-from castsim.engines.fast_dataflow.records import Jump, Records, RecordShift
 from castsim.engines.fast_dataflow.state import (
     AccountRow,
     EntryRow,

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from castsim.engines.fast_dataflow.encoding import EncodedUnit, Encoder, FunctionRoom, Piece, TokenStream, start
-from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, sources
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, Later, sources
 from castsim.engines.fast_dataflow.issue import first_need, issue_one
 from castsim.engines.fast_dataflow.machine_steps import run
 from castsim.engines.fast_dataflow.pipe_steps import close_segment, execution_of, rest, spend
-from castsim.engines.fast_dataflow.records import Later
 from castsim.engines.fast_dataflow.skipping import Skipper, executions, operations
 from castsim.engines.fast_dataflow.state import EntryRow, MachineState, PipeRow, chain
 from castsim.engines.fast_dataflow.state_rows import (
