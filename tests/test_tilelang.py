@@ -32,8 +32,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::U
 E4M3, BF16, E2M1 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16, ml_dtypes.float4_e2m1fn
 
 
-def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, PROGRAMS / f"{name}.py")
+def module(name: str, folder: Path = PROGRAMS) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
@@ -218,10 +218,7 @@ def test_vector_functions_take_about_what_was_measured(tilelang: Any, which: str
     Nothing was fitted to them. Stores of a constant take 155 of 142: one a cycle by both.
     """
     (tmp_path / "measured.py").write_text(MEASURED)
-    spec = importlib.util.spec_from_file_location("measured", tmp_path / "measured.py")
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
+    found = module("measured", tmp_path)
     x, y = (np.ones((64, 128), np.float32) for _ in range(2))
     (row,) = tilelang.run(found.factory.get_tir(which), schedule=False, x=x, y=y).functions
     assert row.launches == 1 and abs(row.cycles / row.latency - 1) < 0.25
@@ -298,10 +295,7 @@ def test_the_record_names_every_file_and_what_came_out() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("tile_kernels") is None, reason="the package tile-kernels")
 @pytest.mark.parametrize("name", ["engram_fused_weight", "mhc_expand_bwd", "mhc_sinkhorn_fwd", "moe_topk_gate"])
 def test_the_record_is_what_runs(name: str) -> None:
-    spec = importlib.util.spec_from_file_location("tilelang_record", ROOT / "tests" / "tilelang_record.py")
-    assert spec is not None and spec.loader is not None
-    record = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(record)
+    record = module("tilelang_record", ROOT / "tests")
     found = record.measured(name)
     case = json.loads(RECORD.read_text())["cases"][name]
     assert found == {"file": case["file"], **case["scheduled"]}
@@ -438,10 +432,7 @@ def test_what_does_not_fit_is_refused(tilelang: Any, tmp_path: Path) -> None:
         with pytest.raises(ReadError, match=message):
             tilelang.run(prim, **words)
     (tmp_path / "refused.py").write_text(REFUSED)
-    spec = importlib.util.spec_from_file_location("refused", tmp_path / "refused.py")
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
+    found = module("refused", tmp_path)
     with pytest.raises(IllegalError, match="core 1 stores to y where another core does"):
         tilelang.run(found.overlaps(), core="all", x=np.zeros(128, np.float32))
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
+from test_tilelang import REFUSED, module
 
 from castsim.isa.errors import EngineError, IllegalError, ReadError, TileError
 
@@ -434,12 +435,9 @@ def test_random_words_are_philox() -> None:
     ],
 )
 def test_what_threads_cannot_do_is_refused(which: str, kind: type[Exception], message: str, tmp_path: Any) -> None:
-    from test_tilelang import REFUSED  # noqa: PLC0415 - a module beside this one
 
     (tmp_path / "refused_threads.py").write_text(REFUSED)
-    spec = importlib.util.spec_from_file_location("refused_threads", tmp_path / "refused_threads.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     with pytest.raises(kind, match=message):
-        importlib.import_module("castsim.tilelang").run(module.factory.get_tir(which), x=np.ones(128, np.float32))
+        importlib.import_module("castsim.tilelang").run(
+            module("refused_threads", tmp_path).factory.get_tir(which), x=np.ones(128, np.float32)
+        )
