@@ -49,7 +49,6 @@ def inputs(name: str) -> dict[str, np.ndarray]:
 
 
 def words(target: str, name: str) -> list[str]:
-    """The command line of a report."""
     given = [f"{argument}=random:{seed}" for seed, argument in enumerate(INPUTS[name])]
     scalars = [f"{argument}={value}" for argument, value in ARGUMENTS.get(name, {}).items()]
     return [
@@ -61,7 +60,6 @@ def words(target: str, name: str) -> list[str]:
 
 
 def digests(target: str, name: str) -> dict[str, str]:
-    """Digest of every output by the model."""
     made = KERNELS[name](inputs(name), target, *ARGUMENTS.get(name, {}).values())
     return {output: digest(codes(values)) for output, values in sorted(made.items())}
 

@@ -18,7 +18,6 @@ F32 = np.float32
 
 
 def widened(codes: np.ndarray) -> np.ndarray:
-    """bf16 codes as float32."""
     return (codes.astype(np.uint32) << 16).view(F32)
 
 

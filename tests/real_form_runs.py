@@ -125,7 +125,6 @@ def opens(form: Form) -> bool:
 
 @cache
 def outcomes(*, of_vector_kernels: bool = True) -> tuple[Outcome, ...]:
-    """What becomes of every form, its tiles full."""
     with TemporaryDirectory() as folder:
         every = forms(of_vector_kernels=of_vector_kernels)
         return tuple(try_form(form, Path(folder) / "form.pto") for form in every)

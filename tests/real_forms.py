@@ -27,8 +27,6 @@ _PART = re.compile(r"part ((?:[\d?]+x)+)([!\w.]+)")  # part 16x?xf32
 
 @dataclass(frozen=True)
 class Form:
-    """A row of the list of forms."""
-
     operation: str
     target: str
     attributes: str
@@ -57,7 +55,6 @@ class TileForm:
 
     @property
     def text(self) -> str:
-        """The type in the compact spelling, every key written."""
         return (
             f"!pto.tile_buf<{self.location}, {self.rows}x{self.cols}x{self.element}, valid={'x'.join(self.valid)}, "
             f"blayout={'col' if self.column_major else 'row'}_major, slayout={self.box}, fractal={self.fractal}, pad={self.pad}>"
@@ -70,7 +67,6 @@ class TileForm:
 
     @property
     def size(self) -> int:
-        """Bytes."""
         return self.rows * self.cols * BYTES.get(self.element, 1)
 
 
@@ -152,7 +148,6 @@ class Written:
         return down, across
 
     def constant(self, value: int, kind: str = "index") -> str:
-        """Return the name of a constant."""
         name = f"%c{value}" if kind == "index" else f"%k{value}"
         self.constants[name] = f"{name} = arith.constant {value} : {kind}"
         return name
@@ -195,27 +190,23 @@ class Written:
         return part
 
     def load(self, name: str, tile: str, kind: TileForm) -> None:
-        """Load a tile from a new argument."""
         rows, cols = self.extents[tile]
         part = self.part(name, (str(rows), str(cols)), kind.element, [rows, cols], columns=kind.column_major)
         self.lines.append(f"pto.tload ins(%{name}_part : {part}) outs({tile} : {kind.text})")
         self.loaded[name] = kind
 
     def store(self, name: str, tile: str, kind: TileForm) -> None:
-        """Store a tile to a new argument."""
         rows, cols = self.extents[tile]
         part = self.part(name, (str(rows), str(cols)), kind.element, [rows, cols], columns=kind.column_major)
         self.lines.append(f"pto.tstore ins({tile} : {kind.text}) outs(%{name}_part : {part})")
 
     def scalar(self, name: str, kind: str, value: float) -> str:
-        """Return a scalar argument."""
         self.arguments.append(f"%{name}: {kind}")
         self.args[name] = value
         return f"%{name}"
 
     @property
     def text(self) -> str:
-        """The whole program."""
         arch = {"a2a3": "a3", "a5": "a5"}[self.form.target]
         body = "\n".join(f"    {line}" for line in (*self.constants.values(), *self.lines, "return"))
         head = f"  func.func @form({', '.join(self.arguments)}) attributes {{pto.entry}} {{"

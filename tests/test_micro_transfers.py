@@ -31,11 +31,9 @@ class Case:
     constants: dict[int, str] = field(default_factory=dict)
 
     def name(self, value: int) -> str:
-        """The constant of a number."""
         return self.constants.setdefault(value, f"%k{len(self.constants)}")
 
     def names(self, *values: int) -> str:
-        """Constants with commas between them."""
         return ", ".join(self.name(value) for value in values)
 
 

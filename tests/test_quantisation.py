@@ -41,7 +41,6 @@ MX = {
 
 
 def codes(made: Quantised) -> tuple[list[int], list[int]]:
-    """Elements and scales as codes."""
     both = (made.elements, made.format.element), (made.scales, made.format.scale)
     elements, scales = (codes_from_array(array, fmt).reshape(-1).tolist() for array, fmt in both)
     return elements, scales

@@ -278,7 +278,6 @@ def program(rng: Random) -> Tree:
 
 
 def same(one: Timing, other: Timing) -> bool:
-    """Whether two reports agree in everything."""
     return (
         (one.total, one.pipes, one.facts) == (other.total, other.pipes, other.facts)
         and list(one.executions) == list(other.executions)

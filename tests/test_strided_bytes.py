@@ -81,7 +81,6 @@ def laid(pair: tuple[str, str], shape: tuple[int, int], request: tuple, spare: i
 
 
 def inside(pair: tuple[str, str], shape: tuple[int, int], saturation: str | None) -> bool:
-    """Judge a cast in place."""
     model, _ = laid(pair, shape, (None, saturation, False))
     model.dst_at = model.src_at
     return judge(model, 0)

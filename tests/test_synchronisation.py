@@ -92,7 +92,6 @@ def statement(number: int, words: Sequence[str]) -> str:
 
 
 def inserted(text: str, target=A3) -> SynchronisedFunction:
-    """The plan of the only function of a program."""
     return insert(parse(text, "k.pto").functions[0], lowerer_of(target), target)
 
 

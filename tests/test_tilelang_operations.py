@@ -36,7 +36,6 @@ def simd(name: str) -> Any:
 
 
 def low(values: Any, lanes: int) -> Any:
-    """Return values in the low lanes, zeros above."""
     return np.concatenate([values, np.zeros(lanes - len(values), values.dtype)])
 
 

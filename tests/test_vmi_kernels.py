@@ -380,7 +380,6 @@ PAIRS = [(src, dst) for src in ELEMENTS for dst in ELEMENTS if exists(src, dst)]
 
 
 def sources(name: str, count: int, seed: int, *, finite: bool) -> NDArray[np.generic]:
-    """Codes of a format: boundaries and random ones."""
     rng, width = np.random.default_rng(seed), bits(name)
     kind = np.dtype(f"<u{width // 8}")
     codes = rng.integers(0, 1 << width, count, dtype=np.uint64).astype(kind)
@@ -455,7 +454,6 @@ def test_elements_are_those_of_the_oracle(src: str, dst: str) -> None:
 
 
 def same_nan(one: np.generic, other: int, name: str) -> bool:
-    """Whether both are NaN."""
     return all(getattr(oracle.decode(int(code), name), "kind", "") == "nan" for code in (one, other))
 
 

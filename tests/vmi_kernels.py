@@ -47,7 +47,6 @@ class Kernel:
         return self.body.make(f"pto.vmi.vbrc {self.body.constant(number, scalar)} : {scalar} -> {reg(lanes, element)}")
 
     def groups(self, name: str, value: str, lanes: int, groups: int, element: str, m: str = "") -> str:
-        """A reduction, or a broadcast of slots."""
         one, other = (groups, lanes) if name == "vbrc" else (lanes, groups)
         more, kind = (f", {m}", f", {mask(lanes)}") if m else ("", "")
         kinds = f"{reg(one, element)}{kind} -> {reg(other, element)}"

@@ -28,24 +28,20 @@ _GM, _UB = "!pto.ptr<ui8, gm>", "!pto.ptr<ui8, ub>"
 
 
 def bits(element: str) -> int:
-    """Bits of an element in memory."""
     return {"f32": 32, "bf16_pair": 32, "f16": 16, "bf16": 16}.get(
         element, int(element[1:]) if element[0] in "iu" else 8
     )
 
 
 def reg(lanes: int, element: str) -> str:
-    """The type of a logical register."""
     return f"!pto.vmi.vreg<{lanes}x{SPELLED[element]}>"
 
 
 def mask(lanes: int) -> str:
-    """The type of a logical mask."""
     return f"!pto.vmi.mask<{lanes}xpred>"
 
 
 def ptr(element: str) -> str:
-    """The type of a pointer into the buffer."""
     return f"!pto.ptr<{SPELLED[element]}, ub>"
 
 
@@ -66,7 +62,6 @@ class Body:
         return name
 
     def pointer(self, byte: int, element: str) -> str:
-        """A pointer to a byte of the buffer."""
         name = self.fresh()
         self.before.append(f"{name} = pto.castptr {self.constant(byte, 'i64')} : i64 -> {ptr(element)}")
         return name
@@ -75,7 +70,6 @@ class Body:
         self.inside.append(text)
 
     def make(self, text: str) -> str:
-        """A statement with one result, which is returned."""
         name = self.fresh()
         self.line(f"{name} = {text}")
         return name
@@ -119,7 +113,6 @@ def _in(name: str, size: str) -> str:
 
 
 def as_bytes(codes: NDArray[np.generic]) -> Bytes:
-    """The bytes of an array."""
     return np.frombuffer(codes.tobytes(), np.uint8)
 
 
