@@ -16,8 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from measured_record import MEASURED, write
-from real_form_runs import Outcome, listed, outcomes
-from real_forms import kernels
+from real_form_runs import Outcome, kernels, listed, outcomes
 
 from castsim import run
 from castsim.isa.errors import CastsimError

@@ -1,4 +1,7 @@
-"""Inserted flags and barriers: that nothing stays unordered, event ids, and what does not depend on the run."""
+"""Inserted flags and barriers: that nothing stays unordered, event ids, and what does not depend on the run.
+
+Kernels are on tiles x, w, z, a, b of 16 x 128 f32, y in f16, r a column, t scratch.
+"""
 
 from __future__ import annotations
 

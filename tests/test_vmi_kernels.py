@@ -15,8 +15,7 @@ import pytest
 from lanes_model import element
 from micro_expected import transfer
 from numpy.typing import NDArray
-from vmi_kernels import KERNELS, SECOND, THIRD, Kernel
-from vmi_text import OUTPUT, Body, as_bytes, bits, blank, mask, reg, run_body
+from vmi_kernels import KERNELS, OUTPUT, SECOND, THIRD, Body, Kernel, as_bytes, bits, blank, mask, reg, run_body
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError
