@@ -21,18 +21,20 @@ from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics import (
     Policy,
     abstract_policy,
-    array_from_codes,
-    cast_array,
     code_dtype,
-    codes_from_array,
     decode_to_float64,
     encode_value,
+    parse_number,
+    value_of,
+)
+from castsim.numerics.arrays import (
+    array_from_codes,
+    cast_array,
+    codes_from_array,
     is_codes,
     native_dtype,
     pack_codes,
-    parse_number,
     unpack_codes,
-    value_of,
 )
 
 
