@@ -268,72 +268,7 @@ def refused(kind: type[CastsimError], body: str, message: str) -> CastsimError:
 
 
 # ---------------------------------------------------------------------------------------------- values and types
-@pytest.mark.parametrize(
-    ("body", "message", "legal"),
-    [
-        ("%y = arith.addi %c61, %c1 : index", "%c61 is not defined here", "%c64"),
-        ("%y = arith.addi %y, %c1 : index", "%y is not defined here", None),
-        ("%c1 = arith.constant 1 : index", "redefinition of %c1, defined at line 3", None),
-        ("%n = arith.constant 1 : index", "redefinition of %n, defined at line 1", None),
-        ("%y = arith.addi %w, %c1 : index", "%w is defined as i32 and used as index", "i32"),
-        (f"pto.tabs ins(%n : {T}) outs(%n : {T})", "%n is defined as index", "index"),
-        (f"%t = pto.alloc_tile : {T}\npto.tabs ins(%t : {T}) outs(%t : {DYNAMIC_ROWS})", "%t is defined as", T),
-        (f"%t = pto.alloc_tile addr = %n : {T}", "%n is defined as index and used as i64", "index"),
-        (f"%t = pto.alloc_tile adr = %q : {T}", "expected addr, valid_row", "addr"),
-        (f"%t = pto.alloc_tile valid_row = %n addr = %q : {T}", "expected addr, valid_row", None),
-        (f"pto.alloc_tile : {T}", "has 1 result, 0 named", None),
-        ("%t = pto.alloc_tile : !pto.tensor_view<4xf32>", "works on tiles", None),
-        (f"%t = pto.alloc_tile {{hint = 1}} : {T}", "no attribute 'hint'", None),
-        (f"scf.if %c {{\n%t = pto.alloc_tile : {T}\n}}\npto.tzero outs(%t : {T})", "%t is not defined", None),
-        ("%r:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}\n"
-         "%y = arith.addi %r#2, %r : i32", "%r#2 is not defined", None),
-        ("%y = arith.addi %c1:2, %c1 : index", "a result count is allowed only", None),
-        ("%c1:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}",
-         "redefinition of %c1", None),
-    ],
-)  # fmt: skip
-def test_undefined_redefined_and_mistyped_values(body: str, message: str, legal: str | None) -> None:
-    error = refused(ReadError, body, message)
-    assert legal is None or legal in error.legal
-
-
 # --------------------------------------------------------------------------------------------- dynamic valid extents
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (f"%t = pto.alloc_tile : {DYNAMIC_ROWS}", "valid_row operand is required because result type v_row is ?"),
-        (f"%t = pto.alloc_tile : {DYNAMIC_COLS}", "valid_col operand is required because result type v_col is ?"),
-        (f"%t = pto.alloc_tile valid_row = %n : {compact('f32', 16, 64, '?', '?')}", "valid_col operand is required"),
-        (f"%t = pto.alloc_tile valid_row = %n : {T}", "valid_row operand is not allowed because result type"),
-        (f"%t = pto.alloc_tile valid_row = %n valid_col = %n : {DYNAMIC_ROWS}", "valid_col operand is not allowed"),
-        (f"%t = pto.alloc_tile valid_row = %w : {DYNAMIC_ROWS}", "%w is defined as i32"),
-        (f"%t = pto.alloc_tile : {T}\n%r = pto.treshape %t : {T} -> {DYNAMIC_ROWS}", "static valid extents"),
-    ],
-)  # fmt: skip
-def test_valid_operands_go_with_dynamic_extents(body: str, message: str) -> None:
-    refused(ReadError, body, message)
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (f"%t = pto.alloc_tile valid_row = %c32 : {DYNAMIC_ROWS}", "32 valid rows in a tile of 16"),
-        (f"%t = pto.alloc_tile valid_col = %minus : {DYNAMIC_COLS}", "-1 valid columns"),
-        (f"%d = arith.addi %c64, %c1 : index\n%t = pto.alloc_tile valid_col = %d : {DYNAMIC_COLS}",
-         "65 valid columns"),
-        (f"%t = pto.alloc_tile valid_row = %n : {DYNAMIC_ROWS}\n"
-         f"pto.set_validshape %t, %c32, %c64 : {DYNAMIC_ROWS}", "32 valid rows"),
-    ],
-)  # fmt: skip
-def test_known_valid_extents_must_fit_the_tile(body: str, message: str) -> None:
-    refused(TileError, body, message)
-
-
-@pytest.mark.parametrize("rows", ["%c0", "%c1", "%c16", "%n"])
-def test_valid_extents_from_none_to_all_fit(rows: str) -> None:
-    parse(program(f"%t = pto.alloc_tile valid_row = {rows} : {DYNAMIC_ROWS}"))
-
-
 # ---------------------------------------------------------------------------------------------------------- views
 def view(shape: str, strides: str, kind: str, layout: str = "") -> str:
     attribute = f" {{layout = #pto.layout<{layout}>}}" if layout else ""
@@ -345,108 +280,12 @@ GOOD = view("%c16, %c64", "%c64, %c1", "?x?xf32")
 GOOD_ND = view("%c16, %c64", "%c64, %c1", "?x?xf32", "nd")
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (view("%c16, %c64", "%c64, %c1", "?x?xf16"), "a view of f16 elements on a pointer to f32"),
-        (view("%c16", "%c64, %c1", "?x?xf32"), "1 shape operands for a view of 2 dimensions"),
-        (view("%c16, %c64", "%c1", "?x?xf32"), "1 stride operands for a view of 2 dimensions"),
-        (view("%w, %c64", "%c64, %c1", "?x?xf32"), "%w is defined as i32 and used as index"),
-        (GOOD.replace("%p", "%n"), "%n is not a pointer"),
-        (GOOD.replace("tensor_view<", "partition_tensor_view<"), "expected a view type"),
-        (GOOD.replace("shape", "shpe"), "expected 'shape', found 'shpe'"),
-        (GOOD.replace("%c1]", "%c1"), "expected ',' or ']'"),
-        (view("%c16, %c64", "%c64, %c1", "?x?xf32", "dnn"), "unknown layout 'dnn'"),
-        (GOOD_ND.replace("layout =", "layuot ="), "no attribute 'layuot'"),
-        (GOOD_ND.replace("#pto.layout<nd>", '"nd"'), "expected a value of layout"),
-    ],
-)
-def test_malformed_views(body: str, message: str) -> None:
-    refused(ReadError, body, message)
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (view("%c16, %c64", "%c64, %c1", "16x32xf32"), "extent 1 of the view is 32 in the type, but 64 in shape"),
-        (view("%minus, %c64", "%c64, %c1", "?x?xf32"), "extent 0 of the view is -1"),
-        (view("%c16, %c64", "%c64, %c1", "?x?xf32", "dn"), "layout mismatch: dn is declared"),
-        (view("%c16, %c64", "%c1, %c16", "?x?xf32", "nd"), "layout mismatch: nd is declared"),
-    ],
-)
-def test_views_that_contradict_themselves(body: str, message: str) -> None:
-    refused(TileError, body, message)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        view("%c16, %c64", "%c64, %c1", "16x64xf32", "nd"),
-        view("%c16, %c64", "%c1, %c16", "16x64xf32", "dn"),
-        view("%n, %c64", "%n, %c1", "16x64xf32", "dn"),  # dynamic: taken as given
-        view("%c1, %c64", "%c1, %c1", "1x64xf32", "dn"),  # one row: both
-        view("%c64", "%c1", "64xf32", "nd"),
-        view("%c16, %c64", "%c512, %c8", "?x?xf32"),
-    ],
-)
-def test_views_that_fit(body: str) -> None:
-    parse(program(body))
-
-
 # ----------------------------------------------------------------------------------------------------- partitions
 def part(offsets: str, sizes: str, kind: str, source: str = "?x?xf32") -> str:
     return (
         f"{VIEW}%s = pto.partition_view %v, offsets = [{offsets}], sizes = [{sizes}] : "
         f"!pto.tensor_view<{source}> -> !pto.partition_tensor_view<{kind}>\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (part("%c0, %c0", "%c8, %c64", "8x64xf16"), "a part of f16 elements of a view of f32"),
-        (part("%c0", "%c8, %c64", "8x64xf32"), "1 offsets for a view of 2 dimensions"),
-        (part("%c0, %c0", "%c8", "8x64xf32"), "1 sizes for a view of 2 dimensions"),
-        (part("%c0, %c0", "%c8, %c64", "8x64xf32", "16x64xf32"), "%v is defined as !pto.tensor_view<?x?xf32>"),
-        (part("%c0, %w", "%c8, %c64", "8x64xf32"), "%w is defined as i32"),
-        (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace(" : !pto.tensor_view<?x?xf32> ->", " : index ->"),
-         "expected a view type, found index"),
-        (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace("sizes", "size"), "expected 'sizes', found 'size'"),
-        (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace("partition_tensor", "tensor"), "expected a partition type"),
-    ],
-)  # fmt: skip
-def test_malformed_partitions(body: str, message: str) -> None:
-    refused(ReadError, body, message)
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (part("%c0, %c0", "%c8, %c64", "16x64xf32"), "dimension 0 is 16 in the type, but 8 in sizes"),
-        (part("%c0, %c0", "%c8, %c64", "8x32xf32"), "dimension 1 is 32 in the type, but 64 in sizes"),
-        (part("%c16, %c0", "%c8, %c64", "8x64xf32"), "offset 16 and size 8 reach beyond the view's extent 16"),
-        (part("%c0, %c1", "%c8, %c64", "8x64xf32"), "reach beyond the view's extent 64"),
-        (part("%minus, %c0", "%c8, %c64", "8x64xf32"), "neither may be negative"),
-        (part("%c0, %c0", "%c8, %c64", "256xf32"), "256 elements in the type, but 512 in sizes"),
-        (part("%c0, %c0", "%c8, %c64", "1x8x64xf32"), "a part of 3 dimensions of a view of 2"),
-    ],
-)
-def test_partitions_that_do_not_fit(body: str, message: str) -> None:
-    refused(TileError, body, message)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        part("%c8, %c0", "%c8, %c64", "8x64xf32"),
-        part("%n, %c0", "%c8, %c64", "8x64xf32"),  # bounds that depend on a run are not decided here
-        part("%c0, %c0", "%n, %c64", "?x64xf32"),
-        part("%c0, %c0", "%c8, %c64", "512xf32"),  # fewer dimensions, same number of elements
-        part("%c0, %c0", "%n, %c64", "8x64xf32"),
-    ],
-)
-def test_partitions_that_fit(body: str) -> None:
-    parse(program(body))
 
 
 def test_the_extents_of_a_view_from_elsewhere_are_those_of_its_type() -> None:
@@ -476,24 +315,6 @@ def test_a_store_moves_the_valid_region(mnemonic: str, rows: int, fits: bool) ->
 def test_transfers_of_other_forms_are_left_to_others() -> None:
     parse(program(f"%t = pto.alloc_tile : {T}\npto.tload ins(%t : {T}) outs(%t : {T})"))
     parse(program(f"%t = pto.alloc_tile : {T}\npto.tstore ins(%t, %t : {T}, {T}) outs(%t : {T})"))
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}) outs(%t : {T})", "2 operands with 1 types"),
-        (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}, {T} outs(%t : {T})", "expected ',' or ')'"),
-        (f"%t = pto.alloc_tile : {T}\n%r = pto.tadd ins(%t, %t : {T}, {T}) outs(%t : {T})", "has no result"),
-        (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}, {T})", "expected 'outs'"),
-        (f"%t = pto.alloc_tile : {T}\npto.set_validshape %t, %w, %n : {T}", "%w is defined as i32"),
-        (f"%t = pto.alloc_tile : {T}\npto.set_validshape %n, %n, %n : {T}", "%n is defined as index"),
-        (f"%t = pto.alloc_tile : {T}\npto.set_validshape %t, %n : {T}", "expected ','"),
-        (f"%t = pto.alloc_tile : {T}\n%r = pto.treshape %n : index -> {T}", "works on tiles"),
-        (f"%t = pto.alloc_tile : {T}\npto.treshape %t : {T} -> {T}", "has 1 result, 0 named"),
-    ],
-)  # fmt: skip
-def test_malformed_tile_operations(body: str, message: str) -> None:
-    refused(ReadError, body, message)
 
 
 @pytest.mark.parametrize(
@@ -573,3 +394,123 @@ def test_two_elements_share_a_byte(element: str) -> None:
             read(PACKED.format(strides, element))
     with pytest.raises(TileError, match="begins at column 1; it must be even"):
         read(PACKED.format("%c64, %c1", element) + PACKED_PART.format("%c1", element))
+
+
+REFUSED = [
+    (ReadError, [  # values and types
+        ("%y = arith.addi %c61, %c1 : index", "%c61 is not defined here", "%c64"),
+        ("%y = arith.addi %y, %c1 : index", "%y is not defined here"),
+        ("%c1 = arith.constant 1 : index", "redefinition of %c1, defined at line 3"),
+        ("%n = arith.constant 1 : index", "redefinition of %n, defined at line 1"),
+        ("%y = arith.addi %w, %c1 : index", "%w is defined as i32 and used as index", "i32"),
+        (f"pto.tabs ins(%n : {T}) outs(%n : {T})", "%n is defined as index", "index"),
+        (f"%t = pto.alloc_tile : {T}\npto.tabs ins(%t : {T}) outs(%t : {DYNAMIC_ROWS})", "%t is defined as", T),
+        (f"%t = pto.alloc_tile addr = %n : {T}", "%n is defined as index and used as i64", "index"),
+        (f"%t = pto.alloc_tile adr = %q : {T}", "expected addr, valid_row", "addr"),
+        (f"%t = pto.alloc_tile valid_row = %n addr = %q : {T}", "expected addr, valid_row"),
+        (f"pto.alloc_tile : {T}", "has 1 result, 0 named"),
+        ("%t = pto.alloc_tile : !pto.tensor_view<4xf32>", "works on tiles"),
+        (f"%t = pto.alloc_tile {{hint = 1}} : {T}", "no attribute 'hint'"),
+        (f"scf.if %c {{\n%t = pto.alloc_tile : {T}\n}}\npto.tzero outs(%t : {T})", "%t is not defined"),
+        ("%r:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}\n"
+         "%y = arith.addi %r#2, %r : i32", "%r#2 is not defined"),
+        ("%y = arith.addi %c1:2, %c1 : index", "a result count is allowed only"),
+        ("%c1:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}",
+         "redefinition of %c1"),
+    ]),
+    (ReadError, [  # valid operands go with dynamic extents
+        (f"%t = pto.alloc_tile : {DYNAMIC_ROWS}", "valid_row operand is required because result type v_row is ?"),
+        (f"%t = pto.alloc_tile : {DYNAMIC_COLS}", "valid_col operand is required because result type v_col is ?"),
+        (f"%t = pto.alloc_tile valid_row = %n : {compact('f32', 16, 64, '?', '?')}", "valid_col operand is required"),
+        (f"%t = pto.alloc_tile valid_row = %n : {T}", "valid_row operand is not allowed because result type"),
+        (f"%t = pto.alloc_tile valid_row = %n valid_col = %n : {DYNAMIC_ROWS}", "valid_col operand is not allowed"),
+        (f"%t = pto.alloc_tile valid_row = %w : {DYNAMIC_ROWS}", "%w is defined as i32"),
+        (f"%t = pto.alloc_tile : {T}\n%r = pto.treshape %t : {T} -> {DYNAMIC_ROWS}", "static valid extents"),
+    ]),
+    (TileError, [  # known valid extents must fit the tile
+        (f"%t = pto.alloc_tile valid_row = %c32 : {DYNAMIC_ROWS}", "32 valid rows in a tile of 16"),
+        (f"%t = pto.alloc_tile valid_col = %minus : {DYNAMIC_COLS}", "-1 valid columns"),
+        (f"%d = arith.addi %c64, %c1 : index\n%t = pto.alloc_tile valid_col = %d : {DYNAMIC_COLS}",
+         "65 valid columns"),
+        (f"%t = pto.alloc_tile valid_row = %n : {DYNAMIC_ROWS}\n"
+         f"pto.set_validshape %t, %c32, %c64 : {DYNAMIC_ROWS}", "32 valid rows"),
+    ]),
+    (ReadError, [  # views
+        (view("%c16, %c64", "%c64, %c1", "?x?xf16"), "a view of f16 elements on a pointer to f32"),
+        (view("%c16", "%c64, %c1", "?x?xf32"), "1 shape operands for a view of 2 dimensions"),
+        (view("%c16, %c64", "%c1", "?x?xf32"), "1 stride operands for a view of 2 dimensions"),
+        (view("%w, %c64", "%c64, %c1", "?x?xf32"), "%w is defined as i32 and used as index"),
+        (GOOD.replace("%p", "%n"), "%n is not a pointer"),
+        (GOOD.replace("tensor_view<", "partition_tensor_view<"), "expected a view type"),
+        (GOOD.replace("shape", "shpe"), "expected 'shape', found 'shpe'"),
+        (GOOD.replace("%c1]", "%c1"), "expected ',' or ']'"),
+        (view("%c16, %c64", "%c64, %c1", "?x?xf32", "dnn"), "unknown layout 'dnn'"),
+        (GOOD_ND.replace("layout =", "layuot ="), "no attribute 'layuot'"),
+        (GOOD_ND.replace("#pto.layout<nd>", '"nd"'), "expected a value of layout"),
+    ]),
+    (TileError, [  # views that contradict themselves
+        (view("%c16, %c64", "%c64, %c1", "16x32xf32"), "extent 1 of the view is 32 in the type, but 64 in shape"),
+        (view("%minus, %c64", "%c64, %c1", "?x?xf32"), "extent 0 of the view is -1"),
+        (view("%c16, %c64", "%c64, %c1", "?x?xf32", "dn"), "layout mismatch: dn is declared"),
+        (view("%c16, %c64", "%c1, %c16", "?x?xf32", "nd"), "layout mismatch: nd is declared"),
+    ]),
+    (ReadError, [  # partitions
+        (part("%c0, %c0", "%c8, %c64", "8x64xf16"), "a part of f16 elements of a view of f32"),
+        (part("%c0", "%c8, %c64", "8x64xf32"), "1 offsets for a view of 2 dimensions"),
+        (part("%c0, %c0", "%c8", "8x64xf32"), "1 sizes for a view of 2 dimensions"),
+        (part("%c0, %c0", "%c8, %c64", "8x64xf32", "16x64xf32"), "%v is defined as !pto.tensor_view<?x?xf32>"),
+        (part("%c0, %w", "%c8, %c64", "8x64xf32"), "%w is defined as i32"),
+        (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace(" : !pto.tensor_view<?x?xf32> ->", " : index ->"),
+         "expected a view type, found index"),
+        (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace("sizes", "size"), "expected 'sizes', found 'size'"),
+        (part("%c0, %c0", "%c8, %c64", "8x64xf32").replace("partition_tensor", "tensor"), "expected a partition type"),
+    ]),
+    (TileError, [  # partitions that do not fit
+        (part("%c0, %c0", "%c8, %c64", "16x64xf32"), "dimension 0 is 16 in the type, but 8 in sizes"),
+        (part("%c0, %c0", "%c8, %c64", "8x32xf32"), "dimension 1 is 32 in the type, but 64 in sizes"),
+        (part("%c16, %c0", "%c8, %c64", "8x64xf32"), "offset 16 and size 8 reach beyond the view's extent 16"),
+        (part("%c0, %c1", "%c8, %c64", "8x64xf32"), "reach beyond the view's extent 64"),
+        (part("%minus, %c0", "%c8, %c64", "8x64xf32"), "neither may be negative"),
+        (part("%c0, %c0", "%c8, %c64", "256xf32"), "256 elements in the type, but 512 in sizes"),
+        (part("%c0, %c0", "%c8, %c64", "1x8x64xf32"), "a part of 3 dimensions of a view of 2"),
+    ]),
+    (ReadError, [  # operations on tiles
+        (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}) outs(%t : {T})", "2 operands with 1 types"),
+        (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}, {T} outs(%t : {T})", "expected ',' or ')'"),
+        (f"%t = pto.alloc_tile : {T}\n%r = pto.tadd ins(%t, %t : {T}, {T}) outs(%t : {T})", "has no result"),
+        (f"%t = pto.alloc_tile : {T}\npto.tadd ins(%t, %t : {T}, {T})", "expected 'outs'"),
+        (f"%t = pto.alloc_tile : {T}\npto.set_validshape %t, %w, %n : {T}", "%w is defined as i32"),
+        (f"%t = pto.alloc_tile : {T}\npto.set_validshape %n, %n, %n : {T}", "%n is defined as index"),
+        (f"%t = pto.alloc_tile : {T}\npto.set_validshape %t, %n : {T}", "expected ','"),
+        (f"%t = pto.alloc_tile : {T}\n%r = pto.treshape %n : index -> {T}", "works on tiles"),
+        (f"%t = pto.alloc_tile : {T}\npto.treshape %t : {T} -> {T}", "has 1 result, 0 named"),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message", "legal"), [(kind, *row[:2], row[2:]) for kind, rows in REFUSED for row in rows]
+)
+def test_what_is_refused(kind: type[CastsimError], body: str, message: str, legal: tuple[str, ...]) -> None:
+    assert set(legal) <= set(refused(kind, body, message).legal)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(f"%t = pto.alloc_tile valid_row = {rows} : {DYNAMIC_ROWS}" for rows in ("%c0", "%c1", "%c16", "%n")),
+        view("%c16, %c64", "%c64, %c1", "16x64xf32", "nd"),
+        view("%c16, %c64", "%c1, %c16", "16x64xf32", "dn"),
+        view("%n, %c64", "%n, %c1", "16x64xf32", "dn"),  # dynamic: taken as given
+        view("%c1, %c64", "%c1, %c1", "1x64xf32", "dn"),  # one row: both
+        view("%c64", "%c1", "64xf32", "nd"),
+        view("%c16, %c64", "%c512, %c8", "?x?xf32"),
+        part("%c8, %c0", "%c8, %c64", "8x64xf32"),
+        part("%n, %c0", "%c8, %c64", "8x64xf32"),  # bounds that depend on a run are not decided here
+        part("%c0, %c0", "%n, %c64", "?x64xf32"),
+        part("%c0, %c0", "%c8, %c64", "512xf32"),  # fewer dimensions, same number of elements
+        part("%c0, %c0", "%n, %c64", "8x64xf32"),
+    ],
+)
+def test_what_fits(body: str) -> None:
+    parse(program(body))
