@@ -267,8 +267,6 @@ def refused(kind: type[CastsimError], body: str, message: str) -> CastsimError:
     return caught.value
 
 
-# ---------------------------------------------------------------------------------------------- values and types
-# --------------------------------------------------------------------------------------------- dynamic valid extents
 # ---------------------------------------------------------------------------------------------------------- views
 def view(shape: str, strides: str, kind: str, layout: str = "") -> str:
     attribute = f" {{layout = #pto.layout<{layout}>}}" if layout else ""

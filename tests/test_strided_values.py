@@ -165,7 +165,6 @@ def test_pairs_are_legal() -> None:
     assert set(PAIRS) <= set(oracle_a2a3.legal_pairs())
 
 
-# ---------------- the proof that a tile may be converted at once: right for right operations, none for any broken one
 # --------------------------------------------------------------------------------------------------- natural map
 PROVABLE = Cast("f32", "f16", 3, 130, 144, 0, 65536)
 
