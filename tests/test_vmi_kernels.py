@@ -307,7 +307,6 @@ ILLEGAL = [
     (f'%r = pto.vmi.vload %p[%i] {{dist_mode = "packed"}} : {P} -> {V}', "unknown dist_mode 'packed'",
      "continuous", '"packed"'),
     (f"%r = pto.vmi.vload %p[%i], %j {{group = 9}} : {P} -> {V}", "cannot share 128 lanes among group = 9",
-
      "a divisor of the lanes", None),
     (f"%r = pto.vmi.vload %p[%i], %j : {P} -> {V}", "a stride of index and no group",
      "{group = C} for rows of elements", "pto.vmi."),
@@ -359,9 +358,7 @@ def test_a_rounding_without_effect_and_one_without_meaning_are_warned_of() -> No
 
 
 ELEMENTS = ("f32", "f16", "bf16", "e4m3fn", "e5m2", "hif8", *(f"{s}{n}" for s in "iu" for n in (8, 16, 32)), "i64")
-TWICE = {("i32", dst) for dst in ("f16", "bf16", "e4m3fn", "e5m2", "hif8")} | {
-    ("i64", dst) for dst in ("f16", "bf16", "e4m3fn", "e5m2", "hif8")
-}
+TWICE = {(src, dst) for src in ("i32", "i64") for dst in ("f16", "bf16", "e4m3fn", "e5m2", "hif8")}
 """Pairs that are rounded twice, to f32 first (docs/reference/micro.md section 9.4)."""
 NEAREST = {("i16", "f16"), ("i32", "f32"), ("i64", "f32")}
 """Integers that are rounded to nearest even whatever is asked for (docs/reference/micro.md section 3.3)."""
