@@ -44,7 +44,6 @@ class BenchmarkRow:
 
     @property
     def shapes(self) -> list[Shape]:
-        """Return the shapes that the case names."""
         return [(int(rows), int(cols)) for rows, cols in re.findall(r"(\d+)x(\d+)", self.case)]
 
     @property
@@ -54,7 +53,6 @@ class BenchmarkRow:
 
 
 def benchmark() -> list[BenchmarkRow]:
-    """Read the table."""
     with TABLE.open(newline="", encoding="utf-8") as file:
         return [
             BenchmarkRow(

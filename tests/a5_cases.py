@@ -85,7 +85,6 @@ def make_cast(
 
 
 def run(lowered: LoweredInstruction, buffer: np.ndarray, *, shortcuts: bool) -> None:
-    """Compute a lowered cast on the buffer."""
     body = Lowered(0, lowered.body, lowered.accesses, lowered.shortcut)
     tree = Tree(Block((body,)), (Instruction("tcvt", "V", SPAN),), interlocked=False)
     compute(tree, buffer, {}, shortcuts=shortcuts)

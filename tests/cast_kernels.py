@@ -70,7 +70,6 @@ def outputs(
 
 
 def codes(array: np.ndarray) -> np.ndarray:
-    """The bit patterns of an array."""
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 
@@ -86,7 +85,6 @@ def given(src: str, shape: tuple[int, int], seed: int = 3) -> np.ndarray:
 
 
 def integer_result(x: np.ndarray, dst: str, *, wraps: bool) -> np.ndarray:
-    """Truncated, then clamped, or its low bits."""
     ends, bits = np.iinfo(INTEGERS[dst]), np.iinfo(INTEGERS[dst]).bits
     exact = [int(value) for value in (x if x.dtype.kind in "iu" else np.trunc(x.astype(np.float64))).flat]
     mask = (1 << bits) - 1

@@ -20,7 +20,6 @@ OWN_SEQUENCES = "// castsim: option profiled_sequences=text\n"
 
 
 def function_in(tree: Tree) -> VectorFunction:
-    """The one vector function that a program issues."""
     (found,) = (
         each
         for lowered, deltas in instances(tree)

@@ -154,7 +154,6 @@ class Case:
         return [*lines, f"%{name} = pto.treshape {tile} : {kind} -> {one.kind}"] if one.column else lines
 
     def inputs(self, seed: int) -> dict[str, np.ndarray]:
-        """Values with special ones among them."""
         tiles, dst = self.operands()
         form = VECTOR_OPERATIONS[self.mnemonic].forms[self.form]
         letters, found = iter("abc"), {"xd": special(dst.element, dst.valid, seed)}

@@ -21,7 +21,6 @@ def padded(rows: int, cols: int) -> Shape:
 
 
 def flat(cols: int) -> Shape:
-    """A shape of the 1D kernels."""
     return Shape(1, cols, 1, cols)
 
 
@@ -34,14 +33,12 @@ def function_of(
     places: tuple[int, int] | None = None,
     kind: int = 0,
 ) -> VectorFunction:
-    """The vector function of a cast."""
     cast = make_cast(src, dst, shape, None, saturation, places=places)
     body = lowerer(implementation_kind=kind).cast(cast).body
     return next(item for item in body.items if isinstance(item, VectorFunction))
 
 
 def tree_of(*nodes: Node) -> Tree:
-    """A program of one instruction."""
     return Tree(Block((Lowered(0, Block(nodes)),)), (Instruction("tcvt", "V", SPAN),), interlocked=False)
 
 

@@ -71,12 +71,10 @@ def lanewise(
 
 
 def with_kind(kind: int) -> VectorFunctionTarget:
-    """A5 with another implementation kind."""
     return with_options(A5, {"implementation_kind": kind})
 
 
 def function_of(work: ResolvedTileOp, target: VectorFunctionTarget = A5) -> VectorFunction:
-    """The vector function of an operation."""
     return next(item for item in lower_work(target, work).items if isinstance(item, VectorFunction))
 
 

@@ -37,7 +37,6 @@ def cases() -> Mapping[str, list[CaseArgument]]:
 
 @cache
 def texts() -> Mapping[str, str]:
-    """Program texts by the names of their cases."""
     parts = (FOLDER / "kernels.txt").read_text(encoding="utf-8").split(_HEAD)[1:]
     return {name: text for name, _, text in (part.partition("\n") for part in parts)}
 

@@ -39,7 +39,6 @@ NUMBERS = {
 
 
 def bits_of(element: str) -> int:
-    """Bits of a lane."""
     return BITS.get(element, 8)
 
 

@@ -96,7 +96,6 @@ def transfer(row: dict[str, Fraction]) -> Callable[[int], int]:
 
 
 def derived_total(name: str) -> int:
-    """Evaluate the derivation of a sample."""
     return evaluated(f"{FOLDER}/{name}", facts())
 
 
@@ -111,13 +110,11 @@ def source(name: str) -> Array:
 
 
 def digests(name: str) -> dict[str, str]:
-    """Digest of the output by the libraries."""
     made = SAMPLES[name][2](source(name))
     return {"y": digest(made.view(f"u{made.dtype.itemsize}"))}
 
 
 def words(name: str) -> list[str]:
-    """The command line of a report."""
     scale = ("--arg", f"scale={SCALE}") if name == "dequantise" else ()
     return ["run", f"programs/{FOLDER}/{name}.pto", "--in", f"x=random:{SEED}", *scale]
 

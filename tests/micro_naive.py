@@ -23,8 +23,6 @@ Result = bytes | Bits | int
 
 @dataclass(frozen=True)
 class Given:
-    """Operands of an operation, and the memory behind its address."""
-
     one: Combination
     registers: tuple[bytes, ...]
     masks: tuple[Bits, ...]

@@ -19,19 +19,16 @@ needs_compiler = pytest.mark.skipif(
 
 
 def ran(name, **how):
-    """Run one of the kernels."""
     return run(KERNELS / f"{name}.cpp", **how)
 
 
 def written(folder, body, head="#include <pto/pto-inst.hpp>\nusing namespace pto;\n"):
-    """Write a kernel into a folder and return its path."""
     path = folder / "kernel.cpp"
     path.write_text(head + body)
     return path
 
 
 def recorded(folder, body, **how):
-    """Record a text; return the recording."""
     (found,) = record(Request(written(folder, body), **how))
     return found
 

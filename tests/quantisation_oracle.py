@@ -34,7 +34,6 @@ def top_of(element: str, unit: int) -> float:
 
 
 def fraction_bits(element: str) -> int:
-    """Bits below the leading one that the largest elements have."""
     if element in INTS:
         return INTS[element].bits - 2
     return 1 if element == "hif8" else FLOATS[element].fraction_bits

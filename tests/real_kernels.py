@@ -16,8 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from measured_record import MEASURED, write
-from real_form_runs import Outcome, listed, outcomes
-from real_forms import kernels
+from real_form_runs import Outcome, kernels, listed, outcomes
 
 from castsim import run
 from castsim.isa.errors import CastsimError
@@ -82,7 +81,6 @@ class Construct:
 
     @property
     def verdict(self) -> str:
-        """Whether it is supported."""
         if self.refused:
             return "in part" if self.runs or self.opaque else "no"
         return "opaque" if self.opaque and not self.runs else "yes"
@@ -128,19 +126,16 @@ def constructs(target: str) -> Iterator[Construct]:
 
 
 def verdicts(row: Mapping[str, str]) -> set[str]:
-    """What is said of the constructs of a kernel."""
     known = {each.name: each.verdict for each in constructs_of(row["arch"])}
     return {known[name] for name in row["ops"].split()}
 
 
 @cache
 def constructs_of(target: str) -> tuple[Construct, ...]:
-    """As `constructs`, made once."""
     return tuple(constructs(target))
 
 
 def page() -> str:
-    """Return all tables."""
     return "\n".join([*_head(), *_kernels(), *_missing(), *_tables(), ""])
 
 

@@ -11,12 +11,10 @@ STORE = ScopeInstruction("vsts", TimingKind.STORE, size=256)
 
 
 def compute(name: str, width: int = 32) -> ScopeInstruction:
-    """An instruction that computes."""
     return ScopeInstruction(name, TimingKind.COMPUTE, width)
 
 
 def barrier(word: str) -> ScopeInstruction:
-    """A memory barrier."""
     return ScopeInstruction("mem_bar", TimingKind.BARRIER, word=word)
 
 

@@ -97,18 +97,15 @@ def tile_cast(model: strided_model.Cast, tmp_bytes: int = 0) -> TileCast:
 
 
 def as_tree(lowered: LoweredInstruction) -> Tree:
-    """A program of this one instruction."""
     node = Lowered(0, lowered.body, lowered.accesses, lowered.shortcut)
     return Tree(Block((node,)), (Instruction("tcvt", "V", SPAN),), interlocked=True)
 
 
 def issued(lowered: LoweredInstruction) -> list[Operation]:
-    """Its operations, loops unrolled."""
     return list(operations(Lowered(0, lowered.body), None))
 
 
 def computed(lowered: LoweredInstruction, buffer: np.ndarray, *, shortcuts: bool) -> np.ndarray:
-    """A copy of the buffer after the instruction."""
     after = buffer.copy()
     compute(as_tree(lowered), after, {}, shortcuts=shortcuts)
     return after

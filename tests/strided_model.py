@@ -33,8 +33,6 @@ def repeat_shape(src: str, dst: str) -> tuple[int, int, int]:
 
 @dataclass
 class Lanes:
-    """A memoised conversion of codes."""
-
     convert: Callable[[int], int]
     known: dict[int, int] = field(default_factory=dict)
 
@@ -103,7 +101,6 @@ class Cast:
 
     @property
     def pitches(self) -> tuple[int, int]:
-        """Row strides of destination and source in elements."""
         return self.declared if self.dst_declared is None else self.dst_declared, self.declared
 
     @property

@@ -172,7 +172,6 @@ def tree_of(made: ResolvedTileOp, target: StridedRepeatTarget = TARGET) -> Tree:
 
 
 def cycles(target: StridedRepeatTarget, made: ResolvedTileOp) -> int:
-    """Cycles of the operation alone."""
     return simulate(tree_of(made, target), target, record_operations=False).total
 
 

@@ -37,8 +37,6 @@ def head(extents: str) -> str:
 
 
 class Maker:
-    """Draws a kernel."""
-
     def __init__(self, seed: int, extents: str) -> None:
         self.draw = random.Random(seed)
         self.extents = extents

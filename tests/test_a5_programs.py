@@ -218,7 +218,6 @@ def with_main(function: ops.VectorFunction, **change: object) -> ops.VectorFunct
 
 
 def with_trip(function: ops.VectorFunction, kind: type, **change: object) -> ops.VectorFunction:
-    """Change the first operation of a kind in the trip."""
     trip = list(function.nests[-1].trip)
     index = next(index for index, operation in enumerate(trip) if isinstance(operation, kind))
     trip[index] = replace(trip[index], **change)
@@ -293,7 +292,6 @@ def port_cycles(src: str, dst: str, shape: Shape) -> int:
 
 
 def computed(nest: ops.Nest) -> tuple[str, ...]:
-    """The mnemonics of what computes in a trip."""
     return tuple(ops.mnemonic(item) for item in nest.trip if isinstance(item, ops.Computing))
 
 

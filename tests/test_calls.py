@@ -281,7 +281,6 @@ COLUMN = "!pto.tile_buf<vec, 8x1xf32, valid=?x?, blayout=col_major>"
 
 
 def written(name: str, form: tuple[Role, ...], rows: int, cols: int) -> str:
-    """One operation on tiles of so many valid rows and columns."""
     operation = VECTOR_OPERATIONS[name]
     kind = operation.kind
     lines = [f"%f = arith.constant 2.0 : f32\n%r = arith.constant {rows} : index\n%q = arith.constant {cols} : index"]

@@ -143,7 +143,6 @@ def left_open(code: int, src: str, dst: str, mode: str, overflow: str) -> bool:
 
 
 def assert_cells(source: np.ndarray, src: str, dst: str, mode: str, overflow: str) -> None:
-    """Compare bits, NaN included."""
     got = product_cast(source, src, dst, mode, overflow).tolist()
     asked = oracle_mode(dst, mode)
     for code, result in zip(source.tolist(), got, strict=True):

@@ -316,7 +316,6 @@ def test_constant_bits_steer_an_extent(text: str, kind: str, integer: str, bits:
 
 # ------------------------------------------------------------------------------------------------------------- loops
 def loaded(found: Executed) -> list[int]:
-    """The rows that are loaded into the first tile."""
     transfers = moved(found, "tload")
     assert not any(address % 256 or at for address, at in transfers)
     return [address // 256 for address, _ in transfers]

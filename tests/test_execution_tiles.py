@@ -94,7 +94,6 @@ def test_valid_extent_out_of_range(value: int) -> None:
 
 # --------------------------------------------------------------------------------------------------------- placement
 def places(text: str) -> list[int]:
-    """Destination addresses of the casts."""
     found = [op for name, op in issued(walk(text)) if name.startswith("tcvt")]
     return [op.destination.address for op in found if isinstance(op, StridedInstruction)]
 
@@ -269,7 +268,6 @@ def fill(dst: int) -> str:
 
 
 def written(text: str) -> list[int]:
-    """Address of the destination of every operation."""
     found = []
     for lowered, _ in instances(walked(text, target("a2a3")).tree):
         if lowered.accesses:

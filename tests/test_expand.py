@@ -53,7 +53,6 @@ CASES = EVERY if "CASTSIM_THOROUGH" in os.environ else random.Random(17).sample(
 
 
 def program(src: str, dst: str, mode: str | None, saturation: str | None, shape: tuple[int, int, int, int]) -> str:
-    """One tile loaded, cast and stored."""
     types = [WRITTEN.get(one, one) for one in (src, dst)]
     tiles = [compact(one, *shape) for one in types]
     return cast_program("a5", types, tiles, shape[2:], [asked(mode, saturation)])

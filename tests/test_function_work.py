@@ -245,7 +245,6 @@ PRECISE = with_options(A5, {"division_algorithm": "high_precision"})
 
 
 def with_table(table: str, changes: dict[str, object], target: VectorFunctionTarget = A5) -> VectorFunctionTarget:
-    """The target with other values in one timing table."""
     facts = getattr(target.timing, table).model_copy(update=changes)
     return target.model_copy(update={"timing": target.timing.model_copy(update={table: facts})})
 

@@ -10,7 +10,7 @@ import numpy as np
 import oracle
 import pytest
 from expected_files import PROGRAMS, printed, sections
-from kernels_model import ARGUMENTS, FILES, KERNELS, bf16_ties_away
+from kernels_expected import ARGUMENTS, FILES, KERNELS, bf16_ties_away
 from work_programs import NATIVE
 
 from castsim import run

@@ -38,7 +38,6 @@ TO_FLOATS = [
 
 
 def outputs_of(name: str, options: dict[str, str]) -> None:
-    """Run a case and compare what it stores."""
     held, arguments = arrays(), cases()[name]
     target = with_options(load_target("a5"), options)
     loaded = load_tiles(Source(f"{name}.pto", Language.TILES, texts()[name]), LoadRequest(target))

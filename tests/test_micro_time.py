@@ -57,7 +57,6 @@ def timed(tmp_path: Path, body: str, more: str = "", engine: str = "fast") -> Re
 
 
 def launch(result: Result) -> int:
-    """Cycles of the launch."""
     (operation,) = (each for each in result.timing.operations if each.pipe == "V")
     return operation.end - operation.start
 

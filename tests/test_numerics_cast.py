@@ -16,22 +16,9 @@ from numerics_samples import cast, is_nan, samples, stored_mask
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
 from castsim.isa.modes import Overflow, Rounding
-from castsim.numerics import (
-    E8M0Rule,
-    InfinityWrap,
-    NanToFloat,
-    NanToInteger,
-    Policy,
-    Scale,
-    abstract_policy,
-    cast_codes,
-    code_dtype,
-    decode_to_float64,
-    legal_roundings,
-    round_to_integral_codes,
-    scale_of,
-    scaled_cast_codes,
-)
+from castsim.numerics import abstract_policy, code_dtype, decode_to_float64, legal_roundings
+from castsim.numerics.cast import Scale, cast_codes, round_to_integral_codes, scale_of, scaled_cast_codes
+from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
 
 FLOATS = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
 ML_DTYPES = {

@@ -22,7 +22,6 @@ TASSIGN(b, 0x1000);
 
 
 def orders(recording):
-    """Return the flags and barriers of a recording, in short."""
     found = []
     for node in recording.program.functions[0].body:
         if isinstance(node, pto.SetFlag | pto.WaitFlag):
@@ -34,7 +33,6 @@ def orders(recording):
 
 
 def part(recording):
-    """Return shape and strides of the only view of a recording."""
     body = recording.program.functions[0].body
     numbers = {node.result: node.value for node in body if isinstance(node, pto.Constant)}
     (view,) = [node for node in body if isinstance(node, pto.MakeView)]

@@ -13,14 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import quantisation_campaign
-from gfloat import BlockFormatInfo, compute_scale_amax, quantize_block
-from gfloat.formats import (
-    format_info_mxfp4_e2m1,
-    format_info_mxfp6_e2m3,
-    format_info_mxfp6_e3m2,
-    format_info_mxfp8_e4m3,
-    format_info_mxfp8_e5m2,
-)
+from gfloat import BlockFormatInfo, compute_scale_amax, formats, quantize_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from libraries import GFLOAT, LIBRARY
@@ -35,13 +28,12 @@ from castsim.numerics import codes_from_array
 from castsim.numerics.quantisation import BLOCK_FORMATS, RULES, Quantised, block_format, dequantise, quantise, quotient
 
 MX = {
-    "mxfp8_e4m3": format_info_mxfp8_e4m3, "mxfp8_e5m2": format_info_mxfp8_e5m2, "mxfp6_e3m2": format_info_mxfp6_e3m2,
-    "mxfp6_e2m3": format_info_mxfp6_e2m3, "mxfp4_e2m1": format_info_mxfp4_e2m1,
-}  # fmt: skip
+    name: getattr(formats, f"format_info_{name}")
+    for name in ("mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e3m2", "mxfp6_e2m3", "mxfp4_e2m1")
+}
 
 
 def codes(made: Quantised) -> tuple[list[int], list[int]]:
-    """Elements and scales as codes."""
     both = (made.elements, made.format.element), (made.scales, made.format.scale)
     elements, scales = (codes_from_array(array, fmt).reshape(-1).tolist() for array, fmt in both)
     return elements, scales

@@ -1,8 +1,5 @@
 """Every sample program: intact it has no races; without any one of its flags and barriers it is refused by name."""
 
-# A `.pto` statement stays on one line.
-# ruff: noqa: E501
-
 from __future__ import annotations
 
 import json
@@ -14,6 +11,7 @@ import pytest
 import sample_arguments
 from execution_programs import kernel
 from expected_files import PROGRAMS
+from pto_text import moved
 
 from castsim import run
 from castsim.__main__ import main
@@ -118,28 +116,23 @@ def test_the_errors_are_of_two_classes():
     assert EngineError.exit_code == 1
 
 
-PARTLY_WRITTEN = """
-%vx = pto.make_tensor_view %x, shape = [%c8, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c8, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x64xf32>
-%vy = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
-%py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c64] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
-%a = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
-%h = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
-%tmp = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
-%row = pto.alloc_tile : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>
-%s = pto.subview %a[%c4, %c0] sizes [8, 64] : !pto.tile_buf<vec, 16x64xf32>
-pto.tload ins(%px : !pto.partition_tensor_view<8x64xf32>) outs(%s : !pto.tile_buf<vec, 8x64xf32>)
-pto.trowmax ins(%a, %tmp : !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 16x64xf32>) outs(%row : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>)
-pto.trowexpandadd ins(%a, %row : !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 16x1xf32, blayout=col_major>) outs(%h : !pto.tile_buf<vec, 16x64xf32>)
-pto.tstore ins(%h : !pto.tile_buf<vec, 16x64xf32>) outs(%py : !pto.partition_tensor_view<16x64xf32>)
-"""
+WIDE, COLUMN = "!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"
+PARTLY_WRITTEN = [
+    *(f"%{name} = pto.alloc_tile : {WIDE}" for name in ("a", "h", "tmp")),
+    f"%row = pto.alloc_tile : {COLUMN}",
+    f"%s = pto.subview %a[%c4, %c0] sizes [8, 64] : {WIDE}",
+    *moved("x", ("%s", "!pto.tile_buf<vec, 8x64xf32>"), "f32", 8, 64),
+    f"pto.trowmax ins(%a, %tmp : {WIDE}, {WIDE}) outs(%row : {COLUMN})",
+    f"pto.trowexpandadd ins(%a, %row : {WIDE}, {COLUMN}) outs(%h : {WIDE})",
+    *moved("y", ("%h", WIDE), "f32", 16, 64, load=False),
+]
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_what_nothing_wrote_is_marked_in_the_outputs(target, tmp_path, capsys) -> None:
     """Rows 4 to 11 are loaded: they are right, and the others are marked; scratch tiles mark nothing."""
     path, out = tmp_path / "k.pto", tmp_path / "out"
-    path.write_text(kernel(PARTLY_WRITTEN, "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))
+    path.write_text(kernel("\n".join(PARTLY_WRITTEN), "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>"))
     x = np.arange(8 * 64, dtype=np.float32).reshape(8, 64)
     found = run(path, target, inputs={"x": x})
     marks = np.ones((16, 64), bool)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import real_kernels
 from measured_record import document, read
-from real_form_runs import listed, opens, outcomes, try_form
-from real_forms import forms
+from real_form_runs import forms, listed, opens, outcomes, try_form
 
 CHOSEN = tuple(form for form in forms() if opens(form))
 

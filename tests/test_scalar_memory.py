@@ -100,7 +100,6 @@ def test_flags_stand_where_the_scalar_unit_waits(target: str) -> None:
 
 # ----------------------------------------------------------------------------------------------- what is read when
 def loads(result: Result) -> int:
-    """Executions of the tload in the loop."""
     tree = result.loaded.tree
     return sum(tree.instructions[lowered.instruction].mnemonic == "tload" for lowered, _ in instances(tree))
 

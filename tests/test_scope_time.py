@@ -91,29 +91,29 @@ def test_a_loop_adds_a_cycle_a_trip(trips: int) -> None:
     assert cycles(scope) == FILL + SETUP + LOAD_USE + 5 + STORED + DRAIN + trips - 1
 
 
-def test_two_ports_start_two_instructions_a_cycle() -> None:
-    # Eight additions start in cycles 28 to 31; four cycles on, the last is stored.
-    assert cycles(parallel(*["vadd"] * 8)) == FILL + LOAD_USE + 3 + 4 + STORED + DRAIN
-
-
-def test_a_port_returns_one_result_a_cycle() -> None:
-    # The products return in cycle 36; an addition behind one in cycle 29 would, too, so it starts in cycle 30.
-    assert cycles(parallel("vmul", "vmul", "vadd")) == FILL + LOAD_USE + 2 + 4 + STORED + DRAIN
+@pytest.mark.parametrize(
+    ("mnemonics", "cycles_between"),
+    [
+        # Two ports start two instructions a cycle: eight additions in cycles 28 to 31; 4 on, the last is stored.
+        (["vadd"] * 8, 3 + 4),
+        # A port returns one result a cycle: the products in cycle 36; an addition behind one in cycle 29 would, too, so
+        # it starts in cycle 30.
+        (["vmul", "vmul", "vadd"], 2 + 4),
+        # Other instructions start behind a special function.
+        (["vexp", "vexp", "vadd"], 1 + 4),
+        # Converts pass the serial port in order: the last starts 3 cycles behind the first; 4.5 on it is there.
+        (["vcvt"] * 4, 3 + 5),
+    ],
+    ids=["two ports", "one result a cycle", "behind a special function", "the serial port"],
+)
+def test_ports(mnemonics: list[str], cycles_between: int) -> None:
+    assert cycles(parallel(*mnemonics)) == FILL + LOAD_USE + cycles_between + STORED + DRAIN
 
 
 @pytest.mark.parametrize(("width", "held", "latency"), [(32, 4, 16), (16, 8, 21)])
 def test_special_functions_hold_their_port(width: int, held: int, latency: int) -> None:
     scope = parallel("vexp", "vexp", "vexp", width=width)
     assert cycles(scope) == FILL + LOAD_USE + held + latency - 3 + STORED + DRAIN
-
-
-def test_other_instructions_start_behind_a_special_function() -> None:
-    assert cycles(parallel("vexp", "vexp", "vadd")) == FILL + LOAD_USE + 1 + 4 + STORED + DRAIN
-
-
-def test_converts_pass_the_serial_port_in_order() -> None:
-    # The last of four starts three cycles behind the first; 4.5 cycles on its result is there.
-    assert cycles(parallel(*["vcvt"] * 4)) == FILL + LOAD_USE + 3 + 5 + STORED + DRAIN
 
 
 def test_five_instructions_are_dispatched_in_a_cycle() -> None:
@@ -278,7 +278,6 @@ def program(rng: Random) -> Tree:
 
 
 def same(one: Timing, other: Timing) -> bool:
-    """Whether two reports agree in everything."""
     return (
         (one.total, one.pipes, one.facts) == (other.total, other.pipes, other.facts)
         and list(one.executions) == list(other.executions)

@@ -67,7 +67,6 @@ def test_cycles_of_gathers_by_pattern_are_those_of_the_vendors_profile() -> None
 
 
 def pairs(buffer: np.ndarray, spot: Spot, count: int) -> list[list[tuple[float, int]]]:
-    """The pairs of every row, as they lie in the bytes."""
     rows = []
     for row in range(spot.region[0]):
         start = spot.place(row, 0)
@@ -80,7 +79,6 @@ def pairs(buffer: np.ndarray, spot: Spot, count: int) -> list[list[tuple[float, 
 
 
 def written(spot: Spot, buffer: np.ndarray, rows: list[list[tuple[float, int]]]) -> None:
-    """Put sorted lists into a tile."""
     for row, line in enumerate(rows):
         for place, (value, number) in enumerate(line):
             start = spot.place(row, 0) + 8 * place

@@ -73,13 +73,24 @@ def judge(model: Cast, tmp_bytes: int) -> bool:
     return lowered.shortcut is not None
 
 
+def laid(pair: tuple[str, str], shape: tuple[int, int], request: tuple, spare: int = 0) -> tuple[Cast, int]:
+    """As `place`, of a cast that fits."""
+    placed = place(pair, shape, request, spare)
+    assert placed is not None
+    return placed
+
+
+def inside(pair: tuple[str, str], shape: tuple[int, int], saturation: str | None) -> bool:
+    model, _ = laid(pair, shape, (None, saturation, False))
+    model.dst_at = model.src_at
+    return judge(model, 0)
+
+
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_every_request(pair: tuple[str, str]) -> None:
     for number, request in enumerate(REQUESTS):
         for step in (0, 4):
-            placed = place(pair, SMALL[(number + step) % len(SMALL)], request, spare=number % 2)
-            assert placed is not None
-            judge(*placed)
+            judge(*laid(pair, SMALL[(number + step) % len(SMALL)], request, spare=number % 2))
 
 
 @pytest.mark.parametrize("number", range(len(LARGE)), ids=lambda n: "x".join(map(str, LARGE[n])))
@@ -114,35 +125,23 @@ def test_every_request_on_every_shape(pair: tuple[str, str]) -> None:
 def test_rows_beyond_the_repeat_limit(pair: tuple[str, str]) -> None:
     per = repeat_shape(*pair)[0]
     for repeats, rest, request in ((255, 2, (None, "off", False)), (257, 0, ("floor", None, False))):
-        placed = place(pair, (1, repeats * per + rest), request)
-        assert placed is not None
-        judge(*placed)
-
-
-@pytest.mark.parametrize("pair", [("f32", "i16"), ("f16", "i16"), ("f16", "i8")], ids="-".join)
-@pytest.mark.parametrize("shape", [(300, 1), (257, 16), (256, 40)])
-def test_scratch_beyond_255_rows(pair: tuple[str, str], shape: tuple[int, int]) -> None:
-    placed = place(pair, shape, ("round", "off", True))
-    assert placed is not None
-    judge(*placed)
+        judge(*laid(pair, (1, repeats * per + rest), request))
 
 
 @pytest.mark.parametrize(
-    ("pair", "cols"), [(("f32", "i16"), 256 * 64 + 1), (("f16", "i16"), 256 * 128 + 65), (("f16", "i8"), 256 * 128 + 1)]
+    ("pair", "repeats"),
+    [(("f32", "i16"), 256 * 64 + 1), (("f16", "i16"), 256 * 128 + 65), (("f16", "i8"), 256 * 128 + 1)],
 )
-def test_scratch_beyond_255_repeats(pair: tuple[str, str], cols: int) -> None:
-    placed = place(pair, (1, cols), ("ceil", "off", True))
-    assert placed is not None
-    judge(*placed)
+@pytest.mark.parametrize("shape", [(300, 1), (257, 16), (256, 40), None])
+def test_scratch_beyond_255_rows_or_repeats(pair: tuple[str, str], repeats: int, shape: tuple[int, int] | None) -> None:
+    judge(*laid(pair, shape or (1, repeats), ("round" if shape else "ceil", "off", True)))
 
 
 # docs/reference/a2a3.md section 2.4: after a head, the tail of a 4-bit row starts at 128 bytes per repeat, not at 64.
 @pytest.mark.parametrize("pair", [("f16", "i4"), ("i4", "f16")], ids="-".join)
 @pytest.mark.parametrize("shape", [(3, 192), (1, 130), (2, 254), (4, 126), (2, 256), (1, 256 * 128)])
 def test_int4_rows(pair: tuple[str, str], shape: tuple[int, int]) -> None:
-    placed = place(pair, shape, (None, None, False), spare=1)
-    assert placed is not None
-    proven = judge(*placed)
+    proven = judge(*laid(pair, shape, (None, None, False), spare=1))
     # One column pitch per row is the natural map unless a part of the row is out of place.
     assert proven == (shape[1] <= 128 * 255 and (shape[1] < 128 or shape[1] % 128 == 0))
 
@@ -176,21 +175,13 @@ def test_narrow_stride_fields_misplace_rows(pair: tuple[str, str], cols: int) ->
 )
 @pytest.mark.parametrize("shape", [(3, 65), (2, 129), (300, 5), (2, 128)])
 def test_in_place_of_equal_width(pair: tuple[str, str], shape: tuple[int, int]) -> None:
-    placed = place(pair, shape, (None, None, False))
-    assert placed is not None
-    model, _ = placed
-    model.dst_at = model.src_at
-    assert judge(model, 0)
+    assert inside(pair, shape, None)
 
 
 @pytest.mark.parametrize("pair", [("f32", "f16"), ("i64", "i32"), ("f16", "u8"), ("f16", "i4"), ("i32", "i16")])
 @pytest.mark.parametrize("shape", [(1, 200), (4, 128), (40, 30), (1, 300), (300, 16)])
 def test_narrowing_in_place(pair: tuple[str, str], shape: tuple[int, int]) -> None:
-    placed = place(pair, shape, (None, "off", False))
-    assert placed is not None
-    model, _ = placed
-    model.dst_at = model.src_at
-    assert not judge(model, 0)  # never converted at once
+    assert not inside(pair, shape, "off")  # never converted at once
 
 
 # All heads come before the first tail. In place, row 1's head lands where row 0's tail still waits to be read: f32 ->
@@ -202,19 +193,19 @@ def test_narrowing_in_place_that_destroys_the_tail_is_refused(pair: tuple[str, s
         LOWERER.cast(tile_cast(model))
 
 
-def differ(inside: Cast, apart: Cast, seed: int) -> bool:
+def differ(within: Cast, apart: Cast, seed: int) -> bool:
     """Whether a cast in place gives other elements than the same cast into the second half of the buffer."""
-    changed, wanted = filled_buffer(inside, seed), filled_buffer(inside, seed)
-    inside.run(changed)
+    changed, wanted = filled_buffer(within, seed), filled_buffer(within, seed)
+    within.run(changed)
     apart.run(wanted)
-    size, per = SIZE[inside.dst], repeat_shape(inside.src, inside.dst)[0]
-    pitch, head = inside.pitches[0] * size, inside.cols // per * per
-    places = [*range(inside.cols * size)]
-    if inside.dst == "i4":  # a hole between head and tail keeps old bytes (2.4)
-        places = [*range(head // 2), *range(head, head + (inside.cols - head) // 2)]
+    size, per = SIZE[within.dst], repeat_shape(within.src, within.dst)[0]
+    pitch, head = within.pitches[0] * size, within.cols // per * per
+    places = [*range(within.cols * size)]
+    if within.dst == "i4":  # a hole between head and tail keeps old bytes (2.4)
+        places = [*range(head // 2), *range(head, head + (within.cols - head) // 2)]
     here, there = (
-        buffer[at : at + inside.rows * pitch].reshape(inside.rows, pitch)[:, places]
-        for buffer, at in ((changed, inside.dst_at), (wanted, apart.dst_at))
+        buffer[at : at + within.rows * pitch].reshape(within.rows, pitch)[:, places]
+        for buffer, at in ((changed, within.dst_at), (wanted, apart.dst_at))
     )
     return not np.array_equal(here, there)
 
@@ -229,16 +220,16 @@ def test_narrowing_in_place_is_refused_where_it_destroys_input(pair: tuple[str, 
         cols = whole * per + rest
         smallest = round_up(cols, granule(*pair))
         declared, dst_declared = smallest + spare * granule(*pair), smallest + spare // 2 * granule(*pair)
-        inside, apart = (Cast(*pair, rows, cols, declared, 0, at, dst_declared=dst_declared) for at in (0, UB // 2))
+        within, apart = (Cast(*pair, rows, cols, declared, 0, at, dst_declared=dst_declared) for at in (0, UB // 2))
         try:
-            judge(inside, 0)
+            judge(within, 0)
         except TileError as error:
             assert "before they are read" in error.message
             refused += 1
             # By chance the overwritten codes may give the same results, but not every time.
-            assert any(differ(inside, apart, seed) for seed in range(30)), inside
+            assert any(differ(within, apart, seed) for seed in range(30)), within
         else:
-            assert not differ(inside, apart, 0), inside
+            assert not differ(within, apart, 0), within
     assert refused
 
 
@@ -254,17 +245,13 @@ def test_in_place_with_a_longer_destination_pitch_is_refused() -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_regular_tiles_are_converted_at_once(pair: tuple[str, str]) -> None:
     for shape in ((4, 128), (3, 96), (1, 2), (300, 30)):
-        placed = place(pair, shape, (None, None, False))
-        assert placed is not None
-        model, tmp = placed
-        assert LOWERER.cast(tile_cast(model, tmp)).shortcut is not None
+        assert LOWERER.cast(tile_cast(*laid(pair, shape, (None, None, False)))).shortcut is not None
 
 
 # The data must be able to tell wrong from right.
 def test_source_codes_reach_every_special_case() -> None:
-    assert {0x7F800000, 0xFF800000, 0x7FC00000, 0x80000000, 1, 0x807FFFFF, 0x3F000000} <= set(
-        hard_codes("f32").tolist()
-    )
+    specials = {0x7F800000, 0xFF800000, 0x7FC00000, 0x80000000, 1, 0x807FFFFF, 0x3F000000}
+    assert specials <= set(hard_codes("f32").tolist())
     assert {0x7C00, 0xFC00, 0x7E00, 0x8000, 1, 0x83FF, 0x3E00, 0x5BFC} <= set(hard_codes("f16").tolist())
     assert {1 << 63, (1 << 63) - 1, (1 << 31) - 1, 1 << 31, (1 << 24) + 1} <= set(hard_codes("i64").tolist())
 

@@ -137,7 +137,6 @@ def test_pair_outside_the_table_names_the_legal_ones() -> None:
     assert caught.value.span is SPAN
 
 
-# -------------------------- sequences through scratch, and its size, against the tables and formulas of the datasheet
 # ------------------------------------------------------------------------------------------------ scratch sequences
 def test_sequence_a() -> None:
     # f32 -> i16 OFF with tmp, 3 x 66 in tiles of 80 columns: head calls of one repeat at stride 8, then the tail:

@@ -167,9 +167,6 @@ def test_equal_operations_are_lowered_once():
     assert lowerer.lower_work(example("tadd")) is lowerer.lower_work(example("tadd"))
 
 
-# --------------------------------- row and column operations as strided-repeat instructions: sequences worked by hand
-
-
 # ------------------------------------------------------------------------------------------- rows: reductions, spreads
 def reduction(
     mnemonic: str, element: str, rows: int, cols: int, dst_layout: str = "col_major", tmp: tuple[int, int] | None = None

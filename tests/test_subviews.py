@@ -105,7 +105,6 @@ class Program:
         return Part(name, kind, array)
 
     def step(self) -> None:
-        """Write one operation and do it."""
         which = int(self.random.integers(7))
         source, dst = (str(self.random.choice(NAMES["f32"])) for _ in range(2))
         if which in (0, 1) and source != dst:

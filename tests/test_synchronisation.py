@@ -1,4 +1,7 @@
-"""Inserted flags and barriers: that nothing stays unordered, event ids, and what does not depend on the run."""
+"""Inserted flags and barriers: that nothing stays unordered, event ids, and what does not depend on the run.
+
+Kernels are on tiles x, w, z, a, b of 16 x 128 f32, y in f16, r a column, t scratch.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,6 @@ def statement(number: int, words: Sequence[str]) -> str:
 
 
 def inserted(text: str, target=A3) -> SynchronisedFunction:
-    """The plan of the only function of a program."""
     return insert(parse(text, "k.pto").functions[0], lowerer_of(target), target)
 
 
@@ -262,22 +264,22 @@ def _ids(found: ElementListing, target=A3) -> list[int]:
     return [each.event for orders in plan(found, target).after for each in orders if isinstance(each, pto.SetFlag)]
 
 
-def test_an_id_that_was_never_used_is_preferred() -> None:
+@pytest.mark.parametrize(
+    ("pipe", "reads", "count", "ids"),
+    [
+        # An id that was never used is preferred.
+        ("MTE2", [OperandBytes("gm", "p")], 10, [0, 1, 2, 3, 4, 5, 6, 7, 0, 0]),
+        # Seven ids between scalar and vector.
+        ("S", [], 8, [0, 1, 2, 3, 4, 5, 6, 0]),
+    ],
+)
+def test_which_ids_are_taken(pipe: str, reads: list[OperandBytes], count: int, ids: list[int]) -> None:
     found = ElementListing()
-    for number in range(10):
+    for number in range(count):
         tile = OperandBytes("vec", number, ((number * 64, number * 64 + 64),))
-        found.operation("MTE2", [OperandBytes("gm", "p")], [tile])
+        found.operation(pipe, reads, [tile])
         found.operation("V", [tile], [OperandBytes("vec", 100, ((10_000, 10_064),))])
-    assert _ids(found) == [0, 1, 2, 3, 4, 5, 6, 7, 0, 0]
-
-
-def test_seven_ids_between_scalar_and_vector() -> None:
-    found = ElementListing()
-    for number in range(8):
-        tile = OperandBytes("vec", number, ((number * 64, number * 64 + 64),))
-        found.operation("S", [], [tile])
-        found.operation("V", [tile], [OperandBytes("vec", 100, ((10_000, 10_064),))])
-    assert _ids(found) == [0, 1, 2, 3, 4, 5, 6, 0]
+    assert _ids(found) == ids
 
 
 def test_a_load_that_the_pipe_orders_needs_no_flag() -> None:

@@ -221,7 +221,6 @@ def rounded(exact: Fraction, element: str) -> np.generic:
 
 
 def found(mnemonic: str, name: str, values: dict[Spot, np.ndarray], d: Spot, *options: tuple[str, str]) -> np.ndarray:
-    """The valid region of the destination."""
     chip = target(name, *options)
     buffer = noise(chip)
     for spot, given in values.items():

@@ -32,8 +32,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::U
 E4M3, BF16, E2M1 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16, ml_dtypes.float4_e2m1fn
 
 
-def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, PROGRAMS / f"{name}.py")
+def module(name: str, folder: Path = PROGRAMS) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
@@ -218,10 +218,7 @@ def test_vector_functions_take_about_what_was_measured(tilelang: Any, which: str
     Nothing was fitted to them. Stores of a constant take 155 of 142: one a cycle by both.
     """
     (tmp_path / "measured.py").write_text(MEASURED)
-    spec = importlib.util.spec_from_file_location("measured", tmp_path / "measured.py")
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
+    found = module("measured", tmp_path)
     x, y = (np.ones((64, 128), np.float32) for _ in range(2))
     (row,) = tilelang.run(found.factory.get_tir(which), schedule=False, x=x, y=y).functions
     assert row.launches == 1 and abs(row.cycles / row.latency - 1) < 0.25
@@ -298,10 +295,7 @@ def test_the_record_names_every_file_and_what_came_out() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("tile_kernels") is None, reason="the package tile-kernels")
 @pytest.mark.parametrize("name", ["engram_fused_weight", "mhc_expand_bwd", "mhc_sinkhorn_fwd", "moe_topk_gate"])
 def test_the_record_is_what_runs(name: str) -> None:
-    spec = importlib.util.spec_from_file_location("tilelang_record", ROOT / "tests" / "tilelang_record.py")
-    assert spec is not None and spec.loader is not None
-    record = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(record)
+    record = module("tilelang_record", ROOT / "tests")
     found = record.measured(name)
     case = json.loads(RECORD.read_text())["cases"][name]
     assert found == {"file": case["file"], **case["scheduled"]}
@@ -438,9 +432,60 @@ def test_what_does_not_fit_is_refused(tilelang: Any, tmp_path: Path) -> None:
         with pytest.raises(ReadError, match=message):
             tilelang.run(prim, **words)
     (tmp_path / "refused.py").write_text(REFUSED)
-    spec = importlib.util.spec_from_file_location("refused", tmp_path / "refused.py")
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
+    found = module("refused", tmp_path)
     with pytest.raises(IllegalError, match="core 1 stores to y where another core does"):
         tilelang.run(found.overlaps(), core="all", x=np.zeros(128, np.float32))
+
+
+# ------ the fourteen casts that TileLang's authors ran on a device through logical registers (`pto.vmi`), as programs
+ELEMENTS = {
+    "float32": ("f32", 4), "float16": ("f16", 2), "bfloat16": ("bf16", 2), "float8_e4m3fn": ("f8E4M3FN", 1),
+    "int32": ("i32", 4), "int16": ("i16", 2), "int8": ("i8", 1), "uint8": ("ui8", 1),
+}  # fmt: skip
+TEXT = """module attributes {{pto.target_arch = "a5"}} {{
+  func.func @cast(%x: !pto.ptr<{a}, gm>, %y: !pto.ptr<{b}, gm>) attributes {{pto.kernel}} {{
+    %c0_i64 = arith.constant 0 : i64
+    %c1_i64 = arith.constant 1 : i64
+    %behind = arith.constant 4096 : i64
+    %from = arith.constant {read} : i64
+    %to = arith.constant {written} : i64
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %in = pto.castptr %c0_i64 : i64 -> !pto.ptr<{a}, ub>
+    %out = pto.castptr %behind : i64 -> !pto.ptr<{b}, ub>
+    pto.mte_gm_ub %x, %in, %c0_i64, %from nburst(%c1_i64, %from, %from)
+      : !pto.ptr<{a}, gm>, !pto.ptr<{a}, ub>, i64, i64, i64, i64, i64
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.vecscope {{
+      %m = pto.vmi.create_mask %c64 : index -> !pto.vmi.mask<64xpred>
+      scf.for %i = %c0 to %c128 step %c64 {{
+        %v = pto.vmi.vload %in[%i] : !pto.ptr<{a}, ub> -> !pto.vmi.vreg<64x{a}>
+        %r = pto.vmi.vcvt %v, %m {{rounding = "R"{saturate}}}
+          : !pto.vmi.vreg<64x{a}>, !pto.vmi.mask<64xpred> -> !pto.vmi.vreg<64x{b}>
+        pto.vmi.vstore %r, %out[%i], %m : !pto.vmi.vreg<64x{b}>, !pto.ptr<{b}, ub>, !pto.vmi.mask<64xpred>
+      }}
+    }}
+    pto.barrier #pto.pipe<PIPE_ALL>
+    pto.mte_ub_gm %out, %y, %to nburst(%c1_i64, %to, %to)
+      : !pto.ptr<{b}, ub>, !pto.ptr<{b}, gm>, i64, i64, i64, i64
+    pto.barrier #pto.pipe<PIPE_ALL>
+    return
+  }}
+}}
+"""
+EXACT = ("e4m3 f32", "f16 f32", "i32 f32", "i16 i32", "i8 i16")
+"""Casts that cannot leave the range of what they make, in any of their steps."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_casts_through_logical_registers_are_those_of_numpy(name: str, tmp_path: Path) -> None:
+    path, _, _, given, source, result = CASES[name]
+    (a, wide), (b, narrow) = ELEMENTS[path[0]], ELEMENTS[path[-1]]
+    saturate = "" if name in EXACT else ', saturate = "SAT"'
+    (tmp_path / "cast.pto").write_text(
+        TEXT.format(a=a, b=b, read=128 * wide, written=128 * narrow, saturate=saturate), encoding="utf-8"
+    )
+    x = given(128, source)
+    found = castsim.run(tmp_path / "cast.pto", inputs={"x": x}).outputs["y"]
+    assert found.tobytes() == x.astype(np.float32).astype(result).tobytes()

@@ -1,4 +1,4 @@
-"""Operations of TileLang's register dialect, each lowered by TileLang and compared with NumPy and ml_dtypes."""
+"""Operations of TileLang's register dialect, cores and memory, SIMT functions, compared with NumPy and ml_dtypes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
+from test_tilelang import REFUSED, module
+
+from castsim.isa.errors import EngineError, IllegalError, ReadError, TileError
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("tilelang") is None, reason="the extra tilelang"),
@@ -33,7 +36,6 @@ def simd(name: str) -> Any:
 
 
 def low(values: Any, lanes: int) -> Any:
-    """Return values in the low lanes, zeros above."""
     return np.concatenate([values, np.zeros(lanes - len(values), values.dtype)])
 
 
@@ -306,3 +308,135 @@ def test_arithmetic_of_the_scalar_unit() -> None:
     assert np.array_equal(found["b"], np.where(u > 0x80000000, (u >> np.uint32(3)) ^ u, u * np.uint32(2654435761)))
     assert np.array_equal(found["c"], w // 3 + i % 5)
     assert np.array_equal(found["d"], np.clip(f, -1, 1) + i.astype(np.float32))
+
+
+# ------- kernels of TileLang whose cores wait for each other, tables of pointers, elements that the scalar unit loads
+
+
+@pytest.mark.parametrize("schedule", [True, False])
+@pytest.mark.parametrize("cores", [2, 3])
+def test_cores_see_what_the_others_stored_before_the_flag(schedule: bool, cores: int) -> None:
+    x = np.random.default_rng(cores).integers(-99, 99, (cores * 4, 64)).astype(np.float32)
+    found = ran("sum_of_cores", (cores,), core="all", schedule=schedule, x=x)
+    total = x.sum(0)
+    assert np.array_equal(found.outputs["whole"], np.broadcast_to(total, (cores, 64)))
+    assert np.array_equal(found.outputs["z"], total * 2)
+    assert "cycles are not modelled" in found.untimed
+
+
+def test_a_core_that_waits_for_others_does_not_run_alone() -> None:
+    with pytest.raises(IllegalError, match="core 1 waits for other cores"):
+        ran("sum_of_cores", (2,), core=1, x=np.zeros((8, 64), np.float32))
+
+
+@pytest.mark.parametrize("schedule", [True, False])
+def test_a_table_of_pointers(schedule: bool) -> None:
+    rng = np.random.default_rng(0)
+    tensors = [rng.normal(size=(5, 64)).astype(np.float32) for _ in range(3)]
+    which = np.array([2, 0, 0, 1, 3], np.int32)
+    table = [*tensors, tensors[0]]
+    found = ran("doubled_in_place", schedule=schedule, which=which, table=table)
+    assert np.array_equal(found.outputs["y"], np.stack([table[each][row] * 2 for row, each in enumerate(which)]))
+    changed = [each.copy() for each in tensors]
+    for row, each in enumerate(which):
+        changed[each % 3][row] *= 2
+    assert all(np.array_equal(got, changed[n % 3]) for n, got in enumerate(found.outputs["table"]))
+    assert found.cycles > 0 and found.races == ()
+
+
+def test_tables_of_addresses_in_host_code() -> None:
+    torch, tilelang = importlib.import_module("torch"), importlib.import_module("castsim.tilelang")
+    tensors = [torch.full((2, 64), float(n)) for n in (3, 5)]
+    y, which = torch.empty(2, 64), torch.tensor([1, 0], dtype=torch.int32)
+    kernels = importlib.import_module("tilelang_kernels")
+    with tilelang.simulated():
+        addresses = torch.empty(2, dtype=torch.int64, pin_memory=True)
+        for number, each in enumerate(tensors):
+            addresses[number] = each.data_ptr()
+        kernels.doubled_in_place()(which, addresses, y)
+        with pytest.raises(ReadError, match="no tensor is known at address 0x7b"):
+            kernels.doubled_in_place()(which, torch.tensor([123, 0]), y)
+    assert y[:, 0].tolist() == [10, 6] and tensors[1][0, 0] == 10 and tensors[1][1, 0] == 5
+
+
+def test_a_table_wants_arrays() -> None:
+    with pytest.raises(ReadError, match="table is a table of pointers"):
+        ran("doubled_in_place", which=np.zeros(2, np.int32), table=np.zeros(2, np.int64))
+
+
+@pytest.mark.parametrize("schedule", [True, False])
+@pytest.mark.parametrize("count", [0, 3, 16])
+def test_elements_that_address_and_end_loops(schedule: bool, count: int) -> None:
+    rng = np.random.default_rng(count)
+    x, index = rng.normal(size=(64, 64)).astype(np.float32), rng.integers(0, 64, 16).astype(np.int32)
+    index[count : count + 1] = -1
+    found = ran("rows_by_index", schedule=schedule, x=x, index=index)
+    wanted = np.full((16, 64), 0.5, np.float32)
+    wanted[:count] = x[index[:count]] * index[:count, None].astype(np.float32)
+    assert np.array_equal(found.outputs["y"], wanted) and (found.outputs["count"] == count).all()
+    assert found.cycles > 0
+
+
+# ----------------------------- SIMT functions of TileLang's kernels: values, and the cycles that are refused in words
+
+
+@pytest.mark.parametrize("schedule", [True, False])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("bfloat16", 2**-8)])
+@pytest.mark.parametrize("rows", [3, 10])
+def test_a_softmax_by_threads(schedule: bool, dtype: str, tolerance: float, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    x = rng.normal(size=(rows, 256)).astype(getattr(ml_dtypes, dtype, dtype))
+    index = rng.integers(0, 256, 256).astype(np.int32)
+    found = ran("softmax_by_threads", (dtype,), core="all", schedule=schedule, x=x, index=index)
+    e = np.exp(x.astype(np.float64)[:, index])
+    total = e.sum(1, keepdims=True)
+    y = np.where(index > 7, e / total, 1 / (1 + np.exp(-x.astype(np.float64))))
+    assert np.abs(found.outputs["y"].astype(np.float64) / y - 1).max() <= tolerance
+    assert np.abs(found.outputs["total"] / total[:, 0] - 1).max() <= 1e-6
+
+
+def test_cycles_are_refused_in_words() -> None:
+    found = ran("sums_by_reducer", x=np.ones((64, 256), np.float32))
+    assert found.untimed == "SIMT functions (T.SimtVF) are computed; their cycles are not modelled"
+    assert found.functions == () and (found.outputs["z"] == 256).all()
+    with pytest.raises(EngineError, match="cycles are not modelled"):
+        assert found.cycles
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_warps_loops_and_atomic_counts(cores: int) -> None:
+    """In the order of the source: TileLang's schedule takes no atomic operation on global memory here."""
+    x = np.random.default_rng(0).integers(-1000, 1000, (4, 256)).astype(np.int32)
+    start = np.arange(8, dtype=np.int32)
+    found = ran("warps", (cores,), core="all", schedule=False, x=x, count=start)
+    lanes = x.reshape(4, 8, 32).sum(1)
+    tid = np.arange(128).reshape(4, 32)
+    added = 1000 * np.minimum(tid % 5, 2)  # a third trip is left before it adds
+    assert np.array_equal(found.outputs["y"], lanes.sum(1, keepdims=True) + lanes + added)
+    assert np.array_equal(found.outputs["most"], np.broadcast_to(lanes.max(1, keepdims=True), (4, 32)))
+    assert np.array_equal(found.outputs["count"], start + 16 * cores * (cores + 1) // 2)
+
+
+def test_random_words_are_philox() -> None:
+    """The first block is of Random123's published vectors: counter and key 0."""
+    found = ran("draws", dims={"seed": 0})
+    assert found.outputs["word"][:4, 0].tolist() == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert len(np.unique(found.outputs["word"])) == 640
+    assert found.outputs["u"].min() > 0 and found.outputs["u"].max() < 1 and abs(found.outputs["u"].mean() - 0.5) < 0.1
+    assert abs(found.outputs["normal"].std() - 1) < 0.15
+
+
+@pytest.mark.parametrize(
+    ("which", "kind", "message"),
+    [
+        ("beyond", TileError, r"reaches element 70000"),
+        ("simt", IllegalError, r"a call of own_function in SIMT functions is not supported"),
+    ],
+)
+def test_what_threads_cannot_do_is_refused(which: str, kind: type[Exception], message: str, tmp_path: Any) -> None:
+
+    (tmp_path / "refused_threads.py").write_text(REFUSED)
+    with pytest.raises(kind, match=message):
+        importlib.import_module("castsim.tilelang").run(
+            module("refused_threads", tmp_path).factory.get_tir(which), x=np.ones(128, np.float32)
+        )

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from vmi_text import OUTPUT, Body, as_bytes, bits, blank, lowered, mask, ptr, reg, run_body, run_text
+from vmi_kernels import OUTPUT, Body, as_bytes, bits, blank, lowered, mask, ptr, reg, run_body, run_text
 
 Array = NDArray[np.generic]
 RNG = np.random.default_rng(5)

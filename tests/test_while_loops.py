@@ -134,7 +134,6 @@ pto.store_scalar %shown, %z[%c0] : !pto.ptr<i32>, i32"""
 
 
 def stored(text: str, name: str = "a5", arguments: dict[str, int | float] | None = None) -> list[int]:
-    """What a program writes to %z."""
     with tempfile.TemporaryDirectory() as folder:
         path = kernel_file(Path(folder), text)
         return [int(value) for value in run(path, name, args=arguments or {}).outputs["z"].view("<i4")]

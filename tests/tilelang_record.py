@@ -18,6 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from castsim import tilelang
 from castsim.isa.errors import CastsimError, EngineError
 
@@ -42,7 +44,6 @@ def corpus() -> Any:
 
 
 def _random(*shape: int, seed: int = 0, scale: float = 1.0, dtype: str = "bfloat16") -> Any:
-    torch = import_module("torch")
     found = torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) * scale
     return found.to(getattr(torch, dtype))
 
@@ -70,7 +71,6 @@ def engram_gate_fwd(tk: Any) -> Outcome:
 
 
 def engram_hash(tk: Any) -> Outcome:
-    torch = import_module("torch")
     ids = torch.randint(0, 1000, (16, 3), dtype=torch.int32)
     sizes = torch.full((2, 2, 4), 97, dtype=torch.int32)
     offsets = _reference("engram", "make_offsets")(sizes)
@@ -81,7 +81,6 @@ def engram_hash(tk: Any) -> Outcome:
 
 
 def mhc_expand_fwd(tk: Any) -> Outcome:
-    torch = import_module("torch")
     x = _random(9, 1280)
     o = torch.empty(9, 4, 1280, dtype=torch.bfloat16)
     import_module("tile_kernels.mhc.expand_kernel").expand_to_mhc_fwd(x, o)
@@ -89,7 +88,6 @@ def mhc_expand_fwd(tk: Any) -> Outcome:
 
 
 def mhc_expand_bwd(tk: Any) -> Outcome:
-    torch = import_module("torch")
     o = _random(9, 4, 1280)
     x = torch.empty(9, 1280, dtype=torch.bfloat16)
     import_module("tile_kernels.mhc.expand_kernel").expand_to_mhc_bwd(o, x)
@@ -98,7 +96,6 @@ def mhc_expand_bwd(tk: Any) -> Outcome:
 
 def mhc_multilayer_recompute(tk: Any) -> Outcome:
     """Three layers, the last without an output; the kernel finds its tensors in tables of pointers."""
-    torch = import_module("torch")
     n, mhc, hidden = 6, 4, 256
     first, pre = _random(n, mhc, hidden), [torch.rand(n, mhc) for _ in range(3)]
     out = [_random(n, hidden, seed=seed) for seed in (1, 2)]
@@ -118,7 +115,6 @@ def mhc_multilayer_recompute(tk: Any) -> Outcome:
 
 
 def mhc_post_fwd(tk: Any) -> Outcome:
-    torch = import_module("torch")
     x, residual = _random(1, 10, 1280), _random(1, 10, 4, 1280, seed=1)
     post, comb = torch.rand(1, 10, 4, 1), torch.rand(1, 10, 4, 4)
     found = import_module("tile_kernels.mhc.post_kernel").mhc_post_fwd(x, residual, post, comb)
@@ -126,7 +122,6 @@ def mhc_post_fwd(tk: Any) -> Outcome:
 
 
 def mhc_post_bwd(tk: Any) -> Outcome:
-    torch = import_module("torch")
     x, residual, grad = _random(1, 6, 640), _random(1, 6, 4, 640, seed=1), _random(1, 6, 4, 640, seed=2)
     post, comb = torch.rand(1, 6, 4, 1), torch.rand(1, 6, 4, 4)
     module = import_module("tile_kernels.mhc.post_kernel")
@@ -142,7 +137,6 @@ def mhc_post_bwd(tk: Any) -> Outcome:
 
 
 def mhc_pre_big_fuse(tk: Any) -> Outcome:
-    torch = import_module("torch")
     n, hidden = 8, 512
     mul, squares = torch.randn(1, n, 24), torch.rand(1, n) * hidden
     scale, base, residual = torch.rand(3), torch.randn(24), _random(n, 4, hidden)
@@ -159,7 +153,6 @@ def mhc_pre_big_fuse(tk: Any) -> Outcome:
 
 
 def mhc_sinkhorn_fwd(tk: Any) -> Outcome:
-    torch = import_module("torch")
     x = torch.randn(10, 4, 4)
     out = torch.empty(10, 4, 4)
     import_module("tile_kernels.mhc.sinkhorn_kernel").mhc_sinkhorn_fwd(x, out, 10, 1e-6)
@@ -167,7 +160,6 @@ def mhc_sinkhorn_fwd(tk: Any) -> Outcome:
 
 
 def mhc_sinkhorn_bwd(tk: Any) -> Outcome:
-    torch = import_module("torch")
     x, grad = torch.randn(16, 4, 4), torch.randn(16, 4, 4)
     found = torch.empty(16, 4, 4)
     import_module("tile_kernels.mhc.sinkhorn_kernel").mhc_sinkhorn_bwd(grad, x, found, 4, 1e-6)
@@ -177,7 +169,6 @@ def mhc_sinkhorn_bwd(tk: Any) -> Outcome:
 
 
 def moe_topk_gate_forward(tk: Any) -> Outcome:
-    torch = import_module("torch")
     logits = torch.randn(12, 64)
     arguments = (logits, 6, False, 0, 1.0, 0, "sqrtsoftplus")
     found = import_module("tile_kernels.moe.moe_topk_gate_forward_kernel").moe_topk_gate_forward(*arguments)
@@ -186,7 +177,6 @@ def moe_topk_gate_forward(tk: Any) -> Outcome:
 
 
 def moe_topk_gate(tk: Any) -> Outcome:
-    torch = import_module("torch")
     scores = torch.rand(12, 72)
     found = import_module("tile_kernels.moe.topk_gate_kernel").topk_gate(scores, 6)
     return [("topk_idx", found, _reference("topk", "stable_topk")(scores, 6), 0)]
@@ -194,7 +184,6 @@ def moe_topk_gate(tk: Any) -> Outcome:
 
 def quant_cast(tk: Any) -> Outcome:
     """Stochastic rounding: a result is one of the two neighbours of the exact value, and often either."""
-    torch = import_module("torch")
     x = _random(70000, dtype="float32")
     found = import_module("tile_kernels.quant.cast_kernel").cast(x, torch.bfloat16, stochastic_rounding=True)
     low = (x.view(torch.int32) & -65536).view(torch.float32)
@@ -215,7 +204,6 @@ def quant_norm_backward(tk: Any) -> Outcome:
 
 
 def _quantised(found: Any, wanted: Any) -> Outcome:
-    torch = import_module("torch")
     return [("out", found[0].view(torch.uint8), wanted[0].view(torch.uint8), 0), ("sf", found[1], wanted[1], 0)]
 
 
@@ -250,7 +238,6 @@ def quant_swiglu_forward(tk: Any) -> Outcome:
 
 def _rope(positions: bool, interleaved: bool) -> Callable[[Any], Outcome]:
     def case(tk: Any) -> Outcome:
-        torch = import_module("torch")
         x, table = _random(12, 8, 64), torch.randn(40, 64)
         places = torch.randint(0, 40, (12,), dtype=torch.int32) if positions else None
         wanted = _reference("rope", "rotary_embedding_ref")(
@@ -296,7 +283,6 @@ CASES: dict[str, tuple[str, Callable[[Any], Outcome]]] = {
 
 def compared(outcome: Outcome) -> dict[str, str]:
     """Return how near each output is to what is expected: `equal`, the largest relative error, or `differs`."""
-    torch = import_module("torch")
     found = {}
     for name, got, want, tolerance in outcome:
         assert got.shape == want.shape, f"{name}: {tuple(got.shape)} and {tuple(want.shape)}"
@@ -312,7 +298,6 @@ def compared(outcome: Outcome) -> dict[str, str]:
 def measured(name: str, schedule: bool = True) -> dict[str, Any]:
     """Run a case: what is said of it in the record, for one order of its statements."""
     file, case = CASES[name]
-    torch = import_module("torch")
     torch.manual_seed(0)
     package = corpus()
     try:
