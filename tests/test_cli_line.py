@@ -371,12 +371,6 @@ def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture)
     assert f"{words.split(maxsplit=1)[0]} is for programs" in err_of(capsys, command)
 
 
-@pytest.mark.parametrize("words", ["--entry f", "--arg rows=2"])
-def test_scratch_of_two_formats_refuses_what_means_nothing_for_them(words: str, capsys: Capture) -> None:
-    err = err_of(capsys, ["scratch", "f32", "i16", "--rows", "4", "--cols", "4", *words.split()])
-    assert f"{words.split(maxsplit=1)[0]} is for a program" in err
-
-
 # ---------------------------------------------------------------------------------------------------------- examples
 
 LONG = ("verify f32 e5m2", "verify --record", "verify --matrix", "verify --lowering", "conform --spec tosa --markdown")

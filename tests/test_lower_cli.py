@@ -282,19 +282,5 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "tquant" in found["ways"][0]["operations"]
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["f32", "mxfp8", "--cols", "40"], "whole blocks of 32"),
-        (["f32", "mxfp8", "--spec", "tosa"], "is a block format"),
-        (["i8", "mxfp8"], "is not quantised to blocks"),
-        (["f32", "mxfp9"], "unknown format"),
-    ],
-)
-def test_inputs_of_blocks(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lower", *words, "--target", "a5"]) in (1, 2)
-    assert told in " ".join(capsys.readouterr().err.split())
-
-
 def test_sizes_that_do_not_fit_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "buffer" in out_of(capsys, ["lower", "f32", "mxfp8", "--target", "a5", "--rows", "4096"], 1)

@@ -532,14 +532,6 @@ def test_text_lists_every_source_once(capsys):
     assert [line.split()[0] for line in lines if line.split() and line.split()[0] in FORMATS].count("f32") >= 1
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [("targets --diff a2a3 a6", "unknown target"), ("targets a5 --diff a2a3 a5", "takes nothing else")],
-)
-def test_wrong_input(line, words, capsys):
-    assert words in err_of(capsys, line.split())
-
-
 def test_changed_facts_are_shown(tmp_path, capsys):
     mine = tmp_path / "mine.toml"
     mine.write_text(
