@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from castsim.__main__ import main
 from castsim.targets.loader import SHIPPED
 
 Capture = pytest.CaptureFixture[str]
+PROGRAMS = Path(__file__).parent.parent / "programs"
 
 
 # --------------------------------------------------------------------------------------------------- what was typed
@@ -139,13 +141,29 @@ Capture = pytest.CaptureFixture[str]
         ("accuracy --target gaudi2 --cross-validate pair", 2, "no facts of gaudi2 are free"),
         (f"accuracy --target a2a3 --data {SHIPPED / 'a2a3_measured_casts.csv'} --cross-validate operation", 2,
          "has one operation only"),
+        ("targets --template tosa", 1, "tosa is a specification"),
+        ("targets --template a9", 2, "unknown target 'a9'"),
+        ("targets a5 --template a5", 2, "takes nothing else"),
+        ("verify f16 i8 --spec tosa", 2, "--lowering"),
+        ("--quiet targets nowhere", 2, "error: unknown target"),
+        (f"tune {PROGRAMS}/f32_to_f16.pto", 2, "// castsim: parameter"),
+        (f"run {PROGRAMS}/tpc_f32_f8_143_gaudi2.tpc --timing-only --report kernel", 2,
+         "which assembly does not have"),
+        ("run -e 'tadd f32 4x64'", 2, "a fragment names no target"),
+        ("run k.pto -e 'tadd f32 4x64'", 2, "-e runs a fragment in place of 'k.pto'"),
+        ("run -e 'tadd f32 4x64' --all-entries", 2, "a fragment names no target"),
+        # The same wrong value twice, or two of them.
+        ("compiled f32 u16 1 --target gaudi --form zz --order zz", 2, "--form: unknown form 'zz'"),
+        ("cast f32 zz 1 --rounding zz", 2, "error: unknown format 'zz'"),
+        ("cast f32 f16 1 --rounding zz --target zz", 2, "error: --target: unknown target 'zz'"),
+        ("cast zz zz 1", 2, "error: unknown format 'zz'"),
     ],
 )  # fmt: skip
 def test_command_lines(
     argv: str, code: int, message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found, err = refusal(capsys, *argv.split())
+    found, err = refusal(capsys, *shlex.split(argv))
     assert (found, message in err) == (code, True), err
     assert list(tmp_path.iterdir()) == []
 
@@ -347,6 +365,15 @@ ASSEMBLY = "// castsim: target goya\nnop; halt; halt; nop\n"
         ("--trace P.pto", "PROGRAM and --trace name the same file"),
         ("--json ./P.pto", "--json would replace './P.pto'"),
         ("--timeline --window -5:5", "--window -5:5: not of the form A:B"),
+        ("--timeline --window 5", "not of the form A:B"),
+        ("--timeline --window 9:9", "nothing happens between"),
+        ("--timeline --window 0:99999", "the run ends in cycle"),
+        ("--timeline --window 9999:", "the run ends in cycle"),
+        ("--window 0:9", "nothing to show"),
+        ("--trace /nowhere/at/all.json", "cannot be written"),
+        ("--kanata /", "cannot be written"),
+        ("--trace ''", "--trace '': an empty string is not a file name"),
+        ("--kanata ''", "--kanata '': an empty string is not a file name"),
         ("--arg eps=1_0", "--arg eps=1_0: not a number"),
         ("--arg eps=\u0663.5", "not a number"),
     ],
@@ -356,7 +383,7 @@ def test_options_of_a_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     program = written(tmp_path, name="P.pto")
-    code, err = refusal(capsys, "run", program, "--timing-only", *words.split())
+    code, err = refusal(capsys, "run", program, "--timing-only", *shlex.split(words))
     assert (code, message in err) == (2, True), err
     assert Path(program).read_text() == NARROW
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".pto"] in ([], ["T"])

@@ -142,10 +142,6 @@ def test_quiet(argv: list[str], capsys: Capture) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_quiet_does_not_silence_errors(capsys: Capture) -> None:
-    assert err_of(capsys, ["--quiet", "targets", "nowhere"]).startswith("error: unknown target")
-
-
 class Terminal(io.StringIO):
     """A stream that claims to be a terminal."""
 

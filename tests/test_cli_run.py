@@ -337,13 +337,6 @@ def test_wrong_fragments(
     assert (error["line"], error["column"]) == (place or (None, None))
 
 
-@pytest.mark.parametrize(
-    "words", [["-e", "tadd f32 4x64"], ["k.pto", "-e", "tadd f32 4x64"], ["-e", "tadd f32 4x64", "--all-entries"]]
-)
-def test_options_that_do_not_go_together(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert "error: " in err_of(capsys, ["run", *words])
-
-
 # ------------------------------------------------------------------------------------ what a run does about stale reads
 
 

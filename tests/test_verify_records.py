@@ -15,7 +15,7 @@ import numpy as np
 import oracle
 import oracle_lowering
 import pytest
-from command_output import ended, err_of
+from command_output import ended
 
 import castsim.evidence.verification
 from castsim.evidence.verification import kept
@@ -290,10 +290,6 @@ def test_bad_input(arguments: tuple[str, ...], message: str, capsys: pytest.Capt
     code, _, err = verify(capsys, *arguments)
     assert code == 2
     assert message in err
-
-
-def test_options_of_lowering_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--lowering" in err_of(capsys, ["verify", "f16", "i8", "--spec", "tosa"])
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.glob("lowering-*.json")), ids=lambda path: path.stem)
