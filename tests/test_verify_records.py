@@ -276,22 +276,6 @@ def test_a_claim_that_does_not_stand_fails(capsys: pytest.CaptureFixture[str], m
     assert json.loads(out)["results"][0]["result"]["wrong"] == 5
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("f16",), "SRC and DST"),
-        (("f16", "i8", "--rounding", "rint"), "--rounding"),
-        (("f16", "i8", "--spec", "nope"), "nope"),
-        (("f16", "i8", "--target", "a9"), "unknown target"),
-        (("f16", "i8", "--samples", "0"), "--samples 0"),
-    ],
-)
-def test_bad_input(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = verify(capsys, *arguments)
-    assert code == 2
-    assert message in err
-
-
 @pytest.mark.parametrize("path", sorted(DOCS.glob("lowering-*.json")), ids=lambda path: path.stem)
 def test_shipped_records_hold_no_false_claim(path: Path) -> None:
     held = json.loads(path.read_text())
