@@ -174,21 +174,6 @@ def test_json_and_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["max"] == pytest.approx(max(errors), abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--target", "a5", "--cross-validate", "rows"], "legal: pair, kernel, shape"),
-        (["--cross-validate", "pair"], "needs --target"),
-        (["--target", "gaudi2", "--cross-validate", "pair"], "no facts of gaudi2 are free"),
-        (["--target", "a2a3", "--data", str(SHIPPED / "a2a3_measured_casts.csv"), "--cross-validate", "operation"],
-         "has one operation only"),
-    ],
-)  # fmt: skip
-def test_refusals(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["accuracy", *words]) != 0
-    assert said in capsys.readouterr().err
-
-
 def test_constants_of_conventions_come_back_from_rows_of_other_operations() -> None:
     """Planted in the cycles; what only one operation decides stays at the value of other sources, and is said to."""
     added, drain = "measured_conventions.complete.added_cycles", "timing.vector_pipe.tail_cycles"

@@ -189,13 +189,6 @@ def test_other_languages_than_assembly_are_sent_to_their_command(
         assert "legal: a .tpc file, a .s file" in err
 
 
-@pytest.mark.parametrize("file", ["kernel.tpc", "kernel.pto", "model.mlir"])
-def test_text_is_not_disassembled(file: str, capsys: Capture) -> None:
-    code, err = refusal(capsys, "disasm", file, "--target", "goya")
-    assert code == 2
-    assert f"castsim disasm takes a TPC binary; '{file}'" in err
-
-
 def test_a_target_without_the_language_names_those_that_have_it(kernel: str, capsys: Capture) -> None:
     for command in ("run", "lint", "unswizzle"):
         code, err = refusal(capsys, command, kernel, "--target", "a5")

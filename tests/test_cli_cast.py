@@ -218,23 +218,6 @@ def test_the_abstract_cast_follows_the_switch(switch: str, overflow: str, capsys
     assert (ideal["value"], chip["value"], chip["ulps_from_abstract"]) == (chip["value"], ideal["value"], 0)
 
 
-@pytest.mark.parametrize(
-    ("argv", "code", "message"),
-    [
-        ("f64 f32 1 --target all", 1, "no target casts f64 -> f32 as asked; tried: a2a3"),
-        ("f32 f16 1 --target all --rounding up", 2, "unknown rounding mode 'up'"),
-        ("f32 f16 1 --target all --overflow saturate", 2, "a target has its own overflow behaviour"),
-        ("f32 f16 1 --target abstract --saturation on", 2, "belong to a target"),
-        ("f32 f16 1 --target all --saturation half", 2, "unknown saturation 'half'"),
-        ("f32 f16 1 --target every", 2, "unknown target 'every'"),
-    ],
-)
-def test_refusals_of_comparisons(argv: str, code: int, message: str, capsys: Capture) -> None:
-    assert main(["cast", *argv.split()]) == code
-    out, err = capsys.readouterr()
-    assert (out, message in err) == ("", True), err
-
-
 EXACT = {"native_off_intermediate": "exact"}
 FORMS = (None, "1d", "2D")
 

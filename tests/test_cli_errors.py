@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, writt
 from command_output import refusal
 
 from castsim.__main__ import main
+from castsim.targets.loader import SHIPPED
 
 Capture = pytest.CaptureFixture[str]
+PROGRAMS = Path(__file__).parent.parent / "programs"
 
 
 # --------------------------------------------------------------------------------------------------- what was typed
@@ -70,11 +73,140 @@ Capture = pytest.CaptureFixture[str]
         ("cast f32 i16 1 --target a2a3 --rounding stochastic", 1, "a2a3 has no rounding mode stochastic"),
         ("cast f32 i16 1 --target a4", 2, "unknown target 'a4'"),
         ("cast bf16 f16 1 --target a2a3", 1, "a2a3 has no cast bf16 -> f16; from bf16 it has: f32, i32"),
+        ("cast f64 f32 1 --target all", 1, "no target casts f64 -> f32 as asked; tried: a2a3"),
+        ("cast f32 f16 1 --target all --rounding up", 2, "unknown rounding mode 'up'"),
+        ("cast f32 f16 1 --target all --overflow saturate", 2, "a target has its own overflow behaviour"),
+        ("cast f32 f16 1 --target abstract --saturation on", 2, "belong to a target"),
+        ("cast f32 f16 1 --target all --saturation half", 2, "unknown saturation 'half'"),
+        ("cast f32 f16 1 --target every", 2, "unknown target 'every'"),
+        ("tosa reciprocal 3", 2, "reciprocal_scale"),
+        ("tosa apply_scale_32 1 2", 2, "three numbers"),
+        ("tosa apply_scale_32 1 2 three", 2, "'three' is not an integer"),
+        ("tosa apply_scale_32 1 1 63", 1, "unpredictable: shift 63"),
+        ("tosa TABLE 3", 2, "needs --table"),
+        ("tosa reciprocal_scale 3 --double-round", 2, "--double-round is for apply_scale_32"),
+        ("scratch all", 2, "the size of the tile is missing"),
+        ("scratch all --rows 1 --cols 2 --audit", 2, "--audit is not for all casts"),
+        ("verify", 2, "verify takes two formats, not 0 arguments"),
+        ("verify f32", 2, "verify takes two formats, not 1"),
+        ("verify f32 f16 f16", 2, "verify takes two formats, not 3"),
+        ("verify f33 f16", 2, "unknown format 'f33'; did you mean 'f32'?\n  legal: f64, f32"),
+        ("verify f16 e4m3fn --rounding up", 2, "unknown rounding 'up'\n  legal: rint, round"),
+        ("verify f16 e4m3fn --overflow clip", 2, "unknown overflow 'clip'\n  legal: saturate, wrap, special"),
+        ("verify f16 e4m3fn --overflow wrap", 1,
+         "overflow 'wrap' is not defined for destination e4m3fn\n  legal: satur"),
+        ("verify f16 hif8 --rounding rint", 1, "rounding 'rint' is not defined for f16 -> hif8\n  legal: round, floor"),
+        ("verify f16 e4m3fn --tier fast", 2, "unknown tier 'fast'\n  legal: default, reference, table"),
+        ("verify f16 e4m3fn --against fast", 2, "unknown tier 'fast'\n  legal: default, reference, table"),
+        ("verify f16 e4m3fn --tier table --against table", 2, "tier 'table' against itself proves nothing"),
+        ("verify f32 i32 --tier table --samples 5 --rounding rint", 1, "has no table"),
+        ("verify f16 e4m3fn --exhaustive --structured", 2, "--exhaustive and --structured exclude each other"),
+        ("verify f16 e4m3fn --structured --samples 3", 2, "--structured and --samples exclude each other"),
+        ("verify f16 e4m3fn --structured", 1, "codes of a wide source; those of f16 are few\n  help: --exhaustive"),
+        ("verify f64 f16 --exhaustive", 1, "too many codes to try them all\n  help: --structured, --samples N"),
+        ("verify f64 f32 --structured", 1, "help: --samples N"),
+        ("verify f32 hif8 --rounding hybrid --structured", 1, "sees more than kept bits"),
+        ("verify f16 e4m3fn --samples 0", 2, "--samples 0: not an integer of at least 1"),
+        ("verify f16 e4m3fn --samples many", 2, "--samples many: not an integer"),
+        ("verify f16 e4m3fn --samples -3", 2, "--samples -3: not an integer"),
+        ("verify f16 e4m3fn --samples 3 --seed -1", 2, "--seed -1: not an integer of at least 0"),
+        ("verify f16 e4m3fn --workers 0", 2, "--workers 0: not an integer of at least 1"),
+        ("verify f16 e4m3fn --resume", 2, "--resume continues a record; name it with --record FILE"),
+        ("verify f16 e4m3fn --resume --record none.json", 2, "record 'none.json' does not exist"),
+        ("verify f16 e4m3fn --record nowhere/r.json", 2, "cannot write record 'nowhere/r.json'"),
+        ("verify --matrix f32 f16", 2, "--matrix already determines what is compared; it excludes SRC DST"),
+        ("verify --matrix --rounding rint --exhaustive", 2, "it excludes --rounding, --exhaustive"),
+        ("conform", 2, "--spec"),
+        ("conform --spec nope", 2, "nope"),
+        ("conform --spec tosa --target a9", 2, "unknown target"),
+        ("conform --spec tosa@7", 2, "no version '7'"),
+        ("conform --spec tosa --src zz", 2, "unknown format"),
+        ("conform --spec tosa --src hif8", 1, "no cast hif8"),
+        ("conform --spec tosa --workers 0", 2, "--workers 0"),
+        ("conform --spec onnx:saturate=0", 2, "all attributes"),
+        ("lower f32 mxfp8 --cols 40 --target a5", 2, "whole blocks of 32"),
+        ("lower f32 mxfp8 --spec tosa --target a5", 2, "is a block format"),
+        ("lower i8 mxfp8 --target a5", 1, "is not quantised to blocks"),
+        ("lower f32 mxfp9 --target a5", 2, "unknown format"),
+        ("targets --diff a2a3 a6", 2, "unknown target"),
+        ("targets a5 --diff a2a3 a5", 2, "takes nothing else"),
+        ("scratch f32", 2, "takes two formats or one .pto file"),
+        ("scratch f32 i16 i8 --rows 1 --cols 1", 2, "takes two formats or one .pto file"),
+        ("scratch f32 i16", 2, "the size of the tile is missing"),
+        ("scratch x.pto", 2, "program 'x.pto': No such file"),
+        ("scratch f32 i16 --rows 4 --cols 4 --entry f", 2, "--entry is for a program"),
+        ("scratch f32 i16 --rows 4 --cols 4 --arg rows=2", 2, "--arg is for a program"),
+        ("accuracy --target a5 --cross-validate rows", 2, "legal: pair, kernel, shape"),
+        ("accuracy --cross-validate pair", 2, "needs --target"),
+        ("accuracy --target gaudi2 --cross-validate pair", 2, "no facts of gaudi2 are free"),
+        (f"accuracy --target a2a3 --data {SHIPPED / 'a2a3_measured_casts.csv'} --cross-validate operation", 2,
+         "has one operation only"),
+        ("targets --template tosa", 1, "tosa is a specification"),
+        ("targets --template a9", 2, "unknown target 'a9'"),
+        ("targets a5 --template a5", 2, "takes nothing else"),
+        ("verify f16 i8 --spec tosa", 2, "--lowering"),
+        ("--quiet targets nowhere", 2, "error: unknown target"),
+        (f"tune {PROGRAMS}/f32_to_f16.pto", 2, "// castsim: parameter"),
+        (f"run {PROGRAMS}/tpc_f32_f8_143_gaudi2.tpc --timing-only --report kernel", 2,
+         "which assembly does not have"),
+        ("run -e 'tadd f32 4x64'", 2, "a fragment names no target"),
+        ("run k.pto -e 'tadd f32 4x64'", 2, "-e runs a fragment in place of 'k.pto'"),
+        ("run -e 'tadd f32 4x64' --all-entries", 2, "a fragment names no target"),
+        (f"run {PROGRAMS}/quantise_block.onnx", 2, "--target T"),
+        (f"run {PROGRAMS}/quantise_block.onnx --target a5 --timing-only", 2, "--timing-only is for programs"),
+        (f"graph {PROGRAMS}/quantise_block.onnx --target a6", 2, "a6"),
+        (f"graph {PROGRAMS}/quantise_block.onnx --target a5 --tosa-version 1.0", 2, "opset itself"),
+        (f"graph {PROGRAMS}/casts_and_rescales.mlir --target a5", 2, "no input given for arg0, arg1"),
+        ("graph nothing.onnx --target a5", 2, "No such file"),
+        (f"graph {PROGRAMS}/quantise_block.onnx --target a5 --in x=zeros --arg rows=0x", 2, "not a number"),
+        ("lower f32 f16", 2, "--target"),
+        ("lower f32 f16 --target a9", 2, "unknown target 'a9'"),
+        ("lower f32 f99 --target a5", 2, "unknown format 'f99'"),
+        ("lower f32 f16 --target a5 --spec nope", 2, "nope"),
+        ("lower f32 f16 --target a5 --spec onnx@99", 2, "no version '99'"),
+        ("lower f32 u16 --target a5 --spec tosa", 1, "no cast f32 -> u16"),
+        ("lower f32 i8 --target a5 --spec tosa --rounding trunc", 1, "unsatisfiable"),
+        ("lower f32 i8 --target a5 --rounding nearest", 2, "unknown rounding mode"),
+        ("lower f32 i8 --target a5 --via bf16 q3", 2, "unknown format 'q3'"),
+        ("lower f32 i8 --target a5 --via i64", 1, "no chain f32 -> i64"),
+        ("lower f32 i8 --target a5 --steps 7", 2,
+         "--steps 7: chains have up to 4 instructions; "
+         "each further one multiplies the search by the number of casts of the target\n  legal: 1, 2, 3, 4"),
+        ("lower f32 i8 --target a5 --rows 0", 2, "--rows 0"),
+        ("lower f32 i8 --target a5 --cols -3", 2, "--cols -3: not"),
+        ("lower f16 i8 --target a5 --rows 100000", 1, "bytes at 0; the buffer has 253952"),
+        ("lower f16 i8 --target a5 --out /nowhere/x.pto", 2, "cannot write program"),
+        ("verify --lowering f16", 2, "SRC and DST"),
+        ("verify --lowering f16 i8 --rounding rint", 2, "--rounding"),
+        ("verify --lowering f16 i8 --spec nope", 2, "nope"),
+        ("verify --lowering f16 i8 --target a9", 2, "unknown target"),
+        ("verify --lowering f16 i8 --samples 0", 2, "--samples 0"),
+        ("disasm kernel.tpc --target goya", 2, "castsim disasm takes a TPC binary; 'kernel.tpc'"),
+        ("disasm kernel.pto --target goya", 2, "castsim disasm takes a TPC binary; 'kernel.pto'"),
+        ("disasm model.mlir --target goya", 2, "castsim disasm takes a TPC binary; 'model.mlir'"),
+        ("debug", 2, "castsim debug needs a program"),
+        ("debug -", 2, "standard input is used for the commands"),
+        ("debug k.onnx", 2, "has no operations to step through"),
+        (f"debug {PROGRAMS}/f32_to_f16.pto --port 1", 2, "--port is for --dap"),
+        (f"debug {PROGRAMS}/f32_to_f16.pto", 2, "no input given"),
+        (f"debug {PROGRAMS}/f32_to_f16.pto --in src=zeros --engine slow", 2, "engine 'slow' is not available"),
+        (f"debug {PROGRAMS}/f32_to_f16.pto --in z=zeros", 2, "no tensor argument 'z'"),
+        ("debug --dap --port 70000", 2, "no port"),
+        ("debug nowhere.pto", 2, "nowhere.pto"),
+        # The same wrong value twice, or two of them.
+        ("compiled f32 u16 1 --target gaudi --form zz --order zz", 2, "--form: unknown form 'zz'"),
+        ("cast f32 zz 1 --rounding zz", 2, "error: unknown format 'zz'"),
+        ("cast f32 f16 1 --rounding zz --target zz", 2, "error: --target: unknown target 'zz'"),
+        ("cast zz zz 1", 2, "error: unknown format 'zz'"),
     ],
-)
-def test_command_lines(argv: str, code: int, message: str, capsys: Capture) -> None:
-    found, err = refusal(capsys, *argv.split())
+)  # fmt: skip
+def test_command_lines(
+    argv: str, code: int, message: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found, err = refusal(capsys, *shlex.split(argv))
     assert (found, message in err) == (code, True), err
+    assert list(tmp_path.iterdir()) == []
 
 
 # ------------------------------------------------------------------------------------------------------ programs
@@ -274,6 +406,15 @@ ASSEMBLY = "// castsim: target goya\nnop; halt; halt; nop\n"
         ("--trace P.pto", "PROGRAM and --trace name the same file"),
         ("--json ./P.pto", "--json would replace './P.pto'"),
         ("--timeline --window -5:5", "--window -5:5: not of the form A:B"),
+        ("--timeline --window 5", "not of the form A:B"),
+        ("--timeline --window 9:9", "nothing happens between"),
+        ("--timeline --window 0:99999", "the run ends in cycle"),
+        ("--timeline --window 9999:", "the run ends in cycle"),
+        ("--window 0:9", "nothing to show"),
+        ("--trace /nowhere/at/all.json", "cannot be written"),
+        ("--kanata /", "cannot be written"),
+        ("--trace ''", "--trace '': an empty string is not a file name"),
+        ("--kanata ''", "--kanata '': an empty string is not a file name"),
         ("--arg eps=1_0", "--arg eps=1_0: not a number"),
         ("--arg eps=\u0663.5", "not a number"),
     ],
@@ -283,7 +424,7 @@ def test_options_of_a_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     program = written(tmp_path, name="P.pto")
-    code, err = refusal(capsys, "run", program, "--timing-only", *words.split())
+    code, err = refusal(capsys, "run", program, "--timing-only", *shlex.split(words))
     assert (code, message in err) == (2, True), err
     assert Path(program).read_text() == NARROW
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".pto"] in ([], ["T"])

@@ -142,10 +142,6 @@ def test_quiet(argv: list[str], capsys: Capture) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_quiet_does_not_silence_errors(capsys: Capture) -> None:
-    assert err_of(capsys, ["--quiet", "targets", "nowhere"]).startswith("error: unknown target")
-
-
 class Terminal(io.StringIO):
     """A stream that claims to be a terminal."""
 
@@ -369,12 +365,6 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
 def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture) -> None:
     command = ["run", QUANTISE, "--target", "a5", "--in", "x=zeros", "--arg", "rows=2", *words.split()]
     assert f"{words.split(maxsplit=1)[0]} is for programs" in err_of(capsys, command)
-
-
-@pytest.mark.parametrize("words", ["--entry f", "--arg rows=2"])
-def test_scratch_of_two_formats_refuses_what_means_nothing_for_them(words: str, capsys: Capture) -> None:
-    err = err_of(capsys, ["scratch", "f32", "i16", "--rows", "4", "--cols", "4", *words.split()])
-    assert f"{words.split(maxsplit=1)[0]} is for a program" in err
 
 
 # ---------------------------------------------------------------------------------------------------------- examples

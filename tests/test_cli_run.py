@@ -337,13 +337,6 @@ def test_wrong_fragments(
     assert (error["line"], error["column"]) == (place or (None, None))
 
 
-@pytest.mark.parametrize(
-    "words", [["-e", "tadd f32 4x64"], ["k.pto", "-e", "tadd f32 4x64"], ["-e", "tadd f32 4x64", "--all-entries"]]
-)
-def test_options_that_do_not_go_together(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert "error: " in err_of(capsys, ["run", *words])
-
-
 # ------------------------------------------------------------------------------------ what a run does about stale reads
 
 
@@ -430,12 +423,6 @@ def test_values_are_old_ones_in_every_mode(tmp_path: Path) -> None:
     assert run(path, stale_reads="report").stale_reads
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"stale_reads": "never"}, "unknown way to treat stale reads 'never'"),
-    ],
-)
-def test_words_that_mean_nothing(words: dict[str, str], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ReadError, match=message):
-        run(assembled(tmp_path, FRESH), **words)  # type: ignore[arg-type]  # two keywords of text
+def test_words_that_mean_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match="unknown way to treat stale reads 'never'"):
+        run(assembled(tmp_path, FRESH), stale_reads="never")  # type: ignore[arg-type]

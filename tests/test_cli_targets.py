@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_output import document_of, err_of, out_of
+from command_output import document_of, out_of
 
 from castsim.__main__ import main
 from castsim.commands.targets import _inside, key_text, template
@@ -185,9 +185,3 @@ def _below(model: type[Table]) -> Iterator[type[Table]]:
     for each in model.__subclasses__():
         yield each
         yield from _below(each)
-
-
-def test_a_template_of_no_chip(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "tosa is a specification" in err_of(capsys, ["targets", "--template", "tosa"], 1)
-    assert "unknown target 'a9'" in err_of(capsys, ["targets", "--template", "a9"])
-    assert "takes nothing else" in err_of(capsys, ["targets", "a5", "--template", "a5"])

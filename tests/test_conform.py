@@ -171,21 +171,3 @@ def test_what_is_not_in_the_table_is_said(capsys: pytest.CaptureFixture[str]) ->
 def test_workers_give_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     alone, together = (conform("tosa", ("a5",), src="i8", workers=workers) for workers in (1, 2))
     assert conform_markdown(alone) == conform_markdown(together)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        ((), 2, "--spec"),
-        (("--spec", "nope"), 2, "nope"),
-        (("--spec", "tosa", "--target", "a9"), 2, "unknown target"),
-        (("--spec", "tosa@7"), 2, "no version '7'"),
-        (("--spec", "tosa", "--src", "zz"), 2, "unknown format"),
-        (("--spec", "tosa", "--src", "hif8"), 1, "no cast hif8"),
-        (("--spec", "tosa", "--workers", "0"), 2, "--workers 0"),
-        (("--spec", "onnx:saturate=0"), 2, "all attributes"),
-    ],
-)
-def test_inputs(arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["conform", *arguments]) == code
-    assert message in capsys.readouterr().err

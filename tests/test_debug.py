@@ -449,24 +449,6 @@ def test_every_kind_of_program(name: str, monkeypatch: pytest.MonkeyPatch, capsy
     assert stops[0] == stops[3] == stops[4]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "castsim debug needs a program"),
-        (["-"], "standard input is used for the commands"),
-        (["k.onnx"], "has no operations to step through"),
-        (["P", "--port", "1"], "--port is for --dap"),
-        (["P"], "no input given"),
-        (["P", "--in", "x=zeros", "--engine", "slow"], "engine 'slow' is not available"),
-        (["P", "--in", "z=zeros"], "no tensor argument 'z'"),
-        (["--dap", "--port", "70000"], "no port"),
-        (["nowhere.pto"], "nowhere.pto"),
-    ],
-)
-def test_what_cannot_be_debugged(words: list[str], message: str, kernel: Path, capsys: Capture) -> None:
-    assert message in err_of(capsys, ["debug", *(str(kernel) if word == "P" else word for word in words)])
-
-
 def test_hostile_names_stay_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     """A file may be called anything; what would steer the terminal is escaped."""
     np.save(tmp_path / "x.npy", np.zeros((4, 64), np.float32))

@@ -90,27 +90,6 @@ def test_a_node_that_differs_gives_exit_code_1(capsys: pytest.CaptureFixture[str
     assert "same.mlir:2:8" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("run", BLOCK), 2, "--target T"),
-        (("run", BLOCK, "--target", "a5", "--timing-only"), 2, "--timing-only is for programs"),
-        (("graph", BLOCK, "--target", "a6"), 2, "a6"),
-        (("graph", BLOCK, "--target", "a5", "--tosa-version", "1.0"), 2, "opset itself"),
-        (("graph", CASTS, "--target", "a5"), 2, "no input given for arg0, arg1"),
-        (("graph", "nothing.onnx", "--target", "a5"), 2, "No such file"),
-        (("graph", BLOCK, "--target", "a5", "--in", "x=zeros", "--arg", "rows=0x"), 2, "not a number"),
-    ],
-)
-def test_what_is_typed_wrongly(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
-) -> None:
-    found, _, err = ended(capsys, *arguments)
-    assert found == code
-    assert said in err
-    assert "Traceback" not in err
-
-
 def test_an_unsupported_node_ends_with_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     made = quantise_block()
     made.graph.node[2].op_type = "Max"

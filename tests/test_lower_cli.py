@@ -133,33 +133,6 @@ def test_cost_is_that_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert run(path, timing_only=True).cycles == found["cost"]["cycles"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("f32", "f16"), 2, "--target"),
-        (("f32", "f16", "--target", "a9"), 2, "unknown target 'a9'"),
-        (("f32", "f99", "--target", "a5"), 2, "unknown format 'f99'"),
-        (("f32", "f16", "--target", "a5", "--spec", "nope"), 2, "nope"),
-        (("f32", "f16", "--target", "a5", "--spec", "onnx@99"), 2, "no version '99'"),
-        (("f32", "u16", "--target", "a5", "--spec", "tosa"), 1, "no cast f32 -> u16"),
-        (("f32", "i8", "--target", "a5", "--spec", "tosa", "--rounding", "trunc"), 1, "unsatisfiable"),
-        (("f32", "i8", "--target", "a5", "--rounding", "nearest"), 2, "unknown rounding mode"),
-        (("f32", "i8", "--target", "a5", "--via", "bf16", "q3"), 2, "unknown format 'q3'"),
-        (("f32", "i8", "--target", "a5", "--via", "i64"), 1, "no chain f32 -> i64"),
-        (("f32", "i8", "--target", "a5", "--steps", "7"), 2, "--steps 7: .*up to 4(.|\n)*legal: 1, 2, 3, 4"),
-        (("f32", "i8", "--target", "a5", "--rows", "0"), 2, "--rows 0"),
-        (("f32", "i8", "--target", "a5", "--cols", "-3"), 2, "--cols -3: not"),
-        (("f16", "i8", "--target", "a5", "--rows", "100000"), 1, "buffer|capacity|bytes"),
-        (("f16", "i8", "--target", "a5", "--out", "/nowhere/x.pto"), 2, "cannot write program"),
-    ],
-)
-def test_inputs(arguments: tuple[str, ...], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found, _, err = lower(capsys, *arguments)
-    assert found == code, err
-    assert re.search(message, err)
-    assert "Traceback" not in err
-
-
 @pytest.mark.parametrize(("target", "rows", "cols"), [("a5", 16, 1), ("a2a3", 20, 3100), ("a5", 2, 10**9)])
 def test_a_shape_that_does_not_go_is_refused_by_the_options_with_the_largest_that_goes(
     target: str, rows: int, cols: int, capsys: pytest.CaptureFixture[str]
@@ -280,20 +253,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     found = document_of(capsys, "lower", "f32", "mxint8", "--target", "a5")
     assert (found["format"], found["ways"][0]["kind"]) == ("mxint8", "chain")
     assert "tquant" in found["ways"][0]["operations"]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["f32", "mxfp8", "--cols", "40"], "whole blocks of 32"),
-        (["f32", "mxfp8", "--spec", "tosa"], "is a block format"),
-        (["i8", "mxfp8"], "is not quantised to blocks"),
-        (["f32", "mxfp9"], "unknown format"),
-    ],
-)
-def test_inputs_of_blocks(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lower", *words, "--target", "a5"]) in (1, 2)
-    assert told in " ".join(capsys.readouterr().err.split())
 
 
 def test_sizes_that_do_not_fit_are_said(capsys: pytest.CaptureFixture[str]) -> None:

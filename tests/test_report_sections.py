@@ -110,11 +110,6 @@ def test_run_lists_the_reports_that_there_are(with_casts, capsys):
     assert "legal: run, kernel, made_up_casts" in capsys.readouterr().err
 
 
-def test_a_report_says_why_it_has_nothing_to_show(capsys):
-    assert main(["run", str(PROGRAMS / "tpc_f32_f8_143_gaudi2.tpc"), "--timing-only", "--report", "kernel"]) == 2
-    assert "which assembly does not have" in capsys.readouterr().err
-
-
 def test_every_name_is_of_a_section():
     """A name without a section would only fail in some run."""
     assert sections.further_reports() == ("kernel",)

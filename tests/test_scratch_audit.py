@@ -274,10 +274,3 @@ def test_report_on_a_program(tmp_path, capsys):
     # wide 4096 + slim 2048 + victim 256, and the tmp tile at its smallest
     assert found["minimal_bytes"] == 4096 + 2048 + 256 + 3104
     assert "0 to spare" in out_of(capsys, ["scratch", "programs/f32_to_i16_partial.pto"])
-
-
-@pytest.mark.parametrize(
-    "line", ["scratch f32", "scratch f32 i16 i8 --rows 1 --cols 1", "scratch f32 i16", "scratch x.pto"]
-)
-def test_wrong_input_of_the_command(line, capsys):
-    assert err_of(capsys, line.split()).startswith("error: ")

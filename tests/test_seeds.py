@@ -157,24 +157,6 @@ def test_the_operator_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.split("= ")[1:] == [f"{entries[0]}\nTABLE(5) ", f"{entries[133]}\n"]
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "told"),
-    [
-        ("tosa reciprocal 3", 2, "reciprocal_scale"),
-        ("tosa apply_scale_32 1 2", 2, "three numbers"),
-        ("tosa apply_scale_32 1 2 three", 2, "'three' is not an integer"),
-        ("tosa apply_scale_32 1 1 63", 1, "unpredictable: shift 63"),
-        ("tosa TABLE 3", 2, "needs --table"),
-        ("tosa reciprocal_scale 3 --double-round", 2, "--double-round is for apply_scale_32"),
-        ("scratch all", 2, "the size of the tile is missing"),
-        ("scratch all --rows 1 --cols 2 --audit", 2, "--audit is not for all casts"),
-    ],
-)
-def test_mistyped_commands(line: str, code: int, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(line.split()) == code
-    assert told in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("line", ["string f32 0x10", "string i8 2.718", "string i8 300", "string f32 Hello"])
 def test_undefined_text_is_refused(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "error" in err_of(capsys, ["cast", *line.split()])

@@ -298,10 +298,6 @@ def test_bad_input_has_its_place_and_what_would_be_legal(
     assert legal in found
 
 
-def test_a_program_without_parameters_has_nothing_to_choose_from(capsys: Capture) -> None:
-    assert "// castsim: parameter" in err_of(capsys, ["tune", str(SAMPLES.parent / "f32_to_f16.pto")])
-
-
 def test_a_space_in_which_nothing_runs_is_a_table_of_reasons(capsys: Capture) -> None:
     document = document_of(capsys, "tune", str(TILES), "--tile", "R in 24, C in 512", code=1)
     assert document["best"] is None

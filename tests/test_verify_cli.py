@@ -92,56 +92,6 @@ def test_differences_are_shown_and_cost_the_exit_code(monkeypatch: pytest.Monkey
     assert detail["random_word"] is None
 
 
-@pytest.mark.parametrize(
-    ("argv", "code", "message"),
-    [
-        ("", 2, "verify takes two formats, not 0 arguments"),
-        ("f32", 2, "verify takes two formats, not 1"),
-        ("f32 f16 f16", 2, "verify takes two formats, not 3"),
-        ("f33 f16", 2, "unknown format 'f33'; did you mean 'f32'?\n  legal: f64, f32"),
-        ("f16 e4m3fn --rounding up", 2, "unknown rounding 'up'\n  legal: rint, round"),
-        ("f16 e4m3fn --overflow clip", 2, "unknown overflow 'clip'\n  legal: saturate, wrap, special"),
-        (
-            "f16 e4m3fn --overflow wrap",
-            1,
-            "overflow 'wrap' is not defined for destination e4m3fn\n  legal: satur",
-        ),
-        ("f16 hif8 --rounding rint", 1, "rounding 'rint' is not defined for f16 -> hif8\n  legal: round, floor"),
-        ("f16 e4m3fn --tier fast", 2, "unknown tier 'fast'\n  legal: default, reference, table"),
-        ("f16 e4m3fn --against fast", 2, "unknown tier 'fast'\n  legal: default, reference, table"),
-        ("f16 e4m3fn --tier table --against table", 2, "tier 'table' against itself proves nothing"),
-        ("f32 i32 --tier table --samples 5 --rounding rint", 1, "has no table"),
-        ("f16 e4m3fn --exhaustive --structured", 2, "--exhaustive and --structured exclude each other"),
-        ("f16 e4m3fn --structured --samples 3", 2, "--structured and --samples exclude each other"),
-        ("f16 e4m3fn --structured", 1, "codes of a wide source; those of f16 are few\n  help: --exhaustive"),
-        ("f64 f16 --exhaustive", 1, "too many codes to try them all\n  help: --structured, --samples N"),
-        ("f64 f32 --structured", 1, "help: --samples N"),
-        ("f32 hif8 --rounding hybrid --structured", 1, "sees more than kept bits"),
-        ("f16 e4m3fn --samples 0", 2, "--samples 0: not an integer of at least 1"),
-        ("f16 e4m3fn --samples many", 2, "--samples many: not an integer"),
-        ("f16 e4m3fn --samples -3", 2, "--samples -3: not an integer"),
-        ("f16 e4m3fn --samples 3 --seed -1", 2, "--seed -1: not an integer of at least 0"),
-        ("f16 e4m3fn --workers 0", 2, "--workers 0: not an integer of at least 1"),
-        ("f16 e4m3fn --resume", 2, "--resume continues a record; name it with --record FILE"),
-        ("f16 e4m3fn --resume --record none.json", 2, "record 'none.json' does not exist"),
-        ("f16 e4m3fn --record nowhere/r.json", 2, "cannot write record 'nowhere/r.json'"),
-        ("--matrix f32 f16", 2, "--matrix already determines what is compared; it excludes SRC DST"),
-        ("--matrix --rounding rint --exhaustive", 2, "it excludes --rounding, --exhaustive"),
-    ],
-)
-def test_command_lines(
-    argv: str, code: int, message: str, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["verify", *argv.split()]) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("error: ")
-    assert "Traceback" not in err
-    assert message in err
-    assert list(tmp_path.iterdir()) == []
-
-
 # --------------------------------------------------------------------------------------------------------- recording
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import oracle
 import oracle_lowering
 import pytest
-from command_output import ended, err_of
+from command_output import ended
 
 import castsim.evidence.verification
 from castsim.evidence.verification import kept
@@ -274,26 +274,6 @@ def test_a_claim_that_does_not_stand_fails(capsys: pytest.CaptureFixture[str], m
     code, out, _ = verify(capsys, "f16", "i8", "--target", "a5", "--json", "-")
     assert code == 1
     assert json.loads(out)["results"][0]["result"]["wrong"] == 5
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("f16",), "SRC and DST"),
-        (("f16", "i8", "--rounding", "rint"), "--rounding"),
-        (("f16", "i8", "--spec", "nope"), "nope"),
-        (("f16", "i8", "--target", "a9"), "unknown target"),
-        (("f16", "i8", "--samples", "0"), "--samples 0"),
-    ],
-)
-def test_bad_input(arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = verify(capsys, *arguments)
-    assert code == 2
-    assert message in err
-
-
-def test_options_of_lowering_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--lowering" in err_of(capsys, ["verify", "f16", "i8", "--spec", "tosa"])
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.glob("lowering-*.json")), ids=lambda path: path.stem)

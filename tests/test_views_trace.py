@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_output import err_of, out_of
+from command_output import out_of
 from expected_reports import derivation_facts
 from sample_arguments import argument_words, scalars
 
@@ -243,24 +243,6 @@ def test_buffer_counter_adds_up(tmp_path: Path) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--timeline", "--window", "5"], "not of the form A:B"),
-        (["--timeline", "--window", "9:9"], "nothing happens between"),
-        (["--timeline", "--window", "0:99999"], "the run ends in cycle"),
-        (["--timeline", "--window", "9999:"], "the run ends in cycle"),
-        (["--window", "0:9"], "nothing to show"),
-        (["--trace", "/nowhere/at/all.json"], "cannot be written"),
-        (["--kanata", "/"], "cannot be written"),
-        (["--trace", ""], "--trace '': an empty string is not a file name"),
-        (["--kanata", ""], "--kanata '': an empty string is not a file name"),
-    ],
-)
-def test_bad_views_are_refused(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said in err_of(capsys, ["run", str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", *options])
 
 
 def test_a_refused_window_leaves_no_file(tmp_path: Path) -> None:

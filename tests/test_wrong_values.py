@@ -195,19 +195,6 @@ def test_what_was_probably_meant(words: str, option: str, near: str, folder: Pat
     assert error["message"].endswith(f"; did you mean '{near}'?")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("compiled f32 u16 1 --target gaudi --form zz --order zz", "--form: unknown form 'zz'"),
-        ("cast f32 zz 1 --rounding zz", "error: unknown format 'zz'"),
-        ("cast f32 f16 1 --rounding zz --target zz", "error: --target: unknown target 'zz'"),
-        ("cast zz zz 1", "error: unknown format 'zz'"),
-    ],
-)
-def test_the_same_value_twice(words: str, message: str, capsys: Capture) -> None:
-    assert message in err_of(capsys, words.split())
-
-
 def test_what_stands_in_a_file_is_told_by_its_place_alone(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "my.toml"
     path.write_text('base = "a5"\nname = "my"\nzzq = 1\n')
