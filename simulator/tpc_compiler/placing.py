@@ -15,9 +15,8 @@ from castsim.isa.tpc import Bundle, LabelUse, Register, Slot, TpcInstruction, Tp
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import JUMPS, File
 from castsim.machines.vliw.lint_bundles import side_by_side
-from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.lint_flow import Flow, live_behind
-from castsim.machines.vliw.plans import InstructionPlan
+from castsim.machines.vliw.plans import InstructionPlan, keeps_income
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, drawn, renumbered
 from castsim.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit_of_cell

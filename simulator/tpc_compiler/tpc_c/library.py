@@ -81,7 +81,8 @@ class Conversions(Intrinsics):
         place = 1
         shift = ""
         if found.integer:
-            shift = self._shifts(given[1])
+            scalar_shift = isinstance(given[1].type, Scalar)
+            shift = self.operand(self.converted(given[1], INT)) if scalar_shift else given[1].text
             place = 2
         lane = None
         if self._has_lane(found, wide, narrow):
@@ -92,7 +93,8 @@ class Conversions(Intrinsics):
         tail = self.tail(name, call, given, place, target)
         if tail.never:
             return self._kept(tail, target)
-        if every and wide > narrow and not scalar and not self._all_lanes(found):
+        narrows_all = self.since("greco") or (found.source, found.target) == ("f32", "bf16")
+        if every and wide > narrow and not scalar and not narrows_all:
             return self._one_by_one(found, value, shift, tail, target, into)
         head = self._head(found, lane, tail.switches)
         texts = [self.in_register(value).text, *([shift] if shift else [])]
@@ -107,11 +109,6 @@ class Conversions(Intrinsics):
         held = {"i4": "i8", "u4": "u8"}.get(element, element)
         return Scalar(held) if scalar else group_of(held, count)
 
-    def _shifts(self, value: Value) -> str:
-        if isinstance(value.type, Scalar):
-            return self.operand(self.converted(value, INT))
-        return value.text
-
     def _has_lane(self, found: IntrinsicConversion, wide: int, narrow: int) -> bool:
         """Whether the call names a lane: the narrowing ones of vectors do, but of f32 to bf16 on the oldest."""
         if found.unit == "s" or found.form in ("all", "x2", "x4") or wide <= narrow:
@@ -119,10 +116,6 @@ class Conversions(Intrinsics):
         if (found.source, found.target) == ("f32", "bf16"):
             return found.form == "" and self.since("gaudib")
         return not (found.integer and found.target == "u4")
-
-    def _all_lanes(self, found: IntrinsicConversion) -> bool:
-        """Whether the generation has the form that narrows all lanes."""
-        return self.since("greco") or (found.source, found.target) == ("f32", "bf16")
 
     def _head(self, found: IntrinsicConversion, lane: int | None, switches: int) -> str:
         mode = rounding(switches)
