@@ -61,6 +61,7 @@ READERS = {
     "simulator/machines/vector_function/function_launches.py": "reads words of program text: parts",
     "simulator/tpc_compiler/special_function_calls.py": "reads names of functions, and lines of assembly",
     "simulator/machines/vliw/assembled.py": "reads names of files, and numbers of program text",
+    "simulator/machines/vliw/lookup_tables.py": "reads names of functions",
     "isa/value_expressions.py": "reads names of types and numbers as users type them",
     "simulator/reports/target_template.py": "reads lines of descriptions",
     "isa/reading.py": "reads the first bytes of a file",

@@ -621,8 +621,8 @@ class Expressions(Library, Declared):
             text = "printf takes a move or two in the cycles here; the chip stores what it prints to a tensor"
             self.note(text)
             span = self.span()
-            text = re.sub(r"\\(.)", lambda found: chr(_CHARACTERS.get(found[1], ord(found[1]))), text_of(nodes[0]))
-        self.prints[span.line, span.column] = Print(text, *self._printed(nodes[1:]))
+            shown = re.sub(r"\\(.)", lambda found: chr(_CHARACTERS.get(found[1], ord(found[1]))), text_of(nodes[0]))
+            self.prints[span.line, span.column] = Print(shown, *self._printed(nodes[1:]))
         return VOID_VALUE
 
     def _printed(self, nodes: list[Any]) -> tuple[Scalar | None, bool]:
