@@ -167,7 +167,9 @@ def execute(
         LimitError: more bundles than may be executed one by one.
     """
     uses = assembled.arguments
-    codes = _inputs(assembled, inputs) if values else _none(uses, inputs)
+    for name in () if values else inputs:
+        _check_declared(name, uses)
+    codes = _inputs(assembled, inputs) if values else {}
     declared = assembled.program.declarations
     tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
     vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
@@ -271,13 +273,6 @@ def _check_declared(name: str, uses: Mapping[str, ArgumentUse]) -> None:
             legal=(f"// castsim: tensor 0 {name} in f32 [64, 16]",),
         )
     check_known(name, uses)
-
-
-def _none(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | str]) -> dict[str, Codes]:
-    """Return no codes, for a run without values, after checking the names."""
-    for name in inputs:
-        _check_declared(name, uses)
-    return {}
 
 
 def _unpacked(memory: NDArray[np.uint8], fmt: Format, count: int) -> Codes:
@@ -401,7 +396,9 @@ def load_binary(
     file, data = source.file, source.data
     if entry is not None:
         raise ReadError(f"{file}: a binary has one entry, its first bundle; --entry is for .pto programs")
-    companion = declare if declare is not None else _beside(Path(file))
+    companion = declare
+    if companion is None and (beside := Path(file).with_suffix(COMPANION)).is_file():
+        companion = beside
     text = "" if companion is None else read_text(companion, "declarations")
     chosen = chosen_target(text, file if companion is None else str(companion), target, prepare)
     encoding = encoding_of(chosen)
@@ -419,11 +416,6 @@ def load_binary(
         if line.remark
     )
     return ready(replace(program, declarations=declared), file, chosen, args, remarks)
-
-
-def _beside(path: Path) -> Path | None:
-    companion = path.with_suffix(COMPANION)
-    return companion if companion.is_file() else None
 
 
 def _declarations(text: str, companion: Path, target: VliwTarget) -> tuple[Declaration, ...]:

@@ -272,7 +272,9 @@ class Library(Conversions):
         if isinstance(found, IntrinsicConversion):
             return self.conversion(name, found, arguments, into)
         if found is not None:
-            if found.row.shape == "lookup" and not self._by_pointer(arguments):
+            switches = arguments[2].const if len(arguments) > 2 and arguments[2].known else 0
+            # By pointer, a look-up takes its table from a register: a tensor that set_lut has bound.
+            if found.row.shape == "lookup" and not int(switches or 0) & LUT_POINTER:
                 self._note_table(found.element, arguments, pairs=found.row.operation in ("lookup_2c", "lookup_c1c2"))
             return self.intrinsic(name, found, arguments, into)
         for attempt in (self.aggregate, self._same_bits, self._descriptor, self._reduced, self._function):
@@ -280,11 +282,6 @@ class Library(Conversions):
             if result is not None:
                 return result
         raise self.wrong(f"function is used but not defined: {name}", *near(name, self.known()))
-
-    @staticmethod
-    def _by_pointer(arguments: Sequence[Value]) -> bool:
-        """Whether a look-up takes its table from a register: a tensor that set_lut has bound."""
-        return len(arguments) > 2 and arguments[2].known and bool(int(arguments[2].const or 0) & LUT_POINTER)
 
     def known(self) -> list[str]:
         """Return names of functions that are no intrinsics."""
