@@ -6,7 +6,7 @@ y = sequence.vector()
 sequence.vpu("convert.f32 target_type=int32 rhne", y, x)
 sequence.output("y", "i32", y)
 kernel = schedule(sequence, target)      # kernel.text(4) is assembly for four tiles
-found = execute(kernel, {"x": codes})    # of `kernel_execution`: outputs["y"], vector_operations, stale_reads
+found = execute(kernel, {"x": codes})    # of `builtin_calls`: outputs["y"], vector_operations, stale_reads
 
 A sequence is what a lowering says: which instructions in which order, on which values. Where the values live, in which
 bundle an instruction stands and how data gets in and out is decided here.
