@@ -15,8 +15,8 @@ from castsim.isa.tpc import Bundle, Register, TensorDeclaration, TpcProgram, par
 from castsim.isa.tpc.program import Declaration, File
 from castsim.machines.vliw.assembled import Ran
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
-from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.machine import VliwCore
+from castsim.machines.vliw.plans import keeps_income
 from castsim.machines.vliw.storage import GlobalMemory
 
 NOP = "nop; nop; nop; nop\n"

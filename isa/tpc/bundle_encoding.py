@@ -465,14 +465,10 @@ def _read_slots(view: _View, encoding: Encoding) -> Bundle:
         instruction = _read_slot(slot, opcode, view, encoding)
         found[slot] = instruction
         if slot is Slot.VPU:
-            view = view.without(_operand_bits(instruction, slot, view.layout, encoding))
+            fields = {piece.field for piece in pieces(instruction, slot, encoding)} - {IMMEDIATE}
+            used = (part for field in fields for part in view.layout.parts(slot, field))
+            view = view.without(sum(((1 << part.bits) - 1) << part.start for part in used))
     return Bundle(*(found.get(slot) for slot in Slot))
-
-
-def _operand_bits(instruction: TpcInstruction, slot: Slot, layout: Layout, encoding: Encoding) -> int:
-    """Return the bits of the fields, but the immediate, that an instruction uses."""
-    fields = {piece.field for piece in pieces(instruction, slot, encoding)} - {"immediate"}
-    return sum(((1 << part.bits) - 1) << part.start for field in fields for part in layout.parts(slot, field))
 
 
 def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> TpcInstruction:
@@ -594,7 +590,8 @@ def _operand(spec: OperandSpec, form: Form, kind: str | None, slot: Slot, view: 
     if spec.role == ZERO_POINT:
         return Special(spec.accepts[0])
     if not is_encoded(spec):
-        return _provided(encoding.dialect.tensor_registers[spec.accepts[0][1:]])
+        name = encoding.dialect.tensor_registers[spec.accepts[0][1:]]  # S30 or LD_PARTIAL_REG
+        return Register(File(name[0]), int(name[1:])) if name[1:].isdecimal() else Special(name)
     if names_hardware(spec.accepts, encoding):
         return Special(str(_item(form, slot, HARDWARE, view, encoding)))
     if encoding.placement(slot, form.mnemonic, spec.role) is None:
@@ -605,11 +602,6 @@ def _operand(spec: OperandSpec, form: Form, kind: str | None, slot: Slot, view: 
     if spec.limit is not None and number > spec.limit:
         raise _Unfit(f"{spec.role} {number} is not legal")
     return Immediate(number)
-
-
-def _provided(name: str) -> Operand:
-    """Return the register that a generation provides for a role: `S30` or `LD_PARTIAL_REG`."""
-    return Register(File(name[0]), int(name[1:])) if name[1:].isdecimal() else Special(name)
 
 
 def _from_code(spec: OperandSpec, kind: str | None, slot: Slot, view: _View, encoding: Encoding) -> Operand:

@@ -72,13 +72,9 @@ class Layout:
             under = sum(((1 << part.bits) - 1) << part.start for part in parts)
             if mask & under:
                 found.append(f"{owner}.{field}")
-        everything = sum(1 << bit for bit in self._covered())
+        every = (part for parts in self.fields.values() for part in parts)
+        everything = sum(1 << bit for bit in {part.start + bit for part in every for bit in range(part.bits)})
         return (*found, "unused bits") if mask & ~everything else tuple(found)
-
-    def _covered(self) -> set[int]:
-        return {
-            bit for parts in self.fields.values() for part in parts for bit in range(part.start, part.start + part.bits)
-        }
 
     @property
     def size_bits(self) -> int:

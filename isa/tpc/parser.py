@@ -98,14 +98,10 @@ def check_table(table: TableDeclaration, dialect: Dialect) -> None:
 def _check_format(table: TableDeclaration, dialect: Dialect) -> None:
     widths = {32, 16} if Feature.TYPED_LOOKUP in dialect.features else {32}
     if FORMATS[table.format].bits not in widths:
-        legal = [name for name, fmt in FORMATS.items() if fmt.bits in widths and name in _types(dialect)]
+        types = ("f32", "i32", "u32", *(("bf16", "f16", "i16", "u16") if len(widths) > 1 else ()))
+        legal = [name for name, fmt in FORMATS.items() if fmt.bits in widths and name in types]
         message = f"no look-up of {dialect.name} reads entries of {table.format}"
         raise ReadError(message, span=table.span, legal=legal)
-
-
-def _types(dialect: Dialect) -> tuple[str, ...]:
-    narrow = ("bf16", "f16", "i16", "u16") if Feature.TYPED_LOOKUP in dialect.features else ()
-    return ("f32", "i32", "u32", *narrow)
 
 
 def _check_size(table: TableDeclaration, dialect: Dialect) -> None:

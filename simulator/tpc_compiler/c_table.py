@@ -279,17 +279,12 @@ def path_of(src: str, dst: str, target: VliwTarget, reading: ChainReading = Chai
 
 def direct_hop(src: str, dst: str, target: VliwTarget, unit: str = "vpu") -> PathHop | None:
     """Return the one instruction that makes a pair, None if there is none; an integer narrows by CONVERT_INT."""
-    narrowing = target.integer_convert(_narrowing(src), dst, unit)
+    mnemonic = "" if is_float(src) else f"convert_{'int' if is_signed(src) else 'uint'}{bits_of(src)}"
+    narrowing = target.integer_convert(mnemonic, dst, unit)
     convert = target.convert(src, dst, unit)
     if narrowing is not None and not (convert is not None and _converts_narrow(target)):
         return PathHop(HopMethod.NARROW, src, dst, narrowing)
     return None if convert is None else PathHop(HopMethod.CONVERT, src, dst, convert)
-
-
-def _narrowing(src: str) -> str:
-    if is_float(src):
-        return ""
-    return f"convert_{'int' if is_signed(src) else 'uint'}{bits_of(src)}"
 
 
 def _converts_narrow(target: VliwTarget) -> bool:

@@ -213,7 +213,8 @@ def compare(cast: CompiledCast, codes: Sequence[int]) -> ResultComparison:
     given = np.array(codes, code_dtype(fmt))
     other = _other(cast)
     casts = [cast] if other is None else [cast, other]
-    columns = [Column(each.reading.value, _results(each, given), _nowhere(given)) for each in casts if given.size]
+    nowhere = np.zeros(given.shape, np.bool_)
+    columns = [Column(each.reading.value, _results(each, given), nowhere) for each in casts if given.size]
     instructions = opcodes(cast.src.element, cast.dst.element) if cast.form is SourceForm.IR else ()
     if instructions and given.size:
         found, poison = defined(given, cast.src.element, cast.dst.element)
@@ -229,10 +230,6 @@ def compare(cast: CompiledCast, codes: Sequence[int]) -> ResultComparison:
         bundles=len(cast.kernel.body),
         instructions=instructions,
     )
-
-
-def _nowhere(codes: Codes) -> NDArray[np.bool_]:
-    return np.zeros(codes.shape, np.bool_)
 
 
 def _other(cast: CompiledCast) -> CompiledCast | None:
@@ -259,15 +256,10 @@ def _results(cast: CompiledCast, codes: Codes) -> Codes:
         return cast.values(codes).reshape(-1, max(1, before // after))
     if cast.order is Order.LINEAR:
         return cast.values(codes).reshape(-1, 1)
-    every = np.concatenate([cast.run(codes_at, checked=False).outputs[RESULT] for codes_at in _tiles(cast, codes)])
+    # Vectors with one input in element 0, whose result stands in element 0 in every order.
+    vectors = (np.full(cast.src.elements or 1, code, codes.dtype) for code in codes)
+    every = np.concatenate([cast.run(vector, checked=False).outputs[RESULT] for vector in vectors])
     return every[:, 0].reshape(-1, 1)
-
-
-def _tiles(cast: CompiledCast, codes: Codes) -> Iterator[Codes]:
-    """Yield vectors with one input in element 0, whose result stands in element 0 in every order."""
-    count = cast.src.elements or 1
-    for code in codes:
-        yield np.full(count, code, codes.dtype)
 
 
 def _differences(cast: CompiledCast, other: CompiledCast | None, in_ir: bool) -> Iterator[AccountMismatch]:

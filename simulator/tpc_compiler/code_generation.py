@@ -6,7 +6,7 @@ y = sequence.vector()
 sequence.vpu("convert.f32 target_type=int32 rhne", y, x)
 sequence.output("y", "i32", y)
 kernel = schedule(sequence, target)      # kernel.text(4) is assembly for four tiles
-found = execute(kernel, {"x": codes})    # of `kernel_execution`: outputs["y"], vector_operations, stale_reads
+found = execute(kernel, {"x": codes})    # of `builtin_calls`: outputs["y"], vector_operations, stale_reads
 
 A sequence is what a lowering says: which instructions in which order, on which values. Where the values live, in which
 bundle an instruction stands and how data gets in and out is decided here.
@@ -322,39 +322,29 @@ class ScheduledKernel:
         lines = [*self._declarations(tiles), *self._scalars(scalars), *map(_printed, self.setup)]
         empty = _printed(NOTHING)
         if tiles == 1:
-            once = [self._without_advance(place, line) for place, line in enumerate(self.body)]
+            once: list[Line] = [
+                tuple(None if slot is Slot.SPU and place in self.advances else line[slot] for slot in Slot)
+                for place, line in enumerate(self.body)
+            ]
             while once and once[-1] == NOTHING:
                 once.pop()
             lines += map(_printed, once)
         else:
             lines.append(f"nop; loop 0, {tiles}, 1, <, {_END}; nop; nop")
             lines += [empty] * self.target.loop_rules.delay_bundles
-            lines += [*map(_printed, self.body), *[empty] * self._pause(), f"{_END}:"]
+            # Empty bundles keep the loads of the next tile away from the stores of this one.
+            least = self.target.loop_rules.body_bundles - len(self.body)
+            pause = max(self.target.issue_rules.forbidden_after_tensor_store, least)
+            lines += [*map(_printed, self.body), *[empty] * pause, f"{_END}:"]
         lines += [empty] * self.target.end_rules.empty_after_store
-        lines.append(_printed(tuple("halt" if self._halts(slot) else None for slot in Slot)))
+        halts = self.target.end_rules.halt_slots
+        lines.append(_printed(tuple("halt" if slot.name.lower() in halts else None for slot in Slot)))
         return "".join(f"{line}\n" for line in lines)
 
     @property
     def vector_instructions(self) -> tuple[str, ...]:
         """The instructions of the vector slot, in order of issue."""
         return tuple(line[Slot.VPU] or "" for line in self.body if line[Slot.VPU] is not None)
-
-    def _without_advance(self, place: int, line: Line) -> Line:
-        if place not in self.advances:
-            return line
-        return tuple(None if slot is Slot.SPU else text for slot, text in zip(Slot, line, strict=True))
-
-    def _halts(self, slot: Slot) -> bool:
-        return slot.name.lower() in self.target.end_rules.halt_slots
-
-    def _pause(self) -> int:
-        """Return the empty bundles at the end of the loop body.
-
-        They keep the loads of the next tile away from the stores of this one.
-        """
-        return max(
-            self.target.issue_rules.forbidden_after_tensor_store, self.target.loop_rules.body_bundles - len(self.body)
-        )
 
     def _declarations(self, tiles: int) -> list[str]:
         found = [f"// castsim: target {self.target.name}"]
@@ -482,29 +472,21 @@ def schedule(
     kept = [scalar.value for scalar in sequence.scalars]
     kept += [index for placed in plan.ports for index in placed.indices]
     numbers = allocate((*setup, *plan.steps), kept, target)
-    body, advances = _body(plan, [text_of(step, numbers) for step in plan.steps], target)
+    body, places = arranged([(step.slot, text_of(step, numbers)) for step in plan.steps], target)
     before: list[Line] = []
     for step in setup:
-        before += [_line(step, text_of(step, numbers)), *[NOTHING] * (horizon(target) - 1)]
+        text = text_of(step, numbers)
+        before += [tuple(text if slot is step.slot else None for slot in Slot), *[NOTHING] * (horizon(target) - 1)]
     return ScheduledKernel(
         target=target,
         setup=tuple(before),
         body=body,
-        advances=advances,
+        advances=frozenset(places[plan.advances :]),
         ports=plan.ports,
         scalars=tuple((scalar, spelled(scalar.value, numbers)) for scalar in sequence.scalars),
         index_registers={index.number: spelled(index, numbers) for placed in plan.ports for index in placed.indices},
         name=name,
     )
-
-
-def _line(step: EmittedInstruction, text: str) -> Line:
-    return tuple(text if slot is step.slot else None for slot in Slot)
-
-
-def _body(plan: AccessPlan, texts: list[str], target: VliwTarget) -> tuple[tuple[Line, ...], frozenset[int]]:
-    body, places = arranged([(step.slot, text) for step, text in zip(plan.steps, texts, strict=True)], target)
-    return body, frozenset(places[plan.advances :])
 
 
 def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple[tuple[Line, ...], list[int]]:

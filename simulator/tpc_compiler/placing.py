@@ -15,9 +15,8 @@ from castsim.isa.tpc import Bundle, LabelUse, Register, Slot, TpcInstruction, Tp
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import JUMPS, File
 from castsim.machines.vliw.lint_bundles import side_by_side
-from castsim.machines.vliw.lint_checking import keeps_income
 from castsim.machines.vliw.lint_flow import Flow, live_behind
-from castsim.machines.vliw.plans import InstructionPlan
+from castsim.machines.vliw.plans import InstructionPlan, keeps_income
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, drawn, renumbered
 from castsim.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit_of_cell
@@ -608,7 +607,8 @@ class _Run:
 
     def _by_list(self) -> None:
         heights = self._heights()
-        load = _load_of_slots(self._operations)
+        alone = [next(iter(operation.slots)) for operation in self._operations if len(operation.slots) == 1]
+        load = {slot: alone.count(slot) for slot in Slot}
         number = {operation: place for place, operation in enumerate(self._operations)}
         window = len(number) if self._policy.window is None else self._policy.window
         behind: dict[ScheduledOperation, list[ScheduledOperation]] = {each: [] for each in self._operations}
@@ -659,12 +659,6 @@ class _Run:
                 needed = self._placer.distances.needed(other, next(iter(other.slots)), operation, slot)
                 found[other] = max(found[other], found[operation] + (needed or 0))
         return found
-
-
-def _load_of_slots(operations: Sequence[ScheduledOperation]) -> dict[Slot, int]:
-    """Return how many instructions can stand in one slot only, by slot."""
-    alone = [next(iter(operation.slots)) for operation in operations if len(operation.slots) == 1]
-    return {slot: alone.count(slot) for slot in Slot}
 
 
 def bundles_of(placed: PlacedBlock) -> Iterator[list[Occupant]]:

@@ -12,8 +12,7 @@ from castsim.isa.tpc.forms import LOCAL, STORES, TENSORS, Family, MemoryOperatio
 from castsim.isa.tpc.program import ENDS_OF_BLOCKS, JUMPS, File
 from castsim.machines.vliw.latency_bound import SlottedInstruction as Site
 from castsim.machines.vliw.latency_bound import applies
-from castsim.machines.vliw.lint_checking import keeps_income
-from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, prepared
+from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, keeps_income, prepared
 from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.machines.vliw.storage import ConfigurationSpace, RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget, names

@@ -382,7 +382,7 @@ class _Scheduler:
         labels: dict[int, list[str]] = {}
         for label in source.labels:
             labels.setdefault(label.place, []).append(label.name)
-        if not written or not self._ends(written, labels):
+        if not written or written[-1].mnemonic != "halt" or len(written) in labels:
             written.append(ScheduledOperation(_halt(target).slots, _halt(target).span))
         self._declared = frozenset(
             unit
@@ -401,11 +401,6 @@ class _Scheduler:
         check_defined(self._shape, self._operations, self._declared)
         self._removed = without_unread(self._shape, self._operations)
         self._placer = self._new_placer(self._shape)
-
-    @staticmethod
-    def _ends(written: Sequence[ScheduledOperation], labels: dict[int, list[str]]) -> bool:
-        """Whether the text ends by itself."""
-        return written[-1].mnemonic == "halt" and len(written) not in labels
 
     def _new_placer(self, shape: BlockGraph) -> Placer:
         iterators = {}
@@ -471,7 +466,8 @@ class _Scheduler:
         best: list[PlacedBlock] | None = None
         for policy in _LISTS if size <= _SMALL else _LISTS[:2]:
             schedule = place_all(shape, placer, [policy] * len(blocks))
-            if self._no_longer(schedule, padded):
+            # No block is longer than padded, so that no path is.
+            if all(one.length <= other.length for one, other in zip(schedule, padded, strict=True)):
                 best = best or schedule
                 yield _Candidate("list", shape, schedule)
         if best is None or size > _SMALL:
@@ -479,11 +475,6 @@ class _Scheduler:
         for most in (sum(each.length for each in padded), *([None] if self._longer else [])):
             for each in pipelined(blocks, most, self._operations, self._new_placer):
                 yield _Candidate("pipelined", each.shape, each.schedule)
-
-    @staticmethod
-    def _no_longer(schedule: Schedule, padded: Schedule) -> bool:
-        """Whether no block is longer than padded, so that no path is."""
-        return all(one.length <= other.length for one, other in zip(schedule, padded, strict=True))
 
     def _renamed(self, block: BasicBlock) -> BasicBlock:
         found = BasicBlock(block.labels, block.operations, block.end)
@@ -579,14 +570,11 @@ class _Scheduler:
         found: dict[str, list[str]] = {}
         for unit in sorted(numbers, key=lambda unit: (unit.number, unit.file)):
             name, start = names.spelling(unit), numbers[unit]
-            shown = _shown(unit, start, names.sizes[unit])
+            last = start + names.sizes[unit] - 1
+            shown = f"{unit.file}{start}" + (f" .. {unit.file}{last}" if last > start else "")
             if shown not in found.setdefault(name, []):
                 found[name].append(shown)
         return {name: tuple(each) for name, each in found.items()}
-
-
-def _shown(unit: VirtualRegister, start: int, size: int) -> str:
-    return f"{unit.file}{start}" if size == 1 else f"{unit.file}{start} .. {unit.file}{start + size - 1}"
 
 
 def _key(length: BundleCount) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Slot
-from castsim.machines.vliw.assembled import Ran, assemble, execute
+from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookup_tables import computed_by, rounded
@@ -71,13 +71,11 @@ class FunctionProgram:
         """Return the assembly of so many calls, which `castsim run` takes."""
         text = self.kernel.text(calls if self.lanes is None else 1)
         scalars = "" if self.lanes is None else "// the result is in the S register of the first MUL\n"
-        return f"// {self.row.builtin}: {self.row.signature}\n{scalars}{self._declared()}{text}"
-
-    def _declared(self) -> str:
-        return "".join(
+        tables = "".join(
             f"// castsim: table {each.table} {each.function(self.target)} f32 [{each.columns}, {each.entries}]\n"
             for each in self.tables
         )
+        return f"// {self.row.builtin}: {self.row.signature}\n{scalars}{tables}{text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +143,14 @@ def call_function(
     """
     codes, shape = _operands(program, given)
     known = _tables(program, tables or {})
-    calls, text = _calls(program, codes), ""
+    lanes = program.target.registers.vector_bytes * 8 // F32.bits
+    calls = max(1, -(-next(iter(codes.values())).size // lanes))
     claimed = not program.tables or bool(known)
     kernel = program.kernel if program.lanes is None else program.lanes
     text = program.text(calls) if program.lanes is None else kernel.text(calls)
     filled = {name: _filled(each, kernel, calls) for name, each in codes.items()} if claimed else {}
-    ran = _ran(text, program, filled | known, values=claimed)
+    assembled = assemble(text, f"<{program.row.builtin}>", program.target, {})
+    ran = execute(assembled, filled | known, values=claimed, checked=True, max_bundles=MAX_BUNDLES)
     if claimed:
         found = codes_from_array(ran.outputs[program.output], F32).reshape(-1)[: prod(shape)]
     else:
@@ -183,11 +183,6 @@ def _vector_division() -> Sequence:
     sequence.vpu("mac.f32", quotient, x, rc)
     sequence.output("z", F32.name, quotient)
     return sequence
-
-
-def _ran(text: str, program: FunctionProgram, arrays: Mapping[str, Codes], *, values: bool) -> Ran:
-    assembled = assemble(text, f"<{program.row.builtin}>", program.target, {})
-    return execute(assembled, arrays, values=values, checked=True, max_bundles=MAX_BUNDLES)
 
 
 def _operands(program: FunctionProgram, given: Mapping[str, Codes]) -> tuple[dict[str, Codes], tuple[int, ...]]:
@@ -226,11 +221,6 @@ def _tables(program: FunctionProgram, tables: Mapping[str, Codes]) -> dict[str, 
             f"without {', '.join(missing)} nothing can be computed", legal=[f"--in {n}=FILE" for n in missing]
         )
     return dict(tables)
-
-
-def _calls(program: FunctionProgram, codes: Mapping[str, Codes]) -> int:
-    lanes = program.target.registers.vector_bytes * 8 // F32.bits
-    return max(1, -(-next(iter(codes.values())).size // lanes))
 
 
 def _filled(codes: Codes, kernel: ScheduledKernel, calls: int) -> Codes:

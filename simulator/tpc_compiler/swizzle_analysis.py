@@ -25,8 +25,7 @@ from castsim.isa.tpc import (
 from castsim.isa.tpc.forms import Family, Show
 from castsim.isa.tpc.parser import print_item
 from castsim.isa.tpc.program import ENDS_OF_BLOCKS, GROUPED, JUMPS, VECTOR_FILES, File, Item, Operand
-from castsim.machines.vliw.lint_checking import keeps_income
-from castsim.machines.vliw.plans import InstructionPlan, prepared
+from castsim.machines.vliw.plans import InstructionPlan, keeps_income, prepared
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.convert import ConvertInteger, ElementPlacement, NearbyInt, PreparedConversion
 from castsim.machines.vliw.semantics.elementwise import KINDS

@@ -270,7 +270,8 @@ def eliminate(program: TpcProgram, target: VliwTarget) -> Elimination:
     lines: list[list[str]] = [piece_text(piece) for piece in parts]
     found: list[BlockResult] = []
     for place, piece in enumerate(parts):
-        if not piece.straight or not _moves(piece):
+        moved = any(each.form.family is Family.LANE_MOVE for bundle in piece.bundles for _, each in bundle.occupied)
+        if not piece.straight or not moved:
             continue
         own = {id(instruction) for bundle in piece.bundles for instruction in bundle.slots}
         before = {index: (bits, width) for index, (bits, width, mov) in known.items() if id(mov) not in own}
@@ -283,11 +284,6 @@ def eliminate(program: TpcProgram, target: VliwTarget) -> Elimination:
         lines[place] = _padded(program, lines, place, body, piece, target)
         found.append(block)
     return Elimination(program, _text(program, lines), tuple(found))
-
-
-def _moves(piece: ProgramPiece) -> bool:
-    every = (each for bundle in piece.bundles for each in bundle.slots if each is not None)
-    return any(each.form.family is Family.LANE_MOVE for each in every)
 
 
 def _text(program: TpcProgram, lines: list[list[str]]) -> str:
@@ -402,7 +398,8 @@ def _bundled(found: Analysis, shapes: TermShapes, wanted: list[int], target: Vli
         if not isinstance(what, VectorAccess):
             sequence.steps.append(EmittedInstruction(slot, what, ()))
             continue
-        tensor, index = (each for each in what.instruction.operands if not _is_plain_vector(each))
+        others = [each for each in what.instruction.operands if getattr(each, "file", None) is not File.V]
+        tensor, index = others
         if not isinstance(index, Register) or not hasattr(tensor, "value"):
             raise Unsuited(f"line {what.instruction.span.line}: an access of an unknown form")
         if what.instruction.mnemonic == "ld_tnsr":
@@ -418,10 +415,6 @@ def _bundled(found: Analysis, shapes: TermShapes, wanted: list[int], target: Vli
         raise Unsuited(error.message) from None
     texts = [(step.slot, text_of(step, numbers).strip()) for step in sequence.steps]
     return list(arranged(texts, target)[0])
-
-
-def _is_plain_vector(operand: object) -> bool:
-    return isinstance(operand, Register) and operand.file is File.V
 
 
 def _in_order(found: Analysis) -> list[tuple[int, Slot, VectorAccess | str]]:

@@ -5,8 +5,9 @@ Grammar of the declarations: design of castsim, section 5.
 
 from __future__ import annotations
 
+import csv
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
@@ -15,12 +16,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.input_data import ArgumentUse, check_known, make_inputs, to_memory
+from castsim.execution.input_data import ArgumentUse, check_known, make_inputs, read_array, to_memory
+from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, IllegalError, ReadError, Span, TileError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Format, IntFormat, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, MAX_STATEMENTS, Source, read_text
 from castsim.isa.tpc import (
     Declaration,
@@ -37,10 +39,18 @@ from castsim.isa.tpc.assembler import Disassembly, disassemble, program_bytes
 from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.findings import StaleRead
-from castsim.machines.vliw.lookup_tables import DeclaredTables, declared_codes
+from castsim.machines.vliw.lookup_tables import DeclaredTables
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.storage import GlobalMemory
-from castsim.numerics import array_from_codes, code_dtype, pack_codes, unpack_codes
+from castsim.numerics import (
+    abstract_policy,
+    array_from_codes,
+    cast_codes,
+    code_dtype,
+    codes_from_array,
+    pack_codes,
+    unpack_codes,
+)
 from castsim.targets import Target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
@@ -156,7 +166,9 @@ def execute(
         LimitError: more bundles than may be executed one by one.
     """
     uses = assembled.arguments
-    codes = _inputs(assembled, inputs) if values else _none(uses, inputs)
+    for name in () if values else inputs:
+        _check_declared(name, uses)
+    codes = _inputs(assembled, inputs) if values else {}
     declared = assembled.program.declarations
     tensors = tuple(each for each in declared if isinstance(each, TensorDeclaration))
     vlm = tuple(each for each in declared if isinstance(each, VlmDeclaration))
@@ -262,21 +274,10 @@ def _check_declared(name: str, uses: Mapping[str, ArgumentUse]) -> None:
     check_known(name, uses)
 
 
-def _none(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | str]) -> dict[str, Codes]:
-    """Return no codes, for a run without values, after checking the names."""
-    for name in inputs:
-        _check_declared(name, uses)
-    return {}
-
-
 def _unpacked(memory: NDArray[np.uint8], fmt: Format, count: int) -> Codes:
     if fmt.bits < 8:
         return unpack_codes(memory, fmt, count).copy()
     return memory.view(code_dtype(fmt)).copy()
-
-
-def _packed(codes: Codes, fmt: Format) -> NDArray[np.uint8]:
-    return pack_codes(codes, fmt) if fmt.bits < 8 else codes.view(np.uint8)
 
 
 def _fill_vlm(machine: VliwCore, declared: tuple[VlmDeclaration, ...], codes: Mapping[str, Codes]) -> None:
@@ -302,7 +303,9 @@ def _fill_vlm(machine: VliwCore, declared: tuple[VlmDeclaration, ...], codes: Ma
         if each.direction == "out":
             continue
         if each.name in codes:
-            machine.local.vlm.store(each.address, _packed(codes[each.name], fmt))
+            machine.local.vlm.store(
+                each.address, pack_codes(codes[each.name], fmt) if fmt.bits < 8 else codes[each.name].view(np.uint8)
+            )
         else:
             machine.local.vlm.written[each.address : each.address + size] = True
 
@@ -392,7 +395,9 @@ def load_binary(
     file, data = source.file, source.data
     if entry is not None:
         raise ReadError(f"{file}: a binary has one entry, its first bundle; --entry is for .pto programs")
-    companion = declare if declare is not None else _beside(Path(file))
+    companion = declare
+    if companion is None and (beside := Path(file).with_suffix(COMPANION)).is_file():
+        companion = beside
     text = "" if companion is None else read_text(companion, "declarations")
     chosen = chosen_target(text, file if companion is None else str(companion), target, prepare)
     encoding = encoding_of(chosen)
@@ -410,11 +415,6 @@ def load_binary(
         if line.remark
     )
     return ready(replace(program, declarations=declared), file, chosen, args, remarks)
-
-
-def _beside(path: Path) -> Path | None:
-    companion = path.with_suffix(COMPANION)
-    return companion if companion.is_file() else None
 
 
 def _declarations(text: str, companion: Path, target: VliwTarget) -> tuple[Declaration, ...]:
@@ -440,3 +440,74 @@ def _refuse_unknown(found: Disassembly, file: str, target: VliwTarget) -> None:
             f"{file}: the bytes at offset {first.address:#x} ({shown} ..) are not a bundle of {target.name}: "
             f"{first.unread}{more}"
         )
+
+
+# What look-up tables hold (docs/reference/tpc.md section 5.5).
+
+MOST_BYTES = 1 << 20
+"""Largest .csv file: a table has at most 768 numbers."""
+
+
+def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
+    """Return the elements that a declaration gives, itself or by a file beside the program; None if it gives none.
+
+    Raises:
+        ReadError: a file that cannot be read, another number of elements, numbers that the format does not hold.
+    """
+    if table.content is None:
+        return None
+    fmt = format_named(table.format)
+    try:
+        if table.file is None:
+            return _numbers(table.content.split(","), fmt)
+        path = folder / table.file
+        if table.file.endswith(".npy"):
+            found = codes_from_array(np.asarray(read_array(path, table.name)), fmt).reshape(-1)
+        else:
+            found = _numbers(_cells(path), fmt)
+        if found.size != prod(table.shape):
+            shape = ", ".join(map(str, reversed(table.shape)))
+            message = f"{table.file} holds {found.size} elements, table {table.name} {prod(table.shape)}"
+            raise ReadError(message, legal=(f"an array of shape [{shape}]",))
+        return found
+    except ReadError as error:
+        raise error.at(table.span) from None
+
+
+def _cells(path: Path) -> list[str]:
+    """Return the cells of a CSV file, row by row: a row is an entry."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)  # of a pipe or a device as well
+        if len(data) > MOST_BYTES:
+            raise ReadError(f"'{path}' has more than {MOST_BYTES} bytes", legal=("a .npy file",))
+        text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReadError(f"cannot read '{path}': {getattr(error, 'strerror', None) or error}") from None
+    return [cell for row in csv.reader(text.splitlines()) for cell in row if cell.strip()]
+
+
+def _numbers(texts: Iterable[str], fmt: Format) -> Codes:
+    """Return the codes of numbers: 0x.. is a code, anything else a number, rounded to nearest for floats."""
+    return np.array([_code(text.strip(), fmt) for text in texts], code_dtype(fmt))
+
+
+def _code(text: str, fmt: Format) -> int:
+    try:
+        if text.lower().startswith("0x"):
+            code = int(text, 16)
+            if code >> fmt.bits:
+                raise ValueError
+            return code
+        if isinstance(fmt, IntFormat):
+            number = int(text)
+            if not fmt.minimum <= number <= fmt.maximum:
+                raise ValueError
+            return number & ((1 << fmt.bits) - 1)
+        wide = format_named("f64")
+        value = np.array([float(text)]).view("<u8")
+        return int(cast_codes(value, wide, fmt, abstract_policy(wide, fmt))[0])
+    except ValueError:
+        legal = f"{fmt.minimum} .. {fmt.maximum}" if isinstance(fmt, IntFormat) else "numbers such as 0.5 or nan"
+        codes = f"codes 0x0 .. {(1 << fmt.bits) - 1:#x}"
+        raise ReadError(f"'{text[:40]}' is not a number of {fmt.name}", legal=(legal, codes)) from None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate
 from operator import eq
-from typing import overload
+from typing import TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,11 +220,15 @@ def _repeated(
             yield from _repeated(part.parts, first, last.plus(part.repetition, copies - 1), times * copies)
 
 
-class Executions(Sequence[Execution]):
-    """The issued bundles in order."""
+_Item = TypeVar("_Item")
 
-    def __init__(self, rows: Rows) -> None:
+
+class _ReadBack(Sequence[_Item]):
+    """So many items, each made of the rows when it is asked for."""
+
+    def __init__(self, rows: Rows, count: int) -> None:
         self._rows = rows
+        self._count = count
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
@@ -232,16 +236,26 @@ class Executions(Sequence[Execution]):
     __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
-        return self._rows.count
+        return self._count
 
     @overload
-    def __getitem__(self, index: int) -> Execution: ...
+    def __getitem__(self, index: int) -> _Item: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Execution, ...]: ...
-    def __getitem__(self, index: int | slice) -> Execution | tuple[Execution, ...]:
+    def __getitem__(self, index: slice) -> tuple[_Item, ...]: ...
+    def __getitem__(self, index: int | slice) -> _Item | tuple[_Item, ...]:
         if isinstance(index, slice):
             return tuple(self[number] for number in range(len(self))[index])
-        return self._make(*self._rows.find(range(len(self))[index]))
+        return self._item(range(len(self))[index])
+
+    def _item(self, number: int) -> _Item:
+        raise NotImplementedError
+
+
+class Executions(_ReadBack[Execution]):
+    """The issued bundles in order."""
+
+    def _item(self, number: int) -> Execution:
+        return self._make(*self._rows.find(number))
 
     def __iter__(self) -> Iterator[Execution]:
         return (self._make(row, shift) for row, shift in self._rows)
@@ -258,29 +272,10 @@ class Executions(Sequence[Execution]):
         return Execution(kind.instruction, start + shift.cycles, end + shift.cycles)
 
 
-class SlotOperations(Sequence[OperationTiming]):
+class SlotOperations(_ReadBack[OperationTiming]):
     """The instructions in their slots; what the core stood still for goes to the first of its bundle."""
 
-    def __init__(self, rows: Rows, count: int) -> None:
-        self._rows = rows
-        self._count = count
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(map(eq, self, other))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> OperationTiming: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[OperationTiming, ...]: ...
-    def __getitem__(self, index: int | slice) -> OperationTiming | tuple[OperationTiming, ...]:
-        if isinstance(index, slice):
-            return tuple(self[number] for number in range(len(self))[index])
-        number = range(len(self))[index]
+    def _item(self, number: int) -> OperationTiming:
         row, shift = self._rows.find(self._row_of(number))
         return next(each for each in self._make(row, shift) if each.index == number)
 
@@ -483,7 +478,7 @@ def simulate_bundles(
     return Timing(
         total,
         {**_slots(core, kinds, stepped, total), **_ports(core, kinds, memory, total)},
-        Executions(rows),
+        Executions(rows, rows.count),
         SlotOperations(rows, count) if record_operations else (),
         frozenset(facts),
     )

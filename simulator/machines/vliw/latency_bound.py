@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from castsim.execution.timing import WAITING, Cause, Timing, repeated, share
+from castsim.execution.timing import WAITING, Timing, repeated, share
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc import Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.isa.tpc.program import GROUPED, JUMPS
@@ -103,7 +103,10 @@ def latency_bound(program: TpcProgram, target: VliwTarget, timing: Timing) -> La
     plans = planned(program, Registers(target), target)
     ports = _Ports.of(target)
     found = [_Stretch.of(plans[start:end], counts[start], ports) for start, end in _stretches(program, target, counts)]
-    occupied = max((_occupied(pipe.causes) for pipe in timing.pipes.values()), default=0)
+    busy = (
+        sum(cycles for cause, cycles in pipe.causes.items() if cause not in WAITING) for pipe in timing.pipes.values()
+    )
+    occupied = max(busy, default=0)
     worst = max(found, key=lambda stretch: stretch.lost * stretch.times, default=None)
     return LatencyBound(
         cycles=sum(stretch.chain * stretch.times for stretch in found),
@@ -114,10 +117,6 @@ def latency_bound(program: TpcProgram, target: VliwTarget, timing: Timing) -> La
         length=0 if worst is None else worst.chain,
         trips=0 if worst is None else worst.times,
     )
-
-
-def _occupied(causes: Mapping[Cause, int]) -> int:
-    return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
 
 
 def _stretches(program: TpcProgram, target: VliwTarget, counts: Sequence[int]) -> Iterator[tuple[int, int]]:

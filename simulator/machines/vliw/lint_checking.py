@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import (
-    DimensionMask,
     Immediate,
     LoopComparison,
     Register,
@@ -31,14 +29,12 @@ from castsim.machines.vliw.lint_flow import (
     Writers,
     live_behind,
 )
-from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, rounds_by_register
+from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, keeps_income, rounds_by_register
 from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.machines.vliw.storage import ConfigurationSpace
 from castsim.targets.vliw import VliwTarget, names
 
 # Results that nothing reads: liveness of registers over all paths.
-
-_KEEPING = ("pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.unpack", "mov_g")
 
 
 def unread_result(flow: Flow) -> Iterator[LintFinding]:
@@ -64,30 +60,6 @@ def _reads(plans: tuple[InstructionPlan, ...]) -> set[str]:
     return found
 
 
-def keeps_income(instruction: TpcInstruction) -> bool:
-    """Whether part of the destination may keep its old value."""
-    if instruction.predicate is not None or instruction.mnemonic in _KEEPING:
-        return True
-    if instruction.form.half is not None or instruction.switch("partial"):
-        return True
-    if instruction.operand("section") is not None:
-        return True
-    mask = instruction.operand("mask")
-    if mask is not None:
-        return not isinstance(mask, DimensionMask) or mask.bits != 0b11111
-    if instruction.form.family is Family.CONVERSION and instruction.switch("lane_sel") is not None:
-        return instruction.switch("num_lanes") != "all_lanes" and _narrows(instruction)
-    return False
-
-
-def _narrows(instruction: TpcInstruction) -> bool:
-    """Whether a conversion writes narrower elements than it reads; the integer ones always do."""
-    to = instruction.switch("target_type")
-    if to is None or instruction.type is None:
-        return True
-    return FORMATS[str(to)].bits < FORMATS[instruction.type].bits
-
-
 # Rules between bundles: how far apart instructions must be issued.
 
 Wanted = Callable[[InstructionPlan], bool]
@@ -98,7 +70,7 @@ def tensor_store_spacing(flow: Flow) -> Iterator[LintFinding]:
     distance = flow.target.issue_rules.forbidden_after_tensor_store
     if not distance:
         return
-    for index, _, _, later, other in _pairs(flow, _stores_tensor, [distance]):
+    for index, _, _, later, other in _pairs(flow, lambda plan: plan.memory is MemoryOperation.TENSOR_STORE, [distance]):
         if other.memory in TENSORS:
             message = f"{other.instruction.mnemonic} is {distance} bundles after ST_TNSR of bundle {index}"
             yield LintFinding("tensor store spacing", later, message, other.site.span)
@@ -185,10 +157,6 @@ def _behind(flow: Flow, index: int, distances: Iterable[int]) -> Iterator[tuple[
     for distance in distances:
         for later in sorted(flow.after(index, distance)):
             yield from ((distance, later, other) for other in flow.plans[later])
-
-
-def _stores_tensor(plan: InstructionPlan) -> bool:
-    return plan.memory is MemoryOperation.TENSOR_STORE
 
 
 def _draws(plan: InstructionPlan) -> bool:
@@ -541,7 +509,7 @@ def halt(flow: Flow) -> Iterator[LintFinding]:
         if last >= 0:
             yield LintFinding("halt", last, "the program has no HALT", flow.bundles[last].span)
     for index in found:
-        slots = [_slot(plan) for plan in flow.plans[index] if plan.instruction.mnemonic == "halt"]
+        slots = [plan.site.slot.name.lower() for plan in flow.plans[index] if plan.instruction.mnemonic == "halt"]
         if set(slots) != set(wanted):
             message = f"HALT is in {', '.join(slots)}; it needs {', '.join(wanted)} of one bundle"
             yield LintFinding("halt", index, message, flow.bundles[index].span)
@@ -563,10 +531,6 @@ def stores_at_end(flow: Flow) -> Iterator[LintFinding]:
 def _innermost(flow: Flow, index: int) -> LoopShape | None:
     inside = [loop for loop in flow.loops if loop.holds(index)]
     return max(inside, key=lambda loop: loop.depth, default=None)
-
-
-def _slot(plan: InstructionPlan) -> str:
-    return plan.site.slot.name.lower()
 
 
 RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {

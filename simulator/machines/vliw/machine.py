@@ -53,7 +53,10 @@ class BundleRecorder:
     def __init__(self, bundles: tuple[Bundle, ...], plans: tuple[tuple[InstructionPlan, ...], ...], target: VliwTarget):
         self._names = [tuple(map(name_of, bundle.slots)) for bundle in bundles]
         per_register = target.option("all_lanes_cycles") == "per_register"
-        self._slot_cycles = [tuple(_cycles(plan, per_register=per_register) for plan in _slots(own)) for own in plans]
+        by_slot = [{plan.site.slot: plan for plan in own} for own in plans]
+        self._slot_cycles = [
+            tuple(_cycles(own.get(slot), per_register=per_register) for slot in Slot) for own in by_slot
+        ]
         self._effect = [max((_effect(plan, target) for plan in own), default=1) for own in plans]
         self._due = [max((plan.stage.number + 1 for plan in own if plan.accesses[0]), default=0) for own in plans]
         self._made: dict[tuple[object, ...], Lowered] = {}
@@ -75,11 +78,6 @@ class BundleRecorder:
             found = Lowered(index, Block((operation,)), touched)
             self._made[key] = found
         return found
-
-
-def _slots(plans: tuple[InstructionPlan, ...]) -> tuple[InstructionPlan | None, ...]:
-    by_slot = {plan.site.slot: plan for plan in plans}
-    return tuple(by_slot.get(slot) for slot in Slot)
 
 
 def _cycles(plan: InstructionPlan | None, *, per_register: bool) -> int:

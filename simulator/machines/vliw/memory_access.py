@@ -17,6 +17,7 @@ from castsim.isa.tpc.program import ADDRESS_BITS, WORD_BYTES, WORD_MASK, File
 from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.semantics import Coordinates
+from castsim.machines.vliw.semantics.operands import elements, vector_of
 from castsim.machines.vliw.storage import (
     ConfigurationSpace,
     GlobalMemory,
@@ -24,9 +25,7 @@ from castsim.machines.vliw.storage import (
     Tensor,
     as_in_memory,
     as_in_register,
-    bytes_to_lanes,
     check_packed_tensor,
-    lanes_to_bytes,
     packed_lanes,
     vector,
 )
@@ -368,7 +367,7 @@ class GlobalAccess:
         file = getattr(dest, "file", None)
         if file is File.V:
             lanes = np.full(self._vector_bytes * _BYTE // tensor.format.bits, code, tensor.codes.dtype)
-            return _masked(predicate, lanes_to_bytes(lanes, tensor.format), income)
+            return _masked(predicate, vector_of(lanes, tensor.format), income)
         if tensor.format.bits > 32:
             raise TileError(
                 f"an element of {tensor.name} ({tensor.format.name}) does not fit {dest}", span=plan.site.span
@@ -419,9 +418,9 @@ class GlobalAccess:
             bits[lanes.start * width : lanes.stop * width] = np.repeat(codes & 1, width).astype(np.bool_)
             return _masked(predicate, bits, income)
         assert isinstance(income, np.ndarray)
-        filled = bytes_to_lanes(vector(income), tensor.format).copy()
+        filled = elements(vector(income), tensor.format).copy()
         filled[lanes if packed is None else packed] = codes
-        return _masked(predicate, lanes_to_bytes(filled, tensor.format), income)
+        return _masked(predicate, vector_of(filled, tensor.format), income)
 
     def store_tensor(self, plan: InstructionPlan, sources: Sources, predicate: bool | Mask, *, values: bool) -> None:
         """ST_TNSR: the reverse; what lies outside the tensor is dropped."""
@@ -441,7 +440,7 @@ class GlobalAccess:
         if held.dtype == np.bool_:
             codes = held[:: self._mask_width(plan, tensor)].astype(tensor.codes.dtype)
         else:
-            codes = bytes_to_lanes(vector(held), tensor.format)
+            codes = elements(vector(held), tensor.format)
         moved = np.arange(lanes.start, lanes.stop) if packed is None else packed
         wanted = np.ones(moved.size, np.bool_)
         if isinstance(predicate, np.ndarray):

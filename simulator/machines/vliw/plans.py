@@ -9,8 +9,9 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.tpc import OperandSpec, Slot, Special, TpcProgram
-from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, MemoryOperation
+from castsim.isa.formats import FORMATS
+from castsim.isa.tpc import DimensionMask, OperandSpec, Slot, Special, TpcProgram
+from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, Family, MemoryOperation
 from castsim.isa.tpc.program import PREDICATES, File, Register, TpcInstruction, is_constant
 from castsim.machines.vliw import semantics
 from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind
@@ -490,6 +491,33 @@ def in_multiplier(instruction: TpcInstruction, target: VliwTarget) -> bool:
 def rounds_by_register(instruction: TpcInstruction) -> bool:
     """Whether an instruction is arithmetic on floats, which takes its rounding mode from a register."""
     return instruction.mnemonic in _ARITHMETIC and instruction.type is not None and "f" in instruction.type
+
+
+_KEEPING = ("pack", "unpack", "mov_dg", "mov_dg.all", "mov_dg.unpack", "mov_g")
+
+
+def keeps_income(instruction: TpcInstruction) -> bool:
+    """Whether part of the destination may keep its old value."""
+    if instruction.predicate is not None or instruction.mnemonic in _KEEPING:
+        return True
+    if instruction.form.half is not None or instruction.switch("partial"):
+        return True
+    if instruction.operand("section") is not None:
+        return True
+    mask = instruction.operand("mask")
+    if mask is not None:
+        return not isinstance(mask, DimensionMask) or mask.bits != 0b11111
+    if instruction.form.family is Family.CONVERSION and instruction.switch("lane_sel") is not None:
+        return instruction.switch("num_lanes") != "all_lanes" and _narrows(instruction)
+    return False
+
+
+def _narrows(instruction: TpcInstruction) -> bool:
+    """Whether a conversion writes narrower elements than it reads; the integer ones always do."""
+    to = instruction.switch("target_type")
+    if to is None or instruction.type is None:
+        return True
+    return FORMATS[str(to)].bits < FORMATS[instruction.type].bits
 
 
 def _global_accesses(instruction: TpcInstruction, target: VliwTarget) -> tuple[int, int]:

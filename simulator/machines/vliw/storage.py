@@ -32,6 +32,7 @@ from castsim.isa.tpc.program import (
 from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind
 from castsim.machines.vliw.lookup_tables import NO_TABLES, DeclaredTables
 from castsim.machines.vliw.semantics import Coordinates, Mask, Value, Vector
+from castsim.machines.vliw.semantics.operands import elements, vector_of
 from castsim.machines.vliw.stage_latency import STORED, Distances, constant
 from castsim.numerics import code_dtype
 from castsim.targets.tpc_compiler import Descriptors
@@ -391,20 +392,6 @@ def _byte_view(tensor: Tensor, span: Span) -> Bytes:
     return tensor.codes.view(np.uint8)
 
 
-def lanes_to_bytes(codes: Codes, fmt: Format) -> Bytes:
-    """Return lanes as they stand in a vector register: little endian, half bytes low first."""
-    if fmt.bits < _TENSORS_BYTE:
-        return np.asarray(codes[0::2] | codes[1::2] << 4, np.uint8)
-    return codes.view(np.uint8)
-
-
-def bytes_to_lanes(data: Bytes, fmt: Format) -> Codes:
-    """Return the lanes of a vector register, one code each."""
-    if fmt.bits < _TENSORS_BYTE:
-        return np.stack([data & 0xF, data >> 4], axis=1).reshape(-1)
-    return data.view(code_dtype(fmt))
-
-
 # Packed stores and unpacked loads: which lane of the register each element of memory comes from or goes to.
 #
 # With n narrow elements in a register, r = wide / narrow width and m = n / r, element m*k + i of memory is element
@@ -460,10 +447,10 @@ def as_in_register(instruction: TpcInstruction, data: Bytes) -> Bytes:
     if lanes is None:
         return data
     fmt = _narrow(instruction)
-    codes = bytes_to_lanes(data, fmt)
+    codes = elements(data, fmt)
     filled = np.empty_like(codes)
     filled[lanes] = codes
-    return lanes_to_bytes(filled, fmt)
+    return vector_of(filled, fmt)
 
 
 def as_in_memory(instruction: TpcInstruction, data: Bytes, mask: Mask) -> tuple[Bytes, Mask]:
@@ -481,7 +468,7 @@ def as_in_memory(instruction: TpcInstruction, data: Bytes, mask: Mask) -> tuple[
         raise IllegalError(message, span=instruction.span, legal=("access by coordinates",))
     first_bytes = lanes * fmt.bits // _BYTE
     wanted = mask if mask.all() else np.repeat(mask[first_bytes], fmt.bits // _BYTE)
-    return lanes_to_bytes(bytes_to_lanes(data, fmt)[lanes], fmt), wanted
+    return vector_of(elements(data, fmt)[lanes], fmt), wanted
 
 
 def _narrow(instruction: TpcInstruction) -> Format:

@@ -360,7 +360,9 @@ class Trips:
         values = []
         for cell in body.cells.values():
             old, young = self._parted(cell, now)
-            held = tuple(_named(each) for each in (old, *(write.value for write in young)))
+            every = (old, *(write.value for write in young))
+            # Arrays, which a run without values never makes, are compared by identity.
+            held = tuple(id(each) if isinstance(each, np.ndarray) else each for each in every)
             computed = tuple(each is not None for each in held)
             written = cell.written or len(young) < len(cell.pending)
             alike.append((written, computed, [(now - write.time, write.stage, write.writer) for write in young]))
@@ -423,11 +425,6 @@ def trips_left(turn: RunningLoop) -> int:
     elif sign not in _ORDERED and (bound - value) % step == 0 and (bound - value) // step > 0:
         last = bound - step
     return max((last - value) // step, 0)
-
-
-def _named(held: Held) -> Held | int:
-    """Return a value to compare: arrays, which a run without values never makes, by identity."""
-    return id(held) if isinstance(held, np.ndarray) else held
 
 
 def _between(one: _End, two: _End) -> SkippedTrips:

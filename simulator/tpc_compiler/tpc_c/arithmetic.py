@@ -176,7 +176,10 @@ class Arithmetic(Emitter):
         if value.known:
             return self._folded(value, kind)
         if kind.name == "bool":
-            return self.truth(value)[0] if into is None else self._truth_into(value, into)
+            if into is None:
+                return self.truth(value)[0]
+            found = self._positive(value)
+            return self.in_register(found, into) if into.startswith("%sp") else found
         if old.name == "bool":
             found = self.dest(kind, into)
             self.emit(f"mov.i32 {found.text}, 0x0")
@@ -193,10 +196,6 @@ class Arithmetic(Emitter):
             return self._number(value, old, kind, found)
         wide = self._number(value, old, INT, self.temp(INT))
         return self.bits_as(wide, kind)
-
-    def _truth_into(self, value: Value, into: str) -> Value:
-        found = self._positive(value)
-        return self.in_register(found, into) if into.startswith("%sp") else found
 
     def _number(self, value: Value, old: Scalar, kind: Scalar, found: Value) -> Value:
         """Convert between an integer and a float, or two floats; C cuts off towards zero."""

@@ -4,7 +4,6 @@ of declarations, and what can be said of a tree of C without compiling it.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -173,29 +172,25 @@ class Emitter:
 
     def const(self, number: float, kind: Scalar) -> Value:
         """Return a known value, wrapped or rounded to its type."""
-        if kind.is_float:
-            number = float(np.float32(number)) if kind.name == "f32" else self._rounded(number, kind)
-            return Value(kind, const=number)
-        if kind.name == "bool":
-            return Value(kind, const=int(bool(number)))
-        code = int(number) & ((1 << kind.bits) - 1)
-        if kind.signed and code >> (kind.bits - 1):
-            code -= 1 << kind.bits
-        return Value(kind, const=code)
-
-    def _rounded(self, number: float, kind: Scalar) -> float:
-        narrow, single = format_named(kind.name), format_named("f32")
-        codes = np.array([self.bits(number, kind)], np.uint16 if kind.bits > 8 else np.uint8)
-        wide = np.asarray(convert_codes(codes, narrow, single, abstract_policy(narrow, single)), np.uint32)
-        return float(wide.view(np.float32)[0])
+        return Value(kind, const=number_of(self.bits(number, kind), kind))
 
     def from_bits(self, code: int, kind: Scalar) -> Value:
         """Return the value that bits stand for."""
-        if kind.name == "f32":
-            return Value(kind, const=struct.unpack("<f", struct.pack("<I", code & WORD))[0])
-        if kind.is_float:
+        if kind.is_float and kind.name != "f32":
             raise self.refused(f"bits cannot be taken for a known {kind}")
-        return self.const(code, kind)
+        return Value(kind, const=number_of(code, kind)) if kind.is_float else self.const(code, kind)
+
+
+def number_of(code: int, kind: Scalar) -> int | float:
+    """Return the number that the low bits of a word are in a type."""
+    code &= (1 << kind.bits) - 1
+    if kind.is_float:
+        narrow, single = format_named(kind.name), format_named("f32")
+        codes = np.array([code], f"u{kind.bits // 8}")
+        if kind.name != "f32":
+            codes = np.asarray(convert_codes(codes, narrow, single, abstract_policy(narrow, single)))
+        return float(codes.astype(np.uint32).view(np.float32)[0])
+    return code - (1 << kind.bits) if kind.signed and code >> (kind.bits - 1) else code
 
 
 def member_text(value: Value, index: int) -> str:

@@ -78,11 +78,6 @@ def text_of(node: Any) -> str:
     return text
 
 
-def _unescaped(text: str) -> str:
-    """Return a text with the characters that its escapes stand for."""
-    return re.sub(r"\\(.)", lambda found: chr(_CHARACTERS.get(found[1], ord(found[1]))), text)
-
-
 class NeedsMemoryError(Exception):
     """An array in registers is indexed by what is not known: it has to be in local memory. Holds its declaration."""
 
@@ -626,7 +621,8 @@ class Expressions(Library, Declared):
             text = "printf takes a move or two in the cycles here; the chip stores what it prints to a tensor"
             self.note(text)
             span = self.span()
-            self.prints[span.line, span.column] = Print(_unescaped(text_of(nodes[0])), *self._printed(nodes[1:]))
+            shown = re.sub(r"\\(.)", lambda found: chr(_CHARACTERS.get(found[1], ord(found[1]))), text_of(nodes[0]))
+            self.prints[span.line, span.column] = Print(shown, *self._printed(nodes[1:]))
         return VOID_VALUE
 
     def _printed(self, nodes: list[Any]) -> tuple[Scalar | None, bool]:

@@ -105,16 +105,13 @@ class Intrinsics(Arithmetic):
         held: Value | None = None
         if income and rest:
             assert result is not None
-            held = self._income(rest[0], result)
+            same = isinstance(result, Vector) and isinstance(rest[0].type, Vector)
+            held = self.bits_as(rest[0], result) if same else self.converted(rest[0], result)
             rest = rest[1:]
         if not rest:
             return Tail(switches)
         polarity = bool(self.number(name, rest[1], "the polarity")) if len(rest) > 1 else False
         return self._predicated(name, call, rest[0], polarity, switches, held)
-
-    def _income(self, value: Value, result: CType) -> Value:
-        same = isinstance(result, Vector) and isinstance(value.type, Vector)
-        return self.bits_as(value, result) if same else self.converted(value, result)
 
     def _predicated(
         self, name: str, call: IntrinsicCall, value: Value, polarity: bool, switches: int, income: Value | None

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
-from castsim.isa.formats import FORMATS, format_named
+from castsim.isa.formats import FORMATS
 from castsim.isa.tpc import Bundle, Register, RegisterDeclaration, TpcProgram
 from castsim.isa.tpc.program import File, Item
-from castsim.numerics import abstract_policy, convert_codes
 from castsim.targets.tpc_compiler import function_tables
 from castsim.tpc_compiler.scheduling import Scheduled, schedule_program
-from castsim.tpc_compiler.tpc_c.code import Emitter
+from castsim.tpc_compiler.tpc_c.code import Emitter, number_of
 from castsim.tpc_compiler.tpc_c.compiling import Compiled, MainParameter
 from castsim.tpc_compiler.tpc_c.expressions import PRINTED, PRINTED_VECTOR, Print
 from castsim.tpc_compiler.tpc_c.language import INT, Scalar
@@ -347,9 +346,9 @@ class Printing:
         if call.element:
             assert call.kind is not None
             lanes = np.asarray(self._vectors[place].popleft()).view(f"<u{call.kind.bits // 8}")
-            shown = (_number(int(lanes[value % lanes.size]), call.kind),)
+            shown = (number_of(int(lanes[value % lanes.size]), call.kind),)
         elif call.kind is not None:
-            shown = (_number(value, call.kind),)
+            shown = (number_of(value, INT if call.kind.name == "bool" else call.kind),)
         return re.sub(r"(%[-+ #0]*\d*(?:\.\d+)?)(?:hh|ll|h|l)", r"\1", call.format) % shown
 
 
@@ -358,16 +357,3 @@ def without_prints(findings: Iterable[LintFinding], prints: Mapping[_Place, Prin
     return tuple(
         each for each in findings if each.rule != "unread result" or (each.span.line, each.span.column) not in prints
     )
-
-
-def _number(code: int, kind: Scalar) -> int | float:
-    """Return the number that the low bits of a word are in a type."""
-    kind = INT if kind.name == "bool" else kind
-    code &= (1 << kind.bits) - 1
-    if kind.is_float:
-        narrow, single = format_named(kind.name), format_named("f32")
-        codes = np.array([code], f"u{kind.bits // 8}")
-        if kind.name != "f32":
-            codes = np.asarray(convert_codes(codes, narrow, single, abstract_policy(narrow, single)))
-        return float(codes.astype(np.uint32).view(np.float32)[0])
-    return code - (1 << kind.bits) if kind.signed and code >> (kind.bits - 1) else code

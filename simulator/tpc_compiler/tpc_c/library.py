@@ -81,7 +81,8 @@ class Conversions(Intrinsics):
         place = 1
         shift = ""
         if found.integer:
-            shift = self._shifts(given[1])
+            scalar_shift = isinstance(given[1].type, Scalar)
+            shift = self.operand(self.converted(given[1], INT)) if scalar_shift else given[1].text
             place = 2
         lane = None
         if self._has_lane(found, wide, narrow):
@@ -92,7 +93,8 @@ class Conversions(Intrinsics):
         tail = self.tail(name, call, given, place, target)
         if tail.never:
             return self._kept(tail, target)
-        if every and wide > narrow and not scalar and not self._all_lanes(found):
+        narrows_all = self.since("greco") or (found.source, found.target) == ("f32", "bf16")
+        if every and wide > narrow and not scalar and not narrows_all:
             return self._one_by_one(found, value, shift, tail, target, into)
         head = self._head(found, lane, tail.switches)
         texts = [self.in_register(value).text, *([shift] if shift else [])]
@@ -107,11 +109,6 @@ class Conversions(Intrinsics):
         held = {"i4": "i8", "u4": "u8"}.get(element, element)
         return Scalar(held) if scalar else group_of(held, count)
 
-    def _shifts(self, value: Value) -> str:
-        if isinstance(value.type, Scalar):
-            return self.operand(self.converted(value, INT))
-        return value.text
-
     def _has_lane(self, found: IntrinsicConversion, wide: int, narrow: int) -> bool:
         """Whether the call names a lane: the narrowing ones of vectors do, but of f32 to bf16 on the oldest."""
         if found.unit == "s" or found.form in ("all", "x2", "x4") or wide <= narrow:
@@ -119,10 +116,6 @@ class Conversions(Intrinsics):
         if (found.source, found.target) == ("f32", "bf16"):
             return found.form == "" and self.since("gaudib")
         return not (found.integer and found.target == "u4")
-
-    def _all_lanes(self, found: IntrinsicConversion) -> bool:
-        """Whether the generation has the form that narrows all lanes."""
-        return self.since("greco") or (found.source, found.target) == ("f32", "bf16")
 
     def _head(self, found: IntrinsicConversion, lane: int | None, switches: int) -> str:
         mode = rounding(switches)
@@ -279,7 +272,9 @@ class Library(Conversions):
         if isinstance(found, IntrinsicConversion):
             return self.conversion(name, found, arguments, into)
         if found is not None:
-            if found.row.shape == "lookup" and not self._by_pointer(arguments):
+            switches = arguments[2].const if len(arguments) > 2 and arguments[2].known else 0
+            # By pointer, a look-up takes its table from a register: a tensor that set_lut has bound.
+            if found.row.shape == "lookup" and not int(switches or 0) & LUT_POINTER:
                 self._note_table(found.element, arguments, pairs=found.row.operation in ("lookup_2c", "lookup_c1c2"))
             return self.intrinsic(name, found, arguments, into)
         for attempt in (self.aggregate, self._same_bits, self._descriptor, self._reduced, self._function):
@@ -287,11 +282,6 @@ class Library(Conversions):
             if result is not None:
                 return result
         raise self.wrong(f"function is used but not defined: {name}", *near(name, self.known()))
-
-    @staticmethod
-    def _by_pointer(arguments: Sequence[Value]) -> bool:
-        """Whether a look-up takes its table from a register: a tensor that set_lut has bound."""
-        return len(arguments) > 2 and arguments[2].known and bool(int(arguments[2].const or 0) & LUT_POINTER)
 
     def known(self) -> list[str]:
         """Return names of functions that are no intrinsics."""

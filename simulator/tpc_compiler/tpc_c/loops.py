@@ -231,17 +231,14 @@ class Loops(Expressions):
         limit = self.target.registers.loop_iterators
         if counted.name in body or read & (body | {counted.name}) or leaves(node.stmt):
             return False
-        if self.height(node) > limit or self.hardware >= limit or self._local_read(counted):
+        if self.height(node) > limit or self.hardware >= limit:
             return False
+        if not all(self.is_pure(each) for each in (counted.bound, counted.step) if each is not None):
+            return False  # bound or step rest on memory, which the body may write
         kind = self._type_in(node, counted)
         bound = self._quiet(counted.bound)
         return kind == INT and isinstance(bound.type, Scalar) and not bound.type.is_float and (
             bound.type != UNSIGNED or bound.known)  # fmt: skip
-
-    def _local_read(self, counted: CountedLoop) -> bool:
-        """Whether bound or step rest on memory, which the body may write."""
-        trees = [each for each in (counted.bound, counted.step) if each is not None]
-        return not all(self.is_pure(each) for each in trees)
 
     def _type_in(self, node: Any, counted: CountedLoop) -> object:
         if counted.declares:

@@ -38,6 +38,7 @@ from castsim.machines.vliw.semantics.operands import (
     group_of,
     integers,
     lanes_of,
+    nan_code,
     signed_word,
     vector_of,
     vectors,
@@ -56,11 +57,6 @@ from castsim.numerics import (
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, RoundingMode, VliwTarget
 
 # Policies of conversions, and of arithmetic, where the formats leave something open (docs/reference/tpc.md section 5).
-
-
-def nan_code(fmt: FloatFormat) -> int:
-    """Return the NaN that conversions and arithmetic produce: every bit but the sign."""
-    return (1 << (fmt.bits - 1)) - 1
 
 
 def policy_of(src: Format, dst: Format, mode: RoundingMode, clip: bool, target: VliwTarget) -> Policy:

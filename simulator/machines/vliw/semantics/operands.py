@@ -319,6 +319,11 @@ def is_nan(codes: Codes, fmt: Format) -> Mask:
     return found
 
 
+def nan_code(fmt: FloatFormat) -> int:
+    """Return the NaN that conversions and arithmetic produce: every bit but the sign."""
+    return (1 << (fmt.bits - 1)) - 1
+
+
 def order_keys(codes: Codes, fmt: Format) -> NDArray[np.int64]:
     """Return integers in the order of the elements' values (NaN aside); both zeros give 0."""
     if isinstance(fmt, IntFormat):

@@ -18,7 +18,6 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, FloatFormat, Format
 from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
-from castsim.machines.vliw.semantics.convert import nan_code
 from castsim.machines.vliw.semantics.moves import narrow_result, scalar
 from castsim.machines.vliw.semantics.operands import (
     WORD_MASK,
@@ -32,6 +31,7 @@ from castsim.machines.vliw.semantics.operands import (
     element_format,
     elements,
     merged,
+    nan_code,
     vector_of,
     whole_bytes,
 )
