@@ -27,7 +27,7 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vmi_forms import ROWS
 from castsim.isa.pto.vmi_operations import route
 from castsim.isa.warning_text import WarningKind
-from castsim.machines.vector_function.logical_function import lower_function
+from castsim.machines.vector_function.micro_unit import lower_function
 from castsim.running import run
 
 SIZE = 65536
