@@ -14,7 +14,7 @@ from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ScratchError, TileError
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.machines.strided import audit as audit_module
-from castsim.machines.strided import sequences
+from castsim.machines.strided import plan as plan_module
 from castsim.machines.strided.audit import UNEXPLAINED, ScratchAuditor
 from castsim.reports import scratch
 from castsim.reports.scratch import shape_count, shapes, sweep
@@ -118,7 +118,7 @@ def test_a_large_sweep_says_how_large_it_is(monkeypatch, capsys):
 
 def test_a_wrong_lowering_makes_the_audit_fail(monkeypatch, capsys):
     def wrong(target, plan, call, scratch):
-        for operation in sequences.emit_call(target, plan, call, scratch):
+        for operation in plan_module.emit_call(target, plan, call, scratch):
             if operation.__class__.__name__ == "StridedInstruction" and operation.destination.address == scratch:
                 wide = dataclasses.replace(operation.destination, repeat_stride=operation.destination.repeat_stride + 1)
                 yield dataclasses.replace(operation, destination=wide)

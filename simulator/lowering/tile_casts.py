@@ -505,8 +505,7 @@ _SOURCE, _TMP_AT, _DESTINATION = 0, 1 << 20, 1 << 21
 def _strided_tracer(target: StridedRepeatTarget) -> Tracer:
     """Return the function that gives the steps of each form of a type pair: of an instruction, or of a sequence."""
     from castsim.machines.strided import operations as strided  # noqa: PLC0415 - only the target's machine is loaded
-    from castsim.machines.strided.plan import plan_cast  # noqa: PLC0415 - as above
-    from castsim.machines.strided.sequences import ConversionCall, emit_call  # noqa: PLC0415 - as above
+    from castsim.machines.strided.plan import ConversionCall, emit_call, plan_cast  # noqa: PLC0415 - as above
     from castsim.machines.strided.values import SCALE_FORMAT  # noqa: PLC0415 - as above
 
     def of_action(action: object, src: Format, dst: Format) -> Primitive:

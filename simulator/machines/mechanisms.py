@@ -258,7 +258,7 @@ class MechanismParts:
 
 _ROOM = "castsim.machines"
 STRIDED_REPEAT = MechanismParts(
-    cast_elements=f"{_ROOM}.strided.sequences:cast_elements",
+    cast_elements=f"{_ROOM}.strided.plan:cast_elements",
     lowerer=f"{_ROOM}.strided.strided_lowering:StridedLowerer",
     compute=f"{_ROOM}.strided.values:compute",
 )

@@ -9,8 +9,14 @@ from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import saturation_in_force
 from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction, StridedOperation
-from castsim.machines.strided.plan import CastPlan, plan_cast, switched_saturation
-from castsim.machines.strided.sequences import ConversionCall, emit_call, overflow_of
+from castsim.machines.strided.plan import (
+    CastPlan,
+    ConversionCall,
+    emit_call,
+    overflow_of,
+    plan_cast,
+    switched_saturation,
+)
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence
 from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
 

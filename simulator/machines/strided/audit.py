@@ -19,7 +19,9 @@ from castsim.machines.strided.operations import ControlWrite, PipeBarrier, Strea
 from castsim.machines.strided.plan import (
     NOTHING,
     CastPlan,
+    ConversionCall,
     ScratchNeed,
+    emit_call,
     plan_cast,
     scratch_formula,
     scratch_need,
@@ -27,7 +29,6 @@ from castsim.machines.strided.plan import (
     timing_of,
 )
 from castsim.machines.strided.repeat_timing import stream_extent
-from castsim.machines.strided.sequences import ConversionCall, emit_call
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 # What a strided-repeat cast or transfer refuses before anything is issued: layout, alignment, extent, overlap.

@@ -22,9 +22,8 @@ from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.audit import lower_cast
 from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.operations import BLOCK, ElementwiseCast, ScaledConvert, StridedInstruction
-from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scratch_need
+from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scratch_need, told_by_scratch
 from castsim.machines.strided.repeat_timing import active_bytes
-from castsim.machines.strided.sequences import told_by_scratch
 from castsim.machines.strided.values import natural_map
 from castsim.targets.description import unwatched
 from castsim.targets.strided_repeat import StridedRepeatTarget
