@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.input_data import ArgumentUse, check_known, make_inputs, read_array, to_memory
-from castsim.execution.interpreter.arguments import ArgumentUse
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.tree import Tree
 from castsim.isa.codes import Codes
