@@ -28,8 +28,7 @@ from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.running import Result, load
 from castsim.tilelang import programs, running
-from castsim.tilelang.lowering import LoweredKernel, lowered_of
-from castsim.tilelang.programs import TirProgram
+from castsim.tilelang.programs import LoweredKernel, TirProgram, lowered_of
 
 RunSource = Callable[..., CommandOutcome]
 
@@ -44,7 +43,7 @@ def kernel_of(options: Namespace, program: str) -> TirProgram:
     inputs from files give too.
 
     Raises:
-        CastsimError: as `castsim.tilelang.lowering.lowered_of` and `castsim.tilelang.programs.converted`.
+        CastsimError: as `castsim.tilelang.programs.lowered_of` and `castsim.tilelang.programs.converted`.
     """
     lowered, given, dims = _asked(options, program)
     return running.program_for(lowered, _core(options.core), given, dims)

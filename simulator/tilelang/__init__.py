@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from castsim.tilelang.lowering import lower
-from castsim.tilelang.programs import converted
+from castsim.tilelang.programs import converted, lower
 from castsim.tilelang.running import CoreRuns, FunctionCycles, run, simulated
 
 __all__ = ["CoreRuns", "FunctionCycles", "program", "run", "simulated"]

@@ -16,17 +16,22 @@ from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.running import Result, load, run_loaded
 from castsim.targets import Target
-from castsim.tilelang.lowering import LoweredKernel, TileArray, front_end, lower, noted_places, placed
 from castsim.tilelang.programs import (
     BoundArrays,
     Bytes,
+    LoweredKernel,
+    TileArray,
     TirProgram,
     bind,
     converted,
     dtype_of,
     extent_of,
     extents_of,
+    front_end,
+    lower,
     memory_of,
+    noted_places,
+    placed,
     shaped,
     used_numbers,
 )
