@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier
+from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.tree import Block, Loop, Lowered, Tree
 
 VECTOR = "V"

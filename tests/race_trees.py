@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork, Transfer
+from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork, Transfer
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, InstructionRole, Loop, Lowered, Tree
 from castsim.isa.errors import Span
 

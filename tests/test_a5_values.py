@@ -13,7 +13,7 @@ from a5_cases import A5, Shape, check, fill, lowerer, make_cast, run, source_cod
 from golden import assert_same
 from golden_pto import DATA, arrays, unpack
 
-from castsim.execution.dataflow.pipe_operations import ControlWrite
+from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.tree import Loop, Lowered, elements
 from castsim.machines.casting import cast
 from castsim.machines.vector_function.function_operations import VectorFunction

@@ -12,7 +12,7 @@ import pytest
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.execution.dataflow.tile_lowering import DataflowLowerer
+from castsim.execution.tile_lowering import DataflowLowerer
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Block, Instruction, Lowered, Tree
 from castsim.execution.vector_operations import TileEffect

@@ -23,10 +23,10 @@ import castsim
 from castsim.__main__ import main
 from castsim.evidence.verification import lowering
 from castsim.evidence.verification.running import VerificationRecord, plan, verify
-from castsim.execution.distribution import cluster as client_side
-from castsim.execution.distribution import distributing
-from castsim.execution.distribution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
-from castsim.execution.distribution.origins import Installation, Task, installation, origin, sources_digest
+from castsim.execution import cluster as client_side
+from castsim.execution import distributing
+from castsim.execution.distributing import HandedTargets, Ledger, LedgerLabels, Workers, distributed
+from castsim.execution.origins import Installation, Task, installation, origin, sources_digest
 from castsim.isa.errors import EngineError, ReadError
 from castsim.lowering import conformance as lowered
 from castsim.lowering.conformance import entry_document, read_entry

@@ -12,7 +12,7 @@ from engine_trees import Recorder
 from function_times import cycles, flat, function_of, padded, timed, with_fact
 
 from castsim.engines import simulate
-from castsim.execution.dataflow.pipe_operations import Transfer
+from castsim.execution.pipe_operations import Transfer
 from castsim.execution.timing import Cause
 from castsim.isa.errors import IllegalError
 from castsim.machines.vector_function.trip_timing import head_of

@@ -13,8 +13,8 @@ from execution_programs import issued, kernel, run, walk
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from castsim.execution.dataflow.buffer_values import execute_transfer
-from castsim.execution.dataflow.pipe_operations import Transfer
+from castsim.execution.buffer_values import execute_transfer
+from castsim.execution.pipe_operations import Transfer
 from castsim.isa.errors import CastsimError, TileError
 
 UB = 196_608

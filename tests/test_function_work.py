@@ -11,7 +11,7 @@ from function_times import timed
 from function_works import function_of, lanewise, tile, with_kind, work_cycles, work_of
 from published_model_a5 import KERNELS, Inputs, cycles, precise_division
 
-from castsim.execution.dataflow.pipe_operations import ControlWrite
+from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Block

@@ -105,7 +105,7 @@ READERS = {
     "simulator/evidence/verification/kept.py": "reads names of modules",
     "simulator/execution/input_data.py": "reads what inputs are asked for; heads of files; names as users type them",
     "simulator/running/program_loading.py": "reads what inputs are asked for; a name from the command line",
-    "simulator/execution/distribution/distributing.py": "reads heads of files",
+    "simulator/execution/distributing.py": "reads heads of files",
     "simulator/exploration/differences.py": "reads lines of program text",
     "simulator/exploration/sweep_specification.py": "reads keys of specifications",
     "simulator/lowering/graphs/graph_execution.py": "reads what inputs are asked for",

@@ -18,7 +18,7 @@ from cast_kernels import kernel
 from expected_files import PROGRAMS
 from strided_works import tile
 
-from castsim.execution.dataflow.buffer_values import CastCounts
+from castsim.execution.buffer_values import CastCounts
 from castsim.execution.input_data import write_array
 from castsim.execution.outcomes import Judge, Outcome, Outcomes
 from castsim.execution.tiles import CastTiles

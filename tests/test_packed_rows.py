@@ -15,7 +15,7 @@ import pytest
 from strided_cases import LOWERER, SPAN, computed, issued, tile
 
 from castsim import run
-from castsim.execution.dataflow.buffer_values import CastCounts, execute_transfer
+from castsim.execution.buffer_values import CastCounts, execute_transfer
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.tiles import Part, TileCast, TileTransfer
 from castsim.execution.tree import Access, Lowered

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracle_races import judge
 from race_trees import Builder, access, programs, steps_of
 
-from castsim.execution.dataflow.pipe_operations import ControlWrite
+from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.synchronisation.race_detector import find_races
 from castsim.execution.synchronisation.race_findings import RaceFinding, RaceKind, RaceRegion, refusal
 from castsim.execution.tree import Block, GlobalSpace, InstructionRole, Loop, Tree

@@ -15,7 +15,7 @@ from function_works import lanewise
 from scope_works import LOAD, STORE, barrier, compute, random_scope
 
 from castsim.engines import simulate
-from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier, Transfer
+from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, Transfer
 from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Operation, Tree
 from castsim.isa.errors import IllegalError

@@ -13,8 +13,8 @@ import pytest
 from execution_programs import issued, kernel, kernel_file, touched, walk
 
 from castsim import run
-from castsim.execution.dataflow.pipe_operations import ScalarWork
 from castsim.execution.interpreter.tile_allocation import lifetimes_of
+from castsim.execution.pipe_operations import ScalarWork
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program

@@ -21,7 +21,7 @@ from kill_campaign import halting
 import castsim
 from castsim.__main__ import main
 from castsim.engines import simulate
-from castsim.execution.distribution.distributing import Ledger, Workers, distributed
+from castsim.execution.distributing import Ledger, Workers, distributed
 from castsim.execution.timing import WAITING, Cause
 from castsim.exploration.sweep_points import column_of, computed, work_of
 from castsim.exploration.sweep_results import BOOK, task_of

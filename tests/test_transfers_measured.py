@@ -19,7 +19,7 @@ from test_accuracy_operations import RULE, timed
 
 from castsim import run
 from castsim.engines import simulate
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.pipe_operations import (
     FlagSignal,
     FlagWait,
     PipeBarrier,

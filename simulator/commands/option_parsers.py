@@ -15,7 +15,7 @@ from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.reading import MAX_STATEMENTS, file_limit, limit_of
 
 if TYPE_CHECKING:
-    from castsim.execution.distribution.distributing import Workers
+    from castsim.execution.distributing import Workers
 
 GRAPHS = (".onnx", ".mlir", ".tosa")
 """Suffixes of graphs, which `castsim graph` runs."""
@@ -280,7 +280,7 @@ def workers_of(options: Namespace) -> Workers:
     Raises:
         ReadError: no number of processes; both processes and a scheduler.
     """
-    from castsim.execution.distribution.distributing import Workers  # noqa: PLC0415 - few commands compute with several
+    from castsim.execution.distributing import Workers  # noqa: PLC0415 - few commands compute with several
 
     refuse_both(options)
     count = 1 if options.workers is None else integer_from("--workers", options.workers)

@@ -45,7 +45,7 @@ from castsim.reports.verify import verify_document, verify_text
 
 if TYPE_CHECKING:
     from castsim.evidence.verification.lowering import LoweringRecord, SubstitutionRecord
-    from castsim.execution.distribution.distributing import Workers
+    from castsim.execution.distributing import Workers
     from castsim.lowering.conformance import Cell
     from castsim.lowering.samples import Substitute
     from castsim.targets import Specification

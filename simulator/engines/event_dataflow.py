@@ -36,7 +36,7 @@ from castsim.engines.event_pipes import (
     VectorPipeModel,
     await_end,
 )
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.pipe_operations import (
     ALL_PIPES,
     BLOCK,
     LOOK_AHEAD,
@@ -54,14 +54,14 @@ from castsim.execution.dataflow.pipe_operations import (
     explain_deadlock,
     explain_limit,
 )
-from castsim.execution.dataflow.transfer_timing import (
+from castsim.execution.timing import Cause, IgnoresBlocks, Listener, Observer, Timing, Watcher
+from castsim.execution.transfer_timing import (
     TransferPlan,
     let_through,
     stream_start,
     transfer_due,
     transfer_end,
 )
-from castsim.execution.timing import Cause, IgnoresBlocks, Listener, Observer, Timing, Watcher
 from castsim.execution.tree import Access, Operation, Tree, accesses, instances, operations
 from castsim.isa.errors import EngineError
 from castsim.targets.dataflow import DataflowTarget
@@ -372,7 +372,7 @@ class Issuer:
         self._machine.ledger.finish(entry, self.clock)
 
 
-# A transfer between global memory and the unified buffer, block by block (`dataflow.transfer_timing`).
+# A transfer between global memory and the unified buffer, block by block (`execution.transfer_timing`).
 
 
 def run_transfer(pipe: PipeProcess, entry: QueueEntry, operation: Transfer) -> Steps:

@@ -20,9 +20,9 @@ from simpy import Event
 
 from castsim.engines.event_dataflow import DataflowSimulation
 from castsim.engines.event_pipes import At, BufferPorts, DataflowRun, Pattern, PipeProcess, QueueEntry, Steps
-from castsim.execution.dataflow.pipe_operations import BLOCK
-from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.timing import Cause, Observer
+from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from
 from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
 from castsim.machines.vector_function.function_operations import Nest, VectorFunction
 from castsim.machines.vector_function.function_timing import (

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from simpy import Environment, Event
 from simpy.events import EventPriority
 
-from castsim.execution.dataflow.pipe_operations import BLOCK, FlagWait, operation_name
-from castsim.execution.dataflow.transfer_timing import latency_ahead
+from castsim.execution.pipe_operations import BLOCK, FlagWait, operation_name
 from castsim.execution.timing import Cause, Execution, Listener, Observer, OperationTiming, PipeTiming
+from castsim.execution.transfer_timing import latency_ahead
 from castsim.execution.tree import Operation
 from castsim.targets.dataflow import DataflowTarget
 

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Literal
 
 from castsim.evidence.measured_rows import CAST, STORE, TRANSFERS, MeasuredRow, MeasuredTable, read_table
-from castsim.execution.distribution.distributing import (
+from castsim.execution.distributing import (
     Computed,
     HandedTargets,
     Keeping,
@@ -22,7 +22,7 @@ from castsim.execution.distribution.distributing import (
     here,
     resumed,
 )
-from castsim.execution.distribution.origins import ResultOrigin, Task, origin
+from castsim.execution.origins import ResultOrigin, Task, origin
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
@@ -318,7 +318,7 @@ def assess_all(
     """Simulate the rows of tables, each for its target.
 
     Raises:
-        ReadError: the ledger is about something else; as `castsim.execution.distribution.distributed`.
+        ReadError: the ledger is about something else; as `castsim.execution.distributed`.
         EngineError: as there.
         IllegalError, TileError: a row whose operation or tile a target does not take; with its place in the file.
     """

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import castsim
-from castsim.execution.distribution.distributing import facts_digest
-from castsim.execution.distribution.origins import LOCAL_NAME, Installation, digest_of, installation, sources_digest
-from castsim.execution.distribution.origins import refuse_another as refuse_another_installation
+from castsim.execution.distributing import facts_digest
+from castsim.execution.origins import LOCAL_NAME, Installation, digest_of, installation, sources_digest
+from castsim.execution.origins import refuse_another as refuse_another_installation
 from castsim.execution.timing import Cause, limiter
 from castsim.exploration.sweep_specification import (
     CAST_AXES,

@@ -11,8 +11,8 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.execution.distribution.distributing import MOST_WORKERS, Ledger, LedgerLabels, Workers, distributed
-from castsim.execution.distribution.origins import Task
+from castsim.execution.distributing import MOST_WORKERS, Ledger, LedgerLabels, Workers, distributed
+from castsim.execution.origins import Task
 from castsim.execution.timing import ProgressCallback
 from castsim.exploration.sweep_points import (
     FAILED,

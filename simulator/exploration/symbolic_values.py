@@ -10,9 +10,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.buffer_values import Unknown, copy_bursts
-from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
+from castsim.execution.buffer_values import Unknown, copy_bursts
 from castsim.execution.input_data import ArgumentUse
+from castsim.execution.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import (
     Access,

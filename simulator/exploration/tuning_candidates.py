@@ -12,8 +12,8 @@ from math import prod
 from pathlib import Path
 
 from castsim.engines import simulate
-from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.input_data import digest
+from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import WAITING, Cause, Timing
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use

@@ -11,9 +11,9 @@ from typing import Self
 import numpy as np
 
 import castsim
-from castsim.execution.distribution.distributing import Ledger as FileLedger
-from castsim.execution.distribution.distributing import LedgerLabels
-from castsim.execution.distribution.origins import digest_of
+from castsim.execution.distributing import Ledger as FileLedger
+from castsim.execution.distributing import LedgerLabels
+from castsim.execution.origins import digest_of
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import ProgressCallback
 from castsim.exploration.tuning_candidates import (

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from castsim.execution.distribution.distributing import (
+from castsim.execution.distributing import (
     ALONE,
     Computed,
     HandedTargets,
@@ -24,7 +24,7 @@ from castsim.execution.distribution.distributing import (
     here,
     resumed,
 )
-from castsim.execution.distribution.origins import ResultOrigin, Task
+from castsim.execution.origins import ResultOrigin, Task
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import IllegalError

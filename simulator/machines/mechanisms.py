@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from castsim.execution.dataflow.buffer_values import CastCounts, Follower
+    from castsim.execution.buffer_values import CastCounts, Follower
     from castsim.execution.interpreter.lowerer import Lowerer
     from castsim.execution.interpreter.vector_unit import Body, MicroMemory, RecordingUnit, VectorUnit
     from castsim.execution.outcomes import CastTally

@@ -24,7 +24,7 @@ from castsim.evidence.accuracy_assessment import (
 from castsim.evidence.calibration import Calibration, misfits
 from castsim.evidence.left_out import CrossValidation, LeftOut
 from castsim.evidence.measured_rows import CAST
-from castsim.execution.distribution.origins import Origins
+from castsim.execution.origins import Origins
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Cycles, Name, Percent, WorkerEntry
 from castsim.reports.terminal import indented, table

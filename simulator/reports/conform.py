@@ -9,7 +9,7 @@ from itertools import pairwise
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.execution.distribution.origins import Origins
+from castsim.execution.origins import Origins
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.lowering.acceptance import SpecifiedCast

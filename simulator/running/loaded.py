@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from castsim.execution import run_limits
-from castsim.execution.dataflow.pipe_operations import PATH_ONLY, Idle
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.outcomes import CastPlace, Outcomes
+from castsim.execution.pipe_operations import PATH_ONLY, Idle
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits, check_executions
 from castsim.execution.synchronisation.flags import Synchronised
 from castsim.execution.synchronisation.race_detector import find_races
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from castsim.execution.dataflow.buffer_values import Follower
+    from castsim.execution.buffer_values import Follower
     from castsim.execution.interpreter.vector_unit import MicroMemory, VectorUnit
     from castsim.execution.timing import Timing
     from castsim.machines.vliw.findings import StaleRead

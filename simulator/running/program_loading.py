@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.execution.dataflow.buffer_values import CastCounts, TaintTracker
-from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
+from castsim.execution.buffer_values import CastCounts, TaintTracker
 from castsim.execution.input_data import (
     OLDEST,
     TOOLCHAIN,
@@ -30,6 +29,7 @@ from castsim.execution.interpreter.arguments import Elements, split_arguments
 from castsim.execution.interpreter.interpreter import Executed, execute, is_opaque
 from castsim.execution.interpreter.lowerer import Lowerer, check_level, has_addresses, has_flags, reads_memory
 from castsim.execution.interpreter.memory import Bytes, Memory, Origin, put_elements
+from castsim.execution.pipe_operations import NO_VALUES, Idle
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits, check_executions
 from castsim.execution.synchronisation.flags import (
     BARRIERS,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import castsim
 from castsim.engines import engine_for, simulate
-from castsim.execution.dataflow.pipe_operations import Placeholder
 from castsim.execution.input_data import BACKEND, TOOLCHAIN, ProgramChoice, arrayed
 from castsim.execution.outcomes import CastPlace, Outcomes, PlotMixin
+from castsim.execution.pipe_operations import Placeholder
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits, stale_mode
 from castsim.execution.synchronisation.race_findings import MODES, STOP, RaceFinding
 from castsim.execution.timing import WAITING, Cause, Listener, PipeTiming, Timing, repeated

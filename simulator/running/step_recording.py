@@ -12,7 +12,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.buffer_values import Follower, TaintTracker
+from castsim.execution.buffer_values import Follower, TaintTracker
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.vector_unit import BytePointer, Copy, MicroMemory, Value, VectorIssue, VectorUnit
 from castsim.execution.tiles import Part, Tile

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from castsim.engines import ENGINES, observe
-from castsim.execution.dataflow.pipe_operations import NO_VALUES, Idle
 from castsim.execution.interpreter.vector_unit import BytePointer
+from castsim.execution.pipe_operations import NO_VALUES, Idle
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.tiles import Tile
 from castsim.execution.timing import Cause, IgnoresBlocks

@@ -18,7 +18,7 @@ import numpy as np
 from measured_record import replace_section, table
 
 from benchmarks.timing import ROOT, ended
-from castsim.execution.dataflow.pipe_operations import Survey
+from castsim.execution.pipe_operations import Survey
 from castsim.execution.run_limits import MAX_CYCLES
 from castsim.running import load
 from castsim.running.loaded import RunOptions

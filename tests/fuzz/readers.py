@@ -237,7 +237,7 @@ READERS: dict[str, Reader] = {
     ),
     "sweep-ledger": Reader(
         study_readers.read_sweep_ledger, study_grammar.sweep_ledger_seeds, study_grammar.sweep_ledger,
-        ("simulator/execution/distribution/distributing.py",), text=False,
+        ("simulator/execution/distributing.py",), text=False,
     ),
     "tune-ledger": Reader(
         study_readers.read_tune_ledger, study_grammar.tune_ledger_seeds, study_grammar.tune_ledger,

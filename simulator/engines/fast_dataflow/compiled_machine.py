@@ -34,7 +34,7 @@ from castsim.engines.fast_dataflow import issue, launched_functions, machine_ste
 from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine, sources
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.engines.fast_dataflow.state_rows import names_of
-from castsim.execution.dataflow import transfer_timing
+from castsim.execution import transfer_timing
 from castsim.files import kept_code
 from castsim.machines.strided import repeat_timing as strided_timing
 from castsim.machines.vector_function import function_timing

@@ -31,7 +31,7 @@ from castsim.engines.fast_dataflow.state_rows import (
     WHOLE,
     WIDTH,
 )
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.pipe_operations import (
     ALL_PIPES,
     BLOCK,
     ControlWrite,
@@ -45,7 +45,7 @@ from castsim.execution.dataflow.pipe_operations import (
     Transfer,
     cost_of,
 )
-from castsim.execution.dataflow.transfer_timing import NO_TICK, TransferPlan, latency_ahead
+from castsim.execution.transfer_timing import NO_TICK, TransferPlan, latency_ahead
 from castsim.execution.tree import (
     Access,
     Block,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from castsim.engines.fast_dataflow import state_rows
 from castsim.engines.fast_dataflow.encoding import Banking, RowTables, UnitOperation
 from castsim.engines.fast_dataflow.state_rows import CAUSES, FUNCTION, NONE
-from castsim.execution.dataflow.transfer_timing import NO_TICK
+from castsim.execution.transfer_timing import NO_TICK
 from castsim.execution.tree import Operation
 from castsim.machines.vector_function.function_launches import FACTS, MicroFunction, check_function
 from castsim.machines.vector_function.function_operations import VectorFunction

@@ -44,7 +44,7 @@ from castsim.engines.fast_dataflow.state_rows import (
     PendingStoreRow,
     TripRow,
 )
-from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from
+from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from
 from castsim.machines.vector_function.function_timing import (
     accumulation_start,
     branch_rest,

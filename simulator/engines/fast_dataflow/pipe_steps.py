@@ -27,8 +27,8 @@ from castsim.engines.fast_dataflow.state_rows import (
     WIDTH,
     WORKING,
 )
-from castsim.execution.dataflow.pipe_operations import BLOCK
-from castsim.execution.dataflow.transfer_timing import let_through, stream_start, transfer_due, transfer_end
+from castsim.execution.pipe_operations import BLOCK
+from castsim.execution.transfer_timing import let_through, stream_start, transfer_due, transfer_end
 from castsim.machines.strided.repeat_timing import (
     drained,
     fills,

@@ -52,9 +52,9 @@ from castsim.engines.fast_dataflow.state_rows import (
     relative,
     shift,
 )
-from castsim.execution.dataflow.pipe_operations import operation_name
-from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS
+from castsim.execution.pipe_operations import operation_name
 from castsim.execution.timing import Cause, Execution, OperationTiming
+from castsim.execution.transfer_timing import NO_TICK, TICKS
 
 # The state of a machine relative to now, as far as anything later depends on it.
 #

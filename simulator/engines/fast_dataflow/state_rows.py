@@ -11,8 +11,8 @@ from enum import Enum, auto
 from functools import cache
 from typing import Annotated, Any, dataclass_transform, get_type_hints
 
-from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS
 from castsim.execution.timing import Cause
+from castsim.execution.transfer_timing import NO_TICK, TICKS
 
 # Numbers that stand for something: causes, kinds of operations, what pipes and the scalar unit are at, why it stops.
 #

@@ -8,7 +8,7 @@ from functools import lru_cache
 from castsim.engines.fast_dataflow.encoding import Banking, RowTables, UnitOperation
 from castsim.engines.fast_dataflow.state import VectorRow, WalkRow
 from castsim.engines.fast_dataflow.state_rows import MASK, VECTOR
-from castsim.execution.dataflow.pipe_operations import BLOCK
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Operation
 from castsim.machines.strided.operations import StridedInstruction
 from castsim.machines.strided.repeat_timing import (

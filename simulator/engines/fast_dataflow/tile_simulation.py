@@ -44,7 +44,7 @@ from castsim.engines.fast_dataflow.state_rows import (
     SCALAR_RUNS,
     TOKENS,
 )
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.pipe_operations import (
     LOOK_AHEAD,
     FlagSignal,
     FlagWait,
@@ -115,7 +115,7 @@ def _is_kept() -> bool:
     return bool(kept) and max(kept) > max(file.stat().st_mtime for file in sources())
 
 
-# Why a run cannot go on, in the words that all engines share (`dataflow.pipe_operations`).
+# Why a run cannot go on, in the words that all engines share (`execution.pipe_operations`).
 
 Refill = Callable[[int], MachineState]
 """Gives the machine what it has stopped for (one of its codes)."""

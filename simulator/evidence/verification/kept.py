@@ -21,7 +21,7 @@ import castsim.isa
 import castsim.targets
 from castsim import __version__
 from castsim.evidence.verification.oracle import oracle_folder
-from castsim.execution.distribution.origins import Origins, ResultOrigin, origin_of
+from castsim.execution.origins import Origins, ResultOrigin, origin_of
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.reading import read_text
@@ -74,7 +74,7 @@ SUBSTITUTED = (
 
 LEFT_OUT = (
     *("castsim.isa.pto.", "castsim.isa.tpc.", "castsim.targets"),
-    *("castsim.execution.dataflow.", "castsim.execution.tiles", "castsim.execution.tree"),
+    *("castsim.execution.", "castsim.execution.tiles", "castsim.execution.tree"),
     "castsim.machines.vliw.semantics.moves",
 )
 """Beginnings of modules that decide nothing: they read text or say what a target is, and what a proof takes from them

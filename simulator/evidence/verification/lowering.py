@@ -37,8 +37,8 @@ from castsim.evidence.verification.kept import (
     today,
 )
 from castsim.evidence.verification.oracle import load_oracle, oracle_folder
-from castsim.execution.distribution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
-from castsim.execution.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
+from castsim.execution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
+from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
 from castsim.execution.timing import ProgressCallback
 from castsim.files import PARTIAL
 from castsim.isa.codes import Codes
@@ -294,7 +294,7 @@ def verify_lowering(
     """Run every cell of a record that is not done yet.
 
     Raises:
-        ReadError, EngineError: as `castsim.execution.distribution.distributed`.
+        ReadError, EngineError: as `castsim.execution.distributed`.
         IllegalError: no oracle.
     """
     record.sources = planner_digest()
@@ -509,7 +509,7 @@ def verify_substitutions(
     Here they are tried by threads, which share the tables of the machine models.
 
     Raises:
-        ReadError, EngineError: as `castsim.execution.distribution.distributed`.
+        ReadError, EngineError: as `castsim.execution.distributed`.
     """
     wanted = asked.by_identity()
     record.note_run()

@@ -30,8 +30,8 @@ from castsim.evidence.verification.kept import (
 )
 from castsim.evidence.verification.oracle import oracle_folder
 from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
-from castsim.execution.distribution.distributing import Workers, distributed, here
-from castsim.execution.distribution.origins import FinishedPiece, Origins, ResultOrigin, Task
+from castsim.execution.distributing import Workers, distributed, here
+from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
@@ -304,7 +304,7 @@ def verify(
 
     Raises:
         KeyboardInterrupt: interrupted; the record holds all that was found.
-        ReadError, EngineError: as `castsim.execution.distribution.distributed`.
+        ReadError, EngineError: as `castsim.execution.distributed`.
     """
     ledger = _Ledger(record, save, observer)
     try:

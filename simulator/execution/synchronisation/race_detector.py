@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.pipe_operations import (
     ALL_PIPES,
     ControlWrite,
     FlagSignal,

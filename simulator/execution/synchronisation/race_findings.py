@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 
-from castsim.execution.dataflow.pipe_operations import PATH_ONLY, Idle
+from castsim.execution.pipe_operations import PATH_ONLY, Idle
 from castsim.execution.tree import (
     Access,
     Block,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsim.execution.dataflow.pipe_operations import check_tile
+from castsim.execution.pipe_operations import check_tile
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access, common_bytes, strided
 from castsim.execution.vector_operations.quantising import (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.pipe_operations import pad_code
+from castsim.execution.pipe_operations import pad_code
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import Access, strided
 from castsim.execution.vector_operations.shapes import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.pipe_operations import (
     BLOCK,
     ControlWrite,
     FlagSignal,

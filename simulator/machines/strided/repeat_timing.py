@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from castsim.execution.dataflow.pipe_operations import BLOCK
+from castsim.execution.pipe_operations import BLOCK
 from castsim.isa.errors import IllegalError, TargetDataError
 from castsim.machines.strided.operations import ControlWrite, Stream, StridedInstruction
 from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget, VectorTiming

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from castsim.execution.dataflow.tile_lowering import DataflowLowerer, Needy, tile_access
 from castsim.execution.input_data import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
+from castsim.execution.tile_lowering import DataflowLowerer, Needy, tile_access
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, Lowered, operations, strided
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from castsim.execution.dataflow.pipe_operations import pad_code
+from castsim.execution.pipe_operations import pad_code
 from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.vector_operations.arithmetic import constant_codes, neutral_code
 from castsim.execution.vector_operations.shapes import numbers, vector_operand

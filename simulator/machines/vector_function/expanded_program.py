@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.pipe_operations import (
     BLOCK,
     ControlWrite,
     FlagSignal,

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from castsim.execution.dataflow.pipe_operations import MAXIMUM, MINIMUM, ZERO, pad_code
 from castsim.execution.interpreter.arguments import ArgumentPointer, partition
 from castsim.execution.interpreter.arguments import View as SettledView
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare, check_form, is_inserted
@@ -28,6 +27,7 @@ from castsim.execution.interpreter.tile_allocation import (
     resolve_work,
     unsupported,
 )
+from castsim.execution.pipe_operations import MAXIMUM, MINIMUM, ZERO, pad_code
 from castsim.execution.tiles import Part as SettledPart
 from castsim.execution.tiles import Tile, TileCast, TileTransfer
 from castsim.execution.tree import Block
@@ -122,7 +122,7 @@ def move_part(
 
     Raises:
         IllegalError: extents or strides of run time in more than two dimensions, or in columns.
-        TileError: see `castsim.execution.dataflow.pipe_operations.lower_transfer`.
+        TileError: see `castsim.execution.pipe_operations.lower_transfer`.
     """
     base = _base(program.out, part)
     settled = [*part.sizes, *part.view.strides, *extents]

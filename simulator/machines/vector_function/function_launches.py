@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from castsim.execution.dataflow.pipe_operations import Unaddressed
-from castsim.execution.dataflow.transfer_timing import TICKS, ticks
+from castsim.execution.pipe_operations import Unaddressed
 from castsim.execution.timing import Cause, Timing, repeated
+from castsim.execution.transfer_timing import TICKS, ticks
 from castsim.execution.tree import Instruction, Lowered, Tree, elements, instances, operations
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.micro_words import ROUNDINGS

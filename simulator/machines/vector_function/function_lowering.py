@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from castsim.execution.dataflow.pipe_operations import BLOCK, ControlWrite, ScalarWork
-from castsim.execution.dataflow.tile_lowering import DataflowLowerer, tile_access
 from castsim.execution.input_data import BACKEND, ProgramChoice
 from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.pipe_operations import BLOCK, ControlWrite, ScalarWork
+from castsim.execution.tile_lowering import DataflowLowerer, tile_access
 from castsim.execution.tiles import CastTiles, ResolvedTileOp, TileCast
 from castsim.execution.tree import Access, Block, Node, loop_of
 from castsim.execution.vector_operations import as_rows

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.pipe_operations import (
     ControlWrite,
     FlagSignal,
     FlagWait,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from, rounded, ticks
+from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from, rounded, ticks
 
 if TYPE_CHECKING:
     from castsim.targets.vector_function import VectorFunctionTarget

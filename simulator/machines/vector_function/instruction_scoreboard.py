@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappush, heapreplace
 
-from castsim.execution.dataflow.pipe_operations import BLOCK
-from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from, ticks
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.timing import Cause
+from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from, ticks
 from castsim.machines.vector_function.function_timing import group_has_room, loaded, store_asked, store_start
 from castsim.machines.vector_function.launched_scope import ScopeFacts, ScopeInstruction, ScopeIssue, TimingKind
 from castsim.machines.vector_function.trip_timing import MemoryPath

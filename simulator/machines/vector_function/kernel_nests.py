@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from castsim.execution.dataflow.pipe_operations import BLOCK
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import IntFormat

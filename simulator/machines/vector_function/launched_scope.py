@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum, auto
 
-from castsim.execution.dataflow.transfer_timing import TICKS, ticks
+from castsim.execution.transfer_timing import TICKS, ticks
 from castsim.machines.vector_function.function_timing import FunctionTicks
 from castsim.machines.vector_function.trip_timing import division_ticks
 from castsim.targets.vector_function import VectorFunctionTarget

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from castsim.execution.dataflow.buffer_values import Bytes
+from castsim.execution.buffer_values import Bytes
 from castsim.isa.errors import IllegalError, TileError
 from castsim.machines.vector_function.function_operations import Index, interleave_maps
 from castsim.machines.vector_function.vector_registers import (

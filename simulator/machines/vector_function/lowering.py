@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from castsim.execution.dataflow.pipe_operations import ControlWrite, check_equal_regions, check_overlap, check_tile
+from castsim.execution.pipe_operations import ControlWrite, check_equal_regions, check_overlap, check_tile
 from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.tree import Block, Node
 from castsim.isa.codes import Codes
@@ -102,7 +102,7 @@ def check_cast(target: VectorFunctionTarget, cast: TileCast, *, fills: bool) -> 
     `fills` says whether the cast clears its destination first.
 
     Raises:
-        TileError: see `castsim.execution.dataflow.pipe_operations.check_tile`; also different valid regions, a
+        TileError: see `castsim.execution.pipe_operations.check_tile`; also different valid regions, a
             column-major tile, operands that overlap in a way in which a write would destroy unread elements.
     """
     src, dst = cast.src, cast.dst

@@ -10,7 +10,10 @@ from math import isfinite
 
 import numpy as np
 
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.interpreter.micro_interpreter import BLOCK_ACCESSES
+from castsim.execution.interpreter.rerolling import DependentScalar
+from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, BodyStep, BytePointer, Copy, Value, VectorIssue
+from castsim.execution.pipe_operations import (
     BLOCK,
     FlagSignal,
     FlagWait,
@@ -18,9 +21,6 @@ from castsim.execution.dataflow.pipe_operations import (
     ScalarElementAccess,
     Transfer,
 )
-from castsim.execution.interpreter.micro_interpreter import BLOCK_ACCESSES
-from castsim.execution.interpreter.rerolling import DependentScalar
-from castsim.execution.interpreter.vector_unit import LOAD, STORE, Body, BodyStep, BytePointer, Copy, Value, VectorIssue
 from castsim.execution.tree import Access, Block, GlobalSpace, Instruction, Lowered, Operation, Tree, widened
 from castsim.execution.vector_operations.shapes import BUFFER
 from castsim.isa.errors import Span, WarningKind, Warnings, WarningText

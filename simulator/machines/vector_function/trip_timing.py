@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, ticks
+from castsim.execution.transfer_timing import NO_TICK, TICKS, ticks
 from castsim.machines.vector_function.function_operations import (
     INTEGER_DIVISION,
     LONG_DIVISION,

@@ -13,7 +13,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.buffer_values import Bytes, pack_nibbles, unpack_nibbles
+from castsim.execution.buffer_values import Bytes, pack_nibbles, unpack_nibbles
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from textwrap import wrap
 
-from castsim.execution.dataflow.pipe_operations import FlagSignal, FlagWait, PipeBarrier
+from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, Timing
 from castsim.execution.tree import Access, Lowered, Tree, accesses, instances, operations
 from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window

@@ -465,7 +465,7 @@ class OperandPlacement:
         """Return the cast of one shape.
 
         Raises:
-            TileError: an extent is negative; see `castsim.execution.dataflow.pipe_operations.check_tile`.
+            TileError: an extent is negative; see `castsim.execution.pipe_operations.check_tile`.
         """
         for name in ("rows", "cols", "src_stride", "dst_stride", "valid_rows", "valid_cols"):
             if getattr(shape, name) < 0:

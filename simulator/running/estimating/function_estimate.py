@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from castsim.execution.dataflow.transfer_timing import NO_TICK, TICKS, cycle_from, rounded, ticks
 from castsim.execution.timing import Cause
+from castsim.execution.transfer_timing import NO_TICK, TICKS, cycle_from, rounded, ticks
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import CastAsked, lowerer_of
 from castsim.machines.vector_function.function_operations import Nest, profile

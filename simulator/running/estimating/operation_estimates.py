@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from castsim.execution.dataflow.pipe_operations import BLOCK
 from castsim.execution.interpreter.lowerer import Lowerer
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import MX_GROUP
 from castsim.execution.vector_operations.shapes import whole_units

@@ -1,4 +1,9 @@
-"""Work in pieces: who carries them out, and what of it is kept for a second start."""
+"""Independent pieces of work, carried out by processes of this machine or by the workers of a Dask cluster.
+
+A `Task` is a function and the installation whose results are wanted; `distributed` carries out its pieces, `resumed`
+keeps what is done in a `Ledger` besides, so that a second start goes on. Whoever computes, the results are the same;
+only their order differs, and the `Origin` that each is handed over with.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
-from castsim.execution.distribution.origins import (
+from castsim.execution.origins import (
     FinishedPiece,
     Installation,
     Piece,
@@ -302,7 +307,7 @@ def distributed(
     """
     if workers.scheduler is None:
         return carried_out_here(task, pieces, workers.count)
-    from castsim.execution.distribution.cluster import carried_out_there  # noqa: PLC0415 - distributed is an extra
+    from castsim.execution.cluster import carried_out_there  # noqa: PLC0415 - distributed is an extra
 
     return carried_out_there(task, pieces, workers.scheduler)
 

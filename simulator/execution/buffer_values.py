@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.dataflow.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
 from castsim.execution.outcomes import CastPlace, Judge, Outcomes
+from castsim.execution.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
 from castsim.execution.tiles import CastTiles, Tile
 from castsim.execution.tree import (
     Access,

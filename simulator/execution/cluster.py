@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Generic
 
-from castsim.execution.distribution.origins import (
+from castsim.execution.origins import (
     FinishedPiece,
     Installation,
     Piece,

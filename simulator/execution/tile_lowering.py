@@ -9,8 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from castsim.execution.dataflow.buffer_values import Unknown
-from castsim.execution.dataflow.pipe_operations import (
+from castsim.execution.buffer_values import Unknown
+from castsim.execution.input_data import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, ProgramChoice
+from castsim.execution.interpreter.interpreter import name_of
+from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, has_addresses, is_binary, pipe_of
+from castsim.execution.pipe_operations import (
     BLOCK,
     FlagSignal,
     FlagWait,
@@ -21,9 +24,6 @@ from castsim.execution.dataflow.pipe_operations import (
     check_tile,
     lower_transfer,
 )
-from castsim.execution.input_data import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, ProgramChoice
-from castsim.execution.interpreter.interpreter import name_of
-from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, has_addresses, is_binary, pipe_of
 from castsim.execution.tiles import Part, ResolvedTileOp, ScalarElement, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Access, Block, GlobalSpace, strided
 from castsim.execution.vector_operations import (

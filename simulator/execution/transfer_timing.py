@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from castsim.execution.dataflow.pipe_operations import Transfer
+from castsim.execution.pipe_operations import Transfer
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.description import TransferTiming
 
