@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of

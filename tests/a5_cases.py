@@ -11,8 +11,7 @@ import oracle
 import oracle_a5
 
 from castsim.execution.interpreter.lowerer import LoweredInstruction
-from castsim.execution.tiles import Tile, TileCast
-from castsim.execution.tree import Block, Instruction, Lowered, Tree
+from castsim.execution.tree import Block, Instruction, Lowered, Tile, TileCast, Tree
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

@@ -7,8 +7,7 @@ from dataclasses import replace
 from a5_cases import A5, SPAN
 from function_times import timed
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Block
+from castsim.execution.tree import Block, ResolvedTileOp, Tile
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.vector_function.function_lowering import lower_work

@@ -30,7 +30,7 @@ from castsim.evidence.left_out import LeftOut, cross_validate
 from castsim.evidence.measured_rows import read_table
 from castsim.execution.synchronisation.flags import plan
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
-from castsim.execution.tiles import ResolvedTileOp
+from castsim.execution.tree import ResolvedTileOp
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

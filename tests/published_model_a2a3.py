@@ -20,8 +20,7 @@ from unittest.mock import patch
 from strided_works import TARGET
 
 from castsim.evidence.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
-from castsim.execution.tiles import Tile, TileCast
-from castsim.execution.tree import Lowered, Operation, operations
+from castsim.execution.tree import Lowered, Operation, Tile, TileCast, operations
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of

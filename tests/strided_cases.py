@@ -10,8 +10,7 @@ import strided_model
 from strided_model import Cast
 
 from castsim.execution.interpreter.lowerer import LoweredInstruction
-from castsim.execution.tiles import Tile, TileCast
-from castsim.execution.tree import Block, Instruction, Lowered, Operation, Tree, operations
+from castsim.execution.tree import Block, Instruction, Lowered, Operation, Tile, TileCast, Tree, operations
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

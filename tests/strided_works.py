@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from castsim.engines import simulate
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Block, Instruction, Lowered, Operation, Tree, operations
+from castsim.execution.tree import Block, Instruction, Lowered, Operation, ResolvedTileOp, Tile, Tree, operations
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType

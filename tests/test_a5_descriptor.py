@@ -11,7 +11,7 @@ import oracle_a5
 import pytest
 from a5_cases import A5, SPAN, UB, Shape, check, lowerer, make_cast, source_codes, tile
 
-from castsim.execution.tiles import Part, TileCast, TileTransfer
+from castsim.execution.tree import Part, TileCast, TileTransfer
 from castsim.isa.errors import IllegalError, TargetDataError, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation

@@ -13,8 +13,7 @@ import pytest
 from castsim import run
 from castsim.engines import simulate
 from castsim.execution.tile_lowering import DataflowLowerer
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Block, Instruction, Lowered, Tree
+from castsim.execution.tree import Block, Instruction, Lowered, ResolvedTileOp, Tile, Tree
 from castsim.execution.vector_operations import TileEffect
 from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.formats import format_named

@@ -20,7 +20,7 @@ from sample_arguments import command, scalars
 import castsim
 from castsim.__main__ import main
 from castsim.exploration.differences import by_effect, compared, difference, side_of
-from castsim.reports.difference import speed_of
+from castsim.reports.comparing import speed_of
 from castsim.reports.documents import VERSIONS
 from castsim.reports.schemas import registry
 from castsim.targets import load_target

@@ -12,9 +12,8 @@ from function_works import function_of, lanewise, tile, with_kind, work_cycles, 
 from published_model_a5 import KERNELS, Inputs, cycles, precise_division
 
 from castsim.execution.pipe_operations import ControlWrite
-from castsim.execution.tiles import ResolvedTileOp
 from castsim.execution.timing import Cause
-from castsim.execution.tree import Block
+from castsim.execution.tree import Block, ResolvedTileOp
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.vector_function.function_lowering import kernel_variant, lower_work

@@ -21,8 +21,7 @@ from strided_works import tile
 from castsim.execution.buffer_values import CastCounts
 from castsim.execution.input_data import write_array
 from castsim.execution.outcomes import Judge, Outcome, Outcomes
-from castsim.execution.tiles import CastTiles
-from castsim.execution.tree import Access, Block, Lowered
+from castsim.execution.tree import Access, Block, CastTiles, Lowered
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.modes import Rounding

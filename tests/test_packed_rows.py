@@ -17,8 +17,7 @@ from strided_cases import LOWERER, SPAN, computed, issued, tile
 from castsim import run
 from castsim.execution.buffer_values import CastCounts, execute_transfer
 from castsim.execution.interpreter.lowerer import LoweredInstruction
-from castsim.execution.tiles import Part, TileCast, TileTransfer
-from castsim.execution.tree import Access, Lowered
+from castsim.execution.tree import Access, Lowered, Part, TileCast, TileTransfer
 from castsim.isa.errors import RaceError
 
 COLUMNS = (32, 64, 96, 128, 160, 192, 256, 384)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.target_rules import behaviour_of
 from castsim.isa.codes import Codes

@@ -12,7 +12,7 @@ from strided_cases import A2A3, CTRL_OFF, CTRL_ON, LOWERER, SPAN, TMP, calls, lo
 from strided_model import SIZE, Cast, repeat_shape
 
 from castsim import cast, run
-from castsim.execution.tiles import TileCast
+from castsim.execution.tree import TileCast
 from castsim.isa.errors import IllegalError, ScratchError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from strided_cases import LOWERER, SPAN, tile
 
-from castsim.execution.tiles import TileCast
+from castsim.execution.tree import TileCast
 from castsim.isa.errors import TileError
 from castsim.isa.modes import Saturation
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import pytest
 from strided_works import BANK, MNEMONICS, SPAN, TARGET, column, example, issued, listing, tile, vectors, work
 
-from castsim.execution.tiles import ResolvedTileOp
-from castsim.execution.tree import Lowered, operations
+from castsim.execution.tree import Lowered, ResolvedTileOp, operations
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.operations import ControlWrite

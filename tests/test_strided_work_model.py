@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strided_works import BANK, TARGET, column, cycles, example, issued, tile, touched, vectors, work
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Role
 from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
 from castsim.targets.description import with_options

@@ -20,7 +20,7 @@ from work_programs import Spot, computed, noise, program, target, walked
 
 import castsim
 from castsim.__main__ import main
-from castsim.execution.tiles import ResolvedTileOp
+from castsim.execution.tree import ResolvedTileOp
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TileError
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.estimating.cast_estimates import HERE, timed_alone

@@ -32,8 +32,7 @@ from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, STDIN
-from castsim.reports.comparing import SideRequest, diff_sides
-from castsim.reports.difference import difference_document, difference_text
+from castsim.reports.comparing import SideRequest, diff_sides, difference_document, difference_text
 
 if TYPE_CHECKING:
     from castsim.exploration.differences import Difference

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from castsim.execution.outcomes import CastPlace, Judge, Outcomes
 from castsim.execution.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
-from castsim.execution.tiles import CastTiles, Tile
 from castsim.execution.tree import (
     Access,
+    CastTiles,
     Deltas,
     GlobalSpace,
     Instruction,
     Lowered,
     Operation,
+    Tile,
     Tree,
     accesses,
     instances,

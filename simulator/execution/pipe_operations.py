@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from castsim.execution.tiles import Tile, TileCast, TileTransfer
 from castsim.execution.timing import Cause
 from castsim.execution.tree import (
     Access,
@@ -21,6 +20,9 @@ from castsim.execution.tree import (
     Lowered,
     Node,
     Operation,
+    Tile,
+    TileCast,
+    TileTransfer,
     Tree,
     common_bytes,
     loop_of,

@@ -24,8 +24,18 @@ from castsim.execution.pipe_operations import (
     check_tile,
     lower_transfer,
 )
-from castsim.execution.tiles import Part, ResolvedTileOp, ScalarElement, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Access, Block, GlobalSpace, strided
+from castsim.execution.tree import (
+    Access,
+    Block,
+    GlobalSpace,
+    Part,
+    ResolvedTileOp,
+    ScalarElement,
+    Tile,
+    TileCast,
+    TileTransfer,
+    strided,
+)
 from castsim.execution.vector_operations import (
     TileEffect,
     as_rows,

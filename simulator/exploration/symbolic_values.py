@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from castsim.execution.buffer_values import Unknown, copy_bursts
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
-from castsim.execution.tiles import ResolvedTileOp, Tile
 from castsim.execution.tree import (
     Access,
     Deltas,
     GlobalSpace,
     Lowered,
     Operation,
+    ResolvedTileOp,
+    Tile,
     Tree,
     accesses,
     instances,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from castsim.execution.tiles import ResolvedTileOp, Tile, TileCast
-from castsim.execution.tree import Block, Lowered, operations
+from castsim.execution.tree import Block, Lowered, ResolvedTileOp, Tile, TileCast, operations
 from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.arithmetic import constant_codes
 from castsim.execution.vector_operations.shapes import BLOCK

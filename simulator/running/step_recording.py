@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from castsim.execution.buffer_values import Follower, TaintTracker
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.vector_unit import BytePointer, Copy, MicroMemory, Value, VectorIssue, VectorUnit
-from castsim.execution.tiles import Part, Tile
-from castsim.execution.tree import Deltas, GlobalSpace, Lowered, accesses
+from castsim.execution.tree import Deltas, GlobalSpace, Lowered, Part, Tile, accesses
 from castsim.execution.vector_operations.shapes import is_column
 from castsim.isa.codes import Codes
 from castsim.isa.errors import LimitError, ReadError

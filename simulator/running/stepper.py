@@ -18,9 +18,8 @@ from castsim.engines import ENGINES, observe
 from castsim.execution.interpreter.vector_unit import BytePointer
 from castsim.execution.pipe_operations import NO_VALUES, Idle
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.execution.tiles import Tile
 from castsim.execution.timing import Cause, IgnoresBlocks
-from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tree, instances
+from castsim.execution.tree import GlobalSpace, Instruction, Lowered, Tile, Tree, instances
 from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType, element_format, held_element

@@ -152,8 +152,7 @@ def read_record(data: bytes) -> None:
 def read_result(data: bytes) -> None:
     """Read the result of a run as a side of `castsim diff`; it does not differ from itself."""
     from castsim.exploration.differences import difference  # noqa: PLC0415
-    from castsim.reports.comparing import recorded_side  # noqa: PLC0415
-    from castsim.reports.difference import difference_document  # noqa: PLC0415
+    from castsim.reports.comparing import difference_document, recorded_side  # noqa: PLC0415
 
     for values in (False, True):
         side = recorded_side(data, "r.json", values=values)

@@ -74,7 +74,7 @@ SUBSTITUTED = (
 
 LEFT_OUT = (
     *("castsim.isa.pto.", "castsim.isa.tpc.", "castsim.targets"),
-    *("castsim.execution.", "castsim.execution.tiles", "castsim.execution.tree"),
+    *("castsim.execution.", "castsim.execution.tree", "castsim.execution.tree"),
     "castsim.machines.vliw.semantics.moves",
 )
 """Beginnings of modules that decide nothing: they read text or say what a target is, and what a proof takes from them

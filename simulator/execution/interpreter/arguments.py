@@ -10,7 +10,7 @@ from math import prod
 from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import argument_value
-from castsim.execution.tiles import Part, Tile
+from castsim.execution.tree import Part, Tile
 from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto

@@ -58,8 +58,18 @@ from castsim.execution.interpreter.tile_allocation import (
     unsupported,
 )
 from castsim.execution.run_limits import MAX_WALK
-from castsim.execution.tiles import Part, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Node, Tree
+from castsim.execution.tree import (
+    Block,
+    Instruction,
+    InstructionRole,
+    Lowered,
+    Node,
+    Part,
+    Tile,
+    TileCast,
+    TileTransfer,
+    Tree,
+)
 from castsim.isa.errors import CastsimError, ReadError, Span, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto

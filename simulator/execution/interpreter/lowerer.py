@@ -9,8 +9,22 @@ from typing import Protocol
 
 from castsim.execution.input_data import MAKE_SCRATCH, TOOLCHAIN, ProgramChoice
 from castsim.execution.run_limits import walk_limit
-from castsim.execution.tiles import CastTiles, Part, ResolvedTileOp, ScalarElement, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Access, Block, Instruction, InstructionRole, Lowered, Operation, elements
+from castsim.execution.tree import (
+    Access,
+    Block,
+    CastTiles,
+    Instruction,
+    InstructionRole,
+    Lowered,
+    Operation,
+    Part,
+    ResolvedTileOp,
+    ScalarElement,
+    Tile,
+    TileCast,
+    TileTransfer,
+    elements,
+)
 from castsim.isa.errors import LimitError, ReadError, Span, Warnings
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto

@@ -18,8 +18,7 @@ from castsim.execution.interpreter.arguments import ArgumentPointer, TileHandle
 from castsim.execution.interpreter.lowerer import Label, LoweredInstruction, Lowerer
 from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import bits_of, from_bits
-from castsim.execution.tiles import ScalarElement, Tile
-from castsim.execution.tree import Access, GlobalSpace, Node
+from castsim.execution.tree import Access, GlobalSpace, Node, ScalarElement, Tile
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.pto import program as pto
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer, has_addresses
 from castsim.execution.interpreter.scalar_values import bits_of
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto

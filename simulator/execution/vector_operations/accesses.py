@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsim.execution.pipe_operations import check_tile
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Access, common_bytes, strided
+from castsim.execution.tree import Access, ResolvedTileOp, Tile, common_bytes, strided
 from castsim.execution.vector_operations.quantising import (
     FLAT_NV,
     QUANTISING,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.arithmetic import (
     apply,
     constant_codes,

@@ -12,8 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.pipe_operations import pad_code
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Access, strided
+from castsim.execution.tree import Access, ResolvedTileOp, Tile, strided
 from castsim.execution.vector_operations.shapes import (
     BLOCK,
     BUFFER,

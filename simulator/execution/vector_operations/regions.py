@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import FLAT_NV, FORMS, check_block_quantisation
 from castsim.execution.vector_operations.rearranging import GROUP, block_elements, pairs_of
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow

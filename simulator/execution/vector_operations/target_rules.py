@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Access, strided
+from castsim.execution.tree import Access, ResolvedTileOp, Tile, strided
 from castsim.execution.vector_operations.shapes import (
     BLOCK,
     BUFFER,

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from castsim.execution.pipe_operations import check_equal_regions, check_overlap, check_tile
-from castsim.execution.tiles import Tile, TileCast
-from castsim.execution.tree import Block, Deltas, Loop, Node, loop_of
+from castsim.execution.tree import Block, Deltas, Loop, Node, Tile, TileCast, loop_of
 from castsim.isa.errors import IllegalError, ScratchError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from castsim.execution.tiles import ResolvedTileOp, Tile, TileCast
-from castsim.execution.tree import Block, loop_of
+from castsim.execution.tree import Block, ResolvedTileOp, Tile, TileCast, loop_of
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs, pairs_of
 from castsim.execution.vector_operations.shapes import is_column
 from castsim.isa.errors import IllegalError

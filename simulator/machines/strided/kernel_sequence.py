@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Block, Node, loop_of
+from castsim.execution.tree import Block, Node, ResolvedTileOp, Tile, loop_of
 from castsim.execution.vector_operations.target_rules import extreme_scratch
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Format, format_named

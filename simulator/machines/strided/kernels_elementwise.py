@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from castsim.execution.tiles import ResolvedTileOp, Tile
-from castsim.execution.tree import Block, loop_of
+from castsim.execution.tree import Block, ResolvedTileOp, Tile, loop_of
 from castsim.execution.vector_operations.shapes import BLOCK, transposes_by_blocks, widens
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named

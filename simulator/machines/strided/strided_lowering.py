@@ -8,8 +8,18 @@ from dataclasses import dataclass, replace
 from castsim.execution.input_data import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
 from castsim.execution.tile_lowering import DataflowLowerer, Needy, tile_access
-from castsim.execution.tiles import CastTiles, ResolvedTileOp, Tile, TileCast, TileTransfer
-from castsim.execution.tree import Access, Block, Lowered, operations, strided
+from castsim.execution.tree import (
+    Access,
+    Block,
+    CastTiles,
+    Lowered,
+    ResolvedTileOp,
+    Tile,
+    TileCast,
+    TileTransfer,
+    operations,
+    strided,
+)
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
 from castsim.execution.vector_operations.target_rules import scratch_bytes
 from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText

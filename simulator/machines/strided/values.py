@@ -14,8 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
-from castsim.execution.tiles import Tile
-from castsim.execution.tree import Operation
+from castsim.execution.tree import Operation, Tile
 from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Format, IntFormat, format_named

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from castsim.execution.pipe_operations import pad_code
-from castsim.execution.tiles import ResolvedTileOp
+from castsim.execution.tree import ResolvedTileOp
 from castsim.execution.vector_operations.arithmetic import constant_codes, neutral_code
 from castsim.execution.vector_operations.shapes import numbers, vector_operand
 from castsim.execution.vector_operations.target_rules import Behaviour, compared_format

@@ -28,9 +28,8 @@ from castsim.execution.interpreter.tile_allocation import (
     unsupported,
 )
 from castsim.execution.pipe_operations import MAXIMUM, MINIMUM, ZERO, pad_code
-from castsim.execution.tiles import Part as SettledPart
-from castsim.execution.tiles import Tile, TileCast, TileTransfer
-from castsim.execution.tree import Block
+from castsim.execution.tree import Block, Tile, TileCast, TileTransfer
+from castsim.execution.tree import Part as SettledPart
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Function, nodes

@@ -14,8 +14,7 @@ from castsim.execution.input_data import BACKEND, ProgramChoice
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.pipe_operations import BLOCK, ControlWrite, ScalarWork
 from castsim.execution.tile_lowering import DataflowLowerer, tile_access
-from castsim.execution.tiles import CastTiles, ResolvedTileOp, TileCast
-from castsim.execution.tree import Access, Block, Node, loop_of
+from castsim.execution.tree import Access, Block, CastTiles, Node, ResolvedTileOp, TileCast, loop_of
 from castsim.execution.vector_operations import as_rows
 from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of, is_narrow, repeats_scaling
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.pipe_operations import BLOCK
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from castsim.execution.pipe_operations import ControlWrite, check_equal_regions, check_overlap, check_tile
-from castsim.execution.tiles import Tile, TileCast
-from castsim.execution.tree import Block, Node
+from castsim.execution.tree import Block, Node, Tile, TileCast
 from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, format_named

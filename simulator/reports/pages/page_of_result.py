@@ -28,8 +28,8 @@ from castsim.reports.accuracy import (
     cross_validation_document,
     cross_validation_text,
 )
+from castsim.reports.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
 from castsim.reports.conform import LEGEND_LINES, cast_text, cell_text, conform_document, specification_words
-from castsim.reports.difference import difference_document, difference_lines, head_of, output_parts, speed_of
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.graph_text import graph_text, headline, seconds_of
 from castsim.reports.lower import answer_document

@@ -15,9 +15,8 @@ import numpy as np
 from castsim.engines import simulate
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare
 from castsim.execution.outcomes import PlotMixin
-from castsim.execution.tiles import Tile, TileCast
 from castsim.execution.timing import WAITING, Cause, Timing, repeated
-from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Tree
+from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Tile, TileCast, Tree
 from castsim.isa.errors import CastsimError, Span, TileError
 from castsim.isa.formats import Format, format_named
 from castsim.isa.modes import Saturation

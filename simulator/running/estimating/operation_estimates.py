@@ -7,7 +7,7 @@ from pathlib import Path
 
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.pipe_operations import BLOCK
-from castsim.execution.tiles import ResolvedTileOp, Tile
+from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import MX_GROUP
 from castsim.execution.vector_operations.shapes import whole_units
 from castsim.isa.errors import ReadError

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 import numpy as np
 
-from castsim.execution.tiles import Part, Tile, TileTransfer
 from castsim.execution.timing import Cause
+from castsim.execution.tree import Part, Tile, TileTransfer
 from castsim.isa.errors import CastsimError, ReadError, ScratchError, Span, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
