@@ -413,10 +413,7 @@ def test_ignore_says_nothing(tmp_path: Path, capsys: Capture) -> None:
 
 def test_values_are_old_ones_in_every_mode(tmp_path: Path) -> None:
     path = assembled(tmp_path, EARLY)
-    results = [
-        run(path),
-        run(path, stale_reads="ignore"),
-    ]
+    results = [run(path), run(path, stale_reads="ignore")]
     for found in results:
         np.testing.assert_array_equal(found.outputs["y"], np.zeros(64, np.int32))  # V0 was zero before
     assert [found.stale_reads is None for found in results] == [False, True]

@@ -184,8 +184,7 @@ COUNTER = f""".compressed spu_vpu spu_vpu
 
 @pytest.mark.parametrize("name", ["greco", "gaudi2"])
 @pytest.mark.parametrize(
-    ("program", "answer"),
-    [(COMPRESSED_LOOP, 18), (HARDWARE_LOOP, 25), (BY_REGISTER, 3), (BY_ADDRESS, 3)],
+    ("program", "answer"), [(COMPRESSED_LOOP, 18), (HARDWARE_LOOP, 25), (BY_REGISTER, 3), (BY_ADDRESS, 3)]
 )
 def test_addresses_with_compressed_bundles(name: str, program: str, answer: int, tmp_path: Path) -> None:
     text = tmp_path / "p.tpc"

@@ -422,8 +422,7 @@ def test_a_number_in_quotes_is_the_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [("args.R = 0.5", "parameter R takes integers"), ('args.Q = "five"', "'five' is not a number")],
+    ("value", "said"), [("args.R = 0.5", "parameter R takes integers"), ('args.Q = "five"', "'five' is not a number")]
 )
 def test_an_argument_that_a_program_cannot_take_fails_its_point(value: str, said: str, tmp_path: Path) -> None:
     """Not: it is left out, and the row has the cycles of the default."""
