@@ -17,7 +17,7 @@ from statistics import fmean, median
 import pictures
 import published_model_a2a3
 import pytest
-from command_output import answer_of
+from command_output import answer_of, file_of
 from engine_trees import FULL, mask_write, singly
 from strided_works import TARGET
 
@@ -44,9 +44,7 @@ A5 = load_target("a5")
 
 
 def table(tmp_path: Path, *lines: str) -> Path:
-    path = tmp_path / "mine.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return file_of(tmp_path / "mine.csv", "\n".join(lines) + "\n")
 
 
 def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, written
-from command_output import refusal
+from command_output import file_of, refusal
 
 from castsim.__main__ import main
 from castsim.targets.loader import SHIPPED
@@ -432,8 +432,7 @@ def test_options_of_a_run(
 
 @pytest.mark.parametrize("words", ["--sync interlock", "--show-sync", "--races report", "--unsafe-scratch"])
 def test_options_that_mean_nothing_for_assembly(words: str, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "k.tpc"
-    path.write_text(ASSEMBLY)
+    path = file_of(tmp_path / "k.tpc", ASSEMBLY)
     code, err = refusal(capsys, "run", str(path), *words.split())
     assert (code, "is about tile programs" in err) == (2, True), err
 
