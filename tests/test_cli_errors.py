@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, written
-from command_output import file_of, refusal
+from command_output import err_of, file_of, refusal
 
 from castsim.__main__ import main
 from castsim.targets.loader import SHIPPED
@@ -369,8 +369,7 @@ def test_interruption(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr("castsim.commands.run.run_loaded", interrupted)
-    assert main(["run", written(tmp_path), "--timing-only"]) == 130
-    assert capsys.readouterr().err == "interrupted\n"
+    assert err_of(capsys, ["run", written(tmp_path), "--timing-only"], 130) == "interrupted\n"
 
 
 @pytest.mark.parametrize("debug", [False, True])
