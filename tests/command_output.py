@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,12 @@ import pytest
 from castsim.__main__ import main
 
 Capture = pytest.CaptureFixture[str]
+
+
+def file_of(path: Path, text: str) -> Path:
+    """Write a file for a command, and return it."""
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def out_of(capsys: Capture, words: Sequence[str], code: int = 0) -> str:

@@ -31,9 +31,7 @@ class Editor:
     def open(self, uri: str, text: str, language: str | None = None) -> None:
         self.versions[uri] = 1
         kind = language or uri.rpartition(".")[2]
-        self.client.text_document_did_open(
-            lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, kind, 1, text)),
-        )
+        self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, kind, 1, text)))
 
     def change(self, uri: str, place: lsp.Range | None, text: str) -> int:
         """Replace a range, or everything; return the version."""

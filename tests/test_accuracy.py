@@ -17,7 +17,7 @@ from statistics import fmean, median
 import pictures
 import published_model_a2a3
 import pytest
-from command_output import answer_of
+from command_output import answer_of, file_of
 from engine_trees import FULL, mask_write, singly
 from strided_works import TARGET
 
@@ -39,13 +39,12 @@ HEADER = (
     "src,dst,rows,cols,valid_rows,valid_cols,path,impl_kind,tail_kind,outer_iters,inner_iters_label,inner_iters_source,"
     "measured_cycles,peer_precision,peer_predicted_cycles"
 )
+OWN = "op,src,dst,rows,cols,measured_cycles,convention,in_place,transfers,layout"
 A5 = load_target("a5")
 
 
 def table(tmp_path: Path, *lines: str) -> Path:
-    path = tmp_path / "mine.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return file_of(tmp_path / "mine.csv", "\n".join(lines) + "\n")
 
 
 def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict]:
@@ -248,11 +247,7 @@ def test_the_target_is_guessed_by_the_columns(tmp_path, capsys):
         (["src,dst,rows,cols,measured_cycles", "f32,f16,1,64,5e1"], "measured_cycles '5e1' is not a positive", (2, 14)),
         (["src,dst,rows,cols,measured_cycles", "f32,f16,1,64"], "4 cells, the header names 5 columns", (2, 1)),
         (["src,dst,rows,cols,measured_cycles", '"f32,f16,1,64,5'], "malformed CSV", (2, 1)),
-        (
-            ["src,dst,rows,cols,valid_cols,measured_cycles", "f32,f16,1,64,65,53"],
-            "valid_cols 65 exceeds 64",
-            (2, 14),
-        ),
+        (["src,dst,rows,cols,valid_cols,measured_cycles", "f32,f16,1,64,65,53"], "valid_cols 65 exceeds 64", (2, 14)),
     ],
 )
 def test_tables_that_cannot_be_read(tmp_path, lines, message, place):
@@ -405,16 +400,12 @@ def test_a_convention_changes_the_facts_of_the_pipe() -> None:
 
 
 def test_own_measurements(tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text(
-        "op,src,dst,rows,cols,measured_cycles,convention,in_place,transfers,layout\n"
-        "TADDS,f32,f32,64,64,89,complete,,,\n"
-        "TEXP,f32,f32,64,64,159,complete,true,,\n"
-        "TLOAD,f32,f32,64,128,1056,transfers,,4,\n"
-        "TLOAD,f32,f32,128,8,328,transfers,,2,dn\n"
-        "TLOAD,f32,f32,64,128,1404,,,4,\n"
-    )
-    rows = assess(TARGET, read_table(path)).rows
+    lines = (
+        "TADDS,f32,f32,64,64,89,complete,,,", "TEXP,f32,f32,64,64,159,complete,true,,",
+        "TLOAD,f32,f32,64,128,1056,transfers,,4,", "TLOAD,f32,f32,128,8,328,transfers,,2,dn",
+        "TLOAD,f32,f32,64,128,1404,,,4,",
+    )  # fmt: skip
+    rows = assess(TARGET, read_table(table(tmp_path, OWN, *lines))).rows
     assert [row.simulated_cycles for row in rows] == [
         89, 159, 1 + 4 * (264 + 64), 1 + 2 * (264 + 16), 1 + 4 * (207 + 144)
     ]  # fmt: skip
@@ -430,10 +421,8 @@ def test_own_measurements(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows_are_refused_with_their_place(tmp_path: Path, line: str, error: type[Exception], message: str) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text(f"op,src,dst,rows,cols,measured_cycles,convention,in_place,transfers,layout\n{line}\n")
     with pytest.raises(error, match=message) as caught:
-        assess(TARGET, read_table(path))
+        assess(TARGET, read_table(table(tmp_path, OWN, line)))
     assert getattr(caught.value, "span").line == 2  # noqa: B009
 
 

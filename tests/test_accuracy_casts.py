@@ -11,6 +11,7 @@ from statistics import fmean
 import calibration_a5
 import pytest
 from calibration_a5 import FITTED, FITTED_ELSEWHERE, PORT, Calibration
+from command_output import file_of
 
 from castsim.__main__ import main
 from castsim.evidence.accuracy_assessment import assess, assess_row, simulated
@@ -136,8 +137,7 @@ def test_fits_know_nothing_of_what_is_left_out(tmp_path: Path) -> None:
             row[place] = str(2 * int(row[place]))
     facts = []
     for number, text in enumerate((small, [",".join(row) for row in cells])):
-        path = tmp_path / f"{number}.csv"
-        path.write_text("\n".join(text) + "\n")
+        path = file_of(tmp_path / f"{number}.csv", "\n".join(text) + "\n")
         folds = cross_validate(A5, read_table(path), LeftOut.PAIR).folds
         facts.append(next(fold.facts for fold in folds if fold.name == "f32 -> bf16"))
     assert facts[0] == facts[1]
@@ -209,8 +209,7 @@ def test_the_mean_error_is_below_that_of_the_public_model() -> None:
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    file = tmp_path / "mine.csv"
-    file.write_text(HEADER + "copy,fp32,1,10,1,60,a=vlds A; b=vcvt a; vsts B b\n")
+    file = file_of(tmp_path / "mine.csv", HEADER + "copy,fp32,1,10,1,60,a=vlds A; b=vcvt a; vsts B b\n")
     (row,) = assess(A5, read_table(file)).rows
     # start 22, loop 2, load 6, vcvt 4.5, store 9, drain 12, nine more trips; rounded half up
     assert row.simulated_cycles == 65
@@ -221,8 +220,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
     [("a=vlds A; ?", "is not an instruction"), ("a=vlds", "names no buffer"), ("a=vlds A; b=vnothing a", "no latency")],
 )
 def test_refusals_name_the_cell(tmp_path: Path, program: str, message: str) -> None:
-    file = tmp_path / "mine.csv"
-    file.write_text(HEADER + f"bad,fp32,1,10,1,60,{program}\n")
+    file = file_of(tmp_path / "mine.csv", HEADER + f"bad,fp32,1,10,1,60,{program}\n")
     with pytest.raises(CastsimError, match=message) as error:
         assess(A5, read_table(file))
     span = error.value.span
@@ -230,7 +228,6 @@ def test_refusals_name_the_cell(tmp_path: Path, program: str, message: str) -> N
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "mine.csv"
-    file.write_text("case,dtype,program\nx,fp32,a=vlds A\n")
+    file = file_of(tmp_path / "mine.csv", "case,dtype,program\nx,fp32,a=vlds A\n")
     with pytest.raises(ReadError, match="no column trips, measured_cycles"):
         read_table(file)

@@ -12,7 +12,7 @@ import numpy as np
 import oracle_scalar
 import pytest
 from cast_kernels import chip, codes, kernel, outputs
-from command_output import document_of, out_of
+from command_output import document_of, file_of, out_of
 
 from castsim import run
 from castsim.isa.errors import ReadError, WarningKind, of_kind
@@ -66,8 +66,7 @@ def test_the_micro_back_end_clamps(
 def test_start_state_and_saturation_do_not_matter_to_it(spelling: str, start: int, tmp_path: Path) -> None:
     given = values(512, 7).reshape(8, 64)
     for words in ("", "sat_mode = #pto<saturation_mode OFF>", "satmode = #pto<saturation_mode ON>"):
-        file = tmp_path / "k.pto"
-        file.write_text(kernel(("f32", spelling), ((8, 64), (8, 64)), words))
+        file = file_of(tmp_path / "k.pto", kernel(("f32", spelling), ((8, 64), (8, 64)), words))
         _, found = outputs(file, chip("a5", backend="vpto", ctrl_60_at_start=start), {"x": given})
         assert np.array_equal(found["y"], clamped(given, spelling, "rint"))
 
@@ -75,8 +74,7 @@ def test_start_state_and_saturation_do_not_matter_to_it(spelling: str, start: in
 @pytest.mark.parametrize("spelling", FORMATS)
 @pytest.mark.parametrize(("start", "overflow"), [(0, "special"), (1, "saturate")])
 def test_the_library_follows_ctrl(spelling: str, start: int, overflow: str, tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(("f32", spelling), ((8, 64), (8, 64)), "rmode = #pto<round_mode FLOOR>"))
+    file = file_of(tmp_path / "k.pto", kernel(("f32", spelling), ((8, 64), (8, 64)), "rmode = #pto<round_mode FLOOR>"))
     given = values(512, 8).reshape(8, 64)
     result, found = outputs(file, chip("a5", ctrl_60_at_start=start), {"x": given})
     name = FORMATS[spelling][0]
@@ -95,8 +93,7 @@ def test_the_library_follows_ctrl(spelling: str, start: int, overflow: str, tmp_
 @pytest.mark.parametrize("start", [0, 1])
 def test_the_micro_back_end_clears_bit_60(start: int, tmp_path: Path) -> None:
     """So hif8, which leaves CTRL alone, does not saturate, whatever the bit was."""
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(("f32", "!pto.hif8"), ((8, 64), (8, 64))))
+    file = file_of(tmp_path / "k.pto", kernel(("f32", "!pto.hif8"), ((8, 64), (8, 64))))
     given = values(512, 9).reshape(8, 64)
     _, found = outputs(file, chip("a5", backend="vpto", ctrl_60_at_start=start), {"x": given})
     wanted = [
@@ -123,8 +120,7 @@ def test_reports_name_it_where_it_matters(back_end: str, tmp_path: Path, capsys:
 
 
 def test_refusals(tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(("f32", "f16"), ((8, 64), (8, 64)), arch="a3"))
+    file = file_of(tmp_path / "k.pto", kernel(("f32", "f16"), ((8, 64), (8, 64)), arch="a3"))
     with pytest.raises(ReadError, match="a2a3 has no option 'backend'"):
         run(file, timing_only=True, backend="vpto")
     with pytest.raises(ReadError, match="option backend cannot be 'micro'") as caught:

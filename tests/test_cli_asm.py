@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from command_output import refusal
+from command_output import file_of, refusal
 from test_tpc_encoding import GOLDEN
 from test_tpc_encoding_refusals import elf
 from tpc_bundles import packed
@@ -48,8 +48,7 @@ def shown(capsys: Capture, *argv: str) -> str:
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> str:
-    path = tmp_path / "kernel.tpc"
-    path.write_text(KERNEL)
+    path = file_of(tmp_path / "kernel.tpc", KERNEL)
     return str(path)
 
 

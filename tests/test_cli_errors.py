@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_programs import NARROW, SLIM, TCVT, TLOAD, WIDE, before, changed, written
-from command_output import refusal
+from command_output import err_of, file_of, refusal
 
 from castsim.__main__ import main
 from castsim.targets.loader import SHIPPED
@@ -369,8 +369,7 @@ def test_interruption(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr("castsim.commands.run.run_loaded", interrupted)
-    assert main(["run", written(tmp_path), "--timing-only"]) == 130
-    assert capsys.readouterr().err == "interrupted\n"
+    assert err_of(capsys, ["run", written(tmp_path), "--timing-only"], 130) == "interrupted\n"
 
 
 @pytest.mark.parametrize("debug", [False, True])
@@ -432,8 +431,7 @@ def test_options_of_a_run(
 
 @pytest.mark.parametrize("words", ["--sync interlock", "--show-sync", "--races report", "--unsafe-scratch"])
 def test_options_that_mean_nothing_for_assembly(words: str, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "k.tpc"
-    path.write_text(ASSEMBLY)
+    path = file_of(tmp_path / "k.tpc", ASSEMBLY)
     code, err = refusal(capsys, "run", str(path), *words.split())
     assert (code, "is about tile programs" in err) == (2, True), err
 

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from cli_programs import LOOP, TCVT, TLOAD, TSTORE, changed, written
-from command_output import document_of, err_of, out_of
+from command_output import document_of, err_of, file_of, out_of
 from tpc_machine import END, nops
 
 from castsim import run
@@ -212,8 +212,7 @@ BAD = "func.func @bad() {\nnonsense\nreturn\n}\n"
 def entries(
     text: str, folder: Path, capsys: pytest.CaptureFixture[str], *more: str
 ) -> tuple[int, list[dict[str, object]]]:
-    file = folder / "k.pto"
-    file.write_text(text)
+    file = file_of(folder / "k.pto", text)
     code = main(["run", str(file), "--all-entries", "--timing-only", "--json", "-", *more])
     return code, json.loads(capsys.readouterr().out)["entries"]
 
@@ -243,8 +242,7 @@ def test_failures_do_not_keep_the_others_from_running(tmp_path: Path, capsys: py
 
 @pytest.mark.parametrize("option", [["--entry", "good"], ["--timeline"], ["--show-sync"], ["--trace", "t.json"]])
 def test_what_is_about_one_function(option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    file = tmp_path / "k.pto"
-    file.write_text(GOOD)
+    file = file_of(tmp_path / "k.pto", GOOD)
     assert "--all-entries runs several" in err_of(capsys, ["run", str(file), "--all-entries", "--timing-only", *option])
 
 
@@ -352,8 +350,7 @@ OVERTAKEN = (
 
 
 def assembled(folder: Path, text: str) -> str:
-    path = folder / "kernel.tpc"
-    path.write_text(text)
+    path = file_of(folder / "kernel.tpc", text)
     return str(path)
 
 
@@ -413,10 +410,7 @@ def test_ignore_says_nothing(tmp_path: Path, capsys: Capture) -> None:
 
 def test_values_are_old_ones_in_every_mode(tmp_path: Path) -> None:
     path = assembled(tmp_path, EARLY)
-    results = [
-        run(path),
-        run(path, stale_reads="ignore"),
-    ]
+    results = [run(path), run(path, stale_reads="ignore")]
     for found in results:
         np.testing.assert_array_equal(found.outputs["y"], np.zeros(64, np.int32))  # V0 was zero before
     assert [found.stale_reads is None for found in results] == [False, True]

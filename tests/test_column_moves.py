@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_output import file_of
 
 from castsim import run
 from castsim.engines import simulate
@@ -140,8 +141,7 @@ return
 
 @pytest.mark.parametrize("arch", ["a3", "a5"])
 def test_a_program_moves_columns(arch: str, tmp_path: Path):
-    path = tmp_path / "k.pto"
-    path.write_text(PROGRAM.format(arch=arch, tile="!pto.tile_buf<vec, 8x4xf32, blayout=col_major>"))
+    path = file_of(tmp_path / "k.pto", PROGRAM.format(arch=arch, tile="!pto.tile_buf<vec, 8x4xf32, blayout=col_major>"))
     values = np.arange(32, dtype=np.float32)
     found = run(path, inputs={"x": values})
     np.testing.assert_array_equal(found.outputs["y"].reshape(-1), values)
@@ -192,8 +192,7 @@ def test_values_are_those_of_a_slice(rows: int, cols: int, row: int, column: int
     x = np.arange(16 * 128, dtype=np.float32).reshape(16, 128)
     w = -np.arange(rows * cols, dtype=np.float32).reshape(rows, cols)
     for body in (EXTRACT, INSERT):
-        path = tmp_path / "k.pto"
-        path.write_text(program(body, rows, cols))
+        path = file_of(tmp_path / "k.pto", program(body, rows, cols))
         found = run(path, target, inputs={"x": x, "w": w}, args={"r": row, "c": column})
         part, whole = w, x.copy()
         if body == EXTRACT:
@@ -211,8 +210,7 @@ def test_values_are_those_of_a_slice(rows: int, cols: int, row: int, column: int
 @pytest.mark.parametrize(("row", "column"), [(9, 0), (0, 72), (-1, 0)])
 def test_a_part_that_leaves_its_tile_is_refused(row: int, column: int, target: str, tmp_path: Path) -> None:
     for body in (EXTRACT, INSERT):
-        path = tmp_path / "k.pto"
-        path.write_text(program(body))
+        path = file_of(tmp_path / "k.pto", program(body))
         with pytest.raises(TileError, match="leave %a") as caught:
             run(path, target, args={"r": row, "c": column}, timing_only=True)
         assert caught.value.span.text.startswith(body[:8])
@@ -284,9 +282,7 @@ module attributes {{pto.target_arch = "a3"}} {{
 
 
 def written(folder: Path, *, matrix: bool) -> Path:
-    path = folder / f"{matrix}.pto"
-    path.write_text(beside_matrix(matrix))
-    return path
+    return file_of(folder / f"{matrix}.pto", beside_matrix(matrix))
 
 
 def test_values_beside_them_are_computed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from command_output import answer_of, err_of, out_of
+from command_output import answer_of, err_of, file_of, out_of
 from diff_mutations import MUTATIONS, PROGRAMS, Mutation
 from sample_arguments import command, scalars
 
@@ -41,9 +41,7 @@ def edited(folder: Path, program: Path, old: str, new: str) -> Path:
     """Write a program with one word changed."""
     text = program.read_text()
     assert old in text
-    file = folder / program.name
-    file.write_text(text.replace(old, new))
-    return file
+    return file_of(folder / program.name, text.replace(old, new))
 
 
 def told(words: list[object], capsys: Capture) -> tuple[int, dict]:
@@ -100,8 +98,7 @@ def test_cycles_of_lines_are_those_of_the_instructions(tmp_path: Path, capsys: C
     """Of a repeated tile cast: sums over the executions that `castsim run --json` lists, line by line."""
     lines = SMALL.read_text().split("\n")
     lines.insert(15, lines[14])
-    after = tmp_path / "after.pto"
-    after.write_text("\n".join(lines))
+    after = file_of(tmp_path / "after.pto", "\n".join(lines))
     sums: list[dict[int, int]] = []
     for path in (SMALL, after):
         main(["run", str(path), "--timing-only", "--json", "-"])
@@ -281,9 +278,7 @@ def recorded(folder: Path, name: str, program: Path, *words: str) -> Path:
 @pytest.fixture
 def truncated(tmp_path: Path) -> Path:
     """The small program with another rounding mode."""
-    file = tmp_path / "truncated.pto"
-    file.write_text(SMALL.read_text().replace("RINT", "TRUNC"))
-    return file
+    return file_of(tmp_path / "truncated.pto", SMALL.read_text().replace("RINT", "TRUNC"))
 
 
 def test_results_compare_as_their_programs_do(truncated: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -315,8 +310,7 @@ def test_without_files_digests_tell(truncated: Path, tmp_path: Path, capsys: Cap
 def test_lines_of_results_match_by_instruction(tmp_path: Path, capsys: Capture) -> None:
     lines = SMALL.read_text().split("\n")
     lines.insert(15, lines[14])
-    after = tmp_path / "after.pto"
-    after.write_text("\n".join(lines))
+    after = file_of(tmp_path / "after.pto", "\n".join(lines))
     files = [recorded(tmp_path, path.stem, path, "--timing-only") for path in (SMALL, after)]
     for sides in (files, [files[0], after, "--timing-only"]):
         _, found = told([*sides], capsys)
@@ -379,8 +373,7 @@ def test_another_document_is_refused(values: dict, message: str, tmp_path: Path,
 
 
 def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
-    file = tmp_path / "bad.json"
-    file.write_text('{"schema_version": 2,\n "program" 3}')
+    file = file_of(tmp_path / "bad.json", '{"schema_version": 2,\n "program" 3}')
     assert err_of(capsys, ["diff", str(file), str(SMALL), "--timing-only"]).startswith(f"error: {file}:2:12: not JSON:")
     for text in (b"[" * 100_000, b"[]", b"\xff", b"", b"1" * 5000):
         file.write_bytes(text)

@@ -37,11 +37,7 @@ from castsim.targets import load_target, target_names
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-OTHERWISE = {
-    "measured.md": "campaigns of hours",
-    "pytest-plugin.md": "test_pytest_plugin",
-    "editors": "editors",
-}
+OTHERWISE = {"measured.md": "campaigns of hours", "pytest-plugin.md": "test_pytest_plugin", "editors": "editors"}
 """Pages and folders whose code blocks are not run here, and why."""
 PAGES = sorted(
     path for path in DOCS.rglob("*.md") if {path.relative_to(DOCS).as_posix(), path.parent.name}.isdisjoint(OTHERWISE)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from command_output import answer_of, ended
+from command_output import answer_of, ended, file_of
 from graph_models import PROGRAMS, model, quantise_block
 from onnx import TensorProto, helper
 
@@ -82,8 +82,7 @@ def test_a_node_that_differs_gives_exit_code_1(capsys: pytest.CaptureFixture[str
     text = (
         "func.func @f(%x: tensor<3xf16>) -> tensor<3xf16> {\n  %y = tosa.cast %x : (tensor<3xf16>) -> tensor<3xf16>\n"
     )
-    path = tmp_path / "same.mlir"
-    path.write_text(text + "  return %y : tensor<3xf16>\n}\n", encoding="utf-8")
+    path = file_of(tmp_path / "same.mlir", text + "  return %y : tensor<3xf16>\n}\n")
     code, out, _ = ended(capsys, "graph", str(path), "--target", "a5", "--in", "x=zeros")
     assert code == 1
     assert "not run: tosa 1.1 has no cast f16 -> f16" in out

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from command_output import answer_of, out_of
+from command_output import answer_of, file_of, out_of
 from golden import VECTORS, as_codes
 from graph_models import model, quantise_half
 from numpy.typing import NDArray
@@ -35,8 +35,7 @@ SPELLING |= {f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)}
 
 
 def ran(tmp_path: Path, text: str, target: str, *codes: NDArray[np.generic]) -> GraphRun:
-    path = tmp_path / "graph.mlir"
-    path.write_text(text, encoding="utf-8")
+    path = file_of(tmp_path / "graph.mlir", text)
     graph = read_graph(path)
     inputs = {port.name: GraphTensor(port.format, array) for port, array in zip(graph.inputs, codes, strict=True)}
     return run_graph(graph, load_target(target), inputs)
@@ -154,8 +153,7 @@ def one_rescale(**changes: object) -> str:
 
 def test_random_input_of_48_bits_is_whole_range_and_refused_by_chips(tmp_path: Path) -> None:
     text = one_rescale(in_bits=48, out_bits=32, scale32=0, rows=2000).replace("1073741824", "16384")
-    path = tmp_path / "graph.mlir"
-    path.write_text(text, encoding="utf-8")
+    path = file_of(tmp_path / "graph.mlir", text)
     graph = read_graph(path)
     tensors = make_tensors(graph, {"x": "random:1"}, {})
     values = tensors["x"].codes.view(np.int64)

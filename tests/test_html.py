@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_output import err_of, out_of
+from command_output import err_of, file_of, out_of
 from expected_files import PROGRAMS, ROOT
 from html_pages import (
     GRAPHS,
@@ -555,8 +555,7 @@ def test_a_page_never_replaces_what_is_read(tmp_path: Path, capsys: Capture) -> 
 
 
 def test_a_page_replaces_an_older_one(tmp_path: Path, capsys: Capture) -> None:
-    page = tmp_path / "page.html"
-    page.write_text("old")
+    page = file_of(tmp_path / "page.html", "old")
     assert f"html: written to {page}" in out_of(capsys, [*COMMANDS["lower"], "--html", str(page)])
     assert data_of(page.read_text())["kind"] == "lower"
     assert [each.name for each in tmp_path.iterdir()] == ["page.html"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chromium import CHROMIUM, LANES, NEEDED, Opened
-from command_output import err_of
+from command_output import err_of, file_of
 from expected_files import PROGRAMS, ROOT
 from html_pages import GRAPHS, SAMPLES, blocks, data_of, graph_command, run_command, run_page
 
@@ -360,8 +360,7 @@ def test_axe_finds_nothing(words: list[str], browser: Any, tmp_path: Path) -> No
 def test_a_hostile_program_stays_text(opened: Opened, tmp_path: Path) -> None:
     source = (PROGRAMS / "f32_to_f16.pto").read_text()
     evil = "</script><script>alert('x')</script><img src=x onerror=alert(1)>"
-    path = tmp_path / "a\"b'<b onclick=alert(2)>\x1b[2J\u202e.pto"
-    path.write_text(f"// {evil} \u202e \x1b]0;t\x07\n" + source)
+    path = file_of(tmp_path / "a\"b'<b onclick=alert(2)>\x1b[2J\u202e.pto", f"// {evil} \u202e \x1b]0;t\x07\n" + source)
     page = tmp_path / "page.html"
     assert main(["run", str(path), "--timing-only", "--html", str(page), "--quiet"]) == 0
     opened.go(page)

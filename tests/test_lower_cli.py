@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import oracle
 import pytest
-from command_output import answer_of, document_of, ended, out_of
+from command_output import answer_of, document_of, ended, file_of, out_of
 from quantisation_oracle import element_codes, scale_values
 
 import castsim
@@ -213,8 +213,7 @@ def test_programs_against_exact_arithmetic(chip: str, name: str, src: str, way: 
     x = np.ldexp(generator.uniform(-2, 2, (ROWS, COLS)), generator.integers(-9, 4, (ROWS, COLS)))
     x = (x * np.exp2(generator.integers(-8, 8, (ROWS, 1)))).astype(DTYPES[src])
     x[0, :3] = 0, -0.0, 1
-    path = tmp_path / "k.pto"
-    path.write_text(way.program)
+    path = file_of(tmp_path / "k.pto", way.program)
     found = castsim.run(path, chip, inputs={"x": x})
     wide = x.astype(np.float64).reshape(-1, 32)
     element, unit = BLOCK_FORMATS[name].element.name, BLOCK_FORMATS[name].unit_exponent

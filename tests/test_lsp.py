@@ -255,11 +255,7 @@ def place_of(text: str, word: str) -> tuple[int, int]:
 
 HOVERS = [
     # docs/reference/a2a3.md 3 to 6: f32 -> f16 has ODD; NaN and infinity stay in Inf/NaN mode
-    (
-        "f32_to_f16_pipelined.pto",
-        "tcvt",
-        ("f32 -> f16", "`odd`", "| NaN | NaN |", "| INF | INF |", "vconv_f322f16o"),
-    ),
+    ("f32_to_f16_pipelined.pto", "tcvt", ("f32 -> f16", "`odd`", "| NaN | NaN |", "| INF | INF |", "vconv_f322f16o")),
     ("f32_to_f16_pipelined.pto", "wait_flag[<PIPE_MTE2>", ("makes the second pipe wait", "In this program: 16 x")),
     ("f32_to_f16_pipelined.pto", "%wide0 {rmode", ("pto.alloc_tile addr = %a_wide0",)),
     ("f32_to_f16_pipelined.pto", "ODD>", ("rounds to odd",)),

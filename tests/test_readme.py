@@ -14,7 +14,6 @@ import pictures
 import pytest
 from command_output import out_of
 
-from castsim.__main__ import main
 from castsim.commands.debug import PROMPT
 from castsim.lowering.graphs import graph_execution
 from castsim.lowering.samples import all_codes
@@ -73,8 +72,7 @@ def test_the_printed_session_of_the_debugger_is_what_it_says(monkeypatch, capsys
     typed = [line.removeprefix(PROMPT) for line in shown if line.startswith(PROMPT)]
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join([*typed, "quit", ""])))
     words = re.search(r"`castsim (debug [^`]*)`", README)[1].split()
-    assert main(words) == 0
-    assert capsys.readouterr().out.splitlines() == [line for line in shown if not line.startswith(PROMPT)]
+    assert out_of(capsys, words).splitlines() == [line for line in shown if not line.startswith(PROMPT)]
 
 
 def test_the_picture_is_small_and_of_the_run_as_it_is_now(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tpc_programs_oracle
-from command_output import err_of
+from command_output import err_of, file_of
 from expected_files import PROGRAMS, SEED
 from test_tpc_encoding_refusals import elf
 from tpc_expected_reports import names, target_of
@@ -132,8 +132,7 @@ def test_a_binary_without_declarations_runs_on_a_named_target(tmp_path: Path) ->
 
 
 def run_text(folder: Path, text: str, name: str = "goya") -> Result:
-    path = folder / "text.tpc"
-    path.write_text(text)
+    path = file_of(folder / "text.tpc", text)
     return run(path, name)
 
 
@@ -184,12 +183,10 @@ COUNTER = f""".compressed spu_vpu spu_vpu
 
 @pytest.mark.parametrize("name", ["greco", "gaudi2"])
 @pytest.mark.parametrize(
-    ("program", "answer"),
-    [(COMPRESSED_LOOP, 18), (HARDWARE_LOOP, 25), (BY_REGISTER, 3), (BY_ADDRESS, 3)],
+    ("program", "answer"), [(COMPRESSED_LOOP, 18), (HARDWARE_LOOP, 25), (BY_REGISTER, 3), (BY_ADDRESS, 3)]
 )
 def test_addresses_with_compressed_bundles(name: str, program: str, answer: int, tmp_path: Path) -> None:
-    text = tmp_path / "p.tpc"
-    text.write_text(STORED + program)
+    text = file_of(tmp_path / "p.tpc", STORED + program)
     binary = tmp_path / "p.bin"
     binary.write_bytes(encoded(STORED + program, name))
     found = [run(text, name), run(binary, name, declare=text)]
@@ -200,8 +197,7 @@ def test_addresses_with_compressed_bundles(name: str, program: str, answer: int,
 
 def test_the_program_counter_counts_half_bundles(tmp_path: Path) -> None:
     """As text: no source gives the code of PC."""
-    path = tmp_path / "p.tpc"
-    path.write_text(STORED + COUNTER)
+    path = file_of(tmp_path / "p.tpc", STORED + COUNTER)
     np.testing.assert_array_equal(run(path, "greco").outputs["y"], np.full(64, 0x10))
 
 
@@ -209,8 +205,7 @@ def test_a_jump_into_the_middle_of_a_bundle(tmp_path: Path) -> None:
     """0x20 + 0x70 lies inside a bundle; so does 0x10 + 0x20, and the jump itself stands in the second of a pair."""
     for change, words in (("0x70", "jmpr to 112: not a multiple of the 32 bytes"), ("0x140000", "leaves the program")):
         text = BY_REGISTER.replace("S20 = 0x60", f"S20 = {change}")
-        path = tmp_path / "p.tpc"
-        path.write_text(text.replace(".compressed spu_vpu spu_vpu\n", ""))
+        path = file_of(tmp_path / "p.tpc", text.replace(".compressed spu_vpu spu_vpu\n", ""))
         with pytest.raises(IllegalError, match=words):
             run(path, "greco")
     half = f".compressed spu_vpu spu_vpu\n{NOP}nop; jmpr S20; nop; nop\n{NOP}{BRING_OUT}"
@@ -274,8 +269,7 @@ def test_bytes_that_are_no_bundle_are_named_with_their_offset(name: str, tmp_pat
 
 def test_bytes_in_text_do_not_run_either(tmp_path: Path) -> None:
     text = f"{NOP}.byte {', '.join(['0xee'] * 32)}\n{END}"
-    path = tmp_path / "k.tpc"
-    path.write_text(text)
+    path = file_of(tmp_path / "k.tpc", text)
     with pytest.raises(IllegalError, match="the bytes at 0x20 are not a bundle of this generation") as caught:
         run(path, "gaudi")
     assert caught.value.span.line == 2
@@ -296,8 +290,7 @@ def test_companions_that_cannot_be_read(double: Path, tmp_path: Path) -> None:
     code = double.read_bytes()
     assert "names no target" in refusal(double, code, target=None).message
     assert "No such file" in refusal(double, code, declare=tmp_path / "none.decl").message
-    wrong = tmp_path / "wrong.decl"
-    wrong.write_text(DOUBLE)
+    wrong = file_of(tmp_path / "wrong.decl", DOUBLE)
     found = refusal(double, code, declare=wrong)
     assert "holds comments only" in found.message
     assert (found.span.file, found.span.line) == (str(wrong), 6)
@@ -310,7 +303,6 @@ def test_companions_that_cannot_be_read(double: Path, tmp_path: Path) -> None:
 
 
 def test_options_of_binaries_are_refused_for_text(tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "double.tpc"
-    path.write_text(DOUBLE)
+    path = file_of(tmp_path / "double.tpc", DOUBLE)
     for option in (["--declare", str(path)], ["--machine", "62"]):
         assert f"{option[0]} is for binaries" in err_of(capsys, ["run", str(path), "--in", "x=zeros", *option])

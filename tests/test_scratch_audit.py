@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_output import document_of, err_of, out_of
+from command_output import document_of, err_of, file_of, out_of
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ScratchError, TileError
@@ -213,8 +213,7 @@ func.func @k(%x: !pto.ptr<f32>, %v: !pto.ptr<i32>, %y: !pto.ptr<i16>, %w: !pto.p
 
 
 def loaded(folder: Path, tmp_address: int, *, unsafe: bool):
-    path = folder / "k.pto"
-    path.write_text(program(tmp_address))
+    path = file_of(folder / "k.pto", program(tmp_address))
     return load_program(path, "a2a3", None, {}, make_lowerer=lambda target: lowerer_of(target, unsafe_scratch=unsafe))
 
 
@@ -266,8 +265,7 @@ def test_beyond_the_buffer_is_refused_even_so(tmp_path):
 
 
 def test_report_on_a_program(tmp_path, capsys):
-    path = tmp_path / "k.pto"
-    path.write_text(program(6400))
+    path = file_of(tmp_path / "k.pto", program(6400))
     found = document_of(capsys, "scratch", str(path), code=1)
     assert found["casts"][0]["given_bytes"] == 256 and found["casts"][0]["needed_bytes"] == 3104
     assert not found["suffices"] and found["fits"]

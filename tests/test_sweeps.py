@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_output import document_of, err_of
+from command_output import document_of, err_of, file_of
 from distributed import LocalCluster
 from kill_campaign import halting
 
@@ -277,8 +277,7 @@ PROGRAM = f'[sweep]\nkind = "program"\nmode = "simulate"\n[grid]\nprogram = "{TI
 def test_a_wrong_specification_is_told_with_line_key_and_what_is_legal(
     text: str, line: int, said: str, legal: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "s.toml"
-    path.write_text(text.replace("GRID\n", GRID).replace("PROGRAM\n", PROGRAM))
+    path = file_of(tmp_path / "s.toml", text.replace("GRID\n", GRID).replace("PROGRAM\n", PROGRAM))
     told = err_of(capsys, ["sweep", str(path), "--out", str(tmp_path / "r.parquet")])
     assert told.startswith(f"error: {path}:{line}:"), told
     assert said in told
@@ -287,8 +286,7 @@ def test_a_wrong_specification_is_told_with_line_key_and_what_is_legal(
 
 
 def test_a_target_or_program_that_is_not_there_is_told_at_its_key(tmp_path: Path) -> None:
-    path = tmp_path / "s.toml"
-    path.write_text(GRID.replace('"a5"', '["a5", "a6"]'))
+    path = file_of(tmp_path / "s.toml", GRID.replace('"a5"', '["a5", "a6"]'))
     with pytest.raises(ReadError, match="unknown target 'a6'") as found:
         castsim.sweep(path, tmp_path / "r.parquet")
     assert (found.value.span.line, "a5" in found.value.legal) == (9, True)
@@ -422,8 +420,7 @@ def test_a_number_in_quotes_is_the_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
-    [("args.R = 0.5", "parameter R takes integers"), ('args.Q = "five"', "'five' is not a number")],
+    ("value", "said"), [("args.R = 0.5", "parameter R takes integers"), ('args.Q = "five"', "'five' is not a number")]
 )
 def test_an_argument_that_a_program_cannot_take_fails_its_point(value: str, said: str, tmp_path: Path) -> None:
     """Not: it is left out, and the row has the cycles of the default."""

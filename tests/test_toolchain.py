@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cast_kernels import INTEGERS, OFF, ON, chip, codes, given, integer_result, kernel, outputs
-from command_output import document_of, err_of, out_of
+from command_output import document_of, err_of, file_of, out_of
 
 from castsim import run
 
@@ -60,8 +60,7 @@ def test_where_both_mean_the_same_nothing_changes_and_nothing_is_said(
 def test_a2a3_obeys_off_without_tmp_in_the_narrowing_pairs_alone(
     pair: tuple[str, str], version: str, tmp_path: Path
 ) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(pair, ((4, 64), (4, 64)), arch="a3"))
+    file = file_of(tmp_path / "k.pto", kernel(pair, ((4, 64), (4, 64)), arch="a3"))
     x = given(pair[0], (4, 64))
     result, found = outputs(file, chip("a2a3", toolchain=version), {"x": x})
     _, values = outputs(file, chip("a2a3"), {"x": x})
@@ -78,8 +77,7 @@ def test_with_tmp_a2a3_obeys_off_everywhere(version: str, wraps: bool, tmp_path:
     tmp = "!pto.tile_buf<vec, 1x1024xi8>"
     text = text.replace("pto.tcvt ins(%xt {", f"%t = pto.alloc_tile : {tmp}\npto.tcvt ins(%xt, %t {{")
     text = text.replace("} : !pto.tile_buf<vec, 4x64xf32>)", f"}} : !pto.tile_buf<vec, 4x64xf32>, {tmp})")
-    file = tmp_path / "k.pto"
-    file.write_text(text)
+    file = file_of(tmp_path / "k.pto", text)
     x = np.where(np.arange(256) % 2, 3.7e9, -7.5).astype(np.float32).reshape(4, 64)
     result, found = outputs(file, chip("a2a3", toolchain=version), {"x": x})
     assert np.array_equal(found["y"], integer_result(x, "i32", wraps=wraps))
@@ -125,8 +123,7 @@ def test_options_that_are_refused(
 
 
 def test_older_is_the_default(tmp_path: Path) -> None:
-    file = tmp_path / "k.pto"
-    file.write_text(kernel(("f32", "i32"), ((8, 64), (8, 64))))
+    file = file_of(tmp_path / "k.pto", kernel(("f32", "i32"), ((8, 64), (8, 64))))
     x = given("f32", (8, 64))
     plain, older = (run(file, inputs={"x": x}, **more).outputs["y"] for more in ({}, {"toolchain": "older"}))
     assert codes(plain).tolist() == codes(older).tolist()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from command_output import document_of, err_of, out_of
+from command_output import document_of, err_of, file_of, out_of
 from sample_arguments import scalars
 
 import castsim
@@ -72,8 +72,7 @@ def exhaustive(
     """Return cycles of the event engine, and bytes of the touched buffer by its accesses, for each point that runs."""
     found = {}
     for number, values in enumerate(product(*space.values())):
-        path = tmp_path / f"point{number}.pto"
-        path.write_text(plain(text, dict(zip(space, values, strict=True))))
+        path = file_of(tmp_path / f"point{number}.pto", plain(text, dict(zip(space, values, strict=True))))
         run = dict(given)
         for name, value in zip(space, values, strict=True):
             if (sides or {}).get(name) == "args":
@@ -135,8 +134,7 @@ def test_tile_shapes(
 
 
 def test_rounding_modes_rows_and_points_that_do_not_fit(tmp_path: Path) -> None:
-    path = tmp_path / "rows.pto"
-    path.write_text(ROWS)
+    path = file_of(tmp_path / "rows.pto", ROWS)
     space: dict[str, list[object]] = {"R": [8, 16, 32, 512], "M": ["RINT", "FLOOR", "ROUNDED"]}
     points = exhaustive(ROWS, space, tmp_path, args={"n": 48})
     assert len(points) == 4  # 8 and 16 rows in two modes
@@ -145,8 +143,7 @@ def test_rounding_modes_rows_and_points_that_do_not_fit(tmp_path: Path) -> None:
 
 
 def test_arguments_and_targets(tmp_path: Path) -> None:
-    path = tmp_path / "rows.pto"
-    path.write_text(ROWS)
+    path = file_of(tmp_path / "rows.pto", ROWS)
     space: dict[str, list[object]] = {"R": [8, 16], "M": ["RINT"], "n": [16, 32, 48], "target": ["a2a3", "a5"]}
     points = exhaustive(ROWS, space, tmp_path, {"n": "args", "target": "target"})
     found = castsim.tune(path, "R in 8..16:8, M in RINT", args={"n": range(16, 49, 16)}, target=["a2a3", "a5"])
@@ -155,8 +152,7 @@ def test_arguments_and_targets(tmp_path: Path) -> None:
 
 def test_points_that_need_no_simulation_are_left_out_and_the_rest_is_as_in_a_full_search(tmp_path: Path) -> None:
     """Rows decide the cycles here, so that bounds settle the larger ones without a simulation."""
-    path = tmp_path / "rows.pto"
-    path.write_text(ROWS)
+    path = file_of(tmp_path / "rows.pto", ROWS)
     short = castsim.tune(path, "R in 8", args={"n": range(8, 161, 8)})
     full = castsim.tune(path, "R in 8", args={"n": range(8, 161, 8)}, simulate="all")
     assert len(short.simulated) < len(full.simulated) == 20
@@ -192,8 +188,7 @@ def test_outputs_are_compared_to_the_bit(tmp_path: Path) -> None:
     same = castsim.tune(TILES, "R in 8,32, C in 512", inputs={"src": "random:3"})
     assert same.differing == ()
     assert all(row.outputs for row in same.simulated)
-    path = tmp_path / "rows.pto"
-    path.write_text(ROWS)
+    path = file_of(tmp_path / "rows.pto", ROWS)
     other = castsim.tune(path, "M in RINT,FLOOR", args={"n": 16}, inputs={"src": "random:3"}, simulate="all")
     assert [names for _, names in other.differing] == [("dst",)]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_output import out_of
+from command_output import file_of, out_of
 from expected_reports import derivation_facts
 from sample_arguments import argument_words, scalars
 
@@ -246,8 +246,7 @@ def test_buffer_counter_adds_up(tmp_path: Path) -> None:
 
 
 def test_a_refused_window_leaves_no_file(tmp_path: Path) -> None:
-    path = tmp_path / "trace.json"
-    path.write_text("before")
+    path = file_of(tmp_path / "trace.json", "before")
     program = str(PROGRAMS / "f32_to_f16.pto")
     assert main(["run", program, "--timing-only", "--trace", str(path), "--window", "0:99999"]) == 2
     assert path.read_text() == "before"
@@ -328,8 +327,7 @@ def test_views_leave_the_engine_of_the_report_alone(tmp_path: Path) -> None:
 
 
 def test_a_program_without_cycles_has_empty_views(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "empty.pto"
-    path.write_text("func.func @k() attributes {pto.entry} {\nreturn\n}\n")
+    path = file_of(tmp_path / "empty.pto", "func.func @k() attributes {pto.entry} {\nreturn\n}\n")
     files = ["--trace", str(tmp_path / "t.json"), "--kanata", str(tmp_path / "t.kanata")]
     out = out_of(capsys, ["run", str(path), "--target", "a2a3", "--timing-only", "--timeline", *files])
     assert "trace: no cycles written" in out

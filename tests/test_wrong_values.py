@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_output import err_of
+from command_output import err_of, file_of
 
 from castsim.__main__ import main
 from castsim.commands.command_line import COMMANDS, parser_of
@@ -196,6 +196,5 @@ def test_what_was_probably_meant(words: str, option: str, near: str, folder: Pat
 
 
 def test_what_stands_in_a_file_is_told_by_its_place_alone(tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "my.toml"
-    path.write_text('base = "a5"\nname = "my"\nzzq = 1\n')
+    path = file_of(tmp_path / "my.toml", 'base = "a5"\nname = "my"\nzzq = 1\n')
     assert err_of(capsys, ["targets", str(path)]).startswith(f"error: {path}:3:1: ")

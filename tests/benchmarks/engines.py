@@ -68,11 +68,7 @@ def engines_of(target: Target) -> dict[str, Callable[[Tree], object]]:
     def calls(engine: str, *, skip: bool) -> Callable[[Tree], object]:
         return lambda tree: simulate(tree, target, engine=engine, max_cycles=_LIMIT, record_operations=False, skip=skip)
 
-    return {
-        EVENT: calls("event", skip=True),
-        EVERY_TRIP: calls("fast", skip=False),
-        SKIPPING: calls("fast", skip=True),
-    }
+    return {EVENT: calls("event", skip=True), EVERY_TRIP: calls("fast", skip=False), SKIPPING: calls("fast", skip=True)}
 
 
 def seconds_of(run: Callable[[], object]) -> float:

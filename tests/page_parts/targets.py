@@ -13,11 +13,7 @@ from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget
 from page_parts.markdown import code, codes, csv_text, first_sentence, table
 
-MECHANISMS = {
-    "strided-repeat": StridedRepeatTarget,
-    "vector-function": VectorFunctionTarget,
-    "vliw": VliwTarget,
-}
+MECHANISMS = {"strided-repeat": StridedRepeatTarget, "vector-function": VectorFunctionTarget, "vliw": VliwTarget}
 
 HEADER = ("name", "title", "kind", "mechanism", "languages", "architectures")
 """The keys that every description begins with."""
