@@ -15,7 +15,8 @@ from test_architecture import ROOT, SOURCES, module_of, relative, tree_of
 from castsim.isa.errors import ReadError
 from castsim.lowering.catalogue import PLANNING, Planning
 from castsim.lowering.graphs.graph_kernels import WRITING, Writing
-from castsim.machines.mechanisms import MACHINES, Machine, MachinePart, machine_of
+from castsim.machines.mechanisms import MACHINES, Machine, machine_of
+from castsim.machines.registry import MachinePart
 from castsim.reports.pairs import PAIRS, PairsReport
 from castsim.targets import load_target, target_names
 from castsim.targets.description import TargetHeader

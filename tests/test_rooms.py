@@ -51,15 +51,15 @@ __main__           1    200
 commands          56  13200
 engines           20   8200
 evidence          14   4500
-execution         39  15000
+execution         38  15000
 exploration       15   6700
 files              2    300
 isa               36  15100
 lowering          25  10200
-machines          62  28100
+machines          63  28100
 numerics          23   4200
 pto_cpp            4   1500
-reports           52  15200
+reports           54  15200
 running           20   7500
 targets           13   5500
 testing            1    100
@@ -71,7 +71,7 @@ tpc_compiler      28  12900
 ONE_IMPORTER = 36
 """Modules, at most, that one module of their own folder imports and no other: they may well stand in it."""
 
-SAME_NAMES = 20
+SAME_NAMES = 22
 """Names, at most, that several files have."""
 
 

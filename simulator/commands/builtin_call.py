@@ -14,7 +14,7 @@ from castsim.execution.input_data import ArgumentUse, make_inputs, read_input, w
 from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Format, format_named
-from castsim.reports.compiled import (
+from castsim.reports.builtins import (
     builtin_document,
     builtin_text,
     descriptor_document,

@@ -31,7 +31,7 @@ from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
-from castsim.reports import conform
+from castsim.reports import specification
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import (
     TargetsList,
@@ -267,16 +267,16 @@ def _list() -> CommandOutcome:
 
     return CommandOutcome(
         TargetsList.of(targets=targets, specifications=specifications),
-        lambda _: stacked(conform.list_text(specifications), "", list_text(targets)),
+        lambda _: stacked(specification.list_text(specifications), "", list_text(targets)),
     )
 
 
 def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
-    document = conform.pair_document(spec, *pair) if pair else conform.specification_document(spec)
+    document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
 
     return CommandOutcome(
-        document, lambda _: conform.pair_text(spec, *pair) if pair else conform.specification_text(spec)
+        document, lambda _: specification.pair_text(spec, *pair) if pair else specification.specification_text(spec)
     )
 
 

@@ -8,7 +8,7 @@ from castsim.execution.run_limits import MAX_CYCLES
 from castsim.execution.timing import IgnoresBlocks, Listener, Observer, Timing, Watcher
 from castsim.execution.tree import Tree
 from castsim.isa.errors import ReadError
-from castsim.machines.mechanisms import MachinePart
+from castsim.machines.registry import MachinePart
 from castsim.targets.loader import Target
 
 __all__ = ["ENGINES", "engine_for", "observe", "simulate"]

@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from importlib import import_module
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from castsim.execution.timing import Cause, Timing
 from castsim.isa.codes import Codes
@@ -20,6 +18,7 @@ from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.isa.pto.value_types import element_format
+from castsim.machines.registry import MachinePart, loaded
 from castsim.numerics import value_of
 from castsim.targets import Target, TileTarget
 from castsim.targets.dataflow import DataflowTarget
@@ -36,43 +35,6 @@ if TYPE_CHECKING:
     from castsim.isa.pto.program import Function
 
     Bytes = NDArray[np.uint8]
-
-
-# What every mechanism has its own of, by the word that a target's description gives: loaded when first asked for.
-#
-# A room that has something per mechanism (engines, estimators, reports) names it in one table; nothing else asks of
-# which mechanism a target is.
-
-_Part = TypeVar("_Part")
-
-
-class MachinePart(Generic[_Part]):
-    """One part of every machine, `what` in words; `places` are `module:name` by mechanism, or modules."""
-
-    def __init__(self, what: str, places: Mapping[str, str]) -> None:
-        self.what = what
-        self.places = places
-        self._loaded: dict[str, _Part] = {}
-
-    def of(self, target: Target) -> _Part:
-        """Return the part of the target's mechanism; no other mechanism is loaded.
-
-        Raises:
-            ReadError: the mechanism has none; the legal ones are listed.
-        """
-        mechanism = target.mechanism
-        if mechanism not in self._loaded:
-            if mechanism not in self.places:
-                raise ReadError(f"{target.name}: no {self.what} of mechanism '{mechanism}'", legal=self.places)
-            self._loaded[mechanism] = cast("_Part", loaded(self.places[mechanism]))
-        return self._loaded[mechanism]
-
-
-def loaded(place: str) -> Any:
-    """Return what stands at `module:name`, or the module `module`."""
-    module, _, name = place.partition(":")
-    found = import_module(module)
-    return attrgetter(name)(found) if name else found
 
 
 # What a mechanism answers for one of its chips: how instructions are lowered, and what they make of values.

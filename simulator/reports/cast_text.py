@@ -1,4 +1,4 @@
-"""Casts of single values as text, block quantisation, and how a conversion of somebody's own compares with a cast."""
+"""Casts of single values, and block quantisation, as text."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.evidence.user_conversions import BinadeErrors, Comparison, ConversionCounterexample
 from castsim.execution.outcomes import Outcome
 from castsim.isa.codes import Codes
 from castsim.isa.formats import FORMATS, Format
@@ -23,8 +22,8 @@ from castsim.numerics import codes_from_array, value_of
 from castsim.numerics.quantisation import RULES, Quantised
 from castsim.reports.cast import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
 from castsim.reports.documents import CommandDocument, Document, Keys, says
-from castsim.reports.numbers import Number, bits_text, grouped, json_value
-from castsim.reports.schemas.keys import Bits, Elements, Name, Ulps, Value
+from castsim.reports.numbers import Number, bits_text, json_value
+from castsim.reports.schemas.keys import Bits, Elements, Name, Value
 from castsim.reports.terminal import table
 
 _OUTCOME = "outcome"
@@ -215,121 +214,6 @@ def _ulps(row: CastResultRow) -> str:
     if row.target is None:
         return ""
     return "NaN" if row.ulps is None else f"{row.ulps:+d}" if row.ulps else "0"
-
-
-# How a conversion of somebody's own compares with a cast, as JSON and as text.
-
-
-class FirstDifference(Keys):
-    """The first input, in the order of inputs, whose result differs."""
-
-    position: int = says("Its place among the inputs.")
-    input_bits: Bits = says("Its code.")
-    input: Value = says("Its number, or `nan`, `inf`, `-inf`.")
-    expected_bits: Bits = says("The code that the cast gives.")
-    expected: Value = says("Its number.")
-    given_bits: Bits | None = says("The code that was given; null if the destination has no such number.")
-    given: Value = says("The number that was given.")
-
-
-class DifferingBinade(Keys):
-    """Inputs of one magnitude, some of whose results differ."""
-
-    kind: Literal["number", "zero", "infinite", "nan"] = says("What the inputs are.")
-    exponent: int | None = says("Magnitudes from 2 to the power of this on, below twice that; null unless numbers.")
-    inputs: Elements = says("Inputs of the magnitude.")
-    differing: Elements = says("How many of their results differ.")
-    largest_ulps: Ulps = says("The largest distance among them.")
-
-
-class Compare(CommandDocument, name="compare"):
-    """A conversion of somebody's own compared with a cast."""
-
-    src: Name = says("Format of the inputs.")
-    dst: Name = says("Format of the results.")
-    target: str | None = says("The chip whose cast it is; null: the abstract cast.")
-    inputs: Elements = says("Inputs tried.")
-    all_codes: bool = says("Whether these are all codes of the source.")
-    differing: Elements = says("Results that differ.")
-    unrepresentable: Elements = says("Results that the destination does not have.")
-    largest_ulps: Ulps = says("The largest distance between results that are both numbers.")
-    mean_ulps: float = says("The mean distance between results that are both numbers, in ulps.")
-    signal_to_noise_db: float | None
-    """Of finite results against the inputs, in decibels; null without an error."""
-    cast_signal_to_noise_db: float | None = says("The same of the cast.")
-    first: FirstDifference | None = says("The first difference; null if there is none.")
-    binades: list[DifferingBinade] = says("Magnitudes with differences, rising.")
-
-
-def comparison_document(found: Comparison) -> Document:
-    """Return the comparison."""
-    first = None if found.first is None else _first(found, found.first)
-    return Compare.of(found, first=first)
-
-
-def _first(found: Comparison, first: ConversionCounterexample) -> Document:
-    number = first.number
-    return FirstDifference.of(
-        first,
-        input_bits=bits_text(first.code, found.src),
-        input=json_value(value_of(first.code, found.src), found.src),
-        expected_bits=bits_text(first.expected, found.dst),
-        expected=json_value(value_of(first.expected, found.dst), found.dst),
-        given_bits=None if first.given is None else bits_text(first.given, found.dst),
-        given=json_value(number, FORMATS["f64"]) if not math.isfinite(number) else number,
-    )
-
-
-# How a conversion of somebody's own compares with a cast, as text.
-
-_SHOWN = 12
-"""Binades that are printed."""
-
-
-def comparison_text(found: Comparison) -> RenderableType:
-    """Return what was found, the answer first."""
-    return Group(*_parts(found))
-
-
-def _parts(found: Comparison) -> Iterator[RenderableType]:
-    cast = f"{found.src.name} -> {found.dst.name}" + (f" on {found.target}" if found.target else "")
-    tried = f"all {grouped(found.inputs)} codes" if found.all_codes else f"{grouped(found.inputs)} inputs"
-    if found.equal:
-        end = "" if found.all_codes else ": evidence, no proof"
-        yield Text(f"equal to {cast} on {tried}{end}")
-        return
-    yield Text(f"differs from {cast} on {grouped(found.differing)} of {tried}")
-    if found.first is not None:
-        yield Text(_first_text(found, found.first))
-    yield Text(f"largest distance {grouped(found.largest_ulps)} ulps, mean {found.mean_ulps:.3g}", end="")
-    missing = f"; {grouped(found.unrepresentable)} are no numbers of {found.dst.name}" if found.unrepresentable else ""
-    yield Text(missing)
-    own, other = (
-        "no error" if each is None else f"{each:.2f} dB"
-        for each in (found.signal_to_noise_db, found.cast_signal_to_noise_db)
-    )
-    yield Text(f"signal to noise {own}, of the cast {other}")
-    numbers = ("inputs", "differ", "largest ulps")
-    shown = table("magnitude", *numbers, numbers=numbers)
-    for each in sorted(found.binades, key=lambda each: -each.differing)[:_SHOWN]:
-        shown.add_row(_magnitude(each), grouped(each.inputs), grouped(each.differing), grouped(each.largest_ulps))
-    yield Text()
-    yield shown
-    if len(found.binades) > _SHOWN:
-        yield Text(f"... and {len(found.binades) - _SHOWN} more binades (--json)")
-
-
-def _first_text(found: Comparison, first: ConversionCounterexample) -> str:
-    def told(code: int, of_source: bool) -> str:
-        fmt = found.src if of_source else found.dst
-        return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
-
-    given = f"{first.number:.9g}, which {found.dst.name} lacks" if first.given is None else told(first.given, False)
-    return f"first: {told(first.code, True)} gives {given}; the cast gives {told(first.expected, False)}"
-
-
-def _magnitude(binade: BinadeErrors) -> str:
-    return binade.kind if binade.exponent is None else f"2^{binade.exponent} .. 2^{binade.exponent + 1}"
 
 
 # What block quantisation made of an array, as data, as JSON and as text.

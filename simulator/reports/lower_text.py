@@ -15,9 +15,9 @@ from castsim.lowering.lowering_answers import Alternative, Answer, options_text,
 from castsim.lowering.planner import Plan, PlanKind
 from castsim.lowering.proof import Evidence, Method
 from castsim.lowering.steps import Chain, path_of
-from castsim.reports.conform import specification_words
 from castsim.reports.lower import code_text, number_text, required_text
 from castsim.reports.numbers import grouped
+from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
 from castsim.targets import Target
 

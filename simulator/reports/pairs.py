@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from castsim.isa.formats import Format
-from castsim.machines.mechanisms import MachinePart
+from castsim.machines.registry import MachinePart
 from castsim.reports.documents import Keys, says
 from castsim.targets import Target
 from castsim.targets.description import Status

@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.isa.formats import FORMATS
-from castsim.reports.conform import SpecificationHeader
 from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, keys_of, says
 from castsim.reports.numbers import OPTIONS, NamedFact, described, facts_by_part, facts_of
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence, pair_rows
 from castsim.reports.schemas.keys import FactEntry
+from castsim.reports.specification import SpecificationHeader
 from castsim.reports.terminal import indented, table
 from castsim.targets import Target
 from castsim.targets.description import Status

@@ -57,7 +57,7 @@ from castsim.execution.pipe_operations import (
 from castsim.execution.timing import Listener, OperationTiming, PipeTiming, Timing, Watcher
 from castsim.execution.tree import Operation, Tree
 from castsim.isa.errors import EngineError
-from castsim.machines.mechanisms import MachinePart
+from castsim.machines.registry import MachinePart
 from castsim.targets.loader import TileTarget
 
 # Whether a run goes on interpreted or compiled: whichever has the machine at its end sooner.

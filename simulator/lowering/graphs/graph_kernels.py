@@ -24,7 +24,7 @@ from castsim.lowering.demand import CastRequest, settle
 from castsim.lowering.lowering_answers import Answer, Setting, answer
 from castsim.lowering.samples import all_codes, telling_codes
 from castsim.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
-from castsim.machines.mechanisms import MachinePart
+from castsim.machines.registry import MachinePart
 from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
 from castsim.targets import Target
 

@@ -29,7 +29,7 @@ from castsim.reports.accuracy import (
     cross_validation_text,
 )
 from castsim.reports.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
-from castsim.reports.conform import LEGEND_LINES, cast_text, cell_text, conform_document, specification_words
+from castsim.reports.conform import LEGEND_LINES, cast_text, cell_text, conform_document
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.graph_text import graph_text, headline, seconds_of
 from castsim.reports.lower import answer_document
@@ -57,6 +57,7 @@ from castsim.reports.pages.blocks import (
 )
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes, value_blocks
 from castsim.reports.run_cycles import clock, duration
+from castsim.reports.specification import specification_words
 from castsim.reports.tuning import answer_lines, choices_text, command_of, row_entry, tuning_document
 
 # The page of measured and simulated cycles: points, errors and their reasons, to choose from.

@@ -1,0 +1,46 @@
+"""What every mechanism has its own of, by the word that a target's description gives: loaded when first asked for.
+
+A room that has something per mechanism (engines, estimators, reports) names it in one table; nothing else asks of which
+mechanism a target is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from operator import attrgetter
+from typing import Any, Generic, TypeVar, cast
+
+from castsim.isa.errors import ReadError
+from castsim.targets import Target
+
+_Part = TypeVar("_Part")
+
+
+class MachinePart(Generic[_Part]):
+    """One part of every machine, `what` in words; `places` are `module:name` by mechanism, or modules."""
+
+    def __init__(self, what: str, places: Mapping[str, str]) -> None:
+        self.what = what
+        self.places = places
+        self._loaded: dict[str, _Part] = {}
+
+    def of(self, target: Target) -> _Part:
+        """Return the part of the target's mechanism; no other mechanism is loaded.
+
+        Raises:
+            ReadError: the mechanism has none; the legal ones are listed.
+        """
+        mechanism = target.mechanism
+        if mechanism not in self._loaded:
+            if mechanism not in self.places:
+                raise ReadError(f"{target.name}: no {self.what} of mechanism '{mechanism}'", legal=self.places)
+            self._loaded[mechanism] = cast("_Part", loaded(self.places[mechanism]))
+        return self._loaded[mechanism]
+
+
+def loaded(place: str) -> Any:
+    """Return what stands at `module:name`, or the module `module`."""
+    module, _, name = place.partition(":")
+    found = import_module(module)
+    return attrgetter(name)(found) if name else found
