@@ -63,20 +63,13 @@ PRINT_READERS: dict[str, Handler] = {f"pto.{PRINT}": _read_print}
 
 
 def _read_micro(reader: PtoReader, statement: NamedOperation) -> Operation:
-    from castsim.isa.pto.micro_reading import read_micro  # noqa: PLC0415 - programs of tiles start without it
+    from castsim.isa.pto.micro_reading import read_generic, read_micro  # noqa: PLC0415 - tiles start without it
 
-    return read_micro(reader, statement)
-
-
-def _read_generic_micro(reader: PtoReader, statement: NamedOperation) -> Operation:
-    from castsim.isa.pto.micro_reading import read_generic  # noqa: PLC0415 - as above
-
-    return read_generic(reader, statement)
+    return (read_generic if statement.name[0] == '"' else read_micro)(reader, statement)
 
 
 MICRO_READERS: dict[str, Handler] = {
-    **{f"pto.{name}": _read_micro for name in MICRO_ROWS},
-    **{f'"pto.{name}"': _read_generic_micro for name in MICRO_ROWS},
+    spelling: _read_micro for name in MICRO_ROWS for spelling in (f"pto.{name}", f'"pto.{name}"')
 }
 """Reader of every micro operation."""
 

@@ -248,16 +248,18 @@ def _repeated(node: GraphNode, first: Shape, second: Shape) -> Shape:
     return (*second, *(1,) * (behind - axis))
 
 
-def _schema(graph: Graph, node: GraphNode) -> Any:
-    from onnx import defs  # noqa: PLC0415 - the extra
+def _onnx() -> Any:
+    import onnx  # noqa: PLC0415 - the extra
 
-    return defs.get_schema(node.op, int(graph.version), "")
+    return onnx
+
+
+def _schema(graph: Graph, node: GraphNode) -> Any:
+    return _onnx().defs.get_schema(node.op, int(graph.version), "")
 
 
 def _element(name: str) -> int:
-    from onnx import TensorProto  # noqa: PLC0415 - the extra
-
-    return int(TensorProto.DataType.Value(name))
+    return int(_onnx().TensorProto.DataType.Value(name))
 
 
 def _spare(node: GraphNode, name: str) -> str:
@@ -266,7 +268,5 @@ def _spare(node: GraphNode, name: str) -> str:
 
 
 def _made(node: GraphNode, attributes: Mapping[str, Any], further: list[str]) -> Any:
-    from onnx import helper  # noqa: PLC0415 - the extra
-
     inputs = [name or "" for name in node.inputs]
-    return helper.make_node(node.op, [*inputs, *further], list(node.outputs), node.name, **attributes)
+    return _onnx().helper.make_node(node.op, [*inputs, *further], list(node.outputs), node.name, **attributes)
