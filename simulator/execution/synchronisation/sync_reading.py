@@ -325,4 +325,6 @@ def _filled(kind: pto.TileType, bits: int) -> int:
     """Return the bytes of the valid elements if they leave no gaps, 0 if they do or the type does not tell."""
     if kind.valid_rows is None or kind.valid_cols is None or not (kind.valid_cols == kind.cols or kind.valid_rows == 1):
         return 0
+    if element_format(kind.element).bits == 4 != bits:
+        return 0  # the second half of each row is empty: docs/reference/a2a3.md section 2.4
     return kind.valid_rows * kind.valid_cols * bits // 8
