@@ -11,7 +11,7 @@ from fuzz import engines, seeds
 from fuzz.coverage import Coverage
 from fuzz.judging import DefectError, HangError, judge
 from fuzz.mutation import MOST_BYTES, Mutator
-from fuzz.readers import READERS
+from fuzz.readers import READERS, ROOT
 from fuzz.record import Record
 from fuzz.rounds import Round
 from hypothesis import HealthCheck, Phase, given, settings
@@ -97,6 +97,11 @@ def test_the_same_seed_makes_the_same_inputs_and_none_is_too_long() -> None:
         assert first(name) == first(name)
     mutator = Mutator(Random(1), [b"x" * MOST_BYTES], text=False)
     assert all(len(mutator.mutated(b"x" * MOST_BYTES)) <= MOST_BYTES for _ in range(50))
+
+
+def test_every_reader_has_modules() -> None:
+    patterns = [pattern for reader in READERS.values() for pattern in reader.modules]
+    assert [pattern for pattern in patterns if not list(ROOT.glob(pattern))] == []
 
 
 def test_coverage_counts_lines_of_functions() -> None:

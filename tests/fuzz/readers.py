@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from zlib import crc32
 
 from castsim.isa.errors import CastsimError
 from fuzz import assembly_grammar, file_grammar, graph_grammar, seeds, study_grammar, study_readers, tile_grammar
@@ -83,7 +84,8 @@ def read_binary(data: bytes) -> None:
     from castsim.isa.tpc import parse  # noqa: PLC0415
     from castsim.isa.tpc.assembler import assemble, disassemble, program_bytes  # noqa: PLC0415
 
-    name = ("gaudi2", "goya", "gaudi", "greco")[len(data) % 4 if data[:4] != b"\x7fELF" else 0]
+    names = assembly_grammar.GENERATIONS
+    name = "gaudi2" if data[:4] == b"\x7fELF" else names[crc32(data) % len(names)]
     target, encoding = assembly_grammar.encoded(name)
     code = program_bytes(data, tuple(encoding.machines))
     text = disassemble(code, encoding).text()
@@ -193,9 +195,11 @@ READERS: dict[str, Reader] = {
     ),
     "vmi": Reader(read_tiles, seeds.logical, tile_grammar.logical, (f"{_PTO}/vmi_*.py",)),
     "tpc": Reader(read_assembly, lambda: seeds.files(".tpc"), assembly_grammar.text, (f"{_TPC}/*.py",)),
-    "binary": Reader(read_binary, seeds.binaries, assembly_grammar.binary, (f"{_TPC}/encoding/*.py",), text=False),
+    "binary": Reader(
+        read_binary, seeds.binaries, assembly_grammar.binary, (f"{_TPC}/*encoding*.py", f"{_TPC}/assembler.py"), text=False
+    ),
     "elf": Reader(
-        read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf, (f"{_TPC}/encoding/assembler.py",), text=False
+        read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf, (f"{_TPC}/assembler.py",), text=False
     ),
     "onnx": Reader(
         read_onnx, lambda: seeds.files(".onnx"), graph_grammar.onnx, (f"{_GRAPHS}/onnx_*.py",), text=False
@@ -218,7 +222,7 @@ READERS: dict[str, Reader] = {
     ),
     "result": Reader(
         read_result, seeds.results, file_grammar.result,
-        ("simulator/reports/comparing.py", "simulator/exploration/differences/*.py"),
+        ("simulator/reports/comparing.py", "simulator/exploration/differences.py"),
     ),
     "trace": Reader(
         study_readers.read_trace, study_grammar.trace_seeds, study_grammar.trace,
