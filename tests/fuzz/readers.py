@@ -196,7 +196,8 @@ READERS: dict[str, Reader] = {
     "vmi": Reader(read_tiles, seeds.logical, tile_grammar.logical, (f"{_PTO}/vmi_*.py",)),
     "tpc": Reader(read_assembly, lambda: seeds.files(".tpc"), assembly_grammar.text, (f"{_TPC}/*.py",)),
     "binary": Reader(
-        read_binary, seeds.binaries, assembly_grammar.binary, (f"{_TPC}/*encoding*.py", f"{_TPC}/assembler.py"), text=False
+        read_binary, seeds.binaries, assembly_grammar.binary,
+        (f"{_TPC}/*encoding*.py", f"{_TPC}/assembler.py"), text=False,
     ),
     "elf": Reader(
         read_binary, assembly_grammar.elf_seeds, assembly_grammar.elf, (f"{_TPC}/assembler.py",), text=False
