@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from castsim.exploration.advice_search import Advice, advise
     from castsim.exploration.checking import Finding, check, check_text
     from castsim.exploration.differences import ComparisonError, Difference
-    from castsim.exploration.sweep_results import Sweep, sweep
+    from castsim.exploration.sweep_studies import Sweep, sweep
     from castsim.exploration.tuning_studies import Tuning, tune
     from castsim.isa.errors import (
         CastsimError,
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from castsim.machines.casting import cast
     from castsim.numerics.quantisation import Quantised, dequantise, quantise
     from castsim.reports.comparing import diff
-    from castsim.reports.notebooks.answers import timeline_of as timeline_of
     from castsim.reports.notebooks.presentation import plot_of as plot_of
     from castsim.reports.notebooks.presentation import presentation_of as presentation_of
+    from castsim.reports.notebooks.runs import timeline_of as timeline_of
     from castsim.running import Result, run
     from castsim.running.estimating import Estimate, Estimates, estimate
     from castsim.targets import Target, load_target, target_names
@@ -114,13 +114,13 @@ _HOMES = {
         "StaleReadError", "TargetDataError", "TileError",
     ),
     "castsim.isa.reading": ("file_limit",),
-    "castsim.exploration.sweep_results": ("Sweep", "sweep"),
+    "castsim.exploration.sweep_studies": ("Sweep", "sweep"),
     "castsim.exploration.tuning_studies": ("Tuning", "tune"),
     "castsim.lowering.conformance": ("Matrix", "conform"),
     "castsim.lowering.lowering_answers": ("Answer", "lower"),
     "castsim.numerics.quantisation": ("Quantised", "dequantise", "quantise"),
     "castsim.reports.notebooks.presentation": ("plot_of", "presentation_of"),
-    "castsim.reports.notebooks.answers": ("timeline_of",),
+    "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.reports.comparing": ("diff",),
     "castsim.running": ("Result", "run"),
     "castsim.targets": ("Target", "load_target", "target_names"),

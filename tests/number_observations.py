@@ -130,7 +130,7 @@ def shared(path: Path, cores: int, limit: str | None, target: Any) -> object:
 def launched(path: Path, args: Mapping[str, float], target: Any) -> object:
     """Cycles of a kernel beyond its pipes."""
     report = RunReport.of(run(path, target, timing_only=True, inputs={}, args=args), {})
-    return section("head").data(report).get("launch_cycles")
+    return getattr(section("head").keys.of(report), "launch_cycles", None)
 
 
 def optional(path: Path, option: str, target: Any) -> object:

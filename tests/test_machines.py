@@ -26,7 +26,7 @@ MECHANISMS = {load_target(name).mechanism for name in target_names()}
 FOLDERS = sorted(path.parent for path in (ROOT / "simulator" / "machines").glob("*/__init__.py"))
 
 TOLD = {
-    "simulator/machines/mechanisms.py": "the one place where tables are looked up",
+    "simulator/machines/registry.py": "the one place where tables are looked up",
     "simulator/reports/targets.py": "the word itself is what it prints",
 }
 """Modules that read `.mechanism`, each with its reason."""

@@ -19,7 +19,7 @@ import castsim
 from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.isa.errors import EngineError, LimitError, ReadError
-from castsim.reports.notebooks import answers, presentation
+from castsim.reports.notebooks import presentation, runs
 from castsim.reports.notebooks.figures import shown_window
 from castsim.reports.notebooks.presentation import Mark, cause_colour, lanes
 from castsim.targets.csv_tables import SHIPPED
@@ -247,7 +247,7 @@ def test_without_matplotlib_the_extra_is_named():
 
 
 def test_too_many_operations_for_a_frame(monkeypatch):
-    monkeypatch.setattr(answers, "MOST_ROWS", 10)
+    monkeypatch.setattr(runs, "MOST_ROWS", 10)
     with pytest.raises(LimitError, match="operations are more than a frame holds, 10"):
         castsim.run(LOOPED, timing_only=True).to_frame()
 

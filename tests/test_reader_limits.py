@@ -20,7 +20,7 @@ from castsim.isa.errors import CastsimError, SourceText, Span
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.tpc import parse as parse_assembly
 from castsim.lowering.graphs.tosa_reader import read_tosa
-from castsim.machines.vliw import lookup_tables
+from castsim.machines.vliw import assembled
 from castsim.targets import csv_tables, load_target
 from castsim.targets.vliw import VliwTarget
 
@@ -100,7 +100,7 @@ def lookup(size: int, folder: Path) -> object:
     from castsim.isa.tpc import TableDeclaration  # noqa: PLC0415 - here only
 
     path = written(folder, "t.csv", "0,1,2,3".ljust(size, "\n"))
-    return lookup_tables.declared_codes(TableDeclaration("t", False, 1, "f32", (4,), path.name), folder)
+    return assembled.declared_codes(TableDeclaration("t", False, 1, "f32", (4,), path.name), folder)
 
 
 def measurements(digits: int, folder: Path) -> object:

@@ -30,14 +30,14 @@ def lint_texts(name: str) -> Iterator[str]:
         for distance in range(1, 7):
             yield f"{linted.TENSORS}{first}\n{nops(distance - 1)}{second}\n{nops(9)}L:\n{END}"
     for bundles in range(4, 9):
-        yield linted.loop(nops(bundles), name)
-        yield linted.loop(nops(8), name, before=nops(bundles - 1))
-        yield linted.loop(f"nop; nop; add.i32 V0, V1, S{LAST}; nop\n{nops(bundles)}", name)
+        yield linted.loop(nops(bundles))
+        yield linted.loop(nops(8), before=nops(bundles - 1))
+        yield linted.loop(f"nop; nop; add.i32 V0, V1, S{LAST}; nop\n{nops(bundles)}")
         for reader in (f"nop; nop; add.i32 V0, V1, S{LAST}; nop", f"mov.i32 S4, S{LAST}; nop; nop; nop"):
-            yield linted.loop(nops(8), name, before=f"{nops(9)}{reader}\n{nops(bundles - 2)}")
+            yield linted.loop(nops(8), before=f"{nops(9)}{reader}\n{nops(bundles - 2)}")
     for after in range(1, 9):
-        yield linted.loop(f"nop; jmpr Skip, SP1; nop; nop\n{nops(5)}Skip:\n{nops(after)}", name)
-        yield linted.loop(f"nop; jmpr Skip, SP1; nop; nop\n{NOP}Skip:\n{nops(after)}", name)
+        yield linted.loop(f"nop; jmpr Skip, SP1; nop; nop\n{nops(5)}Skip:\n{nops(after)}")
+        yield linted.loop(f"nop; jmpr Skip, SP1; nop; nop\n{NOP}Skip:\n{nops(after)}")
     for after in range(6):
         yield f"nop; nop; nop; st_l 0x0, S1\n{nops(after)}nop; halt; halt; nop\n"
     for values in (("0x1000",), ("0x1000", "0x2000"), ("0x1000", "0x2000", "0x3000")):

@@ -22,7 +22,7 @@ from castsim.reports.schemas.keys import Bytes, Cycles, Line, Name, Percent, Sha
 from castsim.reports.terminal import indented, table
 
 if TYPE_CHECKING:
-    from castsim.exploration.sweep_results import Sweep
+    from castsim.exploration.sweep_studies import Sweep
 
 _KINDS = {ChoiceKind.TILE: "tile", ChoiceKind.ARGUMENT: "arg", ChoiceKind.OPTION: "option"}
 
