@@ -59,7 +59,7 @@ lowering          25  10200
 machines          63  28100
 numerics          23   4200
 pto_cpp            4   1500
-reports           54  15200
+reports           55  15300
 running           20   7500
 targets           13   5500
 testing            1    100
