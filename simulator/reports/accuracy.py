@@ -127,12 +127,17 @@ class KnownErrors(Keys):
     held: Percent = says("How many percent of the target's rows did, each group left out in turn.")
 
 
-class Accuracy(CommandDocument, Errors, name="accuracy"):
-    """Simulated against published cycles; the statistics are of all rows."""
+class Evidence(Keys):
+    """Errors of rows that facts were fitted to, apart from the others, which come first."""
 
     unfitted: Counted | None = says("The statistics of the rows that no fact was fitted to; null if there are none.")
     fitted: Counted | None
     """Those of the rows that facts were fitted to, which confirm nothing; null if there are none."""
+
+
+class Accuracy(CommandDocument, Errors, Evidence, name="accuracy"):
+    """Simulated against published cycles; the statistics are of all rows."""
+
     by_source: list[SourceErrors] = says("The same by target and by what the cycles were read off.")
     intervals: list[KnownErrors]
     """Where measured cycles lie around simulated ones, by target and kind of operation."""
