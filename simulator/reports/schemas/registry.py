@@ -257,7 +257,7 @@ DIGESTS: Mapping[str, Mapping[int, str]] = {
         2: "582466f8e51acac910f1a3cdddc25be5ad864b4c37e585796f0f776fc358c3c5",
         3: "b226b03495ab4479d0a6ab64d8aed7b22f0e9123f03469787761420cb4d0b56d",
         4: "4e2f8c41e7bcc81a6f1a0fba3e36d13c1df45e12e6f640dafb891be3180033a2",
-        5: "be40f6065e9ab4a8feda85635237de789f27245c7d3bd519a168233366030130",
+        5: "2633cac8d876d5f3c70c6d44674d0b3df9ce3fe8ba2fdef97596a4723d684b5e",
     },
     "accuracy-cross-validation": {1: "f57da7fe0086bab10f157d74d633297d364348104106d2e4c6a15c21d5c4fe16"},
     "advise": {
