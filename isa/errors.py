@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import ClassVar, Self
 
 # Places in a source text: offsets into the one text, from which line and column are made on demand.
@@ -368,6 +370,19 @@ class EngineError(RuntimeError):
         return CastsimError(self.message, span=self.span).render()
 
 
+MAX_STATEMENTS = 200_000
+"""Statements of a program, unless the caller says otherwise; bundles count in assembly."""
+
+
+def too_many_statements(limit: int, span: Span, what: str = "statements") -> LimitError:
+    """Return (not raise) the refusal of a text at its first statement too many."""
+    return LimitError(
+        f"the program has more than {limit} {what}, the limit of --max-statements",
+        span=span,
+        legal=("--max-statements N with a larger N",),
+    )
+
+
 # Warnings: what is accepted but deserves a look, as text with a kind and a place.
 
 
@@ -459,3 +474,12 @@ Warnings = tuple[WarningText, ...]
 def of_kind(warnings: Iterable[WarningText], *kinds: WarningKind) -> Warnings:
     """Return the warnings of these kinds in their order."""
     return tuple(each for each in warnings if each.kind in kinds)
+
+
+# Telling once what would make casts faster.
+
+
+@cache
+def hint(message: str) -> None:
+    """Warn, the first time that a message is given."""
+    warnings.warn(f"castsim: {message}", RuntimeWarning, stacklevel=2)

@@ -10,9 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from castsim.isa.errors import ReadError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+Codes: TypeAlias = "NDArray[Any]"
+"""An array of codes of some format, in which values travel; the width of a code gives its unsigned element type."""
 
 
 class Specials(Enum):

@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from castsim.isa.errors import LimitError, ReadError, Span
+from castsim.isa.errors import ReadError
 
 if TYPE_CHECKING:
     from castsim.isa.pto.program import Program
@@ -143,21 +143,6 @@ def _size(file: BinaryIO) -> int | None:
     return state.st_size if stat.S_ISREG(state.st_mode) else None
 
 
-# Stated limits of what is read from a text, each with the option that raises it.
-
-MAX_STATEMENTS = 200_000
-"""Statements of a program, unless the caller says otherwise; bundles count in assembly."""
-
-
-def too_many_statements(limit: int, span: Span, what: str = "statements") -> LimitError:
-    """Return (not raise) the refusal of a text at its first statement too many."""
-    return LimitError(
-        f"the program has more than {limit} {what}, the limit of --max-statements",
-        span=span,
-        legal=("--max-statements N with a larger N",),
-    )
-
-
 # Programs as files hold them: text or bytes, and the language these are in.
 
 ASSEMBLY_SUFFIXES = (".tpc", ".s")
@@ -243,7 +228,7 @@ def _language_of(text: str, file: str, prefers_assembly: Callable[[], bool]) -> 
     if suffix in (*ASSEMBLY_SUFFIXES, TILE_SUFFIX):
         return Language.TILES if suffix == TILE_SUFFIX else Language.ASSEMBLY
     if "castsim:" in text:
-        from castsim.isa.tpc import target_named_in  # noqa: PLC0415 - tile programs need no parser of assembly
+        from castsim.isa.tpc.parser import target_named_in  # noqa: PLC0415 - tile programs need no parser of assembly
 
         if target_named_in(text, file) is not None:
             return Language.ASSEMBLY

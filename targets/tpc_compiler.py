@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, TypeVar
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from castsim.isa.errors import TargetDataError
-from castsim.isa.tpc import Feature
+from castsim.isa.tpc.forms import Feature
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import LIST_SEPARATOR, Listed, Status, Table
 from castsim.targets.vliw import VliwTarget

@@ -11,9 +11,8 @@ from oracle_array import storage
 from oracle_compiled import GENERATIONS, direct
 from oracle_formats import fmt
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS
+from castsim.isa.formats import FORMATS, Codes
 from castsim.numerics import code_dtype
 from castsim.targets.tpc_compiler import ChainReading, LoweringKind
 from castsim.targets.vliw import VliwTarget

@@ -11,7 +11,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
+from castsim.isa.formats import Codes
 
 FOLDER = Path(__file__).parent / "vectors" / "micro_own"
 _HEAD = "//// "

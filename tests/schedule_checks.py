@@ -15,7 +15,7 @@ from schedule_mixtures import ROWS, mixture, named, waiting
 from schedule_programs import GENERATIONS, Inputs, ran, target_of
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import parse
+from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.assembled import Ran
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint

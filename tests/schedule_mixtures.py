@@ -16,22 +16,10 @@ from tpc_random_instructions import some_instruction
 from tpc_text import target as target_of
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import (
-    FORMS,
-    Dialect,
-    DimensionMask,
-    File,
-    Form,
-    Immediate,
-    Operand,
-    Register,
-    Slot,
-    TpcInstruction,
-    available,
-    parse,
-    print_instruction,
-)
-from castsim.isa.tpc.program import GROUPED
+from castsim.isa.tpc.forms import Dialect, Form
+from castsim.isa.tpc.instructions import FORMS, available
+from castsim.isa.tpc.parser import parse, print_instruction
+from castsim.isa.tpc.program import GROUPED, DimensionMask, File, Immediate, Operand, Register, Slot, TpcInstruction
 from castsim.machines.vliw.plans import NotComputed, computes, prepare, prepared
 from castsim.machines.vliw.storage import Registers
 

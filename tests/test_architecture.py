@@ -110,13 +110,13 @@ def test_nothing_imports_the_tests_or_the_programs() -> None:
         ("pydantic", ("castsim.targets", "castsim.reports.schemas")),
         ("rich", ("castsim.reports", "castsim.commands", "castsim.__main__")),
         ("numba", ("castsim.numerics", "castsim.engines.fast_dataflow.compiled_machine")),
-        ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.codes")),
+        ("numpy", (*(f"castsim.{name}" for name in ROOMS), "castsim.isa.formats")),
         ("gfloat", ()),
         ("en_dtypes", ()),
         ("hypothesis", ()),
         ("pytest", ("castsim.testing",)),
         ("shtab", ("castsim.commands.completion",)),
-        ("platformdirs", ("castsim.files.kept_code",)),
+        ("platformdirs", ("castsim.files",)),
         ("distributed", ("castsim.execution.cluster",)),  # it refuses to be imported without
     ],
 )

@@ -18,8 +18,8 @@ from castsim import builtin, run
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import parse
 from castsim.isa.tpc.assembler import assemble, disassemble
+from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics import array_from_codes, codes_from_array
 from castsim.targets.description import with_options

@@ -18,7 +18,7 @@ from tpc_text import table, target
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
-from castsim.isa.tpc import Slot
+from castsim.isa.tpc.program import Slot
 from castsim.numerics import codes_from_array
 from castsim.targets.tpc_compiler import LoweringKind, c_types
 from castsim.tpc_compiler.cast_building import Order

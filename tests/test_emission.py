@@ -9,7 +9,8 @@ from tpc_machine import END, nops, ran
 from tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.tpc import Slot, parse
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import Slot
 from castsim.machines.vliw.lint_checking import lint
 from castsim.tpc_compiler.builtin_calls import KernelResult, execute
 from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, schedule

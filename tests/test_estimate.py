@@ -19,7 +19,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchErr
 from castsim.isa.formats import format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.isa.tpc import Slot
+from castsim.isa.tpc.program import Slot
 from castsim.machines.mechanisms import lowerer_of
 from castsim.running.estimating import Estimate, Estimates, of_timing, timed_alone
 from castsim.running.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest

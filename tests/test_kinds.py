@@ -17,11 +17,10 @@ from castsim.isa.formats import format_named
 from castsim.isa.modes import Rounding, Saturation
 from castsim.isa.pto.program import RoundMode, TileOperation
 from castsim.isa.pto.pto_parser import parse
-from castsim.isa.tpc import FORMS, Register, forms_of, mnemonics
-from castsim.isa.tpc import parse as parse_assembly
 from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, MemoryOperation
-from castsim.isa.tpc.instructions import RANDOM_ROUNDINGS
-from castsim.isa.tpc.program import File
+from castsim.isa.tpc.instructions import FORMS, RANDOM_ROUNDINGS, forms_of, mnemonics
+from castsim.isa.tpc.parser import parse as parse_assembly
+from castsim.isa.tpc.program import File, Register
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.vliw.storage import GENERATORS, RANDOM, Registers
 from castsim.targets import load_target, target_names

@@ -24,8 +24,8 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import Slot, parse, print_bundle
-from castsim.isa.tpc.program import GROUPED, File
+from castsim.isa.tpc.parser import parse, print_bundle
+from castsim.isa.tpc.program import GROUPED, File, Slot
 from castsim.machines.vliw.latency_bound import LatencyBound, SlottedInstruction, applies, pair_distance
 from castsim.machines.vliw.lint_checking import lint
 

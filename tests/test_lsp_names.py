@@ -23,8 +23,8 @@ from castsim.commands.editor.symbols_c import CIndex
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import pto_parser
 from castsim.isa.pto import statement_reader as reader
-from castsim.isa.tpc import Immediate, LabelUse, Register, parse
-from castsim.isa.tpc.program import GROUPED
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import GROUPED, Immediate, LabelUse, Register
 from castsim.machines.vliw import chosen_target
 from castsim.tpc_compiler.tpc_c.language import names_in
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers

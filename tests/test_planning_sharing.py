@@ -12,8 +12,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from castsim.isa.codes import Codes
-from castsim.isa.formats import FORMATS, Format
+from castsim.isa.formats import FORMATS, Codes, Format
 from castsim.lowering import catalogue as written
 from castsim.lowering import planner as planning
 from castsim.lowering.catalogue import arithmetic_between, catalogue_of, nearest

@@ -14,8 +14,7 @@ import castsim.machines.vliw.semantics
 from castsim.__main__ import main
 from castsim.evidence.verification import lowering
 from castsim.evidence.verification.lowering import SubstitutionRecord, needed
-from castsim.isa.codes import Codes
-from castsim.isa.formats import FORMATS
+from castsim.isa.formats import FORMATS, Codes
 from castsim.lowering import proof as exhaustive_module
 from castsim.lowering.catalogue import catalogue_of
 from castsim.lowering.demand import CastRequest, Verdict, settle

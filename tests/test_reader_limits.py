@@ -18,7 +18,7 @@ from castsim.exploration import sweep_specification as axes
 from castsim.isa import reading, value_expressions
 from castsim.isa.errors import CastsimError, SourceText, Span
 from castsim.isa.pto.pto_parser import parse
-from castsim.isa.tpc import parse as parse_assembly
+from castsim.isa.tpc.parser import parse as parse_assembly
 from castsim.lowering.graphs.tosa_reader import read_tosa
 from castsim.machines.vliw import assembled
 from castsim.targets import csv_tables, load_target
@@ -97,7 +97,7 @@ def message(size: int) -> object:
 
 
 def lookup(size: int, folder: Path) -> object:
-    from castsim.isa.tpc import TableDeclaration  # noqa: PLC0415 - here only
+    from castsim.isa.tpc.program import TableDeclaration  # noqa: PLC0415 - here only
 
     path = written(folder, "t.csv", "0,1,2,3".ljust(size, "\n"))
     return assembled.declared_codes(TableDeclaration("t", False, 1, "f32", (4,), path.name), folder)

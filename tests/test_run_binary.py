@@ -21,8 +21,8 @@ from tpc_text import GENERATIONS, target
 from castsim import run
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc import parse
 from castsim.isa.tpc.assembler import assemble
+from castsim.isa.tpc.parser import parse
 from castsim.running import Result
 from castsim.targets.tpc_encoding import encoding_of
 

@@ -16,7 +16,8 @@ from schedule_programs import GENERATIONS, ran, sequential, straight_text, targe
 
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import Bundle, LabelDefinition, Slot, parse, print_declaration, print_instruction
+from castsim.isa.tpc.parser import parse, print_declaration, print_instruction
+from castsim.isa.tpc.program import Bundle, LabelDefinition, Slot
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.tpc_compiler.placing import BasicBlock, mark_fresh, renamed

@@ -17,8 +17,8 @@ from tpc_semantics_cases import samples
 from tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc import parse
 from castsim.isa.tpc.assembler import assemble, disassemble
+from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookup_tables import BINARY, KNOWN, rounded
 from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction, library_functions, special_functions

@@ -17,9 +17,8 @@ import pytest
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.target_rules import behaviour_of
-from castsim.isa.codes import Codes
 from castsim.isa.errors import Span
-from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.micro_words import CONVERSIONS, conversion
 from castsim.isa.pto.program import TileType

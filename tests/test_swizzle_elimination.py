@@ -10,7 +10,7 @@ import pytest
 from tpc_machine import ran
 
 from castsim.__main__ import main
-from castsim.isa.tpc import parse
+from castsim.isa.tpc.parser import parse
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, spread

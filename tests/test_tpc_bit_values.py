@@ -17,7 +17,7 @@ from tpc_semantics_cases import INTEGER_TYPES, codes, instruction, samples, stat
 from tpc_text import phrases, target
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import FORMS
+from castsim.isa.tpc.instructions import FORMS
 from castsim.machines.vliw import semantics
 from castsim.machines.vliw.plans import NotComputed, prepare
 from castsim.targets.description import with_options

@@ -17,8 +17,8 @@ from tpc_text import GENERATIONS, dialect, plain, program, table, target
 
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import canonical_text
 from castsim.isa.tpc.assembler import assemble, disassemble
+from castsim.isa.tpc.parser import canonical_text
 from castsim.machines.vliw.semantics import prepare
 from castsim.targets.description import with_options
 from castsim.targets.tpc_encoding import encoding_of

@@ -16,16 +16,14 @@ from tpc_semantics_cases import instruction, vector
 from tpc_text import GENERATIONS, dialect, plain, program, table, target
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc import (
+from castsim.isa.tpc.parser import canonical_text, print_program, target_named_in
+from castsim.isa.tpc.program import (
     File,
     Register,
     RegisterDeclaration,
     TargetDeclaration,
     TensorDeclaration,
     VlmDeclaration,
-    canonical_text,
-    print_program,
-    target_named_in,
 )
 from castsim.machines.vliw.plans import prepare
 from castsim.machines.vliw.semantics import OperandValues, State

@@ -13,8 +13,8 @@ from tpc_text import dialect, target
 
 from castsim import check, run
 from castsim.isa.errors import IllegalError, TileError
-from castsim.isa.tpc import parse
 from castsim.isa.tpc.assembler import assemble, disassemble
+from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.lint_checking import lint
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.tpc_compiler.scheduling import schedule

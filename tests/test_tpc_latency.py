@@ -16,7 +16,8 @@ from tpc_operands import Place, described, places
 from tpc_text import GENERATIONS, dialect, phrases, table, target
 
 from castsim.isa.errors import TargetDataError
-from castsim.isa.tpc import Slot, TpcInstruction, parse
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import Slot, TpcInstruction
 from castsim.machines.vliw.stage_latency import latency, operand_key, read_distances
 from castsim.targets import load_target
 from castsim.targets.loader import SHIPPED

@@ -16,8 +16,9 @@ from tpc_semantics_cases import INTEGER_TYPES, codes, instruction, state, vector
 from tpc_text import GENERATIONS, dialect, target
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.tpc import TableDeclaration, canonical_text, parse
 from castsim.isa.tpc.assembler import assemble, disassemble
+from castsim.isa.tpc.parser import canonical_text, parse
+from castsim.isa.tpc.program import TableDeclaration
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookup_tables import DeclaredTables
 from castsim.machines.vliw.plans import prepare

@@ -11,8 +11,8 @@ from tpc_machine import END, assembled, chip, early, nops, ran
 from tpc_text import GENERATIONS, dialect, greco_schedule, table, target
 
 from castsim.execution.tree import Block, Loop, Lowered
-from castsim.isa.tpc import Bundle, Register, TensorDeclaration, TpcProgram, parse
-from castsim.isa.tpc.program import Declaration, File
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import Bundle, Declaration, File, Register, TensorDeclaration, TpcProgram
 from castsim.machines.vliw.assembled import Ran
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.machine import VliwCore

@@ -16,8 +16,8 @@ from tpc_machine import END, nops, ran
 from tpc_semantics_cases import POLYNOMIAL, instruction, run, samples, state, vector
 from tpc_text import target
 
-from castsim.isa.tpc import parse, print_program
 from castsim.isa.tpc.bundle_encoding import decode_bundle, encode_bundle
+from castsim.isa.tpc.parser import parse, print_program
 from castsim.machines.vliw.semantics import OperandValues, prepare
 from castsim.targets.description import with_options
 

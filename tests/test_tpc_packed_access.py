@@ -12,8 +12,8 @@ from tpc_text import GENERATIONS, dialect, plain, program, table, target
 from castsim.commands.asm import encoded_target
 from castsim.engines import simulate
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import canonical_text
 from castsim.isa.tpc.assembler import assemble, disassemble
+from castsim.isa.tpc.parser import canonical_text
 from castsim.targets.tpc_encoding import encoding_of
 
 BITS = 2048

@@ -20,9 +20,22 @@ from tpc_operands import Place, described, places
 from tpc_text import GENERATIONS, dialect, target
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import Bundle, Slot, Special, TensorDeclaration, TpcProgram, parse, print_bundle
 from castsim.isa.tpc.forms import Switch, Value
-from castsim.isa.tpc.program import GROUPED, File, Immediate, Operand, Predicate, Register, TpcInstruction
+from castsim.isa.tpc.parser import parse, print_bundle
+from castsim.isa.tpc.program import (
+    GROUPED,
+    Bundle,
+    File,
+    Immediate,
+    Operand,
+    Predicate,
+    Register,
+    Slot,
+    Special,
+    TensorDeclaration,
+    TpcInstruction,
+    TpcProgram,
+)
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan

@@ -15,8 +15,9 @@ from tpc_random_instructions import some_instruction
 from tpc_text import GENERATIONS, dialect, phrases, program, table
 
 from castsim.isa.errors import CastsimError, ReadError
-from castsim.isa.tpc import (
-    FORMS,
+from castsim.isa.tpc.instructions import FORMS, available, mnemonics
+from castsim.isa.tpc.parser import canonical_text, parse, print_instruction, print_program
+from castsim.isa.tpc.program import (
     Bundle,
     File,
     Immediate,
@@ -27,12 +28,6 @@ from castsim.isa.tpc import (
     Special,
     TpcInstruction,
     TpcProgram,
-    available,
-    canonical_text,
-    mnemonics,
-    parse,
-    print_instruction,
-    print_program,
 )
 
 

@@ -11,7 +11,7 @@ import tpc_programs_oracle
 from castsim import run
 from castsim.execution.timing import Cause
 from castsim.isa.formats import format_named
-from castsim.isa.tpc import parse
+from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics import codes_from_array

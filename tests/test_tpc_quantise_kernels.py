@@ -12,7 +12,7 @@ import tpc_quantise_oracle
 from schedule_programs import target_of
 
 from castsim import run
-from castsim.isa.tpc import parse
+from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint

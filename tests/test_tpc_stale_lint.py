@@ -16,7 +16,7 @@ from tpc_text import GENERATIONS, target
 
 from castsim.execution.tree import instances
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import Bundle, Slot, TpcInstruction, TpcProgram
+from castsim.isa.tpc.program import Bundle, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
 from castsim.machines.vliw.lint_checking import lint

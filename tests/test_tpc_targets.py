@@ -17,7 +17,7 @@ from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS
 from castsim.isa.modes import Rounding
-from castsim.isa.tpc import Feature
+from castsim.isa.tpc.forms import Feature
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.targets import load_target
 from castsim.targets.description import Fact, Table

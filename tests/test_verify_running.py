@@ -19,8 +19,7 @@ from oracle_scalar import neighbours
 import castsim
 from castsim.evidence.verification import comparison, running
 from castsim.evidence.verification.comparison import ComparisonResult, probe
-from castsim.evidence.verification.inputs import LARGEST, Exhaustive, Samples, Structured, input_set
-from castsim.evidence.verification.part import VerificationPart
+from castsim.evidence.verification.inputs import LARGEST, Exhaustive, Samples, Structured, VerificationPart, input_set
 from castsim.evidence.verification.running import PartProgress, VerificationRecord, plan, verify
 from castsim.isa import DETERMINISTIC, IllegalError, Overflow, ReadError, Rounding, format_named
 from castsim.numerics import convert_codes

@@ -17,7 +17,7 @@ from tpc_text import GENERATIONS
 from castsim import run
 from castsim.execution.tree import Block, Loop
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.isa.tpc import LoopComparison, TensorDeclaration
+from castsim.isa.tpc.program import LoopComparison, TensorDeclaration
 from castsim.machines.vliw.control import LoopShape, RunningLoop, holds, signed
 from castsim.machines.vliw.findings import StaleRead, StaleReadKind
 from castsim.machines.vliw.machine import VliwCore

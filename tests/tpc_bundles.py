@@ -10,10 +10,12 @@ from tpc_random_instructions import some_instruction
 from tpc_text import table, target
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import FORMS, Bundle, Form, LabelDefinition, Slot, TpcInstruction, TpcProgram, available
 from castsim.isa.tpc.assembler import assemble
 from castsim.isa.tpc.bundle_encoding import encode_bundle
 from castsim.isa.tpc.encoding_tables import CompressedLayout, Encoding
+from castsim.isa.tpc.forms import Form
+from castsim.isa.tpc.instructions import FORMS, available
+from castsim.isa.tpc.program import Bundle, LabelDefinition, Slot, TpcInstruction, TpcProgram
 from castsim.targets.tpc_encoding import encoding_of
 
 UNIT = 32

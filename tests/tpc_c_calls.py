@@ -10,7 +10,7 @@ from itertools import islice, product
 from tpc_text import plain, target
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import canonical_text
+from castsim.isa.tpc.parser import canonical_text
 from castsim.tpc_compiler.tpc_c.code import Value
 from castsim.tpc_compiler.tpc_c.compiling import Compiler
 from castsim.tpc_compiler.tpc_c.language import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from castsim.engines import simulate
 from castsim.execution.timing import Timing
-from castsim.isa.codes import Codes
+from castsim.isa.formats import Codes
 from castsim.machines.vliw.assembled import AssembledProgram, Ran, assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.targets import load_target

@@ -21,10 +21,11 @@ from tpc_semantics_cases import SPELLED, instruction, samples, state, vector
 from tpc_text import dialect, target
 
 from castsim.isa.formats import format_named
-from castsim.isa.tpc import FORMS, Bundle, LabelUse, Slot, TpcInstruction, available, parse
 from castsim.isa.tpc.assembler import program_bytes
 from castsim.isa.tpc.bundle_encoding import encode_bundle
-from castsim.isa.tpc.program import Immediate
+from castsim.isa.tpc.instructions import FORMS, available
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import Bundle, Immediate, LabelUse, Slot, TpcInstruction
 from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, prepare

@@ -12,19 +12,9 @@ from functools import cache
 from published_latency import Operand as Described
 from tpc_text import dialect, table, target
 
-from castsim.isa.tpc import (
-    FORMS,
-    Form,
-    Immediate,
-    OperandSpec,
-    Predication,
-    Register,
-    Slot,
-    Special,
-    TpcInstruction,
-    available,
-)
-from castsim.isa.tpc.program import DimensionMask, File, Operand
+from castsim.isa.tpc.forms import Form, OperandSpec, Predication
+from castsim.isa.tpc.instructions import FORMS, available
+from castsim.isa.tpc.program import DimensionMask, File, Immediate, Operand, Register, Slot, Special, TpcInstruction
 
 NAMED = {
     "LFSR": "vpu_lfsr", "LFSR_NO_CHANGE": "vpu_lfsr_ro", "S_LFSR": "spu_lfsr", "S_LFSR_NO_CHANGE": "spu_lfsr_ro",

@@ -5,23 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from castsim.isa.tpc import (
-    Dialect,
+from castsim.isa.tpc.forms import Dialect, Form, OperandSpec, Predication, Switch, Value
+from castsim.isa.tpc.program import (
     DimensionMask,
     File,
-    Form,
     Immediate,
     LabelUse,
     LoopComparison,
     Operand,
-    OperandSpec,
     Predicate,
-    Predication,
     Register,
     Special,
-    Switch,
     TpcInstruction,
-    Value,
 )
 
 STEPS = {"D": ("V", 2), "A": ("V", 4), "Z": ("S", 2)}

@@ -7,7 +7,9 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from castsim.isa.tpc import Dialect, TpcProgram, parse
+from castsim.isa.tpc.forms import Dialect
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import TpcProgram
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget
 

@@ -15,8 +15,7 @@ from enum import Enum
 from itertools import accumulate, compress, islice, repeat
 from operator import sub
 
-from castsim.isa.errors import ReadError, SourceText, Span
-from castsim.isa.reading import too_many_statements
+from castsim.isa.errors import ReadError, SourceText, Span, too_many_statements
 
 
 class TokenKind(Enum):

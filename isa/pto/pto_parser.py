@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
-from castsim.isa.errors import CastsimError, ErrorList, IllegalError, LimitError, ReadError, Span
+from castsim.isa.errors import MAX_STATEMENTS, CastsimError, ErrorList, IllegalError, LimitError, ReadError, Span
 from castsim.isa.pto.control_flow import read_any_region, read_region
 from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, unknown_character
 from castsim.isa.pto.micro_forms import check_scopes
@@ -32,7 +32,6 @@ from castsim.isa.pto.program import (
 from castsim.isa.pto.statement_forms import Attributes, read_attributes, sorted_texts
 from castsim.isa.pto.statement_reader import CLOSING, FollowUpError, NameScope, PtoReader
 from castsim.isa.pto.types import format_type
-from castsim.isa.reading import MAX_STATEMENTS
 
 # Calls replaced by the bodies of the functions called, so that what follows sees one function without calls.
 #

@@ -6,12 +6,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
-from castsim.isa.errors import CastsimError, ReadError, Span, WarningKind, Warnings, WarningText
+from castsim.isa.errors import (
+    MAX_STATEMENTS,
+    CastsimError,
+    ReadError,
+    Span,
+    WarningKind,
+    Warnings,
+    WarningText,
+    too_many_statements,
+)
 from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, scan
 from castsim.isa.pto.parameters import filled
 from castsim.isa.pto.program import Operation, Tcvt, TileOperation, Type
 from castsim.isa.pto.types import format_type, read_type
-from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
 
 # The visible values, their types, and those of them that are known numbers.
 #

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from castsim.isa.errors import CastsimError, ErrorList, ReadError, Span
+from castsim.isa.errors import MAX_STATEMENTS, CastsimError, ErrorList, ReadError, Span, too_many_statements
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
 from castsim.isa.tpc.forms import SELECTORS, Dialect, Feature, OperandSpec, Show
 from castsim.isa.tpc.matching import read_in_slot, read_instruction
 from castsim.isa.tpc.program import (

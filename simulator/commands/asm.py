@@ -20,9 +20,9 @@ from castsim.commands.shared_options import OptionParser
 from castsim.files import whole_file
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
-from castsim.isa.tpc import canonical_text, parse, target_declared_in
 from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.encoding_tables import Encoding
+from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
 from castsim.machines.vliw import tpc_target
 from castsim.reports.documents import json_of
 from castsim.reports.listing import assembled_document, assembled_text

@@ -11,9 +11,8 @@ import numpy as np
 from castsim.commands.option_parsers import assignments, scalar
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.execution.input_data import ArgumentUse, make_inputs, read_input, write_array
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import FORMATS, Format, format_named
+from castsim.isa.formats import FORMATS, Codes, Format, format_named
 from castsim.reports.builtins import (
     builtin_document,
     builtin_text,

@@ -28,8 +28,8 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.user_conversions import Conversion, compare
 from castsim.execution.input_data import read_array
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, ReadError, Span
+from castsim.isa.formats import Codes
 from castsim.isa.reading import read_text
 from castsim.reports.own_conversions import comparison_document, comparison_text
 

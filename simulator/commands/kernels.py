@@ -30,8 +30,8 @@ from castsim.commands.option_parsers import (
 from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.execution.run_limits import Limits
 from castsim.execution.synchronisation.race_findings import IGNORE
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
+from castsim.isa.formats import Codes
 from castsim.isa.reading import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source, read_source
 from castsim.running import LoadedProgram, load, run_loaded
 from castsim.running.loaded import LoadRequest

@@ -23,8 +23,9 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import CastsimError, ReadError, SourceText, Span
 from castsim.isa.reading import STDIN
-from castsim.isa.tpc import Bundle, Slot, parse
 from castsim.isa.tpc.forms import Dialect
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import Bundle, Slot
 from castsim.machines.vliw import tpc_target
 from castsim.machines.vliw.latency_bound import PairDistance, SlottedInstruction, pair_distance
 from castsim.reports.listing import Latency, pair_entry, pair_text

@@ -19,7 +19,8 @@ from castsim.commands.option_parsers import HEADERS, refuse, statements_of
 from castsim.commands.outcome import CommandOutcome, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.reading import KERNEL_SUFFIX
-from castsim.isa.tpc import TpcProgram, parse
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import TpcProgram
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.lint_checking import RULES, breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices

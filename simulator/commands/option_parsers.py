@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.run_limits import MAX_CYCLES, Limits
-from castsim.isa.errors import LimitError, ReadError
-from castsim.isa.reading import MAX_STATEMENTS, file_limit, limit_of
+from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError
+from castsim.isa.reading import file_limit, limit_of
 
 if TYPE_CHECKING:
     from castsim.execution.distributing import Workers

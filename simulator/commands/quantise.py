@@ -26,9 +26,8 @@ from castsim.commands.cast import read_value
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.input_data import read_array, write_array
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.isa.value_expressions import format_spelled
 from castsim.numerics import array_from_codes, code_dtype
 from castsim.numerics.quantisation import quantise

@@ -18,7 +18,7 @@ from castsim.commands.asm import read_assembly, write_out
 from castsim.commands.option_parsers import statements_of
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
-from castsim.isa.tpc import print_instruction
+from castsim.isa.tpc.parser import print_instruction
 from castsim.machines.vliw import chosen_target
 from castsim.tpc_compiler.scheduling import BundleCount, Scheduled, schedule
 

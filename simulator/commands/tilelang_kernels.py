@@ -24,8 +24,8 @@ from castsim.commands.option_parsers import TILELANG, assignments, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.execution.input_data import ArgumentUse, from_memory, make_inputs, read_input
 from castsim.execution.synchronisation.race_findings import STOP
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
+from castsim.isa.formats import Codes
 from castsim.running import Result, load
 from castsim.tilelang import programs, running
 from castsim.tilelang.programs import LoweredKernel, TirProgram, lowered_of

@@ -35,7 +35,7 @@ from castsim.commands.option_parsers import integer_from, take_words, workers_of
 from castsim.commands.outcome import CommandOutcome, tell
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.verification.comparison import probe
-from castsim.evidence.verification.part import EXHAUSTIVE, SAMPLES, STRUCTURED
+from castsim.evidence.verification.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
 from castsim.evidence.verification.running import VerificationRecord, plan, required_parts, verify
 from castsim.isa.errors import ReadError
 from castsim.isa.modes import Overflow, Rounding

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from castsim.evidence.verification.inputs import Exhaustive, Samples
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Format, IntFormat, TaperedFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, TaperedFormat, format_named
 from castsim.isa.modes import Overflow
 from castsim.machines.casting import cast, format_given
 from castsim.numerics import (
@@ -26,7 +25,7 @@ from castsim.numerics import (
     is_codes,
     native_dtype,
 )
-from castsim.numerics.unpack import code_bits
+from castsim.numerics.pack import code_bits
 from castsim.targets import Target, load_target
 
 Conversion = Callable[[Codes], ArrayLike]

@@ -31,8 +31,8 @@ from castsim.execution.tree import (
 )
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import tile_view
-from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
+from castsim.isa.formats import Codes
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 
 # What the casts of a run did to their numbers, counted instruction by instruction.

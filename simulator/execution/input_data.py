@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.files import whole_file
-from castsim.isa.codes import Codes
 from castsim.isa.errors import LimitError, ReadError, Span, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.isa.pto import program as pto
 from castsim.numerics import (
     abstract_policy,
@@ -35,7 +34,7 @@ from castsim.numerics import (
     pack_codes,
     unpack_codes,
 )
-from castsim.numerics.unpack import code_bits
+from castsim.numerics.pack import code_bits
 from castsim.targets import Target, load_target, target_for_architecture, target_names
 
 

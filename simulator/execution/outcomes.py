@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import castsim
-from castsim.isa.codes import Codes
-from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Rounding
 from castsim.numerics import code_dtype, decode_to_float64, value_of
-from castsim.numerics.unpack import code_bits
+from castsim.numerics.pack import code_bits
 
 if TYPE_CHECKING:
     from typing import TypeAlias

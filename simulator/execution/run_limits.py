@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
-from castsim.isa.errors import LimitError, ReadError, Span
-from castsim.isa.reading import MAX_STATEMENTS
+from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError, Span
 
 __all__ = [
     "DEFAULT_LIMITS",

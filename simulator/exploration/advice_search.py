@@ -37,7 +37,7 @@ from castsim.exploration.program_edits import (
     written_by,
 )
 from castsim.exploration.rewrites import MERGING
-from castsim.isa.codes import Codes
+from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.reading import Language, read_source
 from castsim.machines.mechanisms import tiles_of

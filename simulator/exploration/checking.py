@@ -34,7 +34,7 @@ from castsim.isa.pto.pto_parser import calls, inlined, parse
 from castsim.isa.pto.statement_reader import FollowUpError
 from castsim.isa.pto.vector_operations import ALIASES
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, STDIN, Language, Source, read_bytes, source_of
-from castsim.isa.tpc import parse as parse_assembly
+from castsim.isa.tpc.parser import parse as parse_assembly
 from castsim.isa.tpc.program import Immediate, TensorDeclaration, TpcProgram
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.lint_checking import breaches

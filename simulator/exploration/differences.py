@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from castsim.execution.input_data import digest
 from castsim.execution.timing import WAITING, Cause
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.numerics import codes_from_array
 from castsim.running import Result
 from castsim.running.program_runs import causes_by_line, listed, source_lines, written_launches

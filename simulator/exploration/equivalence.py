@@ -21,9 +21,8 @@ from castsim.exploration.program_edits import (
     diff_of,
 )
 from castsim.exploration.symbolic_values import same_outputs
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, WarningKind
-from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.isa.reading import Source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vector_function.function_launches import MicroFunction

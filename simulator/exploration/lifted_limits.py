@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.run_limits import MAX_STATEMENTS, Limits
 from castsim.execution.timing import WAITING, Cause, Timing
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
+from castsim.isa.formats import Codes
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.targets import Target
 from castsim.targets.description import lifted

@@ -9,9 +9,8 @@ from difflib import unified_diff
 from enum import StrEnum
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, WarningKind
-from castsim.isa.formats import format_named
+from castsim.isa.formats import Codes, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import format_type, parse_type

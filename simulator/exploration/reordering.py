@@ -22,11 +22,11 @@ from castsim.exploration.program_edits import (
     used,
     written_by,
 )
-from castsim.isa import tpc
 from castsim.isa.errors import CastsimError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import ALIASES
-from castsim.isa.tpc.program import Bundle, LabelDefinition, TpcInstruction
+from castsim.isa.tpc.parser import parse, print_declaration, print_instruction
+from castsim.isa.tpc.program import Bundle, LabelDefinition, TpcInstruction, TpcProgram
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduling import schedule
 
@@ -259,11 +259,11 @@ def reordered_bundles(text: str, file: str, target: VliwTarget, end: float = mat
 
     Each schedule gets its share of the time left until `end` of `process_time`, and is the best found by then.
     """
-    program = tpc.parse(text, target.dialect, file)
+    program = parse(text, target.dialect, file)
     found = _sequence(program)
     if found is None:
         return
-    declared = [tpc.print_declaration(each) for each in program.declarations]
+    declared = [print_declaration(each) for each in program.declarations]
     line = program.bundles[0].span.line if program.bundles else 1
     asked = [
         (lines if own else _with_free_registers(lines), kind, title, "" if own else ", registers renamed")
@@ -295,7 +295,7 @@ def _variants(found: _LoopedSequence, declared: list[str]) -> Iterator[tuple[lis
     yield [*declared, *found.lines], RESCHEDULE, "reschedule the loop" if found.loops else "reschedule the bundles"
 
 
-def _sequence(program: tpc.TpcProgram) -> _LoopedSequence | None:
+def _sequence(program: TpcProgram) -> _LoopedSequence | None:
     """Return a program one instruction a line; None if the order of a bundle's instructions cannot be told."""
     found = _LoopedSequence([])
     open_loops: dict[str, list[int]] = {}
@@ -309,7 +309,7 @@ def _sequence(program: tpc.TpcProgram) -> _LoopedSequence | None:
             if ordered is None:
                 return None
             for instruction in ordered:
-                text = tpc.print_instruction(instruction)
+                text = print_instruction(instruction)
                 if instruction.mnemonic == "loop":
                     open_loops.setdefault(text.split(",")[-1].strip(), []).append(len(found.lines))
                 found.lines.append(text)
@@ -334,7 +334,7 @@ def _ordered(instructions: Sequence[TpcInstruction]) -> list[TpcInstruction] | N
 
 
 def _mentioned(instruction: TpcInstruction) -> set[str]:
-    return set(re.findall(r"\b(?:VP|SP|AD|[VDASZI])\d+\b", tpc.print_instruction(instruction)))
+    return set(re.findall(r"\b(?:VP|SP|AD|[VDASZI])\d+\b", print_instruction(instruction)))
 
 
 def _written(instruction: TpcInstruction) -> set[str]:

@@ -31,9 +31,8 @@ from castsim.execution.vector_operations.accesses import work_accesses
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import is_column, vector_operand
 from castsim.execution.vector_operations.target_rules import float_route
-from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.strided.operations import DuplicateCode, Stream, StridedInstruction
 from castsim.machines.strided.values import NaturalMap, apply_action

@@ -17,8 +17,8 @@ from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import WAITING, Cause, Timing
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, ReadError, SourceText, Span
+from castsim.isa.formats import Codes
 from castsim.isa.pto.parameters import with_values
 from castsim.isa.reading import Language, Source
 from castsim.isa.value_expressions import LEGAL, Expression, Value, read_values

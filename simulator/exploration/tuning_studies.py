@@ -27,8 +27,8 @@ from castsim.exploration.tuning_candidates import (
     read_condition,
     refused,
 )
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, ReadError
+from castsim.isa.formats import Codes
 from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.parameters import parameters, unknown_parameter
 from castsim.isa.reading import Language, is_file, read_source

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials, format_named
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Specials, format_named
 from castsim.isa.modes import Overflow, Rounding
 from castsim.lowering.tosa_operators import AcceptanceSets, Mask, one_of, order_keys
 from castsim.numerics import (

@@ -12,8 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.codes import Codes
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.lowering.demand import Demand, grading_of
 from castsim.lowering.sharing import Kept, Numbers, Shared
 from castsim.lowering.steps import Chain, Constants, FormatCast, Integral, LoweringStep, Reread, RereadForm, VectorForm

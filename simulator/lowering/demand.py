@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
 from castsim.lowering.acceptance import SpecifiedCast, acceptance, exact_policies, specified_cast
 from castsim.lowering.samples import all_codes

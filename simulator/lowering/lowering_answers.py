@@ -17,9 +17,8 @@ import numpy as np
 
 from castsim.execution.outcomes import NotebookMixin
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.value_expressions import format_spelled
 from castsim.lowering.acceptance import parse_specification
 from castsim.lowering.catalogue import Catalogue, Steps, arithmetic_between, catalogue_of

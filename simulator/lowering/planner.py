@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.formats import format_named
+from castsim.isa.formats import Codes, format_named
 from castsim.lowering.catalogue import (
     Assembly,
     Catalogue,

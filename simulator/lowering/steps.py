@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.isa.codes import Codes
-from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.numerics import (
@@ -22,7 +21,7 @@ from castsim.numerics import (
     round_to_integral_codes,
     scaled_cast_codes,
 )
-from castsim.numerics.unpack import code_bits
+from castsim.numerics.pack import code_bits
 
 _PROSE = frozenset({"source", "status", "informational", "note"})
 """Keys of a table that say where its facts are from; no result depends on them."""

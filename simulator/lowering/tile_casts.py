@@ -15,9 +15,8 @@ from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.arithmetic import constant_codes
 from castsim.execution.vector_operations.shapes import BLOCK
 from castsim.execution.vector_operations.target_rules import behaviour_of
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, Span
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Saturation
 from castsim.isa.pto.program import PartitionType, PointerType, RoundMode, ScalarType, TileType, ViewType
 from castsim.isa.pto.types import format_type

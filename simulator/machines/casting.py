@@ -12,9 +12,8 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
 from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, machine_of

@@ -12,9 +12,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from castsim.execution.timing import Cause, Timing
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Warnings
-from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.isa.pto.value_types import element_format

@@ -19,15 +19,24 @@ from castsim.numerics.arrays import (
 )
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import (
+    ChainStep,
     Scale,
+    cast_chain,
     cast_codes,
     e8m0_flags,
     round_to_integral_codes,
     scale_of,
     scaled_cast_codes,
 )
-from castsim.numerics.chain import ChainStep, cast_chain
-from castsim.numerics.codec import Encoded, decode_to_float64, encode_value, parse_number, value_of
+from castsim.numerics.codec import (
+    Encoded,
+    codes_from_strings,
+    decode_to_float64,
+    encode_value,
+    parse_number,
+    strings_from_codes,
+    value_of,
+)
 from castsim.numerics.policy import (
     E8M0Rule,
     InfinityWrap,
@@ -39,7 +48,6 @@ from castsim.numerics.policy import (
     legal_overflows,
     legal_roundings,
 )
-from castsim.numerics.strings import codes_from_strings, strings_from_codes
 from castsim.numerics.tiers import Tier, convert_codes
 
 __all__ = [

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.formats import FORMATS, Codes, Format, IntFormat
 from castsim.numerics.blocks import check_codes, check_out, check_values, code_dtype, walk
 from castsim.numerics.cast import check_random
 from castsim.numerics.policy import Policy

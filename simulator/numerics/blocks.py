@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Format, IntFormat
+from castsim.isa.formats import Codes, Format, IntFormat
+from castsim.numerics.pack import code_bits
 from castsim.numerics.rounding import U64
-from castsim.numerics.unpack import code_bits
 
 BLOCK = 1 << 13
 """Elements converted at a time: the dozen 64-bit temporaries of a block stay in a second-level cache."""

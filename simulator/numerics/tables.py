@@ -13,14 +13,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import cast_codes
+from castsim.numerics.pack import code_bits
 from castsim.numerics.policy import E8M0Rule, NanToFloat, Policy, check_policy, is_power_format
-from castsim.numerics.unpack import code_bits
 
 LARGEST_INDEX_BITS = 21
 """The widest useful index: f32 -> f16 still beats the reference tenfold from a table of this size."""

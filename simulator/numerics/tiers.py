@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
-from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Format, IntFormat
+from castsim.isa.errors import IllegalError, ReadError, hint
+from castsim.isa.formats import Codes, Format, IntFormat
 from castsim.isa.modes import Rounding
 from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import cast_codes, check_random
-from castsim.numerics.compiled.hint import hint
 from castsim.numerics.policy import Policy, check_policy
 from castsim.numerics.tables import LookupTable, cast_by_table, look_up, table_of, table_size
 

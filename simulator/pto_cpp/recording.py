@@ -20,8 +20,8 @@ from castsim.execution.interpreter.interpreter import execute
 from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.synchronisation.race_findings import REPORT
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, LimitError, ReadError, TileError
+from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.value_types import element_format

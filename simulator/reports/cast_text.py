@@ -16,8 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.execution.outcomes import Outcome
-from castsim.isa.codes import Codes
-from castsim.isa.formats import FORMATS, Format
+from castsim.isa.formats import FORMATS, Codes, Format
 from castsim.numerics import codes_from_array, value_of
 from castsim.numerics.quantisation import RULES, Quantised
 from castsim.reports.cast import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest, spread

@@ -35,9 +35,8 @@ from castsim.exploration.differences import (
 from castsim.exploration.differences import (
     Difference as RunDifference,
 )
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, ReadError, Span
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.reading import Source, read_bytes, source_from
 from castsim.numerics import codes_from_array, value_of
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, identifier, says

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from castsim.execution.input_data import digest
 from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.tree import BufferUse, Instruction, Tree, buffer_use
-from castsim.isa.codes import Codes
+from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import NamedFact, doubtful_facts, grouped
 from castsim.reports.schemas.keys import Elements, Output

@@ -10,8 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.evidence.verification.inputs import input_set
-from castsim.evidence.verification.part import VerificationPart
+from castsim.evidence.verification.inputs import VerificationPart, input_set
 from castsim.evidence.verification.running import PartProgress, VerificationRecord
 from castsim.isa.formats import Format
 from castsim.numerics import value_of

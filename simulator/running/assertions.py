@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 
 import castsim
 from castsim.execution.input_data import make_inputs
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.numerics import (
     FormatLike,
     array_from_codes,

@@ -13,8 +13,8 @@ from castsim.engines import simulate
 from castsim.execution import run_limits
 from castsim.execution.input_data import ArgumentUse, check_elements
 from castsim.execution.interpreter.interpreter import Executed
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError, WarningKind, Warnings, WarningText
+from castsim.isa.formats import Codes
 from castsim.isa.reading import Language, Source
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.assembled import AssembledProgram, Ran, execute

@@ -18,8 +18,8 @@ from castsim.execution.synchronisation.flags import Synchronised
 from castsim.execution.synchronisation.race_detector import find_races
 from castsim.execution.synchronisation.race_findings import IGNORE, SLOTS, STOP, RaceFinding, RaceKind, refusal
 from castsim.execution.tree import Tree
-from castsim.isa.codes import Codes
 from castsim.isa.errors import WarningKind, Warnings, WarningText
+from castsim.isa.formats import Codes
 from castsim.isa.reading import Language
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.targets import Target, load_target

@@ -15,8 +15,8 @@ from castsim.execution.interpreter.memory import put_elements
 from castsim.execution.interpreter.micro_interpreter import Walked, argument_format, walk_function
 from castsim.execution.interpreter.vector_unit import MicroMemory, PathOnly, ReadElements, RecordingUnit, VectorUnit
 from castsim.execution.outcomes import CastTally
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TileError, WarningKind, Warnings, WarningText
+from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import micro_operations
 from castsim.machines.mechanisms import VectorUnits, vector_units_of

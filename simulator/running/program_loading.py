@@ -44,8 +44,8 @@ from castsim.execution.synchronisation.flags import (
 from castsim.execution.synchronisation.race_findings import RaceFinding
 from castsim.execution.tree import Block, InstructionRole, Node, Tree
 from castsim.execution.vector_operations.quantising import FORMS
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import MICRO_ARCHITECTURE, is_micro
 from castsim.isa.pto.parameters import options_named

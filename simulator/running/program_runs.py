@@ -17,8 +17,8 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENT
 from castsim.execution.synchronisation.race_findings import MODES, STOP, RaceFinding
 from castsim.execution.timing import WAITING, Cause, Listener, PipeTiming, Timing, repeated
 from castsim.execution.tree import Block, Instruction, InstructionRole, Loop, Lowered, Node, Tree
-from castsim.isa.codes import Codes
 from castsim.isa.errors import EngineError, ReadError, Span, Warnings
+from castsim.isa.formats import Codes
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LaunchSlice, machine_of
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load

@@ -17,14 +17,12 @@ from castsim.execution.input_data import ArgumentUse
 from castsim.execution.interpreter.vector_unit import BytePointer, Copy, MicroMemory, Value, VectorIssue, VectorUnit
 from castsim.execution.tree import Deltas, GlobalSpace, Lowered, Part, Tile, accesses
 from castsim.execution.vector_operations.shapes import is_column
-from castsim.isa.codes import Codes
 from castsim.isa.errors import LimitError, ReadError
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import MaskType, MicroOperation, PointerType, ScalarType, VectorType, held_format
-from castsim.isa.tpc import Register
 from castsim.isa.tpc.forms import MemoryOperation
-from castsim.isa.tpc.program import File
+from castsim.isa.tpc.program import File, Register
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.storage import RegisterCell
 from castsim.numerics import code_dtype

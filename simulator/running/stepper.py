@@ -24,8 +24,7 @@ from castsim.isa.errors import LimitError, ReadError
 from castsim.isa.formats import FORMATS, format_named
 from castsim.isa.pto.value_types import MaskType, MicroOperation, VectorType, element_format, held_element
 from castsim.isa.reading import Source
-from castsim.isa.tpc import TensorDeclaration, VlmDeclaration
-from castsim.isa.tpc.program import File
+from castsim.isa.tpc.program import File, TensorDeclaration, VlmDeclaration
 from castsim.machines.mechanisms import machine_of
 from castsim.running.loaded import Inputs, LoadedProgram
 from castsim.running.program_loading import load

@@ -11,10 +11,9 @@ import numpy as np
 from castsim.execution.input_data import arrayed
 from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree, issued
-from castsim.isa.codes import Codes
 from castsim.isa.errors import ReadError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import format_named
-from castsim.isa.tpc import Slot, TpcProgram
+from castsim.isa.formats import Codes, format_named
+from castsim.isa.tpc.program import Slot, TpcProgram
 from castsim.machines.vliw.assembled import Ran, assemble
 from castsim.machines.vliw.assembled import execute as run_assembled
 from castsim.machines.vliw.fast_engine import simulate_bundles

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from castsim.isa.errors import IllegalError, TargetDataError
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.tpc import Slot
 from castsim.isa.tpc.forms import Feature
+from castsim.isa.tpc.program import Slot
 from castsim.targets.tpc_compiler import BuiltinRow, Recipe, StepText, builtin_rounding
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, SequenceRegister

@@ -21,8 +21,8 @@ from struct import pack, unpack
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import format_named
-from castsim.isa.tpc import Register, Slot, parse
-from castsim.isa.tpc.program import GROUPED, VECTOR_GROUPS, WORD_BITS, File
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import GROUPED, VECTOR_GROUPS, WORD_BITS, File, Register, Slot
 from castsim.machines.vliw.stage_latency import horizon
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.placing import BasicBlock, PlacementPolicy, Placer

@@ -20,11 +20,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
-from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import Slot
+from castsim.isa.formats import FORMATS, Codes
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
+from castsim.isa.tpc.program import Slot
 from castsim.machines import vliw as assembly
 from castsim.numerics import code_dtype
 from castsim.targets import load_target

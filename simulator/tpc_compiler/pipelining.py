@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from castsim.isa.tpc import Immediate, LabelUse, LoopComparison, Slot
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.program import AssemblySource
+from castsim.isa.tpc.program import AssemblySource, Immediate, LabelUse, LoopComparison, Slot
 from castsim.machines.vliw.control import holds, signed
 from castsim.tpc_compiler.placing import (
     BasicBlock,

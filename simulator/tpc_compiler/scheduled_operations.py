@@ -7,9 +7,18 @@ from dataclasses import dataclass, field, replace
 
 from castsim.isa.errors import CastsimError, IllegalError, Span
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import Immediate, Predicate, Register, Slot, Special, TpcInstruction
 from castsim.isa.tpc.forms import LOCAL, STORES, TENSORS, Family, MemoryOperation
-from castsim.isa.tpc.program import ENDS_OF_BLOCKS, JUMPS, File
+from castsim.isa.tpc.program import (
+    ENDS_OF_BLOCKS,
+    JUMPS,
+    File,
+    Immediate,
+    Predicate,
+    Register,
+    Slot,
+    Special,
+    TpcInstruction,
+)
 from castsim.machines.vliw.latency_bound import SlottedInstruction as Site
 from castsim.machines.vliw.latency_bound import applies
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, keeps_income, prepared

@@ -14,12 +14,17 @@ from itertools import chain
 from time import process_time
 
 from castsim.execution.tree import issued
-from castsim.isa.errors import CastsimError, EngineError, IllegalError
-from castsim.isa.reading import MAX_STATEMENTS
-from castsim.isa.tpc import (
+from castsim.isa.errors import MAX_STATEMENTS, CastsimError, EngineError, IllegalError
+from castsim.isa.tpc.forms import STORES, MemoryOperation
+from castsim.isa.tpc.matching import read_instruction
+from castsim.isa.tpc.parser import print_program
+from castsim.isa.tpc.program import (
+    AssemblySource,
     Bundle,
     Declaration,
     Directive,
+    File,
+    Item,
     LabelDefinition,
     Predicate,
     Register,
@@ -27,11 +32,7 @@ from castsim.isa.tpc import (
     Slot,
     TpcInstruction,
     TpcProgram,
-    print_program,
 )
-from castsim.isa.tpc.forms import STORES, MemoryOperation
-from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.program import AssemblySource, File, Item
 from castsim.machines.vliw.assembled import execute, ready
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding, live_behind

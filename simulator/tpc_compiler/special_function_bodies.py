@@ -7,7 +7,8 @@ from collections.abc import Sequence as Items
 from dataclasses import dataclass, field
 from struct import pack, unpack
 
-from castsim.isa.tpc import Feature, Slot
+from castsim.isa.tpc.forms import Feature
+from castsim.isa.tpc.program import Slot
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.code_generation import Sequence, SequenceRegister
 

@@ -10,10 +10,9 @@ from struct import pack, unpack
 import numpy as np
 
 from castsim.execution.timing import Timing
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import Slot
+from castsim.isa.formats import FORMATS, Codes
+from castsim.isa.tpc.program import Slot
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.findings import StaleRead

@@ -13,18 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.tpc import (
+from castsim.isa.tpc.forms import Family, Show
+from castsim.isa.tpc.parser import print_item
+from castsim.isa.tpc.program import (
+    ENDS_OF_BLOCKS,
+    GROUPED,
+    JUMPS,
+    VECTOR_FILES,
     Bundle,
+    File,
     Immediate,
+    Item,
+    Operand,
     Register,
     Slot,
     TensorDeclaration,
     TpcInstruction,
     TpcProgram,
 )
-from castsim.isa.tpc.forms import Family, Show
-from castsim.isa.tpc.parser import print_item
-from castsim.isa.tpc.program import ENDS_OF_BLOCKS, GROUPED, JUMPS, VECTOR_FILES, File, Item, Operand
 from castsim.machines.vliw.plans import InstructionPlan, keeps_income, prepared
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.convert import ConvertInteger, ElementPlacement, NearbyInt, PreparedConversion

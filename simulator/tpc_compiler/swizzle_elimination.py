@@ -16,11 +16,11 @@ from itertools import count
 import numpy as np
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.tpc import Register, Slot, TensorDeclaration, TpcProgram, parse, print_declaration, print_instruction
+from castsim.isa.formats import Codes
 from castsim.isa.tpc.forms import Family
-from castsim.isa.tpc.program import File, Operand, TpcInstruction
+from castsim.isa.tpc.parser import parse, print_declaration, print_instruction
+from castsim.isa.tpc.program import File, Operand, Register, Slot, TensorDeclaration, TpcInstruction, TpcProgram
 from castsim.machines.vliw.assembled import Ran, assemble, execute
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.lint_checking import lint

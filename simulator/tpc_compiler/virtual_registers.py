@@ -11,20 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
-from castsim.isa.reading import MAX_STATEMENTS, too_many_statements
-from castsim.isa.tpc import (
-    Declaration,
-    Dialect,
-    Immediate,
-    LabelUse,
-    RegisterDeclaration,
-    Slot,
-    TargetDeclaration,
-    TensorDeclaration,
-    TpcInstruction,
-)
-from castsim.isa.tpc.forms import MemoryOperation
+from castsim.isa.errors import MAX_STATEMENTS, CastsimError, IllegalError, ReadError, Span, too_many_statements
+from castsim.isa.tpc.forms import Dialect, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.parser import LABEL, read_declarations
 from castsim.isa.tpc.program import (
@@ -32,8 +20,16 @@ from castsim.isa.tpc.program import (
     JUMPS,
     AssemblySource,
     Comment,
+    Declaration,
     File,
+    Immediate,
+    LabelUse,
     Register,
+    RegisterDeclaration,
+    Slot,
+    TargetDeclaration,
+    TensorDeclaration,
+    TpcInstruction,
     Word,
     is_constant,
     read_register,

@@ -10,9 +10,12 @@ from tpc_random_instructions import some_instruction
 
 from castsim.commands.asm import encoded_target
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import FORMS, Bundle, Dialect, Form, LabelDefinition, Slot, TpcProgram, available, print_program
 from castsim.isa.tpc.assembler import assemble
 from castsim.isa.tpc.encoding_tables import Encoding
+from castsim.isa.tpc.forms import Dialect, Form
+from castsim.isa.tpc.instructions import FORMS, available
+from castsim.isa.tpc.parser import print_program
+from castsim.isa.tpc.program import Bundle, LabelDefinition, Slot, TpcProgram
 from castsim.targets.vliw import VliwTarget
 from fuzz import seeds
 

@@ -13,9 +13,8 @@ import numpy as np
 import oracle
 from numerics_samples import samples, stored_mask
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Format
+from castsim.isa.formats import FORMATS, Codes, Format
 from castsim.isa.modes import Rounding
 from castsim.numerics import Policy, Tier, abstract_policy, cast_codes, convert_codes, legal_overflows, legal_roundings
 

@@ -69,7 +69,7 @@ def check_tiles(data: bytes) -> None:
 
 def read_assembly(data: bytes) -> None:
     """Parse in the language of the newest generation; the canonical text is its own canonical text."""
-    from castsim.isa.tpc import canonical_text, parse, print_program  # noqa: PLC0415
+    from castsim.isa.tpc.parser import canonical_text, parse, print_program  # noqa: PLC0415
 
     language = assembly_grammar.dialect_of(data)
     text = _text(data, "k.tpc")
@@ -81,8 +81,8 @@ def read_assembly(data: bytes) -> None:
 
 def read_binary(data: bytes) -> None:
     """Disassemble; the text assembles to the same bytes."""
-    from castsim.isa.tpc import parse  # noqa: PLC0415
     from castsim.isa.tpc.assembler import assemble, disassemble, program_bytes  # noqa: PLC0415
+    from castsim.isa.tpc.parser import parse  # noqa: PLC0415
 
     names = assembly_grammar.GENERATIONS
     name = "gaudi2" if data[:4] == b"\x7fELF" else names[crc32(data) % len(names)]

@@ -120,7 +120,7 @@ def read_measurements(data: bytes) -> None:
 def read_lookup_table(data: bytes) -> None:
     """Take a `.csv` file for the table of a kernel; it has as many elements as the table."""
     from castsim.isa.errors import Span  # noqa: PLC0415 - only for tables
-    from castsim.isa.tpc import TableDeclaration  # noqa: PLC0415 - likewise
+    from castsim.isa.tpc.program import TableDeclaration  # noqa: PLC0415 - likewise
     from castsim.machines.vliw.assembled import declared_codes  # noqa: PLC0415 - likewise
 
     path, fmt = file("l.csv", data), ("f32", "i8", "bf16")[len(data) % 3]

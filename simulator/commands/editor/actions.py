@@ -19,8 +19,7 @@ from castsim.isa.pto import pto_parser
 from castsim.isa.pto.program import For, If, Section, While, nodes
 from castsim.isa.pto.pto_printer import head_text, operation_text
 from castsim.isa.pto.types import format_type
-from castsim.isa.tpc import parse
-from castsim.isa.tpc.parser import canonical_text
+from castsim.isa.tpc.parser import canonical_text, parse
 from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
 from castsim.lowering.planner import PlanKind

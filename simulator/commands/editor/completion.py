@@ -19,9 +19,9 @@ from castsim.isa.pto.statement_forms import EVENTS, LAYOUTS, PIPES, ROUND_MODES,
 from castsim.isa.pto.types import BLOCK_LAYOUTS, ELEMENTS, EXTENSIONS, LOCATIONS, PADS, SCALARS
 from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, text_name
 from castsim.isa.reading import Language
-from castsim.isa.tpc import FORMS, Form, Slot, Switch, available, forms_of
-from castsim.isa.tpc.forms import SELECTORS, Dialect
-from castsim.isa.tpc.instructions import ALIASES
+from castsim.isa.tpc.forms import SELECTORS, Dialect, Form, Switch
+from castsim.isa.tpc.instructions import ALIASES, FORMS, available, forms_of
+from castsim.isa.tpc.program import Slot
 from castsim.machines.vliw import assembly_target, targets_running
 
 # One thing that may stand where the cursor is.

@@ -16,9 +16,8 @@ from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.statement_forms import EVENTS, PIPES, ROUND_MODES, SATURATIONS
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, LOWERED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, text_name
-from castsim.isa.tpc import FORMS
 from castsim.isa.tpc.forms import TARGET_SPELLINGS, TYPES
-from castsim.isa.tpc.instructions import ALIASES
+from castsim.isa.tpc.instructions import ALIASES, FORMS
 
 Grammar = Mapping[str, object]
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from castsim.commands.editor.checker import CheckedLine
 from castsim.commands.editor.program_slice import EditedText, Settings, excerpt, node_at, target_of_text, work
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import ROWS
@@ -24,9 +23,10 @@ from castsim.isa.pto.statement_forms import ROUND_MODES
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
-from castsim.isa.tpc import Bundle, Form, Slot, TpcInstruction, available, forms_of, parse
-from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES
-from castsim.isa.tpc.instructions import ALIASES
+from castsim.isa.tpc.forms import ROUNDING, TYPE_ALIASES, TYPES, Form
+from castsim.isa.tpc.instructions import ALIASES, available, forms_of
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import Bundle, Slot, TpcInstruction
 from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import CastForm, TargetCast, form_of, machine_of, tiles_of
 from castsim.machines.vliw import assembly_target

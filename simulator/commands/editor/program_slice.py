@@ -404,7 +404,7 @@ def _read(found: Excerpt, settings: Settings) -> list[Finding]:
 
 
 def _read_assembly(text: EditedText, settings: Settings) -> list[Finding]:
-    from castsim.isa.tpc import parse as parse_assembly  # noqa: PLC0415 - only the language in use is loaded
+    from castsim.isa.tpc.parser import parse as parse_assembly  # noqa: PLC0415 - only the language in use is loaded
     from castsim.machines.vliw import chosen_target  # noqa: PLC0415 - as above
     from castsim.tpc_compiler.virtual_registers import has_virtual_registers  # noqa: PLC0415 - as above
 

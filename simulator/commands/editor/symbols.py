@@ -17,9 +17,8 @@ from typing import ClassVar
 from castsim.isa.errors import ReadError
 from castsim.isa.pto.lexer import PtoSource, TokenKind, Tokens, scan
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, SCALARS
-from castsim.isa.tpc import forms_of
 from castsim.isa.tpc.forms import SELECTORS
-from castsim.isa.tpc.instructions import ALIASES, FORMS
+from castsim.isa.tpc.instructions import ALIASES, FORMS, forms_of
 from castsim.isa.tpc.parser import LABEL
 from castsim.isa.tpc.program import GROUPED, SPECIALS, AssemblySource, File, Word
 from castsim.tpc_compiler.virtual_registers import NAME

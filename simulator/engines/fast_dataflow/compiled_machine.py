@@ -30,12 +30,12 @@ from numba.core.typing.context import Context
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic, lower_builtin, register_jitable, register_model
 
+from castsim import files
 from castsim.engines.fast_dataflow import issue, launched_functions, machine_steps, pipe_steps, state_rows
 from castsim.engines.fast_dataflow.execution_rows import address_of, machine_record, parts_of_machine, sources
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.engines.fast_dataflow.state_rows import names_of
 from castsim.execution import transfer_timing
-from castsim.files import kept_code
 from castsim.machines.strided import repeat_timing as strided_timing
 from castsim.machines.vector_function import function_timing
 
@@ -212,7 +212,7 @@ def compiled_machine() -> Callable[[MachineState], int]:
         for _, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ == module.__name__:
                 register_jitable(function)
-    made, _ = kept_code.compiled(_machine(_source_stamp()), types.int64(types.intp), nogil=True, error_model="numpy")
+    made, _ = files.compiled(_machine(_source_stamp()), types.int64(types.intp), nogil=True, error_model="numpy")
     compiled: Callable[[int], int] = made
 
     def run(m: MachineState) -> int:

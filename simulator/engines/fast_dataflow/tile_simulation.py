@@ -108,7 +108,7 @@ class Driver:
 @cache
 def _is_kept() -> bool:
     """Whether the machine has been compiled since its sources were written."""
-    from castsim.files.kept_code import folder_of  # noqa: PLC0415 - short runs ask for none of it
+    from castsim.files import folder_of  # noqa: PLC0415 - short runs ask for none of it
 
     folder = folder_of(Path(__file__).parent)
     kept = [] if folder is None else [file.stat().st_mtime for file in folder.glob(_KEPT)]

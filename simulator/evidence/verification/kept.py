@@ -20,7 +20,7 @@ import castsim
 import castsim.isa
 import castsim.targets
 from castsim import __version__
-from castsim.evidence.verification.oracle import oracle_folder
+from castsim.evidence.verification.comparison import oracle_folder
 from castsim.execution.origins import Origins, ResultOrigin, origin_of
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError

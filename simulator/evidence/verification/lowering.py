@@ -23,6 +23,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 import castsim.lowering
+from castsim.evidence.verification.comparison import load_oracle, oracle_folder
 from castsim.evidence.verification.kept import (
     KeptRecord,
     changed,
@@ -36,14 +37,12 @@ from castsim.evidence.verification.kept import (
     tally_document,
     today,
 )
-from castsim.evidence.verification.oracle import load_oracle, oracle_folder
 from castsim.execution.distributing import ALONE, HandedTargets, Workers, distributed, handed_targets, here
 from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task, origin
 from castsim.execution.timing import ProgressCallback
 from castsim.files import PARTIAL
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Codes, Format, format_named
 from castsim.lowering.catalogue import Assembly, assembly_of, catalogue_of
 from castsim.lowering.conformance import Cell
 from castsim.lowering.demand import CastRequest, Verdict

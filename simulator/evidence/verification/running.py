@@ -14,8 +14,20 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
-from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch, compare
-from castsim.evidence.verification.inputs import GRAIN, NARROW, Exhaustive, Structured, input_set
+from castsim.evidence.verification.comparison import SHOWN, ComparisonResult, Mismatch, compare, oracle_folder
+from castsim.evidence.verification.inputs import (
+    DEFAULT_TIER,
+    EXHAUSTIVE,
+    GRAIN,
+    NARROW,
+    ORACLE,
+    SAMPLES,
+    STRUCTURED,
+    Exhaustive,
+    Structured,
+    VerificationPart,
+    input_set,
+)
 from castsim.evidence.verification.kept import (
     SCHEMA_VERSION,
     KeptRecord,
@@ -28,8 +40,6 @@ from castsim.evidence.verification.kept import (
     tally_document,
     today,
 )
-from castsim.evidence.verification.oracle import oracle_folder
-from castsim.evidence.verification.part import DEFAULT_TIER, EXHAUSTIVE, ORACLE, SAMPLES, STRUCTURED, VerificationPart
 from castsim.execution.distributing import Workers, distributed, here
 from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task
 from castsim.isa.errors import CastsimError, IllegalError, ReadError

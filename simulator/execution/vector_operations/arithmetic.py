@@ -14,8 +14,7 @@ import numpy as np
 
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.execution.vector_operations.target_rules import Behaviour
-from castsim.isa.codes import Codes
-from castsim.isa.formats import FloatFormat, Format, IntFormat
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
 from castsim.isa.pto.vector_operations import COMPOSITIONS
 
 # Functions of integers as strings of bits.

@@ -32,9 +32,8 @@ from castsim.execution.vector_operations.target_rules import (
     cleared_bytes,
     fill_boxes,
 )
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, TileError
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.pto.value_types import held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind

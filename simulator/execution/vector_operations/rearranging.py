@@ -27,9 +27,8 @@ from castsim.execution.vector_operations.shapes import (
     whole_units,
 )
 from castsim.execution.vector_operations.target_rules import Behaviour
-from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 
 REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE, Kind.PATTERN_GATHER)

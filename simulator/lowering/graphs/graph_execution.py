@@ -14,9 +14,8 @@ import numpy as np
 from castsim.execution.input_data import random_codes, read_input, seed_of
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.isa.reading import read_text
 from castsim.lowering.acceptance import acceptance
 from castsim.lowering.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel

@@ -15,9 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
+from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
 from castsim.lowering.catalogue import PLANNING, Catalogue, search
 from castsim.lowering.demand import CastRequest, settle

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.formats import FORMATS, Codes, Format, IntFormat
 from castsim.lowering.demand import Verdict, decimal_text
 from castsim.lowering.graphs.graph_kernels import (
     F32,

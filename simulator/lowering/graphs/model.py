@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.numerics import array_from_codes, codes_from_array
 
 Dimension = int | str

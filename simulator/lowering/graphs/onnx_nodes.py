@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, TaperedFormat
 from castsim.isa.modes import Rounding
 from castsim.lowering.demand import Verdict
 from castsim.lowering.graphs.graph_kernels import F32, KernelValue, NodeKernel

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, Format, IntFormat
+from castsim.isa.formats import FORMATS, Codes, Format, IntFormat
 from castsim.isa.modes import Rounding
 from castsim.lowering.acceptance import acceptance
 from castsim.lowering.demand import Verdict

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS, Format, IntFormat
-from castsim.isa.tpc import parse
 from castsim.isa.tpc.forms import Feature
+from castsim.isa.tpc.parser import parse
 from castsim.lowering.graphs.graph_kernels import Combined, KeptValue, KernelValue, NodeKernel, NodeText
 from castsim.lowering.steps import RereadForm
 from castsim.lowering.vector_steps import issue_step, vector_assembly

@@ -15,9 +15,8 @@ from fractions import Fraction
 import numpy as np
 
 from castsim.execution.tree import Block, Lowered, Node, loop_of, operations
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import FloatFormat, Format, IntFormat, TaperedFormat, format_named
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, TaperedFormat, format_named
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import DEFAULT_MODE, CastAsked, TargetCast, lacks_pair, saturation_in_force, tile_mode

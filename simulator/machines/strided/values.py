@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Operation, Tile
-from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
-from castsim.isa.formats import Format, IntFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, format_named
 from castsim.machines.strided.operations import (
     BLOCK,
     Action,

@@ -14,9 +14,8 @@ import numpy as np
 from castsim.execution.vector_operations.arithmetic import apply, clamped, neutral_code, reduce_lanes
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.execution.vector_operations.target_rules import Behaviour, saturates
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.machines.vector_function.function_operations import Index, interleave_maps
 from castsim.machines.vector_function.vector_registers import (
     REGISTER_BYTES,

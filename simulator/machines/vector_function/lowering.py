@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from castsim.execution.pipe_operations import ControlWrite, check_equal_regions, check_overlap, check_tile
 from castsim.execution.tree import Block, Node, Tile, TileCast
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Format, format_named
+from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, form_of, saturation_in_force, tile_mode
 from castsim.machines.vector_function.function_operations import (

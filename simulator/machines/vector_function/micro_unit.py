@@ -17,9 +17,8 @@ from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
 from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
 from castsim.execution.tree import Tree
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import FORMATS, Format, format_named
+from castsim.isa.formats import FORMATS, Codes, Format, format_named
 from castsim.isa.modes import Overflow
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, SCOPES, logical_operations, micro_operations

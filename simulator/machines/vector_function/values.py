@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
 from castsim.execution.tree import Tile
-from castsim.isa.codes import Codes
 from castsim.isa.errors import TileError
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.machines.vector_function.function_operations import (
     Compute,
     ConvertLanes,

@@ -17,7 +17,7 @@ from castsim.targets import Target, load_target, target_names
 
 if TYPE_CHECKING:
     from castsim.isa.errors import Span
-    from castsim.isa.tpc import TargetDeclaration
+    from castsim.isa.tpc.program import TargetDeclaration
     from castsim.targets.vliw import VliwTarget
 
 
@@ -33,7 +33,7 @@ def chosen_target(
         ReadError: neither names one, or there is no such target. IllegalError: it runs no assembly.
         Errors about a target that the text declares carry the place of the declaration.
     """
-    from castsim.isa.tpc import target_declared_in  # noqa: PLC0415 - tells what is assembly without reading it
+    from castsim.isa.tpc.parser import target_declared_in  # noqa: PLC0415 - tells what is assembly without reading it
 
     place = None
     if target is None:

@@ -19,12 +19,25 @@ from numpy.typing import NDArray
 from castsim.execution.input_data import ArgumentUse, check_known, make_inputs, read_array, to_memory
 from castsim.execution.outcomes import CastPlace, Outcomes
 from castsim.execution.tree import Tree
-from castsim.isa.codes import Codes
-from castsim.isa.errors import EngineError, IllegalError, ReadError, Span, TileError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.isa.reading import ASSEMBLY_SUFFIXES, MAX_STATEMENTS, Source, read_text
-from castsim.isa.tpc import (
+from castsim.isa.errors import (
+    MAX_STATEMENTS,
+    EngineError,
+    IllegalError,
+    ReadError,
+    Span,
+    TileError,
+    WarningKind,
+    Warnings,
+    WarningText,
+)
+from castsim.isa.formats import Codes, Format, IntFormat, format_named
+from castsim.isa.reading import ASSEMBLY_SUFFIXES, Source, read_text
+from castsim.isa.tpc.assembler import Disassembly, disassemble, program_bytes
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import (
+    WORD_BITS,
     Declaration,
+    File,
     Register,
     RegisterDeclaration,
     TableDeclaration,
@@ -32,10 +45,7 @@ from castsim.isa.tpc import (
     TensorDeclaration,
     TpcProgram,
     VlmDeclaration,
-    parse,
 )
-from castsim.isa.tpc.assembler import Disassembly, disassemble, program_bytes
-from castsim.isa.tpc.program import WORD_BITS, File
 from castsim.machines.vliw import chosen_target
 from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookup_tables import DeclaredTables

@@ -11,19 +11,22 @@ from operator import is_
 from castsim.execution.interpreter.rerolling import address_steps
 from castsim.execution.tree import Block, Deltas, Loop, Node
 from castsim.isa.errors import EngineError, IllegalError, Span
-from castsim.isa.tpc import (
+from castsim.isa.tpc.assembler import BYTE, COMPRESSED
+from castsim.isa.tpc.parser import print_instruction
+from castsim.isa.tpc.program import (
+    JUMPS,
+    WORD_BITS,
+    WORD_MASK,
     Bundle,
     Directive,
+    File,
     Immediate,
     LabelUse,
     LoopComparison,
     Register,
     TpcInstruction,
     TpcProgram,
-    print_instruction,
 )
-from castsim.isa.tpc.assembler import BYTE, COMPRESSED
-from castsim.isa.tpc.program import JUMPS, WORD_BITS, WORD_MASK, File
 from castsim.machines.vliw.storage import RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget
 

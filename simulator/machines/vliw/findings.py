@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from castsim.isa.errors import Span, StaleReadError
-from castsim.isa.tpc import Slot, TpcInstruction
+from castsim.isa.tpc.program import Slot, TpcInstruction
 
 
 class StaleReadKind(StrEnum):
@@ -42,7 +42,7 @@ class InstructionSite:
     @property
     def text(self) -> str:
         """The instruction as canonical text."""
-        from castsim.isa.tpc import print_instruction  # noqa: PLC0415 - loads the table of instructions
+        from castsim.isa.tpc.parser import print_instruction  # noqa: PLC0415 - loads the table of instructions
 
         return print_instruction(self.instruction)
 

@@ -16,8 +16,7 @@ from itertools import pairwise
 
 from castsim.execution.timing import WAITING, Timing, repeated, share
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc import Register, Slot, Special, TpcInstruction, TpcProgram
-from castsim.isa.tpc.program import GROUPED, JUMPS
+from castsim.isa.tpc.program import GROUPED, JUMPS, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import Structure, name_of
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, computes, planned, prepare

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from castsim.isa.tpc import Immediate, LabelUse, Register, Slot, TpcInstruction
 from castsim.isa.tpc.forms import MemoryOperation, ShortImmediates
-from castsim.isa.tpc.program import File
+from castsim.isa.tpc.program import File, Immediate, LabelUse, Register, Slot, TpcInstruction
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.lint_flow import Flow, LintFinding
 from castsim.machines.vliw.plans import InstructionPlan

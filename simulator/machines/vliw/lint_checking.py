@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from castsim.isa.tpc import (
+from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, MemoryOperation
+from castsim.isa.tpc.program import (
+    PREDICATES,
+    WORD_MASK,
+    File,
     Immediate,
     LoopComparison,
     Register,
@@ -14,9 +18,8 @@ from castsim.isa.tpc import (
     Special,
     TpcInstruction,
     TpcProgram,
+    is_constant,
 )
-from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, MemoryOperation
-from castsim.isa.tpc.program import PREDICATES, WORD_MASK, File, is_constant
 from castsim.machines.vliw import lint_bundles
 from castsim.machines.vliw.control import LoopShape, holds, signed
 from castsim.machines.vliw.latency_bound import SlottedInstruction, applies

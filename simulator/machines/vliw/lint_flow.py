@@ -9,8 +9,7 @@ from functools import cached_property
 from itertools import product
 
 from castsim.isa.errors import Span
-from castsim.isa.tpc import Bundle, Slot, TpcProgram
-from castsim.isa.tpc.program import JUMPS, File, TpcInstruction, is_constant
+from castsim.isa.tpc.program import JUMPS, Bundle, File, Slot, TpcInstruction, TpcProgram, is_constant
 from castsim.machines.vliw.control import LoopShape, Structure
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, planned

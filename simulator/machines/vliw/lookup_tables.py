@@ -10,11 +10,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, ReadError, Span
-from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import Declaration, Feature, Immediate, TableDeclaration, TpcInstruction, TpcProgram
-from castsim.isa.tpc.program import WORD_BITS
+from castsim.isa.formats import FORMATS, Codes
+from castsim.isa.tpc.forms import Feature
+from castsim.isa.tpc.program import WORD_BITS, Declaration, Immediate, TableDeclaration, TpcInstruction, TpcProgram
 from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Vector
 from castsim.machines.vliw.semantics.operands import Unit, elements, merged, vector_of
 from castsim.machines.vliw.semantics.special_results import UnstatedError

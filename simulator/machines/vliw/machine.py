@@ -15,13 +15,22 @@ from numpy.typing import NDArray
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
 from castsim.execution.run_limits import walk_limit
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Tree
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, EngineError, Span, WarningKind, WarningText
-from castsim.isa.formats import FORMATS, Format
+from castsim.isa.formats import FORMATS, Codes, Format
 from castsim.isa.modes import Overflow, Rounding
-from castsim.isa.tpc import Bundle, Immediate, Slot, TpcProgram
 from castsim.isa.tpc.forms import LOADS, Family, MemoryOperation
-from castsim.isa.tpc.program import JUMPS, WORD_BITS, WORD_BYTES, File, Register, RegisterDeclaration
+from castsim.isa.tpc.program import (
+    JUMPS,
+    WORD_BITS,
+    WORD_BYTES,
+    Bundle,
+    File,
+    Immediate,
+    Register,
+    RegisterDeclaration,
+    Slot,
+    TpcProgram,
+)
 from castsim.machines.vliw.control import Control, IssueTrace, RunningLoop, Structure, begins_loop, described, name_of
 from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.lookup_tables import uses_tables

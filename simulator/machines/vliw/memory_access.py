@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from castsim.execution.tree import Access
 from castsim.isa.errors import IllegalError, Span, TileError
 from castsim.isa.formats import FORMATS, Format, format_named
-from castsim.isa.tpc import DimensionMask, Feature, Immediate, Register
-from castsim.isa.tpc.forms import Half
-from castsim.isa.tpc.program import ADDRESS_BITS, WORD_BYTES, WORD_MASK, File
+from castsim.isa.tpc.forms import Feature, Half
+from castsim.isa.tpc.program import ADDRESS_BITS, WORD_BYTES, WORD_MASK, DimensionMask, File, Immediate, Register
 from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.plans import InstructionPlan
 from castsim.machines.vliw.semantics import Coordinates

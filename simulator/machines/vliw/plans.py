@@ -10,9 +10,18 @@ import numpy as np
 
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import DimensionMask, OperandSpec, Slot, Special, TpcProgram
-from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, Family, MemoryOperation
-from castsim.isa.tpc.program import PREDICATES, File, Register, TpcInstruction, is_constant
+from castsim.isa.tpc.forms import LOADS, STORES, TENSORS, Family, MemoryOperation, OperandSpec
+from castsim.isa.tpc.program import (
+    PREDICATES,
+    DimensionMask,
+    File,
+    Register,
+    Slot,
+    Special,
+    TpcInstruction,
+    TpcProgram,
+    is_constant,
+)
 from castsim.machines.vliw import semantics
 from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind
 from castsim.machines.vliw.lookup_tables import LOOKUPS, NO_TABLES, DeclaredTables, Rounded, prepare_lookup

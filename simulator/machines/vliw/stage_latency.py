@@ -7,8 +7,8 @@ from functools import cache
 from typing import Self
 
 from castsim.execution.tree import Deltas
-from castsim.isa.tpc import FORMS, Register, Slot, Special, TpcInstruction, TpcProgram
-from castsim.isa.tpc.program import GROUPED, VECTOR_FILES, File
+from castsim.isa.tpc.instructions import FORMS
+from castsim.isa.tpc.program import GROUPED, VECTOR_FILES, File, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import (
     DESTINATION_KINDS,

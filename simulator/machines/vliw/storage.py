@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, LimitError, ReadError, Span, TileError
 from castsim.isa.formats import FORMATS, Format, format_named
-from castsim.isa.tpc import TensorDeclaration
 from castsim.isa.tpc.instructions import packed_widths
 from castsim.isa.tpc.program import (
     GROUPED,
@@ -27,6 +26,7 @@ from castsim.isa.tpc.program import (
     File,
     Register,
     Special,
+    TensorDeclaration,
     TpcInstruction,
 )
 from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind

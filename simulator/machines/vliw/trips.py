@@ -23,9 +23,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import DimensionMask, Register
 from castsim.isa.tpc.forms import LOCAL, Family, MemoryOperation
-from castsim.isa.tpc.program import WORD_BITS, WORD_MASK, File
+from castsim.isa.tpc.program import WORD_BITS, WORD_MASK, DimensionMask, File, Register
 from castsim.machines.vliw.control import Control, IssueTrace, LoopShape, RunningLoop, Structure, signed
 from castsim.machines.vliw.findings import Counts, Findings
 from castsim.machines.vliw.memory_access import LocalAccess

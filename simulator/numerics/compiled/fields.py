@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from castsim.isa.formats import FloatFormat, Format, IntFormat, Specials, TaperedFormat
 from castsim.isa.modes import Overflow, Rounding
-from castsim.numerics.pack import infinity_codes, nan_codes, overflow_codes, tapered_layout
+from castsim.numerics.pack import code_bits, infinity_codes, nan_codes, overflow_codes, tapered_layout, tapered_tables
 from castsim.numerics.policy import HYBRID_WORDS, E8M0Rule, NanToFloat, Policy, is_power_format
 from castsim.numerics.rounding import U64, UNGUARDED, rule_of
-from castsim.numerics.unpack import code_bits, tapered_tables
 
 EXPONENT_ZERO = 1 << 13
 """Exponents are kept above zero by this much, beyond the range of f64 scaled by any shift."""

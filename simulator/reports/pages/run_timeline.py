@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from castsim.engines import observe
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Access, Tree, accesses, instances
-from castsim.isa.codes import Codes
-from castsim.isa.formats import Format, IntFormat
+from castsim.isa.formats import Codes, Format, IntFormat
 from castsim.numerics.arrays import codes_from_array, is_codes
 from castsim.numerics.codec import decode_to_float64
 from castsim.reports.documents import Json, identifier

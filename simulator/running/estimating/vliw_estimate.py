@@ -17,8 +17,9 @@ from castsim.engines import simulate
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Block, Instruction, Loop, Lowered, Node, Tree, width
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError
-from castsim.isa.tpc import Slot, TpcProgram, parse
 from castsim.isa.tpc.forms import Feature
+from castsim.isa.tpc.parser import parse
+from castsim.isa.tpc.program import Slot, TpcProgram
 from castsim.machines.mechanisms import CastAsked
 from castsim.machines.vliw.lint_bundles import side_by_side
 from castsim.machines.vliw.lint_flow import Flow

@@ -17,8 +17,7 @@ import numpy as np
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS
-from castsim.isa.tpc import Bundle, Register, RegisterDeclaration, TpcProgram
-from castsim.isa.tpc.program import File, Item
+from castsim.isa.tpc.program import Bundle, File, Item, Register, RegisterDeclaration, TpcProgram
 from castsim.targets.tpc_compiler import function_tables
 from castsim.tpc_compiler.scheduling import Scheduled, schedule_program
 from castsim.tpc_compiler.tpc_c.code import Emitter, number_of

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, WarningKind, WarningText
-from castsim.isa.formats import Format
+from castsim.isa.formats import Codes, Format
 from castsim.isa.modes import Overflow, Rounding, Saturation
 from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.mechanisms import CastAsked, TargetCast, saturation_in_force

@@ -13,9 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.tpc.program import GROUPED, File, Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.moves import narrow_result

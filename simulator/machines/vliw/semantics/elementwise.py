@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.tpc.program import File, TpcInstruction
 from castsim.machines.vliw.semantics.convert import same_format_policy
@@ -52,9 +51,8 @@ from castsim.machines.vliw.semantics.operands import (
     whole_bytes,
 )
 from castsim.numerics import Policy, Scale, code_dtype, scaled_cast_codes
-from castsim.numerics.pack import pack
+from castsim.numerics.pack import Unpacked, normalise, pack, unpack
 from castsim.numerics.rounding import U64
-from castsim.numerics.unpack import Unpacked, normalise, unpack
 from castsim.targets.vliw import VliwTarget
 
 # ADD, SUB and MUL of floats: the exact result, rounded once (docs/reference/tpc.md section 5.1).

@@ -10,12 +10,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError, Span
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
 from castsim.isa.modes import Rounding
 from castsim.isa.tpc.program import GROUPED, File, Immediate, Register, TpcInstruction
-from castsim.numerics import code_dtype, lfsr
+from castsim.numerics import code_dtype
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
 
 # What the values of an instruction depend on and what they change: the contract between machine and semantics.
@@ -238,7 +237,16 @@ def draw(
 
 def stepped(words: Words, polynomial: str, target: VliwTarget, state: State) -> Words:
     """Return a generator after one step; `polynomial` names its configuration register."""
-    return lfsr.step(words, configured(state, target, polynomial))
+    return lfsr_step(words, configured(state, target, polynomial))
+
+
+def lfsr_step(words: Words, polynomial: int) -> Words:
+    """Return 32-bit Galois shift registers, whose output is their state, after one step (docs/reference/tpc.md 5).
+
+    Each shifts right, and adds the polynomial where a 1 was shifted out.
+    """
+    fell_out = np.uint32(0) - (words & np.uint32(1))
+    return words >> np.uint32(1) ^ fell_out & np.uint32(polynomial)
 
 
 # Registers as elements: lane views of V, S and I, broadcasts, predicates and income.

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat
 from castsim.isa.modes import Overflow, Rounding
 from castsim.isa.tpc.program import File, Immediate, TpcInstruction
 from castsim.machines.vliw.semantics.convert import ElementPlacement, PlacedUnit, place, scattered
@@ -49,7 +48,7 @@ from castsim.machines.vliw.semantics.operands import (
     whole_bytes,
 )
 from castsim.numerics import Policy, cast_codes
-from castsim.numerics.unpack import normalise
+from castsim.numerics.pack import normalise
 from castsim.targets.vliw import VliwTarget
 
 BEYOND = "the doubled product is beyond the range: saturated, which no source states"

@@ -14,9 +14,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.codes import Codes
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, FloatFormat, Format
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format
 from castsim.isa.tpc.program import File, Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.moves import narrow_result, scalar
 from castsim.machines.vliw.semantics.operands import (
