@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from castsim import estimate
 from castsim.__main__ import main
 from castsim.commands.targets import told
-from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.numerics.codec import value_of
 from castsim.reports.pairs import PairEntry, pair_rows
 from castsim.targets import load_target, target_names

@@ -10,8 +10,18 @@ from castsim.isa.errors import (
     TargetDataError,
     TileError,
 )
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, TaperedFormat, format_named
-from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
+from castsim.isa.formats import (
+    DETERMINISTIC,
+    FORMATS,
+    FloatFormat,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    Saturation,
+    TaperedFormat,
+    format_named,
+)
 
 __all__ = [
     "DETERMINISTIC",

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import NoReturn, TypeVar
 
 from castsim.isa.errors import ReadError, SourceText, Span
-from castsim.isa.formats import Format, format_named
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import Format, Overflow, Rounding, Saturation, format_named
 
 Value = int | str
 """The value of a name: an integer, or a word."""

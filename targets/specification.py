@@ -15,8 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from castsim.isa.formats import FORMATS, FloatFormat, IntFormat
-from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.isa.formats import DETERMINISTIC, FORMATS, FloatFormat, IntFormat, Overflow, Rounding
 from castsim.targets.description import Fact, Table, TargetKind, Words
 
 TEXT = "string"

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import Rounding
 from castsim.isa.pto.vector_operations import Kind
 from castsim.targets.dataflow import (
     LANEWISE,

@@ -16,8 +16,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, model_validator
 
-from castsim.isa.formats import FORMATS
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Rounding
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Level, VectorBytes, check_kernel
 from castsim.targets.description import Count, Cycles, Fact, Table
 from castsim.targets.vector_function_operations import (

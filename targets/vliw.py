@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from castsim.isa.formats import FORMATS
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.tpc.forms import Dialect, Feature
 from castsim.isa.tpc.forms import ShortImmediates as ShortCodes
 from castsim.isa.tpc.program import INDEX_DIMENSIONS, File

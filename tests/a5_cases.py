@@ -13,8 +13,7 @@ import oracle_a5
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.tree import Block, Instruction, Lowered, Tile, TileCast, Tree
 from castsim.isa.errors import Span
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.machines.vector_function.function_lowering import VectorFunctionLowerer
 from castsim.machines.vector_function.values import compute

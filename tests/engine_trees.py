@@ -12,11 +12,12 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from castsim.engines import simulate
+from castsim.execution.pipe_operations import ControlWrite, Transfer
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Node, Tree
 from castsim.isa.errors import Span
 from castsim.isa.formats import FORMATS
-from castsim.machines.strided.operations import ControlWrite, DuplicateCode, Stream, StridedInstruction, Transfer
+from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction
 from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

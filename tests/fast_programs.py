@@ -11,9 +11,9 @@ from decimal import Decimal
 
 from engine_trees import FULL, KIBI, a2a3, cast, control, load, lowered, mask_write, program, store
 
+from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Lowered, elements
 from castsim.isa.formats import FORMATS
-from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.machines.vector_function.function_operations import (
     Compute,
     ConvertLanes,

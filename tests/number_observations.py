@@ -32,8 +32,7 @@ from castsim.execution.synchronisation.flags import plan
 from castsim.execution.synchronisation.removing import ElementListing, OperandBytes
 from castsim.execution.tree import ResolvedTileOp
 from castsim.isa.errors import CastsimError
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation, format_named
 from castsim.machines.mechanisms import lowerer_of
 from castsim.machines.vector_function.function_launches import time_scope
 from castsim.machines.vector_function.launched_scope import Scope

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.numerics import abstract_policy, cast_codes, code_dtype, decode_to_float64
 
 

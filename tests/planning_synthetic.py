@@ -14,8 +14,7 @@ from itertools import product
 import numpy as np
 import oracle
 
-from castsim.isa.formats import FORMATS, TaperedFormat
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation, TaperedFormat
 from castsim.lowering.steps import Constants, FormatCast, LoweringStep, TileCastForm
 from castsim.machines.mechanisms import CastAsked, machine_of
 from castsim.numerics import Policy

@@ -20,11 +20,12 @@ from unittest.mock import patch
 from strided_works import TARGET
 
 from castsim.evidence.measured_rows import CAST, TRANSFERS, MeasuredRow, read_table
+from castsim.execution.pipe_operations import ControlWrite, PipeBarrier
 from castsim.execution.tree import Lowered, Operation, Tile, TileCast, operations
 from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.program import TileType
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
+from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.running.estimating.cast_estimates import HERE
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.targets.csv_tables import SHIPPED

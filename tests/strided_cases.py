@@ -10,12 +10,12 @@ import strided_model
 from strided_model import Cast
 
 from castsim.execution.interpreter.lowerer import LoweredInstruction
+from castsim.execution.pipe_operations import ControlWrite, PipeBarrier
 from castsim.execution.tree import Block, Instruction, Lowered, Operation, Tile, TileCast, Tree, operations
 from castsim.isa.errors import Span
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileType
-from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
+from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.machines.strided.strided_lowering import StridedLowerer
 from castsim.machines.strided.values import compute
 from castsim.targets import load_target

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from castsim.engines import simulate
+from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.tree import Block, Instruction, Lowered, Operation, ResolvedTileOp, Tile, Tree, operations
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.strided.kernel_lowering import lower_work
-from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork, StridedInstruction
+from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.targets import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

@@ -13,8 +13,7 @@ from a5_cases import A5, SPAN, UB, Shape, check, lowerer, make_cast, source_code
 
 from castsim.execution.tree import Part, TileCast, TileTransfer
 from castsim.isa.errors import IllegalError, TargetDataError, TileError
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.machines.casting import cast, cast_on_target
 from castsim.machines.mechanisms import no_such_pair

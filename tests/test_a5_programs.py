@@ -17,7 +17,7 @@ from pto_text import VECTORS, asked, cast_program, compact, key_value
 
 from castsim.execution.input_data import empty_memory, from_memory, to_memory
 from castsim.execution.tree import elements
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import Rounding
 from castsim.machines.mechanisms import compute_of
 from castsim.machines.vector_function import function_operations as ops
 from castsim.machines.vector_function.values import whole_tile

@@ -25,9 +25,10 @@ from castsim.__main__ import main
 from castsim.engines import simulate
 from castsim.evidence.accuracy_assessment import LABEL_SHAPE, SHAPE, Accuracy, AssessedRow, assess, assess_row
 from castsim.evidence.measured_rows import read_table
+from castsim.execution.pipe_operations import PipeBarrier
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FORMATS
-from castsim.machines.strided.operations import PipeBarrier, Stream, StridedInstruction, TimedArithmetic
+from castsim.machines.strided.strided_instructions import Stream, StridedInstruction, TimedArithmetic
 from castsim.running.estimating import estimate
 from castsim.running.estimating.tile_estimates import estimate_load
 from castsim.targets import load_target

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from castsim.engines import simulate
 from castsim.engines.event_strided import EventSimulation
+from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, elements
 from castsim.isa.errors import EngineError, IllegalError, ReadError
-from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 
 GROUPS, BANKS, ROWS = 16, 3, 128  # docs/reference/a2a3.md section 8
 LIMIT = 10**6

@@ -14,8 +14,9 @@ from castsim.engines import simulate
 from castsim.engines.event_dataflow import Scoreboard
 from castsim.engines.event_pipes import ExecutionRecord
 from castsim.engines.event_strided import EventSimulation
+from castsim.execution.pipe_operations import ScalarWork
 from castsim.execution.tree import Access, GlobalSpace, Loop
-from castsim.machines.strided.operations import ScalarWork, Stream, StridedInstruction
+from castsim.machines.strided.strided_instructions import Stream, StridedInstruction
 
 ARITHMETIC = ScalarWork("arithmetic")
 DUPLICATE = StridedInstruction("vector_dup", "vector_dup", 4, 64, FULL, cast().destination, (), cast().action)

@@ -16,8 +16,7 @@ from castsim import estimate, run
 from castsim.engines import simulate
 from castsim.execution.timing import Cause
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, ScratchError, TileError
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.tpc.program import Slot
 from castsim.machines.mechanisms import lowerer_of

@@ -16,7 +16,7 @@ from castsim.execution.tree import instances
 from castsim.isa.errors import CastsimError, ReadError, TileError
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of
-from castsim.machines.strided.operations import StridedInstruction
+from castsim.machines.strided.strided_instructions import StridedInstruction
 
 
 # ------------------------------------------------------------------------------- dynamic valid extents, ragged tiles

@@ -43,11 +43,11 @@ from castsim.engines.fast_dataflow.state_rows import (
     shift,
 )
 from castsim.engines.fast_dataflow.tile_simulation import Attempt
+from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.execution.timing import repeated
 from castsim.execution.transfer_timing import NO_TICK
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Tree, elements
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.machines.strided.operations import FlagSignal, FlagWait, PipeBarrier, ScalarWork
 from castsim.running import load_program
 from castsim.targets import load_target
 

@@ -19,7 +19,7 @@ from castsim import run
 from castsim.__main__ import main
 from castsim.execution.tree import Lowered, elements
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.machines.strided.operations import StridedInstruction
+from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.running import Result
 
 

@@ -14,7 +14,7 @@ from work_programs import NATIVE, Spot, computed, noise, program, statement, tar
 import castsim
 from castsim.engines import simulate
 from castsim.isa.errors import IllegalError
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto.value_types import element_format
 from castsim.machines.strided.plan import plan_cast, scratch_need
 

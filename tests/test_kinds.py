@@ -13,8 +13,7 @@ from tpc_machine import END, chip, ran
 
 from castsim.execution.tree import GlobalSpace
 from castsim.isa.errors import Span, WarningKind, WarningText, of_kind
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Rounding, Saturation
+from castsim.isa.formats import Rounding, Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileOperation
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.tpc.forms import LOADS, STORES, Family, Form, Half, MemoryOperation

@@ -15,8 +15,7 @@ import pytest
 from a5_cases import source_codes
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto import micro_words
 from castsim.isa.pto.micro_words import CONVERSIONS, INTERFACE_CONVERSIONS, ROUNDINGS, conversion
 from castsim.isa.pto.program import RoundMode

@@ -16,8 +16,7 @@ import pytest
 from numerics_samples import samples
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, IntFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, IntFormat, Overflow, Rounding
 from castsim.numerics import (
     Policy,
     abstract_policy,
@@ -27,7 +26,7 @@ from castsim.numerics import (
     parse_number,
     value_of,
 )
-from castsim.numerics.arrays import (
+from castsim.numerics.codec import (
     array_from_codes,
     cast_array,
     codes_from_array,

@@ -14,8 +14,7 @@ from gfloat.formats import format_info_binary32
 from numerics_samples import cast, is_nan, samples, stored_mask
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Specials
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Overflow, Rounding, Specials
 from castsim.numerics import abstract_policy, code_dtype, decode_to_float64, legal_roundings
 from castsim.numerics.cast import Scale, cast_codes, round_to_integral_codes, scale_of, scaled_cast_codes
 from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy

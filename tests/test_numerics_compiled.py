@@ -10,8 +10,7 @@ import pytest
 from numerics_samples import samples
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Format, format_named
-from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.isa.formats import DETERMINISTIC, FORMATS, Format, Overflow, Rounding, format_named
 from castsim.numerics import Tier, abstract_policy, cast_codes, convert_codes, legal_overflows, legal_roundings
 from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
 

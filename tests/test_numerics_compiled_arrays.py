@@ -14,8 +14,7 @@ import pytest
 
 from castsim import cast
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import FORMATS
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, Overflow, Rounding
 from castsim.numerics import Policy, Tier, abstract_policy, cast_array, cast_codes, code_dtype, convert_codes
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -12,8 +12,7 @@ import pytest
 from numerics_samples import cast, samples
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, FloatFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, FloatFormat, Overflow, Rounding
 from castsim.machines.vliw.semantics.operands import lfsr_step
 from castsim.numerics import ChainStep, Policy, abstract_policy, cast_chain, cast_codes, e8m0_flags, value_of
 from castsim.numerics.rounding import Draw, rule_of, shift_round

@@ -9,8 +9,7 @@ import pytest
 from numerics_samples import samples
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.numerics import abstract_policy, cast_codes, code_dtype, legal_overflows, legal_roundings
 from castsim.numerics.codec import codes_from_strings, decode_to_float64, strings_from_codes, value_of
 from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, Policy

@@ -23,8 +23,7 @@ from castsim.execution.input_data import write_array
 from castsim.execution.outcomes import Judge, Outcome, Outcomes
 from castsim.execution.tree import Access, Block, CastTiles, Lowered
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import FORMATS, IntFormat
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, IntFormat, Rounding
 from castsim.running import run
 
 EVERY = np.arange(1 << 16)

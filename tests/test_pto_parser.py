@@ -9,7 +9,7 @@ from parsed_text import F32, I32, INDEX
 from pto_text import SPECIMENS, VECTORS, compact, function
 
 from castsim.isa.errors import ReadError
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program

@@ -13,8 +13,7 @@ from execution_programs import kernel_file
 import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, ReadError, SourceText, Span
-from castsim.isa.pto.lexer import PtoSource, TokenKind, tokenize
-from castsim.isa.pto.parameters import filled, parameters, with_values
+from castsim.isa.pto.lexer import PtoSource, TokenKind, filled, parameters, tokenize, with_values
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.tpc.program import AssemblySource
 from castsim.isa.value_expressions import Expression, read_values

@@ -7,7 +7,7 @@ import pytest
 from pto_text import VECTORS, asked, compact, function, key_value
 
 from castsim.isa.errors import ReadError, TileError
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto.program import RoundMode, Tcvt, TileType
 from castsim.isa.pto.pto_parser import parse
 

@@ -18,7 +18,7 @@ from golden import load
 
 from castsim.isa import format_named
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import Overflow, Rounding, Saturation
 from castsim.lowering.acceptance import accepts, specified_cast
 from castsim.lowering.tosa_operators import GraphValidity, Rescale, Rescaled, rescale
 from castsim.machines.casting import cast_on_target

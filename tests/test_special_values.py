@@ -18,8 +18,7 @@ from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.target_rules import behaviour_of
 from castsim.isa.errors import Span
-from castsim.isa.formats import Codes, Format, IntFormat, format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Codes, Format, IntFormat, Saturation, format_named
 from castsim.isa.pto.micro_words import CONVERSIONS, conversion
 from castsim.isa.pto.program import TileType
 from castsim.machines.casting import cast_on_target

@@ -14,17 +14,16 @@ from strided_model import SIZE, Cast, repeat_shape
 from castsim import cast, run
 from castsim.execution.tree import TileCast
 from castsim.isa.errors import IllegalError, ScratchError
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import Overflow, Rounding, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
-from castsim.machines.strided.operations import (
+from castsim.machines.strided.plan import plan_cast, scratch_need
+from castsim.machines.strided.strided_instructions import (
     BitwiseAnd,
     DuplicateCode,
     ElementwiseCast,
     RoundToIntegral,
     ScaledConvert,
 )
-from castsim.machines.strided.plan import plan_cast, scratch_need
 from castsim.targets import load_target
 from castsim.targets.description import with_options
 

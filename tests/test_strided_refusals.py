@@ -9,7 +9,7 @@ from strided_cases import LOWERER, SPAN, tile
 
 from castsim.execution.tree import TileCast
 from castsim.isa.errors import TileError
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 
 
 # ------------------------------------------------------------------------------------------------------- refusals

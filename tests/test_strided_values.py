@@ -17,8 +17,8 @@ from castsim.execution.tree import Operation
 from castsim.isa.errors import TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.program import RoundMode
-from castsim.machines.strided.operations import BitwiseAnd, DuplicateCode, Stream, StridedInstruction
 from castsim.machines.strided.plan import plan_cast
+from castsim.machines.strided.strided_instructions import BitwiseAnd, DuplicateCode, Stream, StridedInstruction
 from castsim.machines.strided.values import execute_vector, natural_map
 from castsim.targets import load_target
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 from strided_works import BANK, MNEMONICS, SPAN, TARGET, column, example, issued, listing, tile, vectors, work
 
+from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.tree import Lowered, ResolvedTileOp, operations
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.kernel_lowering import lower_work
-from castsim.machines.strided.operations import ControlWrite
 from castsim.machines.strided.strided_lowering import StridedLowerer
 from castsim.targets.description import with_options
 

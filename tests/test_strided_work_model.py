@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strided_works import BANK, TARGET, column, cycles, example, issued, tile, touched, vectors, work
 
+from castsim.execution.pipe_operations import ControlWrite, PipeBarrier
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Role
-from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction
+from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.targets.description import with_options
 
 VECTORS = Path(__file__).parent / "vectors" / "a2a3_cost_model.csv"

@@ -20,8 +20,7 @@ from strided_model import SIZE, repeat_shape
 
 from castsim.__main__ import main
 from castsim.isa.errors import ReadError, TargetDataError
-from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Rounding, format_named
 from castsim.targets import load_target, target_for_architecture, target_names, tpc_compiler
 from castsim.targets.loader import SHIPPED
 from castsim.targets.tpc_compiler import BuiltinRounding, CType, c_types

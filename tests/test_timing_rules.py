@@ -11,7 +11,7 @@ import pytest
 
 from castsim.execution import transfer_timing as transfers
 from castsim.execution.transfer_timing import NO_TICK, TICKS
-from castsim.machines.strided import repeat_timing as strided
+from castsim.machines.strided import strided_instructions as strided
 from castsim.machines.vector_function import function_timing as functions
 from castsim.machines.vliw import stage_latency as vliw
 

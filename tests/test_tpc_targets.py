@@ -15,8 +15,7 @@ import castsim
 from castsim import cast
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
-from castsim.isa.formats import FORMATS
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.tpc.forms import Feature
 from castsim.machines.mechanisms import compute_of, lowerer_of
 from castsim.targets import load_target

@@ -18,11 +18,11 @@ from sample_arguments import scalars
 from castsim import run
 from castsim.__main__ import main
 from castsim.engines import simulate
+from castsim.execution.pipe_operations import ScalarWork
 from castsim.execution.timing import Timing
 from castsim.execution.tree import Lowered
 from castsim.exploration.lifted_limits import LiftedLimit, limits_known, what_if
 from castsim.isa.errors import ReadError, TargetDataError
-from castsim.machines.strided.operations import ScalarWork
 from castsim.running import load, run_loaded
 from castsim.targets import load_target, target_names
 from castsim.targets.description import lifted, limits_of, with_facts

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import Rounding, format_named
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.statement_forms import ENDPOINTS
 from castsim.isa.pto.types import element_spelling, format_type, lane_bits

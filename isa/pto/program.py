@@ -13,7 +13,7 @@ from enum import IntEnum, StrEnum
 from typing import Any
 
 from castsim.isa.errors import CastsimError, Located, Span, Warnings
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto.value_types import (
     AlignType,
     LogicalMaskType,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto import control_flow, pto_scalars, tile_forms, tile_operation_forms
 from castsim.isa.pto.micro_forms import vmi_text
 from castsim.isa.pto.micro_words import micro_text

@@ -22,7 +22,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from castsim.isa.errors import WarningKind
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.program import (
     MultiTileType,

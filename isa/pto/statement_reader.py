@@ -16,8 +16,7 @@ from castsim.isa.errors import (
     WarningText,
     too_many_statements,
 )
-from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, scan
-from castsim.isa.pto.parameters import filled
+from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, filled, scan
 from castsim.isa.pto.program import Operation, Tcvt, TileOperation, Type
 from castsim.isa.pto.types import format_type, read_type
 

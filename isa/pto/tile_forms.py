@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from castsim.isa.errors import TileError
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto.lexer import TokenKind, closest
 from castsim.isa.pto.program import (
     Barrier,

@@ -35,8 +35,7 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.outcomes import Judge
 from castsim.isa.errors import IllegalError, ReadError, WarningText
-from castsim.isa.formats import Format, IntFormat
-from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding, Saturation
+from castsim.isa.formats import DETERMINISTIC, Format, IntFormat, Overflow, Rounding, Saturation
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float, mode_named
 from castsim.lowering.acceptance import acceptance, parse_specification, specified_cast
 from castsim.machines.casting import cast_on_target

@@ -27,8 +27,7 @@ from castsim.execution.synchronisation.flags import MODES as SYNCHRONISATION
 from castsim.execution.synchronisation.race_findings import MODES as RACES
 from castsim.exploration.checking import LANGUAGES
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import FORMATS
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation
 from castsim.numerics import Tier
 from castsim.reports.sections import RUN, further_reports
 from castsim.targets import specification_names, target_names

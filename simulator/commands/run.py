@@ -62,8 +62,7 @@ from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.lifted_limits import gains, limits_asked_for
 from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
-from castsim.isa.pto.lexer import PtoSource
-from castsim.isa.pto.parameters import parameters, unknown_parameter, with_values
+from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter, with_values
 from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, read_source
 from castsim.isa.value_expressions import read_value
 from castsim.machines.mechanisms import lowerer_of

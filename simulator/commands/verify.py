@@ -38,7 +38,7 @@ from castsim.evidence.verification.comparison import probe
 from castsim.evidence.verification.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
 from castsim.evidence.verification.running import VerificationRecord, plan, required_parts, verify
 from castsim.isa.errors import ReadError
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import Overflow, Rounding
 from castsim.reports.documents import VERSIONS
 from castsim.reports.progress import stage_progress, verification_progress
 from castsim.reports.verify import verify_document, verify_text

@@ -11,9 +11,11 @@ from simpy import Event
 
 from castsim.engines.event_dataflow import DataflowSimulation
 from castsim.engines.event_pipes import At, BufferPorts, Cell, DataflowRun, Pattern, PipeProcess, QueueEntry, Steps
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.timing import Cause, Observer
-from castsim.machines.strided.operations import BLOCK, Stream, StridedInstruction
-from castsim.machines.strided.repeat_timing import (
+from castsim.machines.strided.strided_instructions import (
+    Stream,
+    StridedInstruction,
     always_fills,
     changes_mask,
     check_vector,

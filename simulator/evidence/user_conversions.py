@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from castsim.evidence.verification.inputs import Exhaustive, Samples
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Codes, Format, IntFormat, TaperedFormat, format_named
-from castsim.isa.modes import Overflow
+from castsim.isa.formats import Codes, Format, IntFormat, Overflow, TaperedFormat, format_named
 from castsim.machines.casting import cast, format_given
 from castsim.numerics import (
     FormatLike,

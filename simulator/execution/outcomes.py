@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import castsim
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Rounding
 from castsim.numerics import code_dtype, decode_to_float64, value_of
 from castsim.numerics.pack import code_bits
 

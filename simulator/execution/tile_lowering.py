@@ -46,7 +46,7 @@ from castsim.execution.vector_operations import (
 )
 from castsim.execution.vector_operations.accesses import tile_bytes
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.statement_forms import form_of, form_with_tmp, scratch_of

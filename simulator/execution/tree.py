@@ -15,8 +15,7 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from castsim.isa.errors import Span
-from castsim.isa.formats import Format
-from castsim.isa.modes import Rounding, Saturation
+from castsim.isa.formats import Format, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.targets import Target
 

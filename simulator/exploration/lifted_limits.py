@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.execution.run_limits import MAX_STATEMENTS, Limits
+from castsim.execution.run_limits import Limits
 from castsim.execution.timing import WAITING, Cause, Timing
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import MAX_STATEMENTS, ReadError
 from castsim.isa.formats import Codes
 from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
 from castsim.targets import Target

@@ -25,7 +25,7 @@ from castsim.exploration.program_edits import (
     written_by,
 )
 from castsim.isa.errors import WarningKind
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.pto_printer import operation_text

@@ -41,8 +41,7 @@ from castsim.exploration.sweep_specification import (
     is_target_file,
 )
 from castsim.isa.errors import CastsimError, EngineError, ReadError
-from castsim.isa.pto.lexer import PtoSource
-from castsim.isa.pto.parameters import parameters, with_values
+from castsim.isa.pto.lexer import PtoSource, parameters, with_values
 from castsim.isa.reading import Language, Source, read_source
 from castsim.running import MAX_CYCLES, load, run_loaded
 from castsim.running.estimating.tile_estimates import estimator_of

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from castsim.isa.errors import ReadError, SourceText, Span, TargetDataError
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation, format_named
 from castsim.isa.reading import is_file, read_bytes
 from castsim.isa.value_expressions import Expression, Value, mode_named, read_value, read_values
 from castsim.targets.csv_tables import places_of, read_toml

@@ -34,7 +34,7 @@ from castsim.execution.vector_operations.target_rules import float_route
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.machines.strided.operations import DuplicateCode, Stream, StridedInstruction
+from castsim.machines.strided.strided_instructions import DuplicateCode, Stream, StridedInstruction
 from castsim.machines.strided.values import NaturalMap, apply_action
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.values import Side, WholeTile, apply_chain

@@ -19,7 +19,7 @@ from castsim.execution.timing import WAITING, Cause, Timing
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
 from castsim.isa.errors import CastsimError, EngineError, ReadError, SourceText, Span
 from castsim.isa.formats import Codes
-from castsim.isa.pto.parameters import with_values
+from castsim.isa.pto.lexer import with_values
 from castsim.isa.reading import Language, Source
 from castsim.isa.value_expressions import LEGAL, Expression, Value, read_values
 from castsim.running import MAX_CYCLES, Loaded, LoadedProgram, load, run_loaded

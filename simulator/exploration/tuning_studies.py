@@ -29,8 +29,7 @@ from castsim.exploration.tuning_candidates import (
 )
 from castsim.isa.errors import CastsimError, EngineError, ReadError
 from castsim.isa.formats import Codes
-from castsim.isa.pto.lexer import PtoSource
-from castsim.isa.pto.parameters import parameters, unknown_parameter
+from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter
 from castsim.isa.reading import Language, is_file, read_source
 from castsim.isa.value_expressions import Value
 from castsim.running import MAX_CYCLES

@@ -11,8 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Specials, format_named
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import (
+    FORMATS,
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    Specials,
+    format_named,
+)
 from castsim.lowering.tosa_operators import AcceptanceSets, Mask, one_of, order_keys
 from castsim.numerics import (
     Policy,

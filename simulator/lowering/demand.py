@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Codes, Format, IntFormat, format_named
-from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.isa.formats import DETERMINISTIC, Codes, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.lowering.acceptance import SpecifiedCast, acceptance, exact_policies, specified_cast
 from castsim.lowering.samples import all_codes
 from castsim.lowering.sharing import Shared

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Overflow
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow
 from castsim.lowering.demand import Demand, Grading, Verdict
 from castsim.lowering.samples import (
     Substitute,

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.lowering.steps import ConstantArithmetic
 from castsim.numerics import Policy, code_dtype, convert_codes
 from castsim.numerics.pack import code_bits

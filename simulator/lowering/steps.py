@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, TaperedFormat
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, Saturation, TaperedFormat
 from castsim.isa.pto.program import RoundMode
 from castsim.numerics import (
     Policy,

@@ -16,8 +16,7 @@ from castsim.execution.vector_operations.arithmetic import constant_codes
 from castsim.execution.vector_operations.shapes import BLOCK
 from castsim.execution.vector_operations.target_rules import behaviour_of
 from castsim.isa.errors import IllegalError, Span
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Saturation, format_named
 from castsim.isa.pto.program import PartitionType, PointerType, RoundMode, ScalarType, TileType, ViewType
 from castsim.isa.pto.types import format_type
 from castsim.lowering.catalogue import Assembly, Catalogue, LazySteps, Steps, arithmetic_of, casts_of, machine_formats
@@ -502,7 +501,7 @@ _SOURCE, _TMP_AT, _DESTINATION = 0, 1 << 20, 1 << 21
 
 def _strided_tracer(target: StridedRepeatTarget) -> Tracer:
     """Return the function that gives the steps of each form of a type pair: of an instruction, or of a sequence."""
-    from castsim.machines.strided import operations as strided  # noqa: PLC0415 - only the target's machine is loaded
+    from castsim.machines.strided import strided_instructions as strided  # noqa: PLC0415 - as above
     from castsim.machines.strided.plan import ConversionCall, emit_call, plan_cast  # noqa: PLC0415 - as above
     from castsim.machines.strided.values import SCALE_FORMAT  # noqa: PLC0415 - as above
 

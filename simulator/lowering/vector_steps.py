@@ -14,8 +14,7 @@ from functools import cache, partial
 import numpy as np
 
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.parser import parse
 from castsim.lowering.catalogue import Assembly, Catalogue, Steps, arithmetic_of, by_source, casts_of, machine_formats

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Codes, Format, IntFormat, format_named
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, Saturation, format_named
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
 from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, machine_of
 from castsim.numerics import (

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from castsim.execution.timing import Cause, Timing
 from castsim.isa.errors import IllegalError, ReadError, Warnings
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, TaperedFormat
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, Saturation, TaperedFormat
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.isa.pto.value_types import element_format
 from castsim.machines.registry import MachinePart, loaded

@@ -4,19 +4,6 @@
 tier, `cast_array` for users' arrays. Everything that rounds goes through `rounding.increment`.
 """
 
-from castsim.numerics.arrays import (
-    FormatLike,
-    array_from_codes,
-    cast_array,
-    codes_from_array,
-    codes_of_out,
-    finish_out,
-    format_name,
-    is_codes,
-    native_dtype,
-    pack_codes,
-    unpack_codes,
-)
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import (
     ChainStep,
@@ -30,11 +17,22 @@ from castsim.numerics.cast import (
 )
 from castsim.numerics.codec import (
     Encoded,
+    FormatLike,
+    array_from_codes,
+    cast_array,
+    codes_from_array,
     codes_from_strings,
+    codes_of_out,
     decode_to_float64,
     encode_value,
+    finish_out,
+    format_name,
+    is_codes,
+    native_dtype,
+    pack_codes,
     parse_number,
     strings_from_codes,
+    unpack_codes,
     value_of,
 )
 from castsim.numerics.policy import (

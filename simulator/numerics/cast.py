@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Specials
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Rounding, Specials
 from castsim.numerics.blocks import check_codes, code_dtype, convert_blocks
 from castsim.numerics.pack import Unpacked, asl_flags, normalise, pack, payload_nan_codes, round_to_integer, unpack
 from castsim.numerics.policy import HYBRID_WORDS, NanToFloat, Policy, check_policy, is_power_format

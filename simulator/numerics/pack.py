@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.formats import FloatFormat, Format, IntFormat, Specials, TaperedFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FloatFormat, Format, IntFormat, Overflow, Rounding, Specials, TaperedFormat
 from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.numerics.rounding import I64, U64, UNGUARDED, Draw, increment, rule_of, shift_round
 

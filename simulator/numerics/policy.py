@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Format, IntFormat, TaperedFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import Format, IntFormat, Overflow, Rounding, TaperedFormat
 
 
 class NanToFloat(StrEnum):

@@ -16,8 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, TaperedFormat, format_named
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import (
+    FORMATS,
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    TaperedFormat,
+    format_named,
+)
 from castsim.isa.value_expressions import mode_named
 from castsim.numerics import (
     FormatLike,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import Rounding
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, TaperedFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, TaperedFormat
 from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.pack import code_bits

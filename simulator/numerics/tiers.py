@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError, hint
-from castsim.isa.formats import Codes, Format, IntFormat
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import Codes, Format, IntFormat, Rounding
 from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import cast_codes, check_random
 from castsim.numerics.policy import Policy, check_policy

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.statement_forms import form_of, variant_of
 from castsim.isa.pto.types import SCALARS

@@ -10,8 +10,7 @@ from functools import lru_cache
 
 from castsim.execution.outcomes import Outcome
 from castsim.isa.errors import Warnings
-from castsim.isa.formats import Format, IntFormat, TaperedFormat
-from castsim.isa.modes import Overflow, Saturation
+from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, TaperedFormat
 from castsim.lowering.acceptance import SpecifiedCast
 from castsim.lowering.tosa_operators import AcceptanceSets
 from castsim.machines.mechanisms import CastForm

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from castsim.execution.pipe_operations import ControlWrite, PipeBarrier
 from castsim.execution.tree import Block, Lowered, operations
 from castsim.isa.errors import WarningKind, of_kind
-from castsim.isa.formats import Format, format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import saturation_in_force
-from castsim.machines.strided.operations import ControlWrite, PipeBarrier, StridedInstruction, StridedOperation
 from castsim.machines.strided.plan import (
     CastPlan,
     ConversionCall,
@@ -17,6 +16,7 @@ from castsim.machines.strided.plan import (
     plan_cast,
     switched_saturation,
 )
+from castsim.machines.strided.strided_instructions import StridedInstruction, StridedOperation
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence
 from castsim.targets.strided_repeat import StridedCast, StridedRepeatTarget
 

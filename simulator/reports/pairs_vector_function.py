@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from castsim.isa.errors import WarningKind, of_kind
-from castsim.isa.formats import Format, format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import saturation_in_force
 from castsim.machines.vector_function.plan import FunctionCastPlan, plan_cast, step_policy, switched_saturation

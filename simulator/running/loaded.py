@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from castsim.execution import run_limits
 from castsim.execution.input_data import ArgumentUse
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
 
 
-Inputs = Mapping[str, Codes | str]
+Inputs: TypeAlias = "Mapping[str, Codes | str]"
 """Arrays, or what `--in` takes, by the names of arguments."""
 
 

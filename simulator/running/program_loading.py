@@ -47,8 +47,8 @@ from castsim.execution.vector_operations.quantising import FORMS
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.lexer import options_named
 from castsim.isa.pto.micro_forms import MICRO_ARCHITECTURE, is_micro
-from castsim.isa.pto.parameters import options_named
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_parser import inlined, parse
 from castsim.isa.pto.value_types import element_format, held_format

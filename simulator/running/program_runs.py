@@ -13,11 +13,11 @@ from castsim.engines import engine_for, simulate
 from castsim.execution.input_data import BACKEND, TOOLCHAIN, ProgramChoice, arrayed
 from castsim.execution.outcomes import CastPlace, Outcomes, PlotMixin
 from castsim.execution.pipe_operations import Placeholder
-from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, MAX_STATEMENTS, Limits, stale_mode
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENTS, Limits, stale_mode
 from castsim.execution.synchronisation.race_findings import MODES, STOP, RaceFinding
 from castsim.execution.timing import WAITING, Cause, Listener, PipeTiming, Timing, repeated
 from castsim.execution.tree import Block, Instruction, InstructionRole, Loop, Lowered, Node, Tree
-from castsim.isa.errors import EngineError, ReadError, Span, Warnings
+from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError, Span, Warnings
 from castsim.isa.formats import Codes
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LaunchSlice, machine_of
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions

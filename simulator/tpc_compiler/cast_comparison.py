@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, SourceText, Span
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.isa.tpc.instructions import RANDOM_ROUNDINGS
 from castsim.numerics import Policy, code_dtype, convert_codes, decode_to_float64, encode_value, value_of
 from castsim.targets.tpc_compiler import ChainReading

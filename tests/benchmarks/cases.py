@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.isa.formats import DETERMINISTIC, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.numerics import Policy, abstract_policy, cast_codes, code_dtype, legal_roundings
 from castsim.targets import load_target, target_names
 

@@ -13,10 +13,8 @@ import numpy as np
 
 from benchmarks.cases import Case
 from benchmarks.timing import Run
-from castsim.isa.formats import Format, IntFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding
 from castsim.numerics import Tier, code_dtype, convert_codes, native_dtype
-from castsim.numerics.tiers import Codes
 
 
 def castsim(case: Case, codes: Codes) -> Run:

@@ -8,7 +8,7 @@ from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elem
 from castsim.isa.errors import Span
 from castsim.isa.formats import format_named
 from castsim.machines.mechanisms import lowerer_of
-from castsim.machines.strided.operations import StridedInstruction
+from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest

@@ -14,8 +14,7 @@ import oracle
 from numerics_samples import samples, stored_mask
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Codes, Format
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Codes, Format, Rounding
 from castsim.numerics import Policy, Tier, abstract_policy, cast_codes, convert_codes, legal_overflows, legal_roundings
 
 _NAMES = tuple(FORMATS)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 
 from castsim.commands.targets import told
-from castsim.isa.formats import FORMATS, IntFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, IntFormat, Overflow, Rounding
 from castsim.isa.pto.control_flow import HANDLERS
 from castsim.isa.pto.micro_forms import PREFIX, ROWS
 from castsim.isa.pto.statement_forms import EVENTS, PIPES, ROUND_MODES, SATURATIONS

@@ -9,8 +9,7 @@ from typing import Literal
 
 from castsim.commands.editor.hover import OTHERS, ROUNDINGS, SHAPES
 from castsim.commands.editor.program_slice import EditedText, Settings, target_of_text
-from castsim.isa.formats import FORMATS
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.pto.control_flow import HANDLERS
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import LEGAL, OF_OPERATION

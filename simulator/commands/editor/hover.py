@@ -11,8 +11,17 @@ import numpy as np
 from castsim.commands.editor.checker import CheckedLine
 from castsim.commands.editor.program_slice import EditedText, Settings, excerpt, node_at, target_of_text, work
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import (
+    FORMATS,
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    Saturation,
+    format_named,
+)
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.micro_words import ROUNDINGS as LETTERS

@@ -6,7 +6,7 @@ It is a recurrence without an event queue. Every pipe is in one of a few states 
 `machine_steps` ties them together. All of it works on rows of integers, named after the objects of the event engine
 (`state`, `state_rows`), in lists of rows or in bare memory (`execution_rows`), and runs interpreted,
 or compiled where numba is there and the work pays for it (`tile_simulation`, `compiled_machine`). What anything costs
-is a rule of the mechanism, called by every engine (`execution.transfer_timing`, `strided.repeat_timing`,
+is a rule of the mechanism, called by every engine (`execution.transfer_timing`, `strided.strided_instructions`,
 `vector_function.function_timing`).
 
 The operation tree is turned into rows once per distinct instruction (`encoding`) and read as a stream of tokens

@@ -36,7 +36,7 @@ from castsim.engines.fast_dataflow.execution_rows import address_of, machine_rec
 from castsim.engines.fast_dataflow.state import MachineState
 from castsim.engines.fast_dataflow.state_rows import names_of
 from castsim.execution import transfer_timing
-from castsim.machines.strided import repeat_timing as strided_timing
+from castsim.machines.strided import strided_instructions as strided_timing
 from castsim.machines.vector_function import function_timing
 
 _RULES = (transfer_timing, strided_timing, function_timing)

@@ -18,7 +18,7 @@ from castsim.engines.fast_dataflow.pipe_steps import execution_of, over
 from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow, chain, entries_of
 from castsim.engines.fast_dataflow.state_rows import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH, names_of
 from castsim.execution import pipe_operations, timing, transfer_timing
-from castsim.machines.strided import repeat_timing as strided_timing
+from castsim.machines.strided import strided_instructions as strided_timing
 from castsim.machines.vector_function import function_timing
 
 # Where the state of a run lies, and making more room for it: lists of objects, or bare memory for compiled code.

@@ -29,7 +29,7 @@ from castsim.engines.fast_dataflow.state_rows import (
 )
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.transfer_timing import let_through, stream_start, transfer_due, transfer_end
-from castsim.machines.strided.repeat_timing import (
+from castsim.machines.strided.strided_instructions import (
     drained,
     fills,
     next_repeat,
@@ -417,7 +417,7 @@ def grant_pattern(m: MachineState, now: int, block: int, first: int, count: int,
             cell -= period
         port = port_of[of_writes + cell]
         bank = bank_of[cell]
-        # `strided.repeat_timing.passes`, spelled out: it would be a call for every block.
+        # `strided.strided_instructions.passes`, spelled out: it would be a call for every block.
         cycle = now
         if port_free[port] > cycle:  # noqa: PLR1730 - max would be a call
             cycle = port_free[port]

@@ -10,8 +10,8 @@ from castsim.engines.fast_dataflow.state import VectorRow, WalkRow
 from castsim.engines.fast_dataflow.state_rows import MASK, VECTOR
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Operation
-from castsim.machines.strided.operations import StridedInstruction
-from castsim.machines.strided.repeat_timing import (
+from castsim.machines.strided.strided_instructions import (
+    StridedInstruction,
     always_fills,
     changes_mask,
     check_vector,

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 import castsim
 from castsim.evidence.verification.inputs import ORACLE, InputSet, VerificationPart, input_set, random_words, tier_named
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Codes, FloatFormat, Format
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import Codes, FloatFormat, Format, Overflow, Rounding
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.policy import Policy, is_power_format

@@ -43,8 +43,7 @@ from castsim.evidence.verification.kept import (
 from castsim.execution.distributing import Workers, distributed, here
 from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.formats import Format, format_named
-from castsim.isa.modes import DETERMINISTIC, Overflow, Rounding
+from castsim.isa.formats import DETERMINISTIC, Format, Overflow, Rounding, format_named
 from castsim.isa.reading import read_text
 from castsim.isa.value_expressions import mode_named
 from castsim.numerics.policy import default_rounding, legal_overflows, legal_roundings

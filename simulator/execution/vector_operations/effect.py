@@ -32,8 +32,7 @@ from castsim.execution.vector_operations.shapes import (
 )
 from castsim.execution.vector_operations.target_rules import Behaviour, float_route
 from castsim.isa.errors import TileError
-from castsim.isa.formats import Codes, Format, IntFormat, format_named
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.numerics import NanToInteger, Policy, abstract_policy, convert_codes
 

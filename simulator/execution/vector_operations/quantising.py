@@ -33,8 +33,7 @@ from castsim.execution.vector_operations.target_rules import (
     fill_boxes,
 )
 from castsim.isa.errors import IllegalError, TileError
-from castsim.isa.formats import Codes, Format, format_named
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto.value_types import held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.numerics import Policy, convert_codes

@@ -10,8 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.tree import ResolvedTileOp, Tile
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, format_named
-from castsim.isa.modes import Overflow
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.numerics import NanToFloat, Policy, abstract_policy, code_dtype, convert_codes
 from castsim.targets.dataflow import BLOCK_BYTES

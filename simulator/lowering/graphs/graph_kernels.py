@@ -16,8 +16,7 @@ import numpy as np
 
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, format_named
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, Rounding, format_named
 from castsim.lowering.catalogue import PLANNING, Catalogue, search
 from castsim.lowering.demand import CastRequest, settle
 from castsim.lowering.lowering_answers import Answer, Setting, answer

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, TaperedFormat
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Rounding, TaperedFormat
 from castsim.lowering.demand import Verdict
 from castsim.lowering.graphs.graph_kernels import F32, KernelValue, NodeKernel
 from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, extremes, f32

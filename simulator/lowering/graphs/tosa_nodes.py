@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, Codes, Format, IntFormat
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, Rounding
 from castsim.lowering.acceptance import acceptance
 from castsim.lowering.demand import Verdict
 from castsim.lowering.graphs.graph_kernels import KernelValue, NodeKernel

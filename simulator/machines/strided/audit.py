@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from castsim.execution.pipe_operations import check_equal_regions, check_overlap, check_tile
+from castsim.execution.pipe_operations import ControlWrite, PipeBarrier, check_equal_regions, check_overlap, check_tile
 from castsim.execution.tree import Block, Deltas, Loop, Node, Tile, TileCast, loop_of
 from castsim.isa.errors import IllegalError, ScratchError, Span, TileError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Format, format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileType
-from castsim.machines.strided.operations import ControlWrite, PipeBarrier, Stream, StridedInstruction
 from castsim.machines.strided.plan import (
     NOTHING,
     CastPlan,
@@ -27,7 +25,7 @@ from castsim.machines.strided.plan import (
     start_ctrl,
     timing_of,
 )
-from castsim.machines.strided.repeat_timing import stream_extent
+from castsim.machines.strided.strided_instructions import Stream, StridedInstruction, stream_extent
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 # What a strided-repeat cast or transfer refuses before anything is issued: layout, alignment, extent, overlap.

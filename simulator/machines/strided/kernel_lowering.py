@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Block, ResolvedTileOp, Tile, TileCast, loop_of
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs, pairs_of
 from castsim.execution.vector_operations.shapes import is_column
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FloatFormat, Format, format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import FloatFormat, Format, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS
 from castsim.machines.strided.audit import emit_cast
@@ -47,8 +47,8 @@ from castsim.machines.strided.kernels_elementwise import (
     merges_of,
     never,
 )
-from castsim.machines.strided.operations import BLOCK, Stream, StridedInstruction
 from castsim.machines.strided.plan import plan_cast
+from castsim.machines.strided.strided_instructions import Stream, StridedInstruction
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 # Quantisation to 8 bits and the way back (docs/reference/pto.md section 7.12).

@@ -27,7 +27,7 @@ from castsim.machines.strided.kernel_sequence import (
     scratch_of,
     words,
 )
-from castsim.machines.strided.operations import Stream
+from castsim.machines.strided.strided_instructions import Stream
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16", "vconv_f162s16z")}

@@ -14,20 +14,27 @@ from fractions import Fraction
 
 import numpy as np
 
+from castsim.execution.pipe_operations import BLOCK, ControlWrite, PipeBarrier
 from castsim.execution.tree import Block, Lowered, Node, loop_of, operations
 from castsim.isa.errors import IllegalError, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, TaperedFormat, format_named
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import (
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    Saturation,
+    TaperedFormat,
+    format_named,
+)
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import DEFAULT_MODE, CastAsked, TargetCast, lacks_pair, saturation_in_force, tile_mode
-from castsim.machines.strided.operations import (
-    BLOCK,
+from castsim.machines.strided.strided_instructions import (
     Action,
     BitwiseAnd,
-    ControlWrite,
     DuplicateCode,
     ElementwiseCast,
-    PipeBarrier,
     RoundToIntegral,
     ScaledConvert,
     Stream,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from castsim.execution.input_data import MAKE_SCRATCH
 from castsim.execution.interpreter.lowerer import LoweredInstruction, is_binary
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tile_lowering import DataflowLowerer, Needy, tile_access
 from castsim.execution.tree import (
     Access,
@@ -23,17 +24,20 @@ from castsim.execution.tree import (
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
 from castsim.execution.vector_operations.target_rules import scratch_bytes
 from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.isa.modes import Overflow, Saturation
+from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import element_format, held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.audit import lower_cast
 from castsim.machines.strided.kernel_lowering import lower_work
-from castsim.machines.strided.operations import BLOCK, ElementwiseCast, ScaledConvert, StridedInstruction
 from castsim.machines.strided.plan import CastPlan, ScratchNeed, plan_cast, scratch_need, told_by_scratch
-from castsim.machines.strided.repeat_timing import active_bytes
+from castsim.machines.strided.strided_instructions import (
+    ElementwiseCast,
+    ScaledConvert,
+    StridedInstruction,
+    active_bytes,
+)
 from castsim.machines.strided.values import natural_map
 from castsim.targets.description import unwatched
 from castsim.targets.strided_repeat import StridedRepeatTarget

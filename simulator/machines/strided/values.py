@@ -14,11 +14,11 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.buffer_values import Bytes, TileValues, pack_nibbles, unpack_nibbles
+from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Operation, Tile
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format, IntFormat, format_named
-from castsim.machines.strided.operations import (
-    BLOCK,
+from castsim.machines.strided.strided_instructions import (
     Action,
     BitwiseAnd,
     DuplicateCode,
@@ -28,8 +28,9 @@ from castsim.machines.strided.operations import (
     Stream,
     StridedInstruction,
     TimedArithmetic,
+    element_bits,
+    stream_extent,
 )
-from castsim.machines.strided.repeat_timing import element_bits, stream_extent
 from castsim.numerics import convert_codes, round_to_integral_codes, scale_of, scaled_cast_codes
 
 # Proof that a tile cast may be converted in one call: its operations together are the tile's natural map.

@@ -20,8 +20,7 @@ from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
 from castsim.execution.vector_operations.target_rules import exponent_shape, is_exponents
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import Format, format_named
-from castsim.isa.modes import Overflow, Saturation
+from castsim.isa.formats import Format, Overflow, Saturation, format_named
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 from castsim.machines.vector_function.function_operations import (
     Compute,

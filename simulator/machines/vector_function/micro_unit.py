@@ -18,8 +18,7 @@ from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemor
 from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
 from castsim.execution.tree import Tree
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import FORMATS, Codes, Format, format_named
-from castsim.isa.modes import Overflow
+from castsim.isa.formats import FORMATS, Codes, Format, Overflow, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, SCOPES, logical_operations, micro_operations
 from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion, detour

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from castsim.execution.input_data import BACKEND, MICRO
 from castsim.isa.errors import WarningKind, Warnings, WarningText
-from castsim.isa.formats import Format, IntFormat, format_named
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import Format, IntFormat, Overflow, Rounding, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import DEFAULT_MODE, lacks_pair
 from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FloatFormat, Format, IntFormat, format_named
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FloatFormat, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.micro_words import ROUNDINGS, Conversion, conversion, micro_text
 from castsim.isa.pto.types import format_type, lane_bits
 from castsim.isa.pto.value_types import REGISTER_BITS, MaskType, MicroOperation, PointerType, ScalarType, Type

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from castsim.execution.buffer_values import Bytes, pack_nibbles, unpack_nibbles
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, format_named
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.micro_words import HALVES, ROUNDINGS, Conversion, check_truncation, plain_word
 from castsim.isa.pto.value_types import REGISTER_BITS
 from castsim.machines.vector_function.function_operations import ConvertMap, Index, convert_map

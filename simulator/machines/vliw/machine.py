@@ -16,8 +16,7 @@ from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
 from castsim.execution.run_limits import walk_limit
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Tree
 from castsim.isa.errors import CastsimError, EngineError, Span, WarningKind, WarningText
-from castsim.isa.formats import FORMATS, Codes, Format
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding
 from castsim.isa.tpc.forms import LOADS, Family, MemoryOperation
 from castsim.isa.tpc.program import (
     JUMPS,

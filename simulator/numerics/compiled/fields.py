@@ -12,8 +12,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.formats import FloatFormat, Format, IntFormat, Specials, TaperedFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FloatFormat, Format, IntFormat, Overflow, Rounding, Specials, TaperedFormat
 from castsim.numerics.pack import code_bits, infinity_codes, nan_codes, overflow_codes, tapered_layout, tapered_tables
 from castsim.numerics.policy import HYBRID_WORDS, E8M0Rule, NanToFloat, Policy, is_power_format
 from castsim.numerics.rounding import U64, UNGUARDED, rule_of

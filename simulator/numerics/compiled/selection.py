@@ -18,8 +18,7 @@ from numba.np.unsafe import ndarray
 
 from castsim import files
 from castsim.isa.errors import hint
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, TaperedFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, TaperedFormat
 from castsim.numerics import rounding
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.compiled import fields, steps

@@ -16,8 +16,7 @@ from castsim.engines import observe
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Access, Tree, accesses, instances
 from castsim.isa.formats import Codes, Format, IntFormat
-from castsim.numerics.arrays import codes_from_array, is_codes
-from castsim.numerics.codec import decode_to_float64
+from castsim.numerics.codec import codes_from_array, decode_to_float64, is_codes
 from castsim.reports.documents import Json, identifier
 from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import Block, Histogram, Lanes, Line, Packed, Text, Tone

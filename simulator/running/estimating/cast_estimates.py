@@ -18,8 +18,7 @@ from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import WAITING, Cause, Timing, repeated
 from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Tile, TileCast, Tree
 from castsim.isa.errors import CastsimError, Span, TileError
-from castsim.isa.formats import Format, format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import Pipe, RoundMode, TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import CastAsked, round_mode

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from castsim.execution.timing import Cause
 from castsim.isa.errors import CastsimError
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import Rounding
 from castsim.machines.mechanisms import CastAsked
 from castsim.machines.strided.plan import CastPlan, plan_cast, single_cast, timing_of
-from castsim.machines.strided.repeat_timing import Pace, always_fills, pace_of
+from castsim.machines.strided.strided_instructions import Pace, always_fills, pace_of
 from castsim.running.estimating.cast_estimates import CastCycles, CastShape, Number, NumberFunctions, TileCastRequest
 from castsim.running.estimating.tile_estimates import TileEstimator
 from castsim.targets.strided_repeat import StridedRepeatTarget

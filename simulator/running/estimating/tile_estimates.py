@@ -14,8 +14,7 @@ import numpy as np
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Part, Tile, TileTransfer
 from castsim.isa.errors import CastsimError, ReadError, ScratchError, Span, TileError
-from castsim.isa.formats import format_named
-from castsim.isa.modes import Saturation
+from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.value_expressions import format_spelled
 from castsim.machines.mechanisms import CastAsked, lowerer_of

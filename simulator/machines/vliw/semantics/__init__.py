@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, WarningKind, WarningText
-from castsim.isa.formats import Codes, Format
-from castsim.isa.modes import Overflow, Rounding, Saturation
+from castsim.isa.formats import Codes, Format, Overflow, Rounding, Saturation
 from castsim.isa.tpc.program import File, Register, TpcInstruction
 from castsim.machines.mechanisms import CastAsked, TargetCast, saturation_in_force
 from castsim.machines.vliw.semantics.convert import (

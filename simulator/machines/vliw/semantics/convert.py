@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.isa.tpc.program import GROUPED, File, Immediate, Register, TpcInstruction
 from castsim.machines.vliw.semantics.moves import narrow_result
 from castsim.machines.vliw.semantics.operands import (

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.isa.tpc.program import File, TpcInstruction
 from castsim.machines.vliw.semantics.convert import same_format_policy
 from castsim.machines.vliw.semantics.moves import (

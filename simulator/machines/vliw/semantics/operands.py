@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, Span
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
-from castsim.isa.modes import Rounding
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.isa.tpc.program import GROUPED, File, Immediate, Register, TpcInstruction
 from castsim.numerics import code_dtype
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget

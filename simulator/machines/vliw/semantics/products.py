@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat
-from castsim.isa.modes import Overflow, Rounding
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.isa.tpc.program import File, Immediate, TpcInstruction
 from castsim.machines.vliw.semantics.convert import ElementPlacement, PlacedUnit, place, scattered
 from castsim.machines.vliw.semantics.elementwise import (
