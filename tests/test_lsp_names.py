@@ -16,10 +16,9 @@ from pygls.exceptions import JsonRpcException
 
 from castsim.commands.editor.actions import formatted
 from castsim.commands.editor.completion import shown, signatures
-from castsim.commands.editor.navigation import LEGEND, _edit, _packed
+from castsim.commands.editor.navigation import LEGEND, CIndex, _edit, _packed
 from castsim.commands.editor.program_slice import EditedText, Settings
 from castsim.commands.editor.symbols import AssemblyIndex, SymbolKind, TileIndex
-from castsim.commands.editor.symbols_c import CIndex
 from castsim.isa.errors import ReadError
 from castsim.isa.pto import pto_parser
 from castsim.isa.pto import statement_reader as reader

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from castsim import __version__
-from castsim.commands.option_parsers import scalars_of, statements_of
+from castsim.commands.option_parsers import FINDING_FORMATS, scalars_of, statements_of
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
@@ -141,10 +141,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-FORMATS = ("text", "json", "github", "sarif")
-"""Shapes of the output."""
-
-
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `check`."""
     add = parser.add_argument
@@ -163,8 +159,8 @@ def execute(options: Namespace) -> CommandOutcome:
     Raises:
         ReadError: what was typed; an unknown target. What is wrong with a file is a finding.
     """
-    if options.format not in FORMATS:
-        raise ReadError(f"--format {options.format}: unknown format", legal=FORMATS)
+    if options.format not in FINDING_FORMATS:
+        raise ReadError(f"--format {options.format}: unknown format", legal=FINDING_FORMATS)
     if options.language is not None and options.language not in LANGUAGES:
         raise ReadError(f"--language {options.language}: unknown language", legal=LANGUAGES)
     target = None if options.target is None else load_target(options.target)

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 
 import shtab
 
-from castsim.commands.check import FORMATS as OUTPUT_FORMATS
 from castsim.commands.command_line import whole_parser
+from castsim.commands.option_parsers import FINDING_FORMATS
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
@@ -74,7 +74,7 @@ _OF_ONE: dict[str, Words] = {
     "verify tier": lambda: _TIERS,
     "verify against": lambda: (*_TIERS, "oracle"),
     "lower via": lambda: tuple(FORMATS),
-    "check format": lambda: OUTPUT_FORMATS,
+    "check format": lambda: FINDING_FORMATS,
     "check language": lambda: LANGUAGES,
     "targets what": lambda: (*target_names(), *specification_names()),
     "targets diff": target_names,

@@ -34,13 +34,23 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.commands.option_parsers import assignments, integer_from, refuse_workers
+from castsim.commands.option_parsers import assignments, integer_from, output_folder, refuse_workers, workers_of
 from castsim.commands.outcome import STDOUT, CommandOutcome, write_program
-from castsim.commands.run_views import check_page, with_note, write_page_of
+from castsim.commands.run_views import (
+    check_page,
+    ledger_of,
+    matrix_report,
+    removal,
+    resume_hint,
+    with_note,
+    write_page_of,
+)  # fmt: skip
 from castsim.commands.shared_options import OptionParser
+from castsim.files import file_names
 from castsim.isa.errors import IllegalError, ReadError, TileError
 from castsim.isa.formats import FloatFormat, format_named
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, TILE_SUFFIX
@@ -57,6 +67,8 @@ from castsim.targets.description import with_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from castsim.lowering.conformance import LoweredMatrix
 
 
 def declare(parser: OptionParser) -> None:
@@ -156,9 +168,7 @@ def execute(options: Namespace) -> CommandOutcome:
     if blocks is not None:
         return _to_blocks(options, blocks)
     if every:
-        from castsim.commands.conform import lower_matrix  # noqa: PLC0415 - loads another report
-
-        return lower_matrix(options, **_extent(options))
+        return _lower_matrix(options, **_extent(options))
     if options.dst is None:
         raise ReadError(
             "lower takes SRC and DST, or --spec without them",
@@ -299,3 +309,70 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
         return block_lowering_text(found, options.out)
 
     return CommandOutcome(block_lowering_document(found, options.out), text, code=0 if found.ways else 1)
+
+
+# `castsim lower` without a cast: all casts of a specification, each with its program.
+
+
+def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> CommandOutcome:
+    """Lower the casts, for tensors of `rows` times `cols` elements, by chains of up to `steps` instructions.
+
+    Raises:
+        ReadError: what was typed; the ledger; the scheduler; a file that cannot be written.
+        IllegalError: the specification has no casts.
+        TileError: no program holds a tensor of that shape.
+        EngineError: workers that are others, or die.
+    """
+    from castsim.lowering.conformance import Extent, lower_all  # noqa: PLC0415 - a single cast needs no matrix
+    from castsim.reports.conform import lowered_matrix_document  # noqa: PLC0415 - as above
+
+    _check_matrix(options)
+    spec, version, attributes = parse_specification(options.spec)
+    if attributes:
+        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+    workers, ledger = workers_of(options), ledger_of(options)
+    folder = output_folder(options.out)
+    values = assignments("--option", options.options)
+    with resume_hint(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
+        found = lower_all(
+            spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
+            workers=workers, ledger=ledger, progress=progress,
+        )  # fmt: skip
+    files = [None] * len(found.cells) if folder is None else _write_programs(found, folder)
+    write_page_of(found.matrix, options)
+
+    notes = [] if folder is None else [f"{sum(map(bool, files))} programs written to {folder}"]
+
+    def text(_: int, *, summary: bool = False) -> RenderableType:
+        return matrix_report(found.matrix, options, *notes, summary=summary)
+
+    differs = any(each.entry.verdict is Verdict.DIFFERS for each in found.cells)
+    document = lowered_matrix_document(found, files)
+    return CommandOutcome(document, text, int(differs), partial(text, summary=True), removal(ledger))
+
+
+def _check_matrix(options: Namespace) -> None:
+    given = {"--via": options.via, "--rounding": options.rounding, "--saturate": options.saturate}
+    for name, value in given.items():
+        if value:
+            raise ReadError(f"{name} belongs to one cast, not to all of a specification", legal=("lower SRC DST ...",))
+    if options.out == STDOUT:
+        raise ReadError("--out -: the programs of all casts are files in a folder", legal=("--out DIR",))
+    check_page(options, {"--out": options.out})
+
+
+def _write_programs(found: LoweredMatrix, folder: Path) -> list[str | None]:
+    """Write each program to a file of the folder; return their paths, None for cells without one."""
+    words = [
+        "_".join((cell.src, cell.dst, *(word for pair in cell.attributes for word in pair)))
+        for cell in (each.entry.cell for each in found.cells)
+    ]
+    names = file_names(words)
+    paths = [
+        None if each.program is None else folder / f"{names[word]}{each.suffix}"
+        for each, word in zip(found.cells, words, strict=True)
+    ]
+    for each, path in zip(found.cells, paths, strict=True):
+        if path is not None and each.program is not None:
+            write_program(path, each.program)
+    return [None if path is None else str(path) for path in paths]

@@ -392,3 +392,7 @@ def _of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+FINDING_FORMATS = ("text", "json", "github", "sarif")
+"""What `castsim check --format` may write."""

@@ -219,6 +219,7 @@ if TYPE_CHECKING:
 
     from castsim.execution.timing import Listener
     from castsim.exploration.advice_search import Advice
+    from castsim.lowering.conformance import Matrix
     from castsim.reports.documents import Document
     from castsim.reports.pages.blocks import Page
     from castsim.reports.run_report import RunReport
@@ -412,3 +413,14 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
         return advice_on(original(Source(loaded.file, language, loaded.source), setting))
     except (CastsimError, EngineError) as error:
         return f"castsim advise refuses it: {str(error).partition(chr(10))[0]}"
+
+
+def matrix_report(
+    found: Matrix, options: Namespace, *notes: str, summary: bool, markdown: bool = False
+) -> RenderableType:
+    """Return a matrix as text, with notes under it."""
+    from castsim.reports import conform as texts  # noqa: PLC0415 - rich, only if printed
+
+    if markdown and not summary:
+        return texts.markdown_text(found)
+    return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options, *notes)
