@@ -114,7 +114,7 @@ READERS = {
     "simulator/lowering/graphs/tosa_reader.py": "reads program text",
     "simulator/machines/vliw/semantics/__init__.py": "reads mnemonics",
     "simulator/numerics/codec.py": "reads the sign of a number in text",
-    "simulator/numerics/compiled/selection.py": "reads the name of the processor",
+    "simulator/numerics/compiled/__init__.py": "reads the name of the processor",
     "simulator/lowering/conformance.py": "reads numbers from text",
     "isa/pto/statement_reader.py": "reads lines of program text",
     "simulator/execution/interpreter/arguments.py": "reads names of arguments as users type them",

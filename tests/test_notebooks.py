@@ -20,7 +20,8 @@ from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.isa.errors import EngineError, LimitError, ReadError
 from castsim.reports.notebooks import presentation, runs
-from castsim.reports.notebooks.presentation import Mark, cause_colour, lanes, shown_window
+from castsim.reports.notebooks.figures import shown_window
+from castsim.reports.notebooks.presentation import Mark, cause_colour, lanes
 from castsim.targets.csv_tables import SHIPPED
 
 ROOT = Path(__file__).parent.parent

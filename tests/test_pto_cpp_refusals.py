@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from pto_cpp_runs import KERNELS, needs_compiler, recorded, written
 
+from castsim import pto_cpp
 from castsim.__main__ import main
 from castsim.execution.run_limits import Limits
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, LimitError, ReadError, TileError
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.pto_cpp import Request, record, recording, run
+from castsim.pto_cpp import Request, record, run
 
 TILES = """
 using T = Tile<TileType::Vec, float, 4, 64>;
@@ -98,7 +99,7 @@ def test_operations_that_are_not_modelled_are_refused_by_name_in_their_line(tmp_
 
 def test_what_castsim_models_is_sent_with_all_its_operands():
     """An operation that is sent with its tiles alone loses scalars and attributes."""
-    header = (Path(recording.__file__).parent / "include" / "castsim_operations.hpp").read_text(encoding="utf-8")
+    header = (Path(pto_cpp.__file__).parent / "include" / "castsim_operations.hpp").read_text(encoding="utf-8")
     names = re.search(r"CASTSIM_EACH\(CASTSIM_UNMODELLED,([^)]*)\)", header)
     alone = [name.strip().lower() for name in names[1].split(",")]
     assert {"ttri", "mgather"} <= set(alone)
@@ -135,7 +136,7 @@ def test_a_tile_behind_the_buffer(tmp_path):
 
 @needs_compiler
 def test_a_kernel_that_never_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(recording, "SECONDS", 1)
+    monkeypatch.setattr(pto_cpp, "SECONDS", 1)
     body = f"AICORE void k() {{ {TILES}\nfor (volatile int i = 0; i < 2; i = 0) {{ }}\n}}"
     with pytest.raises(LimitError, match="does not end within 1 s"):
         recorded(tmp_path, body)

@@ -18,8 +18,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, TextIO
 
-import platformdirs
-
 PARTIAL = ".partial"
 """Suffix of a file that is still being written: `.NAME.castsim-XXXXXXXX.partial` beside NAME. A writer that is killed
 leaves it behind; no other process needs it."""
@@ -148,6 +146,8 @@ def folder_of(package: Path) -> Path | None:
         if asked:
             base = Path(asked).absolute()
         else:
+            import platformdirs  # noqa: PLC0415 - few runs keep code
+
             base = platformdirs.user_cache_path("castsim", appauthor=False) / "compiled"
         # The name is numba's (`get_suitable_cache_subpath` in numba.core.caching).
         own = base / f"{package.name}_{sha1(str(package).encode(), usedforsecurity=False).hexdigest()}"

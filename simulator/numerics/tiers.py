@@ -18,7 +18,7 @@ from castsim.numerics.policy import Policy, check_policy
 from castsim.numerics.tables import LookupTable, cast_by_table, look_up, table_of, table_size
 
 if TYPE_CHECKING:
-    from castsim.numerics.compiled.selection import CompiledLoop
+    from castsim.numerics.compiled import CompiledLoop
 
 _SMALL_TABLE = 1 << 16
 """Entries that take about a millisecond to fill: worth it for any program, whose casts repeat."""
@@ -150,23 +150,23 @@ class _Plan:
     def loop(self, count: int, *, requested: bool) -> CompiledLoop | None:
         """Return the compiled loop if it is there, requested, or will have paid off; None also without numba."""
         if self.loaded is None and self._has_loop() and (requested or self._compiling_pays(count)):
-            selection = _compiled_tier()
-            if isinstance(selection, str):
-                hint(f"{selection}; casts are faster with it: pip install numba")
+            compiled = _compiled_tier()
+            if isinstance(compiled, str):
+                hint(f"{compiled}; casts are faster with it: pip install numba")
             else:
-                self.loaded = selection.fastest_loop(self.src, self.dst, self.policy)
+                self.loaded = compiled.fastest_loop(self.src, self.dst, self.policy)
         return self.loaded
 
     def generic_loop(self) -> CompiledLoop:
         """Return the compiled loop of the generic tier."""
         if not self._has_loop():
             raise IllegalError("exact values that move have no compiled cast to integers", legal=(Tier.REFERENCE,))
-        selection = _compiled_tier()
-        if isinstance(selection, str):
+        compiled = _compiled_tier()
+        if isinstance(compiled, str):
             raise ReadError(
-                f"tier 'generic' is not available: {selection}", legal=(Tier.REFERENCE, Tier.TABLE, Tier.COMPILED)
+                f"tier 'generic' is not available: {compiled}", legal=(Tier.REFERENCE, Tier.TABLE, Tier.COMPILED)
             )
-        loop: CompiledLoop = selection.generic_loop(self.src, self.dst, self.policy)
+        loop: CompiledLoop = compiled.generic_loop(self.src, self.dst, self.policy)
         return loop
 
     def _has_loop(self) -> bool:
@@ -233,10 +233,10 @@ def why_not_compiled() -> str | None:
 def _compiled_tier() -> Any:
     """Return the module of the compiled tier, or the reason why there is none."""
     try:
-        from castsim.numerics.compiled import selection  # noqa: PLC0415 - imports numba
+        from castsim.numerics import compiled  # noqa: PLC0415 - imports numba
     except ImportError as error:
         return f"numba cannot be imported ({error})"
-    return selection
+    return compiled
 
 
 def _run(

@@ -1,1 +1,27 @@
-"""Results in notebooks: short HTML, frames of pandas or polars, figures of matplotlib; a module per kind of result."""
+"""Results in notebooks: short HTML, frames of pandas or polars, figures of matplotlib; a module per kind of result.
+
+`figures` needs matplotlib, and is imported when one of its names is used here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from castsim.reports.notebooks.figures import (
+        cause_bars,
+        compared,
+        curve_axes,
+        empty_figure,
+        operation_lanes,
+        verdict_grid,
+    )
+
+__all__ = ["cause_bars", "compared", "curve_axes", "empty_figure", "operation_lanes", "verdict_grid"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.figures"), name)

@@ -14,6 +14,7 @@ from castsim.lowering.conformance import ConformanceEntry, Matrix
 from castsim.lowering.demand import Counterexample, Verdict
 from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.lowering.planner import PlanKind
+from castsim.reports import notebooks
 from castsim.reports.conform import cast_text, cell_text
 from castsim.reports.documents import identifier
 from castsim.reports.lower import code_text, number_text, required_text
@@ -25,10 +26,7 @@ from castsim.reports.notebooks.presentation import (
     DrawnPresentation,
     Presentation,
     cause_bar,
-    cause_bars,
     cause_colour,
-    compared,
-    curve_axes,
     integers,
     legend,
     line,
@@ -36,7 +34,6 @@ from castsim.reports.notebooks.presentation import (
     program_text,
     short,
     table,
-    verdict_grid,
     whole,
 )
 from castsim.reports.numbers import grouped
@@ -86,7 +83,7 @@ class EstimatePresentation(DrawnPresentation):
     def draw(self, figure: Figure) -> None:
         """Draw the causes as the parts of one bar."""
         title = f"{grouped(self._result.cycles)} cycles, bound by {self._result.bound_by}"
-        cause_bars(figure, {"estimate": self._result.causes}, title)
+        notebooks.cause_bars(figure, {"estimate": self._result.causes}, title)
 
 
 class EstimatesPresentation(DrawnPresentation):
@@ -138,7 +135,7 @@ class EstimatesPresentation(DrawnPresentation):
 
     def draw(self, figure: Figure) -> None:
         """Draw cycles over the last index, a line for each value of those before it; refused shapes are gaps."""
-        axes = curve_axes(figure, short(self._result), "index of the shape", "cycles")
+        axes = notebooks.curve_axes(figure, short(self._result), "index of the shape", "cycles")
         for number, (name, cycles) in enumerate(self._curves()):
             axes.plot(
                 np.arange(cycles.size), cycles, marker=".", color=SERIES[number % len(SERIES)], label=name or None
@@ -244,7 +241,7 @@ class AccuracyPresentation(DrawnPresentation):
         own = [(each.row.measured_cycles, each.simulated_cycles) for each in rows]
         peer = [(each.row.measured_cycles, each.row.predicted) for each in rows if each.row.predicted is not None]
         groups = {name: (found, colour) for name, found, colour in _groups(own, peer) if found}
-        compared(figure, groups, short(self._result))
+        notebooks.compared(figure, groups, short(self._result))
 
 
 def _groups(
@@ -337,7 +334,7 @@ class ConformancePresentation(DrawnPresentation):
         grid = places.reshape(len(result.casts), len(result.targets))
         names = [cast_text(cast, result.row(number)[0]) for number, cast in enumerate(result.casts)]
         colours = {verdict.value: colour for verdict, colour in _COLOURS.items()}
-        verdict_grid(figure, grid, names, result.targets, colours, short(result))
+        notebooks.verdict_grid(figure, grid, names, result.targets, colours, short(result))
 
 
 # The lowering of a cast in a notebook.

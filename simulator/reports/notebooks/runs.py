@@ -11,24 +11,22 @@ import numpy as np
 from castsim.execution.input_data import arrayed
 from castsim.execution.timing import limiter, share
 from castsim.isa.errors import EngineError, LimitError
+from castsim.reports import notebooks
 from castsim.reports.documents import identifier
+from castsim.reports.notebooks.figures import shown_window
 from castsim.reports.notebooks.presentation import (
     Column,
     Columns,
     DrawnPresentation,
     Mark,
     cause_bar,
-    cause_bars,
     cause_colour,
     colours_of,
-    empty_figure,
     integers,
     lanes,
     legend,
     line,
     numbers,
-    operation_lanes,
-    shown_window,
     table,
     whole,
 )
@@ -201,7 +199,7 @@ class RunPresentation(DrawnPresentation):
         """Draw the cycles of every pipe by cause."""
         result = self._timed()
         title = f"{self._head()}: {grouped(result.cycles)} cycles"
-        cause_bars(figure, {name: pipe.causes for name, pipe in result.pipes.items()}, title)
+        notebooks.cause_bars(figure, {name: pipe.causes for name, pipe in result.pipes.items()}, title)
 
     def timeline(self, start: int, end: int | None) -> Figure:
         """Return the operations in cycles [start, end), drawn; `end` None is the end of the run.
@@ -211,8 +209,10 @@ class RunPresentation(DrawnPresentation):
             EngineError: the run has no cycles.
         """
         window = shown_window(self._result, start, end, _MOST_DRAWN)
-        figure = empty_figure()
-        operation_lanes(figure, window, f"{self._head()}: cycles {grouped(window.start)} to {grouped(window.end)}")
+        figure = notebooks.empty_figure()
+        notebooks.operation_lanes(
+            figure, window, f"{self._head()}: cycles {grouped(window.start)} to {grouped(window.end)}"
+        )
         return figure
 
     def _head(self) -> str:

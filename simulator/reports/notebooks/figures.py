@@ -1,0 +1,259 @@
+"""Figures of matplotlib: made without its global state, shown by notebooks whether or not they have set it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from castsim.execution.timing import WAITING, Cause, OperationTiming
+from castsim.isa.errors import ReadError, escaped
+from castsim.reports.notebooks.presentation import cause_colour, colours_of, meanings
+from castsim.reports.numbers import grouped
+from castsim.running import Result
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+
+# The operations of a run that a drawing shows: those that occupy their pipe in some cycles.
+
+_WAITS = (Cause.FLAG_WAIT, Cause.BARRIER)
+"""Causes of operations that do nothing but wait, and work for a moment at the end."""
+
+READ = 1_000_000
+"""Operations that are looked at for a drawing, from the first on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOperation:
+    """Cycles [start, end) from the first work of a pipe for an operation to its last effect; of waits only their work.
+
+    `name` is that of the instruction, by which it has its colour; `title` says all of it.
+    """
+
+    pipe: str
+    start: int
+    end: int
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownWindow:
+    """The operations in cycles [start, end), in issue order; `cut` says in words what is missing, '' if nothing is."""
+
+    start: int
+    end: int
+    pipes: tuple[str, ...]
+    operations: tuple[ShownOperation, ...]
+    cut: str
+
+
+def shown_window(result: Result, start: int, end: int | None, most: int) -> ShownWindow:
+    """Return what cycles [start, end) of a run show, of at most so many operations.
+
+    `end` None is the end of the run, or of the operations where there are more.
+
+    Raises:
+        ReadError: the cycles are none of the run's.
+        EngineError: the run has no cycles.
+    """
+    total = result.cycles
+    last = total if end is None else end
+    if not 0 <= start < last <= total and (start, last) != (0, 0):
+        raise ReadError(f"no cycles {start} to {last}: the run takes {total}", legal=(f"0 to {total}",))
+    found: list[ShownOperation] = []
+    behind = _IssuedOperations(result)
+    for operation in behind:
+        if len(found) == most:
+            behind.cut = True
+            break
+        if operation.start < last and operation.end > start:
+            shown = _shown(result, operation)
+            if shown.start < last:
+                found.append(shown)
+    cut = ""
+    if behind.cut:
+        last = last if end is not None else max((each.end for each in found), default=last)
+        cut = f"the first {grouped(len(found))} operations drawn, of {grouped(len(result.timing.operations))} in all"
+    working = {each.pipe for each in found}
+    pipes = tuple(pipe for pipe in result.pipes if pipe in working)
+    return ShownWindow(start, last, pipes, tuple(found), cut)
+
+
+class _IssuedOperations:
+    """The operations that occupy a pipe, in issue order; `cut` tells whether there were more than are looked at."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self.cut = False
+
+    def __iter__(self) -> Iterator[OperationTiming]:
+        for number, operation in enumerate(self._result.timing.operations):
+            if number == READ:
+                self.cut = True
+                return
+            if operation.end > operation.start and any(cause not in WAITING for cause in operation.causes):
+                yield operation
+
+
+def _shown(result: Result, operation: OperationTiming) -> ShownOperation:
+    instruction = result.loaded.tree.instructions[result.timing.executions[operation.execution].instruction]
+    place = "inserted" if instruction.inserted else f"line {instruction.span.line}"
+    spent = ", ".join(f"{cause} {grouped(cycles)}" for cause, cycles in operation.causes.items() if cycles)
+    title = (
+        f"{instruction.text} ({place}), {operation.name} on {operation.pipe}: "
+        f"cycles {grouped(operation.start)} to {grouped(operation.end)} ({spent})"
+    )
+    start = operation.start
+    if any(operation.causes.get(cause) for cause in _WAITS):
+        start = operation.end - sum(cycles for cause, cycles in operation.causes.items() if cause not in WAITING)
+    return ShownOperation(operation.pipe, start, operation.end, instruction.name, title)
+
+
+try:
+    from matplotlib.colors import ListedColormap
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+except ImportError:
+    raise ReadError("drawing needs the package matplotlib", legal=("pip install 'castsim[notebook]'",)) from None
+
+_INCH = 0.32
+"""Height of a lane."""
+
+_FEW = 50
+"""Operations of a row and colour up to which their ends are drawn."""
+
+_DOTS = 90
+"""Dots per inch of a picture in a notebook."""
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows as a picture, on white so that its words are read on dark pages too."""
+
+    def _repr_png_(self) -> bytes:
+        made = BytesIO()
+        self.savefig(made, format="png", dpi=_DOTS, bbox_inches="tight", facecolor="white")
+        return made.getvalue()
+
+
+def empty_figure() -> NotebookFigure:
+    """Return a figure without axes."""
+    return NotebookFigure(layout="constrained")
+
+
+def plain(words: str) -> str:
+    """Return words for a figure, in which nothing is taken for a formula or steers what shows it."""
+    return escaped(words).replace("$", r"\$")
+
+
+def bar_axes(figure: Figure, names: Sequence[str], title: str) -> Axes:
+    """Return axes for a row per name, the first on top, over cycles."""
+    figure.set_size_inches(9, 1.4 + _INCH * max(len(names), 2))
+    axes = figure.subplots()
+    axes.set_yticks(range(len(names)), [plain(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlabel("cycles")
+    axes.set_title(plain(title), fontsize="medium", loc="left", wrap=True)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def keyed(axes: Axes, colours: Mapping[str, str]) -> None:
+    """Say beside the axes what colours mean."""
+    handles = [Patch(color=colour, label=plain(name)) for colour, name in meanings(colours).items()]
+    if handles:
+        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
+
+
+def cause_bars(figure: Figure, rows: Mapping[str, Mapping[Cause, int]], title: str) -> None:
+    """Draw the cycles of each row as a bar whose parts are its causes."""
+    axes = bar_axes(figure, [*rows], title)
+    present = [cause for cause in Cause if any(causes.get(cause) for causes in rows.values())]
+    left = [0] * len(rows)
+    for cause in present:
+        widths = [causes.get(cause, 0) for causes in rows.values()]
+        axes.barh(range(len(rows)), widths, left=left, color=cause_colour(cause), height=0.7)
+        left = [behind + width for behind, width in zip(left, widths, strict=True)]
+    keyed(axes, {str(cause): cause_colour(cause) for cause in present})
+
+
+def operation_lanes(figure: Figure, window: ShownWindow, title: str) -> None:
+    """Draw operations from their start to their end, a row per pipe, coloured by instruction."""
+    axes = bar_axes(figure, window.pipes, f"{title}\n{window.cut}" if window.cut else title)
+    colours = colours_of(each.name for each in window.operations)
+    for row, pipe in enumerate(window.pipes):
+        for name, colour in colours.items():
+            spans = [
+                (each.start, each.end - each.start)
+                for each in window.operations
+                if each.pipe == pipe and each.name == name
+            ]
+            if spans:
+                seams = 0.4 if len(spans) < _FEW else 0  # many would hide what lies between them
+                axes.broken_barh(spans, (row - 0.35, 0.7), facecolors=colour, edgecolors="white", linewidth=seams)
+    axes.set_xlim(window.start, max(window.end, window.start + 1))
+    keyed(axes, colours)
+
+
+def curve_axes(figure: Figure, title: str, across: str, up: str) -> Axes:
+    """Return axes for curves or points."""
+    figure.set_size_inches(7, 4)
+    axes = figure.subplots()
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_title(plain(title), fontsize="medium", loc="left", wrap=True)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def verdict_grid(
+    figure: Figure,
+    grid: NDArray[np.int64],
+    rows: Sequence[str],
+    cols: Sequence[str],
+    colours: Mapping[str, str],
+    title: str,
+) -> None:
+    """Draw a square for each element of `grid`, in the colour of which it is the number."""
+    figure.set_size_inches(3.5 + 0.6 * len(cols), 1.6 + 0.2 * len(rows))
+    axes = figure.subplots()
+    axes.imshow(grid, ListedColormap([*colours.values()]), vmin=-0.5, vmax=len(colours) - 0.5, aspect="auto")
+    axes.set_xticks(range(len(cols)), [plain(name) for name in cols], rotation=45, ha="right")
+    axes.set_yticks(range(len(rows)), [plain(name) for name in rows], fontsize="small")
+    axes.set_xticks([place - 0.5 for place in range(1, len(cols))], minor=True)
+    axes.set_yticks([place - 0.5 for place in range(1, len(rows))], minor=True)
+    axes.grid(which="minor", color="white", linewidth=1)
+    axes.tick_params(which="minor", length=0)
+    axes.set_title(plain(title), fontsize="medium", loc="left", wrap=True)
+    keyed(axes, colours)
+
+
+def compared(figure: Figure, groups: Mapping[str, tuple[Sequence[tuple[int, int]], str]], title: str) -> None:
+    """Draw pairs of measured and predicted cycles beside the distribution of errors; with a colour for each group."""
+    figure.set_size_inches(10, 4)
+    points, errors = figure.subplots(1, 2)
+    ends = [cycles for pairs, _ in groups.values() for pair in pairs for cycles in pair]
+    points.plot([min(ends), max(ends)], [min(ends), max(ends)], color="grey", linewidth=0.8)
+    for name, (pairs, colour) in groups.items():
+        points.plot(*zip(*pairs, strict=True), ".", color=colour, alpha=0.5, label=name)
+    points.set(xscale="log", yscale="log", xlabel="measured cycles", ylabel="predicted cycles")
+    found = {
+        name: [100 * (predicted - measured) / measured for measured, predicted in pairs]
+        for name, (pairs, _) in groups.items()
+    }
+    every = [abs(error) for each in found.values() for error in each]
+    most = max(1.0, sorted(every)[int(0.98 * (len(every) - 1))])
+    clipped = [[min(max(error, -most), most) for error in each] for each in found.values()]
+    errors.hist(clipped, bins=31, range=(-most, most), color=[colour for _, colour in groups.values()], label=[*found])
+    errors.set(xlabel="error in % of the measured cycles, the rarest at the ends", ylabel="rows")
+    for axes in (points, errors):
+        axes.legend(frameon=False, fontsize="small")
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(plain(title), fontsize="medium", x=0.01, ha="left")
