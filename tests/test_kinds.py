@@ -54,7 +54,7 @@ READERS = {
     "targets/tpc_compiler.py": "reads names of the compiler's functions",
     "simulator/machines/vector_function/nest_writer.py": "reads types of the text that it writes",
     "simulator/machines/vector_function/function_launches.py": "reads words of program text: parts",
-    "simulator/tpc_compiler/special_function_calls.py": "reads names of functions, and lines of assembly",
+    "simulator/tpc_compiler/builtin_calls.py": "reads names of functions, and lines of assembly",
     "simulator/machines/vliw/assembled.py": "reads names of files, and numbers of program text",
     "simulator/machines/vliw/lookup_tables.py": "reads names of functions",
     "isa/value_expressions.py": "reads names of types and numbers as users type them",

@@ -23,14 +23,16 @@ from castsim.reports.builtins import (
 )
 from castsim.targets.tpc_compiler import FunctionKind, SpecialFunction
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtin_calls import Builtin, call, emitted
-from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT
-from castsim.tpc_compiler.special_function_calls import (
+from castsim.tpc_compiler.builtin_calls import (
+    Builtin,
     FunctionProgram,
+    call,
     call_function,
     descriptor_call,
+    emitted,
     function_program,
 )
+from castsim.tpc_compiler.builtin_sequences import INPUT, OUTPUT
 
 
 def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:

@@ -13,7 +13,7 @@ from itertools import chain
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import JUMPS, Bundle, File, LabelUse, Register, Slot, TpcInstruction, TpcProgram
-from castsim.machines.vliw.lint_bundles import side_by_side
+from castsim.machines.vliw.lint_checking import side_by_side
 from castsim.machines.vliw.lint_flow import Flow, live_behind
 from castsim.machines.vliw.plans import InstructionPlan, keeps_income
 from castsim.targets.vliw import VliwTarget

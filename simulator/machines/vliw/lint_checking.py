@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, MemoryOperation
+from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, MemoryOperation, ShortImmediates
 from castsim.isa.tpc.program import (
     PREDICATES,
-    WORD_MASK,
     File,
     Immediate,
-    LoopComparison,
+    LabelUse,
     Register,
     RegisterDeclaration,
     Slot,
@@ -20,8 +19,8 @@ from castsim.isa.tpc.program import (
     TpcProgram,
     is_constant,
 )
-from castsim.machines.vliw import lint_bundles
-from castsim.machines.vliw.control import LoopShape, holds, signed
+from castsim.machines.vliw.control import LoopShape
+from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.latency_bound import SlottedInstruction, applies
 from castsim.machines.vliw.lint_flow import (
     Flow,
@@ -31,6 +30,7 @@ from castsim.machines.vliw.lint_flow import (
     WriteHistory,
     Writers,
     live_behind,
+    trip_counts,
 )
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, keeps_income, rounds_by_register
 from castsim.machines.vliw.stage_latency import STORED, horizon
@@ -188,58 +188,6 @@ def _depends_on_space(plan: InstructionPlan) -> bool:
     mapped = instruction.switch("mmio") == 1
     tensors = plan.memory in TENSORS or plan.memory is MemoryOperation.ADDRESS
     return mapped or tensors or plan.samples is not None or instruction.draws
-
-
-# How many trips hardware loops make, where the text tells.
-
-_PLAIN = (None, "i32", "u32", "f32")
-"""Types under which MOV fills all of an S register."""
-
-
-def trip_counts(flow: Flow, most: int) -> tuple[int | None, ...]:
-    """Return the trips of every loop, by its number: `most` stands for that many or more, None for unknown.
-
-    Known are immediates, registers that only a declaration gives a value, and those that only one MOV of an immediate
-    writes, on every path and early enough.
-    """
-    return tuple(_trips(flow, loop, most) for loop in flow.loops)
-
-
-def _trips(flow: Flow, loop: LoopShape, most: int) -> int | None:
-    instruction = flow.loop_head(loop).instruction
-    compare = instruction.operand("compare")
-    assert isinstance(compare, LoopComparison)
-    start, bound, step = (_constant(flow, loop, instruction, role) for role in ("start", "bound", "step"))
-    if start is None or bound is None or step is None:
-        return None
-    value, trips = signed(start), 0
-    while trips < most and holds(compare, value, signed(bound)):
-        value, trips = signed((value + step) & WORD_MASK), trips + 1
-    return trips
-
-
-def _constant(flow: Flow, loop: LoopShape, instruction: TpcInstruction, role: str) -> int | None:
-    operand = instruction.operand(role)
-    if isinstance(operand, Immediate):
-        return operand.value & WORD_MASK
-    if not isinstance(operand, Register) or operand in map(flow.structure.iterator, range(len(flow.loops))):
-        return None
-    writes = flow.writers.get(str(operand), ())
-    declared = [
-        each.values[0]
-        for each in flow.program.declarations
-        if isinstance(each, RegisterDeclaration) and each.register == operand
-    ]
-    if not writes and declared:
-        return int(declared[0]) & WORD_MASK
-    if declared or len(writes) != 1:
-        return None
-    ((index, plan),) = writes
-    mov, value = plan.instruction, plan.instruction.operand("src_a")
-    on_every_path = not any(place < loop.head for place, _ in flow.jumps) and not flow.structure.enclosing[index]
-    early = loop.head - index >= flow.target.loop_rules.register_distance
-    plain = mov.mnemonic == "mov" and mov.predicate is None and mov.type in _PLAIN and operand.file is File.S
-    return value.value & WORD_MASK if isinstance(value, Immediate) and plain and on_every_path and early else None
 
 
 # Reads that come before what they should see: stale values, and registers that nothing has written.
@@ -536,16 +484,198 @@ def _innermost(flow: Flow, index: int) -> LoopShape | None:
     return max(inside, key=lambda loop: loop.depth, default=None)
 
 
+# Rules within one bundle: shared fields, immediates, units that exclude each other.
+
+_FIELD_OF_ROLE = {"src_a": "src_a", "src_b": "src_b", "src_c": "src_c", "src_d": "src_d"}
+_FIELDS_BESIDE_OPERANDS = {
+    (Slot.VPU, "mov_dg.all"): ("src_c",),
+    (Slot.VPU, "mov_dg.unpack"): ("src_c",),
+    (Slot.VPU, "unpack"): ("src_c",),
+    (Slot.VPU, "form_fp_num"): ("src_d",),
+    (Slot.LOAD, "ld_l"): ("src_b",),
+    (Slot.LOAD, "set_indx"): ("src_b",),
+}
+"""Operand fields that hold switches or masks.
+
+Source: docs/reference/tpc.md section 1 (bundle conflicts) and 8 (fields).
+"""
+_TENSOR_FIELD = "src_b"
+_TYPE_FIELD = "src_b"  # of a MOV in the LOAD slot
+_STORED_DESTINATION = "src_c"  # the STORE slot has no destination field
+_IMMEDIATE_ROLES = ("src_a", "src_b", "src_c", "src_d", "byte_mask")
+_MINIFLOAT = "f8_143"
+_MINIFLOAT_OPERATIONS = ("convert", "mul", "add", "sub", "mac", "madd", "nearbyint")
+
+
+def slot_count(flow: Flow) -> Iterator[LintFinding]:
+    """A line that leaves slots out: a slot forgotten at its beginning looks the same as one left out at its end."""
+    for index, bundle in enumerate(flow.bundles):
+        if bundle.written is not None and bundle.written < len(Slot):
+            message = f"{bundle.written} of {len(Slot)} slots are written; those left out at the end count as nop"
+            yield LintFinding("slot count", index, message, bundle.span)
+
+
+def field_overlay(flow: Flow) -> Iterator[LintFinding]:
+    """Two instructions need operand fields that share bits of the bundle."""
+    for index, plans in enumerate(flow.plans):
+        used = {f"{plan.site.slot.name.lower()}.{field}": plan for plan in plans for field in _fields(plan)}
+        for overlay in flow.target.bundle_rules.overlays:
+            if overlay.first in used and overlay.second in used:
+                one, two = used[overlay.first], used[overlay.second]
+                yield LintFinding(
+                    "field overlay",
+                    index,
+                    f"{_name(one)} needs {overlay.first}, which shares its bits with {overlay.second} of {_name(two)}",
+                    two.site.span,
+                )
+
+
+def immediates(flow: Flow) -> Iterator[LintFinding]:
+    """More different 32-bit immediates than the bundle has fields for.
+
+    Small ones are operand codes of their own on some generations (docs/reference/tpc.md section 8).
+    """
+    short = flow.target.encoding.short
+    limit = flow.target.bundle_rules.immediates
+    for index, plans in enumerate(flow.plans):
+        values = [value for plan in plans for value in _immediates(plan.site, short=short)]
+        different = list(dict.fromkeys(values))
+        if len(different) > limit:
+            shown = ", ".join(different)
+            message = f"{len(different)} different immediates ({shown}); a bundle has room for {limit}"
+            yield LintFinding("immediates", index, message, flow.bundles[index].span)
+
+
+def shared_predicate(flow: Flow) -> Iterator[LintFinding]:
+    """Slots with one predicate field have different predicates."""
+    names = flow.target.bundle_rules.shared_predicate
+    for index, plans in enumerate(flow.plans):
+        inside = [plan for plan in plans if plan.site.slot.name.lower() in names]
+        different = {str(plan.instruction.predicate) for plan in inside}
+        if len(different) > 1:
+            shown = " and ".join(f"{_name(p)} under {p.instruction.predicate or 'SP0'}" for p in inside)
+            message = f"{shown}: the slots {' and '.join(names)} share one predicate"
+            yield LintFinding("shared predicate", index, message, inside[-1].site.span)
+
+
+def two_results(flow: Flow) -> Iterator[LintFinding]:
+    """Two instructions of a bundle write one register."""
+    for index, plans in enumerate(flow.plans):
+        writers: dict[str, InstructionPlan] = {}
+        for plan in plans:
+            for cell in plan.results:
+                first = writers.setdefault(cell.name, plan)
+                if first is not plan:
+                    message = f"{_name(first)} and {_name(plan)} write {cell.name} in one bundle"
+                    yield LintFinding("two results", index, message, plan.site.span)
+
+
+def loop_bundle(flow: Flow) -> Iterator[LintFinding]:
+    """LOOP takes all fields of its bundle."""
+    for loop in flow.loops:
+        for plan in flow.plans[loop.head]:
+            if plan.instruction.mnemonic != "loop":
+                message = f"{_name(plan)} beside LOOP, whose fields take the whole bundle"
+                yield LintFinding("loop bundle", loop.head, message, plan.site.span)
+
+
+def scalar_beside_load(flow: Flow) -> Iterator[LintFinding]:
+    """A VPU instruction with a scalar operand, beside a load or move that uses the same path."""
+    if not flow.target.bundle_rules.vector_scalar_excludes_load:
+        return
+    for index in range(len(flow.bundles)):
+        vector, load = flow.at(index, Slot.VPU), flow.at(index, Slot.LOAD)
+        if vector is None or load is None or not _reads_scalar(vector.instruction):
+            continue
+        moved = load.instruction.mnemonic == "mov" and _reads_scalar(load.instruction) and load.vector
+        if moved or load.memory is MemoryOperation.VECTOR_LOAD:
+            message = f"{_name(vector)} has a scalar operand, which excludes {_name(load)} in the LOAD slot"
+            yield LintFinding("scalar beside load", index, message, load.site.span)
+
+
+def minifloat_beside_store(flow: Flow) -> Iterator[LintFinding]:
+    """A VPU operation on f8_143 beside a tensor store."""
+    if not flow.target.bundle_rules.minifloat_excludes_tensor_store:
+        return
+    for index in range(len(flow.bundles)):
+        vector, store = flow.at(index, Slot.VPU), flow.at(index, Slot.STORE)
+        if vector is None or store is None or store.memory is not MemoryOperation.TENSOR_STORE:
+            continue
+        kinds = (vector.instruction.type, vector.instruction.switch("target_type"))
+        if _MINIFLOAT in kinds and vector.instruction.mnemonic in _MINIFLOAT_OPERATIONS:
+            message = f"{_name(vector)} on {_MINIFLOAT} excludes {_name(store)}"
+            yield LintFinding("minifloat beside store", index, message, store.site.span)
+
+
+_BETWEEN_INSTRUCTIONS = (
+    two_results,
+    field_overlay,
+    immediates,
+    shared_predicate,
+    scalar_beside_load,
+    minifloat_beside_store,
+)
+
+
+def side_by_side(flow: Flow) -> bool:
+    """Whether the instructions of each bundle may stand beside each other, which is what schedulers ask."""
+    return not any(True for rule in _BETWEEN_INSTRUCTIONS for _ in rule(flow))
+
+
+def _fields(plan: InstructionPlan) -> tuple[str, ...]:
+    """Return the operand fields that an instruction occupies, as far as overlays care."""
+    slot, instruction = plan.site.slot, plan.instruction
+    found = list(_FIELDS_BESIDE_OPERANDS.get((slot, instruction.mnemonic), ()))
+    if slot is Slot.LOAD and instruction.mnemonic == "mov" and instruction.type is not None:
+        found.append(_TYPE_FIELD)
+    for spec in instruction.form.operands:
+        if spec.role in _FIELD_OF_ROLE:
+            found.append(_FIELD_OF_ROLE[spec.role])
+        elif spec.role == "tensor":
+            found.append(_TENSOR_FIELD)
+        elif spec.role == "dest" and slot is Slot.STORE:
+            found.append(_STORED_DESTINATION)
+    return tuple(found)
+
+
+def _immediates(site: InstructionSite, *, short: ShortImmediates) -> Iterator[str]:
+    """Yield the values that need the bundle's immediate field; a jump's label is one."""
+    instruction = site.instruction
+    for spec, operand in instruction.specified:
+        if spec.role not in _IMMEDIATE_ROLES:
+            continue
+        if isinstance(operand, LabelUse):
+            yield operand.name
+        elif isinstance(operand, Immediate):
+            fits = spec.role != "byte_mask" and operand.value < short.count(instruction.type)
+            if not fits:
+                yield f"{operand.value:#x}"
+
+
+def _reads_scalar(instruction: TpcInstruction) -> bool:
+    """Whether a source is an S register."""
+    return any(
+        isinstance(operand, Register) and operand.file is File.S and spec.role != "dest"
+        for spec, operand in instruction.specified
+    )
+
+
+def _name(plan: InstructionPlan) -> str:
+    return plan.instruction.mnemonic
+
+
+# All rules, and their application to a program.
+
 RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "stale read": stale_read,
-    "slot count": lint_bundles.slot_count,
-    "two results": lint_bundles.two_results,
-    "field overlay": lint_bundles.field_overlay,
-    "immediates": lint_bundles.immediates,
-    "shared predicate": lint_bundles.shared_predicate,
-    "loop bundle": lint_bundles.loop_bundle,
-    "scalar beside load": lint_bundles.scalar_beside_load,
-    "minifloat beside store": lint_bundles.minifloat_beside_store,
+    "slot count": slot_count,
+    "two results": two_results,
+    "field overlay": field_overlay,
+    "immediates": immediates,
+    "shared predicate": shared_predicate,
+    "loop bundle": loop_bundle,
+    "scalar beside load": scalar_beside_load,
+    "minifloat beside store": minifloat_beside_store,
     "tensor store spacing": tensor_store_spacing,
     "tensor half spacing": tensor_half_spacing,
     "mapped store": mapped_store,

@@ -21,7 +21,7 @@ from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Slot, TpcProgram
 from castsim.machines.mechanisms import CastAsked
-from castsim.machines.vliw.lint_bundles import side_by_side
+from castsim.machines.vliw.lint_checking import side_by_side
 from castsim.machines.vliw.lint_flow import Flow
 from castsim.machines.vliw.machine import BundleRecorder
 from castsim.machines.vliw.plans import prepared
