@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from numpy.typing import NDArray
 
 from castsim.isa.errors import ReadError
 
@@ -368,3 +370,11 @@ class Saturation(StrEnum):
 
     ON = "on"
     OFF = "off"
+
+
+def code_bits(fmt: Format) -> int:
+    """Return the number of storage bits that a code uses.
+
+    Codes below a byte leave the upper bits 0; a wider integer that does not fill its storage (i48) is sign-extended.
+    """
+    return fmt.storage_bits if isinstance(fmt, IntFormat) and fmt.bits > 8 else fmt.bits

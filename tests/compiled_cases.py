@@ -13,7 +13,7 @@ from oracle_formats import fmt
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets.tpc_compiler import ChainReading, LoweringKind
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.c_table import bits_of, native_elements

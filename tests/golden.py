@@ -12,7 +12,8 @@ import numpy as np
 import oracle
 
 from castsim.isa import Overflow, Rounding, format_named
-from castsim.numerics import E8M0Rule, Policy, abstract_policy, cast_codes
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.policy import E8M0Rule, Policy, abstract_policy
 
 VECTORS = Path(__file__).parent / "vectors"
 FORMAT = {

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Overflow, Rounding
-from castsim.numerics import abstract_policy, cast_codes, code_dtype, decode_to_float64
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.codec import decode_to_float64
+from castsim.numerics.policy import abstract_policy
 
 
 def samples(fmt: Format, seed: int = 0, count: int = 20_000) -> np.ndarray:

@@ -17,7 +17,7 @@ import oracle
 from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation, TaperedFormat
 from castsim.lowering.steps import Constants, FormatCast, LoweringStep, TileCastForm
 from castsim.machines.mechanisms import CastAsked, machine_of
-from castsim.numerics import Policy
+from castsim.numerics.policy import Policy
 from castsim.targets import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 

@@ -19,7 +19,7 @@ import numpy as np
 from quantisation_oracle import element_codes, nearest_is_right, same, scale_values, top_of
 
 from castsim.isa.formats import FORMATS
-from castsim.numerics import codes_from_array, decode_to_float64
+from castsim.numerics.codec import codes_from_array, decode_to_float64
 from castsim.numerics.quantisation import RULES, quantise
 
 RECORD = Path(__file__).with_name("quantisation_campaign.json")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from castsim.isa.formats import FORMATS, format_named
 from castsim.lowering.acceptance import acceptance, specified_cast
 from castsim.lowering.tosa_operators import Rescale, rescale
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets import Specification, load_specification
 
 CODES = (

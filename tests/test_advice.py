@@ -39,7 +39,8 @@ from castsim.exploration.program_edits import RunConfig, Suggestion, SuggestionE
 from castsim.isa.errors import WarningKind, WarningText
 from castsim.isa.formats import format_named
 from castsim.isa.reading import Language, Source
-from castsim.numerics import abstract_policy, cast_codes
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.policy import abstract_policy
 from castsim.reports.schemas import registry
 
 IN_CI = ("f32_to_i8_own_barriers.pto", "a5_f32_to_e4m3fn_padded.pto", "tpc_i8_f32_mediator_gaudi.tpc")

@@ -21,7 +21,7 @@ from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.assembler import assemble, disassemble
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.lint_checking import lint
-from castsim.numerics import array_from_codes, codes_from_array
+from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.targets.description import with_options
 from castsim.targets.tpc_compiler import all_builtins, builtins_of, special_functions
 from castsim.targets.tpc_encoding import encoding_of

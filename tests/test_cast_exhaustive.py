@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from libraries import GFLOAT, LIBRARY
 
 from castsim.isa import DETERMINISTIC, IllegalError, Overflow, ReadError, Rounding, format_named
-from castsim.numerics import NanToFloat, Policy, abstract_policy, cast_codes, round_to_integral_codes
+from castsim.numerics.cast import cast_codes, round_to_integral_codes
+from castsim.numerics.policy import NanToFloat, Policy, abstract_policy
 
 SOURCES = [name for name in FORMATS if oracle.fmt(name).bits <= 16]
 THOROUGH = "CASTSIM_THOROUGH" in os.environ

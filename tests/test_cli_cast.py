@@ -18,7 +18,8 @@ import castsim
 from castsim.__main__ import main
 from castsim.commands.option_parsers import listed
 from castsim.isa.formats import format_named
-from castsim.numerics import code_dtype, encode_value
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import encode_value
 
 Capture = pytest.CaptureFixture[str]
 

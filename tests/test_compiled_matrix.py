@@ -19,7 +19,7 @@ from tpc_text import table, target
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.isa.tpc.program import Slot
-from castsim.numerics import codes_from_array
+from castsim.numerics.codec import codes_from_array
 from castsim.targets.tpc_compiler import LoweringKind, c_types
 from castsim.tpc_compiler.cast_building import Order
 from castsim.tpc_compiler.compiled_casts import CompiledCast, MatrixEntry, compile_cast, entries

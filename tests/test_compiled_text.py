@@ -20,7 +20,7 @@ from tpc_text import phrases, table, target
 from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import FORMATS
-from castsim.numerics import codes_from_array
+from castsim.numerics.codec import codes_from_array
 from castsim.tpc_compiler.c_table import vector_type
 from castsim.tpc_compiler.cast_comparison import casts_of_text, compare, defined, inputs_of, opcodes
 from castsim.tpc_compiler.compiled_casts import compile_cast

@@ -20,7 +20,7 @@ from debug_programs import PROGRAMS, debug_words, digest, digested, launch
 import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import LimitError, ReadError
-from castsim.numerics import codes_from_array
+from castsim.numerics.codec import codes_from_array
 from castsim.reports.stepping import element_lines, stop_line
 from castsim.running import step_recording
 from castsim.running.stepper import SteppedLaunch, Stepper

@@ -27,7 +27,8 @@ from castsim.isa.formats import format_named
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
-from castsim.numerics import array_from_codes, code_dtype
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import array_from_codes
 from castsim.running import load, run
 from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest

@@ -27,7 +27,7 @@ from castsim.execution.input_data import (
 )
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import format_named
-from castsim.numerics import Tier
+from castsim.numerics.tiers import Tier
 
 # A `.pto` statement stays on one line.
 # ruff: noqa: E501

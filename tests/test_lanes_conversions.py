@@ -34,7 +34,7 @@ from castsim.machines.vector_function.vector_registers import (
     policy_of,
     unwritten,
 )
-from castsim.numerics import convert_codes
+from castsim.numerics.tiers import convert_codes
 from castsim.targets.description import with_options
 
 PAIRS = model.pairs()

@@ -17,24 +17,21 @@ from numerics_samples import samples
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, IntFormat, Overflow, Rounding
-from castsim.numerics import (
-    Policy,
-    abstract_policy,
-    code_dtype,
-    decode_to_float64,
-    encode_value,
-    parse_number,
-    value_of,
-)
+from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import (
     array_from_codes,
-    cast_array,
     codes_from_array,
+    decode_to_float64,
+    encode_value,
     is_codes,
     native_dtype,
     pack_codes,
+    parse_number,
     unpack_codes,
+    value_of,
 )
+from castsim.numerics.policy import Policy, abstract_policy
+from castsim.numerics.tiers import cast_array
 
 
 def cast(array: np.ndarray, src: str, dst: str, out: np.ndarray | None = None) -> np.ndarray:

@@ -15,9 +15,18 @@ from numerics_samples import cast, is_nan, samples, stored_mask
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, Overflow, Rounding, Specials
-from castsim.numerics import abstract_policy, code_dtype, decode_to_float64, legal_roundings
+from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import Scale, cast_codes, round_to_integral_codes, scale_of, scaled_cast_codes
-from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
+from castsim.numerics.codec import decode_to_float64
+from castsim.numerics.policy import (
+    E8M0Rule,
+    InfinityWrap,
+    NanToFloat,
+    NanToInteger,
+    Policy,
+    abstract_policy,
+    legal_roundings,
+)
 
 FLOATS = [fmt for fmt in FORMATS.values() if not isinstance(fmt, IntFormat)]
 ML_DTYPES = {

@@ -11,8 +11,18 @@ from numerics_samples import samples
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import DETERMINISTIC, FORMATS, Format, Overflow, Rounding, format_named
-from castsim.numerics import Tier, abstract_policy, cast_codes, convert_codes, legal_overflows, legal_roundings
-from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.policy import (
+    E8M0Rule,
+    InfinityWrap,
+    NanToFloat,
+    NanToInteger,
+    Policy,
+    abstract_policy,
+    legal_overflows,
+    legal_roundings,
+)
+from castsim.numerics.tiers import Tier, convert_codes
 
 pytest.importorskip("numba")
 

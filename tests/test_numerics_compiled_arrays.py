@@ -15,7 +15,10 @@ import pytest
 from castsim import cast
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Overflow, Rounding
-from castsim.numerics import Policy, Tier, abstract_policy, cast_array, cast_codes, code_dtype, convert_codes
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.policy import Policy, abstract_policy
+from castsim.numerics.tiers import Tier, cast_array, convert_codes
 
 ROOT = Path(__file__).resolve().parent.parent
 F32, E4M3, F16, I16 = (FORMATS[name] for name in ("f32", "e4m3fn", "f16", "i16"))

@@ -14,7 +14,9 @@ from numerics_samples import cast, samples
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, FloatFormat, Overflow, Rounding
 from castsim.machines.vliw.semantics.operands import lfsr_step
-from castsim.numerics import ChainStep, Policy, abstract_policy, cast_chain, cast_codes, e8m0_flags, value_of
+from castsim.numerics.cast import ChainStep, cast_chain, cast_codes, e8m0_flags
+from castsim.numerics.codec import value_of
+from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.rounding import Draw, rule_of, shift_round
 
 

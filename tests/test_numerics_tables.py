@@ -10,9 +10,18 @@ from numerics_samples import samples
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, Format, IntFormat, Overflow, Rounding, format_named
-from castsim.numerics import abstract_policy, cast_codes, code_dtype, legal_overflows, legal_roundings
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import codes_from_strings, decode_to_float64, strings_from_codes, value_of
-from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, Policy
+from castsim.numerics.policy import (
+    E8M0Rule,
+    InfinityWrap,
+    NanToFloat,
+    Policy,
+    abstract_policy,
+    legal_overflows,
+    legal_roundings,
+)
 from castsim.numerics.tables import LARGEST_INDEX_BITS, cast_by_table, dropped_bits, table_of, table_size
 from castsim.numerics.tiers import Tier, convert_codes
 

@@ -17,7 +17,7 @@ from castsim.__main__ import main
 from castsim.evidence.user_conversions import places
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import format_named
-from castsim.numerics import value_of
+from castsim.numerics.codec import value_of
 
 U32, U16, U8 = np.uint32, np.uint16, np.uint8
 Conversion = Callable[[np.ndarray], np.ndarray]

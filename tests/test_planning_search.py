@@ -21,7 +21,8 @@ from castsim.lowering.planner import Plan, PlanKind, plan
 from castsim.lowering.proof import Method, judge
 from castsim.lowering.samples import telling_codes
 from castsim.lowering.steps import TileCastForm, TileOperationForm
-from castsim.numerics import array_from_codes, code_dtype, codes_from_array
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.running import load_text, run_loaded
 from castsim.targets import load_specification, target_names
 

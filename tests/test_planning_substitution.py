@@ -23,7 +23,7 @@ from castsim.lowering.proof import Method, judge
 from castsim.lowering.samples import RECORD, Substitute, disagreeing, recorded, substitute_of, telling_codes
 from castsim.lowering.steps import ConstantArithmetic, FormatCast, LoweringStep, VectorForm
 from castsim.lowering.vector_steps import ARITHMETIC_OPTIONS
-from castsim.numerics import abstract_policy
+from castsim.numerics.policy import abstract_policy
 from castsim.targets import load_target
 from castsim.targets.description import with_options
 

@@ -15,7 +15,8 @@ from castsim.isa.formats import FORMATS
 from castsim.lowering.demand import CastRequest, Verdict
 from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
 from castsim.lowering.steps import run_chain
-from castsim.numerics import code_dtype, encode_value, value_of
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import encode_value, value_of
 
 TPC = ("goya", "gaudi", "gaudib", "greco", "gaudi2")
 

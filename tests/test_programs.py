@@ -8,7 +8,7 @@ import pytest
 
 from castsim import run
 from castsim.isa.formats import format_named
-from castsim.numerics import codes_from_array
+from castsim.numerics.codec import codes_from_array
 
 pytestmark = pytest.mark.smoke
 

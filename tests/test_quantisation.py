@@ -24,7 +24,7 @@ import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS
-from castsim.numerics import codes_from_array
+from castsim.numerics.codec import codes_from_array
 from castsim.numerics.quantisation import BLOCK_FORMATS, RULES, Quantised, block_format, dequantise, quantise, quotient
 
 MX = {

@@ -22,7 +22,9 @@ from castsim.isa.formats import Overflow, Rounding, Saturation
 from castsim.lowering.acceptance import accepts, specified_cast
 from castsim.lowering.tosa_operators import GraphValidity, Rescale, Rescaled, rescale
 from castsim.machines.casting import cast_on_target
-from castsim.numerics import abstract_policy, cast_codes, encode_value
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.codec import encode_value
+from castsim.numerics.policy import abstract_policy
 from castsim.targets import load_target
 from castsim.targets.description import with_options
 

@@ -31,7 +31,8 @@ from castsim.machines.vector_function.vector_registers import (
     every_lane,
     truncate,
 )
-from castsim.numerics import abstract_policy, convert_codes
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets import Target, load_target
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import VectorFunctionTarget

@@ -14,7 +14,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint
-from castsim.numerics import codes_from_array
+from castsim.numerics.codec import codes_from_array
 from castsim.running import Result
 from castsim.targets import load_target
 from castsim.targets.vliw import VliwTarget

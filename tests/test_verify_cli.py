@@ -19,7 +19,7 @@ from command_output import document_of, err_of, out_of
 from castsim.__main__ import main
 from castsim.evidence.verification import comparison, kept
 from castsim.evidence.verification.running import VerificationRecord, required_parts
-from castsim.numerics import convert_codes
+from castsim.numerics.tiers import convert_codes
 
 Capture = pytest.CaptureFixture[str]
 

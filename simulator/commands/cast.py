@@ -41,18 +41,10 @@ from castsim.lowering.acceptance import acceptance, parse_specification, specifi
 from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import CastForm, bare_mode, machine_of
 from castsim.machines.vliw import assembly_target
-from castsim.numerics import (
-    Policy,
-    abstract_policy,
-    cast_codes,
-    code_dtype,
-    codes_from_strings,
-    encode_value,
-    legal_overflows,
-    legal_roundings,
-    strings_from_codes,
-    value_of,
-)
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.codec import codes_from_strings, encode_value, strings_from_codes, value_of
+from castsim.numerics.policy import Policy, abstract_policy, legal_overflows, legal_roundings
 from castsim.reports.cast import (
     Accepted,
     CastResultRow,

@@ -28,7 +28,7 @@ from castsim.execution.synchronisation.race_findings import MODES as RACES
 from castsim.exploration.checking import LANGUAGES
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation
-from castsim.numerics import Tier
+from castsim.numerics.tiers import Tier
 from castsim.reports.sections import RUN, further_reports
 from castsim.targets import specification_names, target_names
 

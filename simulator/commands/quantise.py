@@ -29,7 +29,8 @@ from castsim.execution.input_data import read_array, write_array
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.value_expressions import format_spelled
-from castsim.numerics import array_from_codes, code_dtype
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import array_from_codes
 from castsim.numerics.quantisation import quantise
 from castsim.reports.cast_text import SHOWN, quantised_document, quantised_rows, quantised_text
 

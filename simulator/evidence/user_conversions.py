@@ -12,19 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from castsim.evidence.verification.inputs import Exhaustive, Samples
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Codes, Format, IntFormat, Overflow, TaperedFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, Overflow, TaperedFormat, code_bits, format_named
 from castsim.machines.casting import cast, format_given
-from castsim.numerics import (
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import (
     FormatLike,
     array_from_codes,
-    code_dtype,
     codes_from_array,
     decode_to_float64,
     format_name,
     is_codes,
     native_dtype,
 )
-from castsim.numerics.pack import code_bits
 from castsim.targets import Target, load_target
 
 Conversion = Callable[[Codes], ArrayLike]

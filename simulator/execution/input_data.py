@@ -23,18 +23,12 @@ from numpy.typing import NDArray
 
 from castsim.files import whole_file
 from castsim.isa.errors import LimitError, ReadError, Span, WarningKind, Warnings, WarningText
-from castsim.isa.formats import Codes, Format, IntFormat, format_named
+from castsim.isa.formats import Codes, Format, IntFormat, code_bits, format_named
 from castsim.isa.pto import program as pto
-from castsim.numerics import (
-    abstract_policy,
-    array_from_codes,
-    cast_codes,
-    code_dtype,
-    codes_from_array,
-    pack_codes,
-    unpack_codes,
-)
-from castsim.numerics.pack import code_bits
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.codec import array_from_codes, codes_from_array, pack_codes, unpack_codes
+from castsim.numerics.policy import abstract_policy
 from castsim.targets import Target, load_target, target_for_architecture, target_names
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import castsim
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Rounding
-from castsim.numerics import code_dtype, decode_to_float64, value_of
-from castsim.numerics.pack import code_bits
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Rounding, code_bits
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import decode_to_float64, value_of
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -19,7 +19,7 @@ from castsim.execution.input_data import digest
 from castsim.execution.timing import WAITING, Cause
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Codes, Format
-from castsim.numerics import codes_from_array
+from castsim.numerics.codec import codes_from_array
 from castsim.running import Result
 from castsim.running.program_runs import causes_by_line, listed, source_lines, written_launches
 

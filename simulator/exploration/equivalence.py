@@ -27,7 +27,10 @@ from castsim.isa.reading import Source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vector_function.function_launches import MicroFunction
 from castsim.machines.vector_function.scope_recorder import overlapping_stores
-from castsim.numerics import abstract_policy, array_from_codes, cast_codes, code_dtype, codes_from_array
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.codec import array_from_codes, codes_from_array
+from castsim.numerics.policy import abstract_policy
 from castsim.running import LoadedProgram, Result, computed, run_loaded
 from castsim.running.block_lowering import expand_source
 from castsim.running.loaded import Loaded, LoadRequest

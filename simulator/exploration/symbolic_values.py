@@ -38,7 +38,7 @@ from castsim.machines.strided.strided_instructions import DuplicateCode, Stream,
 from castsim.machines.strided.values import NaturalMap, apply_action
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.values import Side, WholeTile, apply_chain
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets import TileTarget
 
 # What every byte of a program's results is made of, as a fingerprint: equal ones mean equal terms.

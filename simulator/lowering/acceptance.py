@@ -23,16 +23,11 @@ from castsim.isa.formats import (
     format_named,
 )
 from castsim.lowering.tosa_operators import AcceptanceSets, Mask, one_of, order_keys
-from castsim.numerics import (
-    Policy,
-    abstract_policy,
-    cast_codes,
-    code_dtype,
-    convert_codes,
-    decode_to_float64,
-    round_to_integral_codes,
-)
-from castsim.numerics.blocks import check_codes
+from castsim.numerics.blocks import check_codes, code_dtype
+from castsim.numerics.cast import cast_codes, round_to_integral_codes
+from castsim.numerics.codec import decode_to_float64
+from castsim.numerics.policy import Policy, abstract_policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets import Specification, load_specification
 from castsim.targets.specification import TEXT, Accept, AcceptanceRule, Beyond, Case, LegalCasts
 

@@ -18,7 +18,7 @@ from castsim.lowering.sharing import Kept, Numbers, Shared
 from castsim.lowering.steps import Chain, Constants, FormatCast, Integral, LoweringStep, Reread, RereadForm, VectorForm
 from castsim.lowering.tosa_operators import order_keys
 from castsim.machines.registry import MachinePart
-from castsim.numerics import Tier
+from castsim.numerics.tiers import Tier
 from castsim.running import load_text, run_loaded
 from castsim.targets import Target
 

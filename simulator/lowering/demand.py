@@ -19,16 +19,10 @@ from castsim.lowering.samples import all_codes
 from castsim.lowering.sharing import Shared
 from castsim.lowering.steps import Chain, intermediates
 from castsim.lowering.tosa_operators import AcceptanceSets, is_nan
-from castsim.numerics import (
-    Policy,
-    abstract_policy,
-    code_dtype,
-    convert_codes,
-    decode_to_float64,
-    legal_roundings,
-    value_of,
-)
-from castsim.numerics.policy import default_rounding
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import decode_to_float64, value_of
+from castsim.numerics.policy import Policy, abstract_policy, default_rounding, legal_roundings
+from castsim.numerics.tiers import convert_codes
 from castsim.targets import Specification, Target, load_specification
 from castsim.targets.specification import Accept
 

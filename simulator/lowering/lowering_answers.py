@@ -27,7 +27,7 @@ from castsim.lowering.planner import Plan, PlanKind, plan, plan_through
 from castsim.lowering.samples import telling_codes
 from castsim.lowering.sharing import Kept, Shared
 from castsim.lowering.steps import ConstantArithmetic, LoweringStep
-from castsim.numerics import FormatLike, format_name
+from castsim.numerics.codec import FormatLike, format_name
 from castsim.targets import Specification, Target, load_target
 from castsim.targets.description import with_options
 

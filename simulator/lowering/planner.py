@@ -53,7 +53,7 @@ from castsim.lowering.steps import (
     primitives_of,
     run_chain,
 )
-from castsim.numerics import value_of
+from castsim.numerics.codec import value_of
 from castsim.targets import Target, load_target
 
 _SIMULATED = 6

@@ -39,7 +39,9 @@ from castsim.lowering.steps import (
     run_chain,
 )
 from castsim.lowering.tosa_operators import is_nan, order_keys
-from castsim.numerics import NanToInteger, Policy, Tier, code_dtype, convert_codes
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.policy import NanToInteger, Policy
+from castsim.numerics.tiers import Tier, convert_codes
 from castsim.targets.specification import Case
 
 

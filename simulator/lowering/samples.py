@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, code_bits
 from castsim.lowering.steps import ConstantArithmetic
-from castsim.numerics import Policy, code_dtype, convert_codes
-from castsim.numerics.pack import code_bits
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.policy import Policy
+from castsim.numerics.tiers import convert_codes
 
 Places = NDArray[np.uint64]
 

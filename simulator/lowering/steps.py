@@ -9,18 +9,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, Saturation, TaperedFormat
-from castsim.isa.pto.program import RoundMode
-from castsim.numerics import (
-    Policy,
-    Scale,
-    Tier,
-    code_dtype,
-    convert_codes,
-    round_to_integral_codes,
-    scaled_cast_codes,
+from castsim.isa.formats import (
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    Saturation,
+    TaperedFormat,
+    code_bits,
 )
-from castsim.numerics.pack import code_bits
+from castsim.isa.pto.program import RoundMode
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import Scale, round_to_integral_codes, scaled_cast_codes
+from castsim.numerics.policy import Policy
+from castsim.numerics.tiers import Tier, convert_codes
 
 _PROSE = frozenset({"source", "status", "informational", "note"})
 """Keys of a table that say where its facts are from; no result depends on them."""

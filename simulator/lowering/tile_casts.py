@@ -36,7 +36,9 @@ from castsim.lowering.steps import (
     TileOperationForm,
     digest_of_facts,
 )
-from castsim.numerics import code_dtype, scale_of, value_of
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import scale_of
+from castsim.numerics.codec import value_of
 from castsim.targets import TileTarget
 from castsim.targets.dataflow import DataflowTarget
 

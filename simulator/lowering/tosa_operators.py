@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, TaperedFormat, format_named
-from castsim.numerics import code_dtype, decode_to_float64
-from castsim.numerics.blocks import check_codes
-from castsim.numerics.pack import code_bits, tapered_tables
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, TaperedFormat, code_bits, format_named
+from castsim.numerics.blocks import check_codes, code_dtype
+from castsim.numerics.codec import decode_to_float64
+from castsim.numerics.pack import tapered_tables
 from castsim.targets import Specification, load_specification
 from castsim.targets.specification import RescaleRounding, RescaleRules
 

@@ -32,7 +32,10 @@ from castsim.lowering.steps import (
 from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, State, prepare
 from castsim.machines.vliw.semantics.convert import integer_policy, policy_of, same_format_policy
 from castsim.machines.vliw.semantics.operands import CONVERT_ROUND, ROUND
-from castsim.numerics import abstract_policy, code_dtype, codes_from_array, convert_codes, value_of
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import codes_from_array, value_of
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets.tpc_compiler import Recipe, builtins_of
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, read_signature, spread, widened_half

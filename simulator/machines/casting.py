@@ -16,14 +16,10 @@ from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, Saturation, format_named
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
 from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, machine_of
-from castsim.numerics import (
+from castsim.numerics.blocks import check_out, code_dtype, walk
+from castsim.numerics.codec import (
     FormatLike,
-    Policy,
-    Tier,
-    abstract_policy,
     array_from_codes,
-    cast_array,
-    code_dtype,
     codes_from_array,
     codes_of_out,
     encode_value,
@@ -32,7 +28,8 @@ from castsim.numerics import (
     is_codes,
     native_dtype,
 )
-from castsim.numerics.blocks import check_out, walk
+from castsim.numerics.policy import Policy, abstract_policy
+from castsim.numerics.tiers import Tier, cast_array
 from castsim.targets import Target, load_target
 from castsim.targets.description import with_options
 

@@ -17,7 +17,7 @@ from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow,
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.isa.pto.value_types import element_format
 from castsim.machines.registry import MachinePart, loaded
-from castsim.numerics import value_of
+from castsim.numerics.codec import value_of
 from castsim.targets import Target, TileTarget
 from castsim.targets.dataflow import DataflowTarget
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from castsim.isa.errors import ReadError
-from castsim.isa.formats import Codes, Format, IntFormat
-from castsim.numerics.pack import code_bits
+from castsim.isa.formats import Codes, Format, IntFormat, code_bits
 from castsim.numerics.rounding import U64
 
 BLOCK = 1 << 13

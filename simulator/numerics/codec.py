@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, FORMATS, Codes, Format, IntFormat, Overflow, Rounding
-from castsim.numerics.blocks import check_codes, check_out, check_values, code_dtype, walk
-from castsim.numerics.cast import cast_codes, check_random
+from castsim.numerics.blocks import check_codes, check_values, code_dtype
+from castsim.numerics.cast import cast_codes
 from castsim.numerics.pack import Unpacked, pack, unpack
 from castsim.numerics.policy import Policy, abstract_policy, check_policy, default_rounding, is_power_format
 from castsim.numerics.rounding import increment, rule_of
-from castsim.numerics.tiers import Tier, convert_codes
 
 Number = int | float | Fraction | Decimal
 
@@ -326,18 +325,23 @@ def codes_from_array(array: Codes, fmt: Format) -> Codes:
     Raises:
         ReadError: not an array, another dtype, or a value outside the format.
     """
-    _check_array(array, fmt)
+    check_array(array, fmt)
     if is_codes(array, fmt):
         return check_codes(array, fmt)
     native = fmt.dtype
     if isinstance(fmt, IntFormat) and fmt.bits < 8:
-        return _narrow_integer_codes(array, fmt)
+        return narrow_integer_codes(array, fmt)
     if native is None or array.dtype.name != native:
         raise _wrong_dtype(array, fmt)
     return check_codes(_unsigned_view(array), fmt)
 
 
-def _check_array(array: object, fmt: Format) -> None:
+def check_array(array: object, fmt: Format) -> None:
+    """Refuse what is no array of NumPy.
+
+    Raises:
+        ReadError: as said.
+    """
     if not isinstance(array, np.ndarray | np.generic):
         raise ReadError(f"{fmt.name} comes as a NumPy array, not as {type(array).__name__}", legal=("numpy.ndarray",))
 
@@ -351,7 +355,7 @@ def _wrong_dtype(array: Codes, fmt: Format) -> ReadError:
     )
 
 
-def _narrow_integer_codes(array: Codes, fmt: IntFormat) -> Codes:
+def narrow_integer_codes(array: Codes, fmt: IntFormat) -> Codes:
     """Return codes of integers below a byte."""
     if array.dtype.name == fmt.dtype and not fmt.boolean:
         codes = _unsigned_view(array)
@@ -366,12 +370,12 @@ def _narrow_integer_codes(array: Codes, fmt: IntFormat) -> Codes:
     if fmt.boolean:
         truth: Codes = (array != 0).astype(np.uint8)
         return truth
-    _narrow_integer_range(array, fmt)
+    narrow_integer_range(array, fmt)
     masked: Codes = _unsigned_view(array) & np.uint8((1 << fmt.bits) - 1)
     return masked
 
 
-def _narrow_integer_range(array: Codes, fmt: IntFormat) -> None:
+def narrow_integer_range(array: Codes, fmt: IntFormat) -> None:
     """Reject values outside the format; any is a truth value."""
     if array.size and not fmt.boolean:
         check_values(array, fmt)
@@ -386,37 +390,6 @@ def array_from_codes(codes: Codes, fmt: Format) -> Codes:
     if dtype is None:
         return codes
     return codes.astype(code_dtype(fmt), copy=False).view(dtype)
-
-
-def cast_array(
-    array: Codes,
-    src: Format,
-    dst: Format,
-    policy: Policy,
-    *,
-    random: NDArray[np.uint32] | None = None,
-    tier: Tier | None = None,
-    out: Codes | None = None,
-) -> Codes:
-    """Convert an array of numbers or codes of `src`.
-
-    Codes of a float format give codes; everything else gives the native dtype of `dst`, or codes if it has none.
-    `out` may have either dtype of `dst`; it is returned. Errors as `convert_codes` and `codes_from_array`.
-    """
-    _check_array(array, src)
-    if array.dtype == np.int8 and array.size > _BLOCK and isinstance(src, IntFormat) and src.bits < 8:
-        return _cast_values_below_a_byte(array, src, dst, policy, random, tier, out)
-    codes = codes_from_array(array, src)
-    if out is None:
-        result = convert_codes(codes, src, dst, policy, random=random, tier=tier)
-        return result if is_codes(array, src) else array_from_codes(result, dst)
-    convert_codes(codes, src, dst, policy, random=random, tier=tier, out=codes_of_out(out, dst))
-    finish_out(out, dst)
-    return out
-
-
-_BLOCK = 1 << 16
-"""Elements at a time of values that must be copied to become codes."""
 
 
 def codes_of_out(out: Codes, fmt: Format) -> Codes:
@@ -442,32 +415,6 @@ def finish_out(out: Codes, fmt: Format) -> None:
         unused = 8 - fmt.bits
         np.left_shift(out, np.int8(unused), out=out)
         np.right_shift(out, np.int8(unused), out=out)
-
-
-def _cast_values_below_a_byte(
-    array: Codes,
-    src: IntFormat,
-    dst: Format,
-    policy: Policy,
-    random: NDArray[np.uint32] | None,
-    tier: Tier | None,
-    out: Codes | None,
-) -> Codes:
-    """Convert values in int8, which are not codes yet, without a copy of them all."""
-    check_random(array, policy, random)
-    words = () if random is None else (random,)
-    target = check_out(None if out is None else codes_of_out(out, dst), array, dst, *words)
-
-    def fill(result: Codes, block: Codes, *drawn: NDArray[np.uint32]) -> None:
-        codes = _narrow_integer_codes(block, src)
-        convert_codes(codes, src, dst, policy, random=drawn[0] if drawn else None, tier=tier, out=result)
-
-    _narrow_integer_range(array, src)
-    walk(fill, target, array, *words, size=_BLOCK)
-    if out is None:
-        return array_from_codes(target, dst)
-    finish_out(out, dst)
-    return out
 
 
 def _check_packable(fmt: Format) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.formats import FloatFormat, Format, IntFormat, Overflow, Rounding, Specials, TaperedFormat
+from castsim.isa.formats import FloatFormat, Format, IntFormat, Overflow, Rounding, Specials, TaperedFormat, code_bits
 from castsim.numerics.policy import E8M0Rule, InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.numerics.rounding import I64, U64, UNGUARDED, Draw, increment, rule_of, shift_round
 
@@ -42,14 +42,6 @@ class Unpacked:
     significand: U64
     nan: Mask | None = None
     infinite: Mask | None = None
-
-
-def code_bits(fmt: Format) -> int:
-    """Return the number of storage bits that a code uses.
-
-    Codes below a byte leave the upper bits 0; a wider integer that does not fill its storage (i48) is sign-extended.
-    """
-    return fmt.storage_bits if isinstance(fmt, IntFormat) and fmt.bits > 8 else fmt.bits
 
 
 def unpack(codes: U64, fmt: Format, flush: bool = False) -> Unpacked:

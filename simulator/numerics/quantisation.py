@@ -28,18 +28,16 @@ from castsim.isa.formats import (
     format_named,
 )
 from castsim.isa.value_expressions import mode_named
-from castsim.numerics import (
+from castsim.numerics.codec import (
     FormatLike,
-    Policy,
-    abstract_policy,
     array_from_codes,
     codes_from_array,
-    convert_codes,
     decode_to_float64,
     format_name,
     native_dtype,
 )
-from castsim.numerics.policy import default_rounding
+from castsim.numerics.policy import Policy, abstract_policy, default_rounding
+from castsim.numerics.tiers import convert_codes
 
 # Quotients of float64 that may be rounded once more: the bits behind the last one are kept in it.
 

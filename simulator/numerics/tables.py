@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, TaperedFormat
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, TaperedFormat, code_bits
 from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import cast_codes
-from castsim.numerics.pack import code_bits
 from castsim.numerics.policy import E8M0Rule, NanToFloat, Policy, check_policy, is_power_format
 
 LARGEST_INDEX_BITS = 21

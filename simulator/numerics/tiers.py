@@ -14,6 +14,16 @@ from castsim.isa.errors import IllegalError, ReadError, hint
 from castsim.isa.formats import Codes, Format, IntFormat, Rounding
 from castsim.numerics.blocks import check_codes, check_out, code_dtype, walk
 from castsim.numerics.cast import cast_codes, check_random
+from castsim.numerics.codec import (
+    array_from_codes,
+    check_array,
+    codes_from_array,
+    codes_of_out,
+    finish_out,
+    is_codes,
+    narrow_integer_codes,
+    narrow_integer_range,
+)
 from castsim.numerics.policy import Policy, check_policy
 from castsim.numerics.tables import LookupTable, cast_by_table, look_up, table_of, table_size
 
@@ -271,3 +281,60 @@ def _plain(array: Codes) -> bool:
     """Whether the elements lie one after the other, as the processor reads them."""
     flags = array.flags
     return flags.c_contiguous and flags.aligned and array.dtype.isnative
+
+
+def cast_array(
+    array: Codes,
+    src: Format,
+    dst: Format,
+    policy: Policy,
+    *,
+    random: NDArray[np.uint32] | None = None,
+    tier: Tier | None = None,
+    out: Codes | None = None,
+) -> Codes:
+    """Convert an array of numbers or codes of `src`.
+
+    Codes of a float format give codes; everything else gives the native dtype of `dst`, or codes if it has none.
+    `out` may have either dtype of `dst`; it is returned. Errors as `convert_codes` and `codes_from_array`.
+    """
+    check_array(array, src)
+    if array.dtype == np.int8 and array.size > _COPIED_BLOCK and isinstance(src, IntFormat) and src.bits < 8:
+        return _cast_values_below_a_byte(array, src, dst, policy, random, tier, out)
+    codes = codes_from_array(array, src)
+    if out is None:
+        result = convert_codes(codes, src, dst, policy, random=random, tier=tier)
+        return result if is_codes(array, src) else array_from_codes(result, dst)
+    convert_codes(codes, src, dst, policy, random=random, tier=tier, out=codes_of_out(out, dst))
+    finish_out(out, dst)
+    return out
+
+
+_COPIED_BLOCK = 1 << 16
+"""Elements at a time of values that must be copied to become codes."""
+
+
+def _cast_values_below_a_byte(
+    array: Codes,
+    src: IntFormat,
+    dst: Format,
+    policy: Policy,
+    random: NDArray[np.uint32] | None,
+    tier: Tier | None,
+    out: Codes | None,
+) -> Codes:
+    """Convert values in int8, which are not codes yet, without a copy of them all."""
+    check_random(array, policy, random)
+    words = () if random is None else (random,)
+    target = check_out(None if out is None else codes_of_out(out, dst), array, dst, *words)
+
+    def fill(result: Codes, block: Codes, *drawn: NDArray[np.uint32]) -> None:
+        codes = narrow_integer_codes(block, src)
+        convert_codes(codes, src, dst, policy, random=drawn[0] if drawn else None, tier=tier, out=result)
+
+    narrow_integer_range(array, src)
+    walk(fill, target, array, *words, size=_COPIED_BLOCK)
+    if out is None:
+        return array_from_codes(target, dst)
+    finish_out(out, dst)
+    return out

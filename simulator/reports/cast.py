@@ -14,7 +14,7 @@ from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, Tapered
 from castsim.lowering.acceptance import SpecifiedCast
 from castsim.lowering.tosa_operators import AcceptanceSets
 from castsim.machines.mechanisms import CastForm
-from castsim.numerics import value_of
+from castsim.numerics.codec import value_of
 from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says
 from castsim.reports.numbers import Number, bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bits, Name, Ulps, Value

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from castsim.execution.outcomes import Outcome
 from castsim.isa.formats import FORMATS, Codes, Format
-from castsim.numerics import codes_from_array, value_of
+from castsim.numerics.codec import codes_from_array, value_of
 from castsim.numerics.quantisation import RULES, Quantised
 from castsim.reports.cast import Accepted, CastResultRow, CastResults, SourceValue, ValueCastRequest, spread
 from castsim.reports.documents import CommandDocument, Document, Keys, says

@@ -38,7 +38,7 @@ from castsim.exploration.differences import (
 from castsim.isa.errors import CastsimError, EngineError, ReadError, Span
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.reading import Source, read_bytes, source_from
-from castsim.numerics import codes_from_array, value_of
+from castsim.numerics.codec import codes_from_array, value_of
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, identifier, says
 from castsim.reports.numbers import bits_text, grouped, json_value
 from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value

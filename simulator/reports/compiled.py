@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.isa.formats import FORMATS, Format
-from castsim.numerics import value_of
+from castsim.numerics.codec import value_of
 from castsim.reports.cast import SourceValue
 from castsim.reports.cast_text import number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says

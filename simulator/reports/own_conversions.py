@@ -11,7 +11,7 @@ from rich.text import Text
 
 from castsim.evidence.user_conversions import BinadeErrors, Comparison, ConversionCounterexample
 from castsim.isa.formats import FORMATS
-from castsim.numerics import value_of
+from castsim.numerics.codec import value_of
 from castsim.reports.cast_text import number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, grouped, json_value

@@ -8,7 +8,7 @@ from fractions import Fraction
 from castsim.execution.timing import Cause
 from castsim.isa.errors import SHOWN
 from castsim.isa.formats import Format, IntFormat
-from castsim.numerics import value_of
+from castsim.numerics.codec import value_of
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text
 from castsim.reports.schemas.keys import Cycles, Line

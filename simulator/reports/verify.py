@@ -13,7 +13,7 @@ from rich.text import Text
 from castsim.evidence.verification.inputs import VerificationPart, input_set
 from castsim.evidence.verification.running import PartProgress, VerificationRecord
 from castsim.isa.formats import Format
-from castsim.numerics import value_of
+from castsim.numerics.codec import value_of
 from castsim.reports.documents import VERSIONS, Document
 from castsim.reports.terminal import indented, table
 

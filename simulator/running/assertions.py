@@ -14,10 +14,10 @@ import castsim
 from castsim.execution.input_data import make_inputs
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes, Format, IntFormat, format_named
-from castsim.numerics import (
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import (
     FormatLike,
     array_from_codes,
-    code_dtype,
     codes_from_array,
     decode_to_float64,
     encode_value,

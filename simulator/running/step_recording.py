@@ -25,7 +25,7 @@ from castsim.isa.tpc.forms import MemoryOperation
 from castsim.isa.tpc.program import File, Register
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.storage import RegisterCell
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 
 # What operations changed, in the order of the program: enough to go either way.
 #

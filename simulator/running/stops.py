@@ -25,7 +25,7 @@ from castsim.isa.pto.program import nodes
 from castsim.isa.pto.pto_parser import inlined, parse
 from castsim.machines.vector_function.vector_registers import PredicateRegister, VectorRegister
 from castsim.machines.vliw.machine import VliwCore
-from castsim.numerics import decode_to_float64, parse_number
+from castsim.numerics.codec import decode_to_float64, parse_number
 from castsim.running.loaded import Loaded
 from castsim.running.step_recording import UNKNOWN, Bytes, ElementPlace, dense, packed_bits
 

@@ -9,7 +9,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.forms import TARGET_SPELLINGS, Feature
 from castsim.isa.tpc.program import File
-from castsim.numerics import encode_value
+from castsim.numerics.codec import encode_value
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, spread
 from castsim.tpc_compiler.c_table import (

@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, SourceText, Span
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.isa.tpc.instructions import RANDOM_ROUNDINGS
-from castsim.numerics import Policy, code_dtype, convert_codes, decode_to_float64, encode_value, value_of
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import decode_to_float64, encode_value, value_of
+from castsim.numerics.policy import Policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets.tpc_compiler import ChainReading
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.c_table import ElementVector, bits_of, is_float, is_signed, matched

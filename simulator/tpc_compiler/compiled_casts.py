@@ -25,7 +25,7 @@ from castsim.isa.formats import FORMATS, Codes
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import Slot
 from castsim.machines import vliw as assembly
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets import load_target
 from castsim.targets.description import Status
 from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix

@@ -18,7 +18,7 @@ from benchmarks.cases import HEADLINE, MODES, TABLES, Case, source_codes, target
 from benchmarks.contestants import contestants
 from benchmarks.table import Row, as_data, machine_text, markdown, row_of, rows_from
 from benchmarks.timing import round_robin
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SETS = ("headline", "tables", "modes", "targets")

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from castsim.isa.formats import DETERMINISTIC, Format, IntFormat, Overflow, Rounding, format_named
-from castsim.numerics import Policy, abstract_policy, cast_codes, code_dtype, legal_roundings
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.policy import Policy, abstract_policy, legal_roundings
 from castsim.targets import load_target, target_names
 
 

@@ -14,7 +14,9 @@ import numpy as np
 from benchmarks.cases import Case
 from benchmarks.timing import Run
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding
-from castsim.numerics import Tier, code_dtype, convert_codes, native_dtype
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import native_dtype
+from castsim.numerics.tiers import Tier, convert_codes
 
 
 def castsim(case: Case, codes: Codes) -> Run:

@@ -15,7 +15,9 @@ from numerics_samples import samples, stored_mask
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, Rounding
-from castsim.numerics import Policy, Tier, abstract_policy, cast_codes, convert_codes, legal_overflows, legal_roundings
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.policy import Policy, abstract_policy, legal_overflows, legal_roundings
+from castsim.numerics.tiers import Tier, convert_codes
 
 _NAMES = tuple(FORMATS)
 PER_PAIR = 100

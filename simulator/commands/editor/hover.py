@@ -39,7 +39,8 @@ from castsim.isa.tpc.program import Bundle, Slot, TpcInstruction
 from castsim.machines.casting import cast_on_target
 from castsim.machines.mechanisms import CastForm, TargetCast, form_of, machine_of, tiles_of
 from castsim.machines.vliw import assembly_target
-from castsim.numerics import code_dtype, codes_from_strings, strings_from_codes
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import codes_from_strings, strings_from_codes
 from castsim.targets import Target
 from castsim.tpc_compiler.tpc_c.language import (
     GENERATIONS,

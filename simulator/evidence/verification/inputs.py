@@ -16,9 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, TaperedFormat, format_named
+from castsim.isa.formats import (
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    TaperedFormat,
+    code_bits,
+    format_named,
+)
 from castsim.numerics.blocks import code_dtype
-from castsim.numerics.pack import code_bits
 from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tiers import Tier
 

@@ -50,7 +50,8 @@ from castsim.lowering.lowering_answers import Setting, answer
 from castsim.lowering.planner import Plan
 from castsim.lowering.samples import Identity, Substitute, all_codes, disagreeing, substitute_of, telling_codes
 from castsim.lowering.steps import ConstantArithmetic, TileChoiceForm, TileOperationForm, VectorForm
-from castsim.numerics import array_from_codes, code_dtype, codes_from_array
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.running import load, run_loaded
 from castsim.targets import Specification, load_target, target_names
 

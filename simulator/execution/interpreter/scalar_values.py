@@ -32,7 +32,8 @@ from castsim.isa.pto.pto_scalars import (
     POWER,
     UNSIGNED,
 )
-from castsim.numerics import abstract_policy, cast_codes
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.policy import abstract_policy
 
 __all__ = [
     "argument_value",

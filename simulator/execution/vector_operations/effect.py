@@ -34,7 +34,8 @@ from castsim.execution.vector_operations.target_rules import Behaviour, float_ro
 from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.numerics import NanToInteger, Policy, abstract_policy, convert_codes
+from castsim.numerics.policy import NanToInteger, Policy, abstract_policy
+from castsim.numerics.tiers import convert_codes
 
 # Comparisons, which write one bit per element, and selections, which read them (docs/reference/pto.md section 7.3).
 

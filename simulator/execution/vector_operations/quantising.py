@@ -36,7 +36,8 @@ from castsim.isa.errors import IllegalError, TileError
 from castsim.isa.formats import Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto.value_types import held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
-from castsim.numerics import Policy, convert_codes
+from castsim.numerics.policy import Policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets.dataflow import TileArithmetic
 
 # The groups of a block quantisation: how many there are, where their exponents, maxima and reciprocals lie.

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
-from castsim.numerics import NanToFloat, Policy, abstract_policy, code_dtype, convert_codes
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.policy import NanToFloat, Policy, abstract_policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets.dataflow import BLOCK_BYTES
 
 BLOCK = BLOCK_BYTES

@@ -44,7 +44,10 @@ from castsim.lowering.lowering_answers import Answer, changed, setting_of
 from castsim.lowering.planner import Plan
 from castsim.lowering.samples import all_codes
 from castsim.lowering.tosa_operators import AcceptanceSets, Rescale, is_nan
-from castsim.numerics import abstract_policy, code_dtype, codes_from_strings, convert_codes
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import codes_from_strings
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets import Target
 
 if TYPE_CHECKING:

@@ -23,7 +23,10 @@ from castsim.lowering.lowering_answers import Answer, Setting, answer
 from castsim.lowering.samples import all_codes, telling_codes
 from castsim.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
 from castsim.machines.registry import MachinePart
-from castsim.numerics import abstract_policy, code_dtype, convert_codes, decode_to_float64
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import decode_to_float64
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets import Target
 
 

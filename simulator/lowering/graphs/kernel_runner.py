@@ -30,7 +30,8 @@ from castsim.lowering.planner import Plan
 from castsim.lowering.proof import Method
 from castsim.lowering.steps import Chain
 from castsim.lowering.tosa_operators import AcceptanceSets, is_nan
-from castsim.numerics import array_from_codes, code_dtype, codes_from_array, value_of
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import array_from_codes, codes_from_array, value_of
 from castsim.running import LoadedProgram, computed, load_text, run_loaded
 
 # Judging results: element by element against the reference, or against what a specification accepts.

@@ -11,7 +11,7 @@ import numpy as np
 
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import Codes, Format
-from castsim.numerics import array_from_codes, codes_from_array
+from castsim.numerics.codec import array_from_codes, codes_from_array
 
 Dimension = int | str
 """An extent, or the name of one that is chosen when the graph is run."""

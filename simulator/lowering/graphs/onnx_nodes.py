@@ -28,15 +28,10 @@ from castsim.lowering.graphs.model import (
 from castsim.lowering.graphs.onnx_reader import format_of, library
 from castsim.lowering.graphs.tosa_nodes import converted
 from castsim.lowering.lowering_answers import Answer, setting_text
-from castsim.numerics import (
-    abstract_policy,
-    code_dtype,
-    codes_from_strings,
-    convert_codes,
-    decode_to_float64,
-    strings_from_codes,
-    value_of,
-)
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import codes_from_strings, decode_to_float64, strings_from_codes, value_of
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import convert_codes
 
 # QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear (operator pages of onnx 1.23.2).
 #

@@ -26,7 +26,7 @@ from castsim.lowering.tosa_operators import (
     read_as,
     rescale,
 )
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets import load_specification
 from castsim.targets.specification import RescaleRules
 

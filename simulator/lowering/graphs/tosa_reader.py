@@ -17,12 +17,13 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from castsim.isa.errors import CastsimError, ErrorList, IllegalError, ReadError, Span
-from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat
+from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, code_bits
 from castsim.isa.pto.lexer import PtoSource
 from castsim.lowering.graphs.model import Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
 from castsim.lowering.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_ROUND
-from castsim.numerics import abstract_policy, code_dtype, convert_codes
-from castsim.numerics.pack import code_bits
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets import load_specification
 
 # Tokens, types and attribute values. Types, arrays and dialect types are one token each, dense values another: what

@@ -43,7 +43,9 @@ from castsim.machines.strided.strided_instructions import (
     TimedArithmetic,
 )
 from castsim.machines.strided.values import apply_action
-from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy, code_dtype, value_of
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.codec import value_of
+from castsim.numerics.policy import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.strided_repeat import RepeatInstruction, ScratchInstructions, StridedCast, StridedRepeatTarget
 
 _CONVERSION = "vconv"

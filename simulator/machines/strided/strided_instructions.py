@@ -23,7 +23,7 @@ from castsim.execution.pipe_operations import (
 from castsim.execution.tree import Deltas
 from castsim.isa.errors import IllegalError, TargetDataError
 from castsim.isa.formats import Format
-from castsim.numerics import Policy
+from castsim.numerics.policy import Policy
 from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget, VectorTiming
 
 

@@ -31,7 +31,8 @@ from castsim.machines.strided.strided_instructions import (
     element_bits,
     stream_extent,
 )
-from castsim.numerics import convert_codes, round_to_integral_codes, scale_of, scaled_cast_codes
+from castsim.numerics.cast import round_to_integral_codes, scale_of, scaled_cast_codes
+from castsim.numerics.tiers import convert_codes
 
 # Proof that a tile cast may be converted in one call: its operations together are the tile's natural map.
 #

@@ -28,7 +28,7 @@ from castsim.execution.pipe_operations import (
 )
 from castsim.execution.tree import Deltas
 from castsim.isa.formats import Format
-from castsim.numerics import Policy
+from castsim.numerics.policy import Policy
 from castsim.targets.vector_function import DistributionMode, distribution_of
 
 

@@ -71,7 +71,7 @@ from castsim.machines.vector_function.vector_registers import (
     masked,
     truncate,
 )
-from castsim.numerics import Policy
+from castsim.numerics.policy import Policy
 from castsim.targets.vector_function import VectorFunctionTarget
 
 # A function with logical registers as one with vector registers, which does the same (docs/reference/micro.md 9).

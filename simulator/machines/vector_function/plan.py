@@ -14,7 +14,7 @@ from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Format, IntFormat, Overflow, Rounding, Saturation, format_named
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.mechanisms import DEFAULT_MODE, lacks_pair
-from castsim.numerics import InfinityWrap, NanToFloat, NanToInteger, Policy
+from castsim.numerics.policy import InfinityWrap, NanToFloat, NanToInteger, Policy
 from castsim.targets.dataflow import Level
 from castsim.targets.vector_function import KernelText, VectorCast, VectorFunctionTarget, VectorVariant
 

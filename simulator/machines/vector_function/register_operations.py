@@ -24,7 +24,7 @@ from castsim.machines.vector_function.function_operations import (
 )
 from castsim.machines.vector_function.logical_emitter import Use, vector
 from castsim.machines.vector_function.vector_registers import policy_of
-from castsim.numerics import InfinityWrap, Policy
+from castsim.numerics.policy import InfinityWrap, Policy
 from castsim.targets.description import with_options
 from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget, distribution_of
 

@@ -41,7 +41,9 @@ from castsim.machines.vector_function.vector_registers import (
     every_lane,
     mask_of,
 )
-from castsim.numerics import Policy, convert_codes, round_to_integral_codes
+from castsim.numerics.cast import round_to_integral_codes
+from castsim.numerics.policy import Policy
+from castsim.numerics.tiers import convert_codes
 
 Nibbles = NDArray[np.int64]
 

@@ -20,7 +20,10 @@ from castsim.isa.pto.micro_words import HALVES, ROUNDINGS, Conversion, check_tru
 from castsim.isa.pto.value_types import REGISTER_BITS
 from castsim.machines.vector_function.function_operations import ConvertMap, Index, convert_map
 from castsim.machines.vector_function.plan import conversion_policy
-from castsim.numerics import E8M0Rule, InfinityWrap, Policy, convert_codes, decode_to_float64, round_to_integral_codes
+from castsim.numerics.cast import round_to_integral_codes
+from castsim.numerics.codec import decode_to_float64
+from castsim.numerics.policy import E8M0Rule, InfinityWrap, Policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 

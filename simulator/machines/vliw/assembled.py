@@ -51,15 +51,10 @@ from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookup_tables import DeclaredTables
 from castsim.machines.vliw.machine import VliwCore
 from castsim.machines.vliw.storage import GlobalMemory
-from castsim.numerics import (
-    abstract_policy,
-    array_from_codes,
-    cast_codes,
-    code_dtype,
-    codes_from_array,
-    pack_codes,
-    unpack_codes,
-)
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.codec import array_from_codes, codes_from_array, pack_codes, unpack_codes
+from castsim.numerics.policy import abstract_policy
 from castsim.targets import Target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget

@@ -17,7 +17,7 @@ from castsim.isa.tpc.program import WORD_BITS, Declaration, Immediate, TableDecl
 from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Vector
 from castsim.machines.vliw.semantics.operands import Unit, elements, merged, vector_of
 from castsim.machines.vliw.semantics.special_results import UnstatedError
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets.vliw import VliwTarget
 
 # The look-up tables of a program: which are declared, and what they hold (docs/reference/tpc.md section 5.5).

@@ -47,7 +47,7 @@ from castsim.machines.vliw.semantics.operands import convert_mode, element_forma
 from castsim.machines.vliw.stage_latency import BundleOperation, horizon, main_pipe, operand_key
 from castsim.machines.vliw.storage import ConfigurationSpace, GlobalMemory, Held, Registers, Write, parts_of, vector
 from castsim.machines.vliw.trips import Trips, trips_left
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets.tpc_compiler import descriptors_of
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import PREDICATE

@@ -28,7 +28,8 @@ from castsim.machines.vliw.storage import (
     packed_lanes,
     vector,
 )
-from castsim.numerics import abstract_policy, convert_codes
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets.vliw import VliwTarget
 
 # Vector and scalar local memory: bytes, their bounds, and which of them something has written.

@@ -34,7 +34,7 @@ from castsim.machines.vliw.lookup_tables import NO_TABLES, DeclaredTables
 from castsim.machines.vliw.semantics import Coordinates, Mask, Value, Vector
 from castsim.machines.vliw.semantics.operands import elements, vector_of
 from castsim.machines.vliw.stage_latency import STORED, Distances, constant
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets.tpc_compiler import Descriptors
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Commit

@@ -22,9 +22,19 @@ from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, Specials, TaperedFormat
+from castsim.isa.formats import (
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+    Overflow,
+    Rounding,
+    Specials,
+    TaperedFormat,
+    code_bits,
+)
 from castsim.numerics import rounding
-from castsim.numerics.pack import code_bits, infinity_codes, nan_codes, overflow_codes, tapered_layout, tapered_tables
+from castsim.numerics.pack import infinity_codes, nan_codes, overflow_codes, tapered_layout, tapered_tables
 from castsim.numerics.policy import HYBRID_WORDS, E8M0Rule, NanToFloat, Policy, is_power_format
 from castsim.numerics.rounding import U64, UNGUARDED, rule_of
 

@@ -19,7 +19,7 @@ from castsim.isa.pto.program import TileType
 from castsim.isa.value_expressions import format_spelled
 from castsim.machines.mechanisms import CastAsked, lowerer_of
 from castsim.machines.registry import MachinePart
-from castsim.numerics import FormatLike, format_name
+from castsim.numerics.codec import FormatLike, format_name
 from castsim.running.estimating.cast_estimates import (
     BUNDLES,
     HERE,

@@ -12,7 +12,9 @@ import numpy as np
 
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import format_named
-from castsim.numerics import abstract_policy, codes_from_array, convert_codes
+from castsim.numerics.codec import codes_from_array
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.language import (
     GENERATIONS,

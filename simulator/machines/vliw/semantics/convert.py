@@ -42,16 +42,10 @@ from castsim.machines.vliw.semantics.operands import (
     vectors,
     whole_bytes,
 )
-from castsim.numerics import (
-    NanToFloat,
-    NanToInteger,
-    Policy,
-    Scale,
-    code_dtype,
-    convert_codes,
-    round_to_integral_codes,
-    scaled_cast_codes,
-)
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import Scale, round_to_integral_codes, scaled_cast_codes
+from castsim.numerics.policy import NanToFloat, NanToInteger, Policy
+from castsim.numerics.tiers import convert_codes
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, RoundingMode, VliwTarget
 
 # Policies of conversions, and of arithmetic, where the formats leave something open (docs/reference/tpc.md section 5).

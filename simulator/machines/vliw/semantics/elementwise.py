@@ -49,8 +49,10 @@ from castsim.machines.vliw.semantics.operands import (
     vector_of,
     whole_bytes,
 )
-from castsim.numerics import Policy, Scale, code_dtype, scaled_cast_codes
+from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import Scale, scaled_cast_codes
 from castsim.numerics.pack import Unpacked, normalise, pack, unpack
+from castsim.numerics.policy import Policy
 from castsim.numerics.rounding import U64
 from castsim.targets.vliw import VliwTarget
 

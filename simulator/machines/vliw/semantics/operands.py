@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from castsim.isa.errors import IllegalError, Span
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.isa.tpc.program import GROUPED, File, Immediate, Register, TpcInstruction
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets.vliw import RoundingMode, RoundingModes, VliwTarget
 
 # What the values of an instruction depend on and what they change: the contract between machine and semantics.

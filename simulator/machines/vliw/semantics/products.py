@@ -46,8 +46,9 @@ from castsim.machines.vliw.semantics.operands import (
     vectors,
     whole_bytes,
 )
-from castsim.numerics import Policy, cast_codes
+from castsim.numerics.cast import cast_codes
 from castsim.numerics.pack import normalise
+from castsim.numerics.policy import Policy
 from castsim.targets.vliw import VliwTarget
 
 BEYOND = "the doubled product is beyond the range: saturated, which no source states"

@@ -34,7 +34,7 @@ from castsim.machines.vliw.semantics.operands import (
     vector_of,
     whole_bytes,
 )
-from castsim.numerics import code_dtype
+from castsim.numerics.blocks import code_dtype
 from castsim.targets.vliw import VliwTarget
 
 # Values that no source states: the instruction is read, encoded, linted and timed, and refused where values count.
