@@ -19,7 +19,7 @@ from castsim.commands.targets import told
 from castsim.isa.formats import FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.numerics.codec import value_of
 from castsim.reports.pairs import PairEntry, pair_rows
-from castsim.targets import load_target, target_names
+from castsim.targets.loader import load_target, target_names
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

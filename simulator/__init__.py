@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from castsim.reports.notebooks.presentation import plot_of as plot_of
     from castsim.reports.notebooks.presentation import presentation_of as presentation_of
     from castsim.reports.notebooks.runs import timeline_of as timeline_of
-    from castsim.running import Result, run
     from castsim.running.estimating import Estimate, Estimates, estimate
-    from castsim.targets import Target, load_target, target_names
+    from castsim.running.program_runs import Result, run
+    from castsim.targets.loader import Target, load_target, target_names
     from castsim.tpc_compiler.builtin_calls import BuiltinResult, builtin
 
 __version__ = "0.3.0"

@@ -20,9 +20,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError
+from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError, closest
 from castsim.isa.formats import Format, format_named
-from castsim.isa.pto.lexer import closest
 from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
 from castsim.targets.description import Fact, SourceKind, TargetHeader, TargetKind

@@ -17,7 +17,7 @@ from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.machines.vector_function.function_lowering import VectorFunctionLowerer
 from castsim.machines.vector_function.values import compute
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 
 UB = 262_144

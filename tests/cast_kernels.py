@@ -12,9 +12,9 @@ from pto_text import module, moved
 from castsim import run
 from castsim.execution.input_data import filled_memory
 from castsim.machines.mechanisms import compute_of
-from castsim.running import Result
-from castsim.targets import Target, load_target
+from castsim.running.program_runs import Result
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, load_target
 
 FLOATS = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 INTEGERS = {"i8": np.int8, "ui8": np.uint8, "i16": np.int16, "ui16": np.uint16, "i32": np.int32, "ui32": np.uint32, "i64": np.int64}  # fmt: skip  # noqa: E501

@@ -11,7 +11,7 @@ from castsim.execution.interpreter.interpreter import Executed, execute
 from castsim.execution.tree import Loop, Node, Operation, accesses, instances, operations
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of
-from castsim.targets import Target, load_target
+from castsim.targets.loader import Target, load_target
 
 CONSTANTS = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 4, 8, 16, 32, 64, 128, 256))
 

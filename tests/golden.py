@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import oracle
 
-from castsim.isa import Overflow, Rounding, format_named
+from castsim.isa.formats import Overflow, Rounding, format_named
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.policy import E8M0Rule, Policy, abstract_policy
 

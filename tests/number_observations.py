@@ -41,9 +41,8 @@ from castsim.reports.run_report import RunReport
 from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.running.estimating.tile_estimates import estimate_load
-from castsim.targets import load_target
 from castsim.targets.description import lifted, with_options
-from castsim.targets.loader import SHIPPED
+from castsim.targets.loader import SHIPPED, load_target
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 ELEMENTS = Path(__file__).parent / "vectors" / "pto_scalars" / "element_access.pto"

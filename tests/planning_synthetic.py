@@ -18,7 +18,7 @@ from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation, Tapered
 from castsim.lowering.steps import Constants, FormatCast, LoweringStep, TileCastForm
 from castsim.machines.mechanisms import CastAsked, machine_of
 from castsim.numerics.policy import Policy
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 NARROW = ("i8", "u8", "e4m3fn", "e5m2", "hif8")

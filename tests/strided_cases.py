@@ -18,7 +18,7 @@ from castsim.isa.pto.program import RoundMode, TileType
 from castsim.machines.strided.strided_instructions import StridedInstruction
 from castsim.machines.strided.strided_lowering import StridedLowerer
 from castsim.machines.strided.values import compute
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 UB = 196_608
 SPAN = Span("test.pto", 1, 1)

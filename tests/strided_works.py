@@ -14,7 +14,7 @@ from castsim.isa.pto.program import TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.machines.strided.kernel_lowering import lower_work
 from castsim.machines.strided.strided_instructions import StridedInstruction
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 TARGET = load_target("a2a3")

@@ -17,8 +17,8 @@ from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.program import RoundMode, TileType
 from castsim.machines.casting import cast, cast_on_target
 from castsim.machines.mechanisms import no_such_pair
-from castsim.targets import load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 from castsim.targets.vector_function import KernelText, RegisterInstruction, VectorFunctionTarget, parse_instruction
 
 TARGET = load_target("a5")

@@ -21,7 +21,8 @@ from castsim.isa.formats import Rounding
 from castsim.machines.mechanisms import compute_of
 from castsim.machines.vector_function import function_operations as ops
 from castsim.machines.vector_function.values import whole_tile
-from castsim.running import Loaded, load_program
+from castsim.running.loaded import Loaded
+from castsim.running.program_loading import load_program
 
 # A `.pto` statement stays on one line.
 # ruff: noqa: E501

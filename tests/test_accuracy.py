@@ -31,8 +31,7 @@ from castsim.isa.formats import FORMATS
 from castsim.machines.strided.strided_instructions import Stream, StridedInstruction, TimedArithmetic
 from castsim.running.estimating import estimate
 from castsim.running.estimating.tile_estimates import estimate_load
-from castsim.targets import load_target
-from castsim.targets.loader import SHIPPED, format_of
+from castsim.targets.loader import SHIPPED, format_of, load_target
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = ROOT / "targets"

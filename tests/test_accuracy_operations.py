@@ -16,9 +16,8 @@ from castsim.evidence.accuracy_assessment import IN_PLACE, SHAPE, Accuracy, Asse
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
-from castsim.targets import load_target
 from castsim.targets.description import with_options
-from castsim.targets.loader import SHIPPED
+from castsim.targets.loader import SHIPPED, load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 
 A5 = load_target("a5")

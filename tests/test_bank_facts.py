@@ -26,8 +26,8 @@ from castsim.machines.mechanisms import lowerer_of
 from castsim.running.estimating import timed_alone
 from castsim.running.estimating.cast_estimates import SCALAR, CastShape, OperandPlacement, TileCastRequest
 from castsim.running.estimating.tile_estimates import TileEstimator, estimator_of
-from castsim.targets import load_target
 from castsim.targets.description import lifted, with_facts
+from castsim.targets.loader import load_target
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SEEDS, LOOPED = (4000, 800) if "CASTSIM_THOROUGH" in os.environ else (240, 10)

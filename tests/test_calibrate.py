@@ -19,8 +19,8 @@ from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import Calibrated
 from castsim.reports.schemas.registry import form_schema
-from castsim.targets import load_target
 from castsim.targets.description import with_facts
+from castsim.targets.loader import load_target
 
 pytest.importorskip("scipy")
 

@@ -14,7 +14,7 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.running.program_loading import load_program
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 # A `.pto` statement stays on one line.
 # ruff: noqa: E501

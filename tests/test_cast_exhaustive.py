@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from libraries import GFLOAT, LIBRARY
 
-from castsim.isa import DETERMINISTIC, IllegalError, Overflow, ReadError, Rounding, format_named
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import DETERMINISTIC, Overflow, Rounding, format_named
 from castsim.numerics.cast import cast_codes, round_to_integral_codes
 from castsim.numerics.policy import NanToFloat, Policy, abstract_policy
 

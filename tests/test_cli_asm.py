@@ -20,7 +20,7 @@ from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
 from castsim.isa.tpc.assembler import assemble
 from castsim.isa.tpc.parser import parse, print_program
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.tpc_encoding import encoding_of
 
 Capture = pytest.CaptureFixture[str]

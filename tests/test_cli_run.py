@@ -22,7 +22,7 @@ from castsim.isa.errors import CastsimError, ReadError, StaleReadError
 from castsim.isa.pto.pto_parser import parse
 from castsim.reports.documents import VERSIONS
 from castsim.running.fragments import OPERATIONS, whole
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 Capture = pytest.CaptureFixture[str]
 A2A3 = load_target("a2a3")

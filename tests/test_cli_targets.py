@@ -14,9 +14,8 @@ from castsim.__main__ import main
 from castsim.commands.targets import _inside, key_text, template
 from castsim.isa.formats import format_named
 from castsim.reports.pairs import pair_detail, pair_rows
-from castsim.targets import load_target, target_names
 from castsim.targets.description import Table, TargetHeader, with_options
-from castsim.targets.loader import SHIPPED
+from castsim.targets.loader import SHIPPED, load_target, target_names
 
 Capture = pytest.CaptureFixture[str]
 

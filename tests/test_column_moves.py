@@ -21,7 +21,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import parse_type
 from castsim.machines.mechanisms import lowerer_of
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 HERE = Span("k.pto", 1, 1)
 BYTES = {"f32": 4, "f16": 2, "i8": 1}

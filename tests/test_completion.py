@@ -20,7 +20,7 @@ from castsim.commands.command_line import COMMANDS, parser_of
 from castsim.commands.completion import SHELLS, words_of
 from castsim.commands.editor.grammars import FILES, written
 from castsim.isa.formats import FORMATS
-from castsim.targets import specification_names, target_names
+from castsim.targets.loader import specification_names, target_names
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ from castsim.lowering.conformance import Cell, conform, legal_casts, settle_cell
 from castsim.lowering.demand import Verdict
 from castsim.lowering.planner import PlanKind
 from castsim.reports.conform import cast_text, cell_text, conform_markdown
-from castsim.targets import load_specification, target_names
+from castsim.targets.loader import load_specification, target_names
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 SAMPLE = 6

@@ -18,7 +18,7 @@ from test_outcomes import counted, exact
 
 from castsim.__main__ import main
 from castsim.execution.outcomes import Outcomes
-from castsim.running import Result, run
+from castsim.running.program_runs import Result, run
 
 Codes = NDArray[np.generic]
 

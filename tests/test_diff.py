@@ -23,8 +23,8 @@ from castsim.exploration.differences import by_effect, compared, difference, sid
 from castsim.reports.comparing import speed_of
 from castsim.reports.documents import VERSIONS
 from castsim.reports.schemas import registry
-from castsim.targets import load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 SMALL = PROGRAMS / "f32_to_f16.pto"
 GREATER = PROGRAMS / "tpc_f32_i16_quantise_greco.tpc"

@@ -33,7 +33,7 @@ from castsim.lowering.conformance import entry_document, read_entry
 from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import Answer, answer
 from castsim.lowering.samples import RECORD
-from castsim.targets import Target, load_specification, load_target
+from castsim.targets.loader import Target, load_specification, load_target
 
 ROOT = Path(__file__).resolve().parent.parent
 thorough = pytest.mark.skipif(

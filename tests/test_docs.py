@@ -33,7 +33,7 @@ from castsim.isa.tpc.instructions import mnemonics
 from castsim.lowering.graphs import graph_execution
 from castsim.lowering.samples import all_codes
 from castsim.reports.pairs import pair_rows
-from castsim.targets import load_target, target_names
+from castsim.targets.loader import load_target, target_names
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -25,7 +25,7 @@ from castsim.running.estimating.cast_estimates import SCALAR, CastShape, Operand
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.running.estimating.tile_estimates import TileEstimator, estimate_load, estimator_of
 from castsim.running.estimating.vliw_estimate import KernelEstimator
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.c_table import path_of

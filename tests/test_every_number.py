@@ -36,7 +36,7 @@ from description_numbers import (
 from number_observations import outcome
 
 from castsim.isa.errors import TargetDataError
-from castsim.targets import load_specification, load_target, specification_names, target_names
+from castsim.targets.loader import load_specification, load_target, specification_names, target_names
 from castsim.targets.vliw_latency import StageRow
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ

@@ -18,7 +18,7 @@ from castsim.execution.interpreter.rerolling import LONGEST_PERIOD, Pieces
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.isa.errors import CastsimError
 from castsim.machines.mechanisms import compute_of
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 PARTS = 4
 THOROUGH = "CASTSIM_THOROUGH" in os.environ

@@ -29,12 +29,12 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes
-from castsim.running import load, run
 from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
-from castsim.running.program_loading import TileProgram
-from castsim.targets import load_target
+from castsim.running.program_loading import TileProgram, load
+from castsim.running.program_runs import run
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation
 

@@ -13,9 +13,9 @@ import pytest
 from micro_line_checks import check
 
 from castsim.isa.errors import IllegalError
-from castsim.running import run
 from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
+from castsim.running.program_runs import run
 
 KERNELS = Path(__file__).parents[1] / "programs" / "kernels"
 F32 = "!pto.tile_buf<vec, 16x256xf32, valid=?x?>"

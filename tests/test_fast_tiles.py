@@ -48,8 +48,8 @@ from castsim.execution.timing import repeated
 from castsim.execution.transfer_timing import NO_TICK
 from castsim.execution.tree import Access, Block, GlobalSpace, Loop, Tree, elements
 from castsim.isa.errors import CastsimError, EngineError
-from castsim.running import load_program
-from castsim.targets import load_target
+from castsim.running.program_loading import load_program
+from castsim.targets.loader import load_target
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 SEEDS = 3000 if os.environ.get("CASTSIM_THOROUGH") else 80

@@ -12,7 +12,7 @@ import oracle
 import pytest
 from golden import SUBJECTS, as_codes, assert_same, format_name, load, nearest_bf16
 
-from castsim.isa import Overflow, Rounding, format_named
+from castsim.isa.formats import Overflow, Rounding, format_named
 from castsim.numerics.cast import Scale, scaled_cast_codes
 from castsim.numerics.policy import Policy
 

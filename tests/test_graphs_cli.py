@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from castsim import run
 from castsim.exploration.checking import check
 from castsim.lowering.graphs.graph_execution import make_tensors, read_graph, run_graph
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 BLOCK = str(PROGRAMS / "quantise_block.onnx")
 CASTS = str(PROGRAMS / "casts_and_rescales.mlir")

@@ -19,9 +19,9 @@ from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.lowering.graphs import onnx_nodes
 from castsim.lowering.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
-from castsim.targets import Target, load_target
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, load_target
 
 F32, F16, I8, U8 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8
 I64 = TensorProto.INT64

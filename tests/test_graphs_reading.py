@@ -16,7 +16,7 @@ from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.lowering.graphs.graph_execution import make_tensors, read_graph, run_graph
 from castsim.lowering.graphs.model import Graph
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 SAMPLE = Path(__file__).parent.parent / "programs" / "casts_and_rescales.mlir"
 CAST = """func.func @main(%arg0: tensor<2x3xf32>) -> tensor<2x3xi8> {

@@ -22,7 +22,7 @@ from castsim.lowering.graphs import graph_execution
 from castsim.lowering.graphs.graph_execution import GraphRun, make_tensors, read_graph, run_graph
 from castsim.lowering.graphs.kernel_runner import NodeVerdict
 from castsim.lowering.graphs.model import GraphTensor
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 CASTS = np.load(VECTORS / "golden_tosa_cast.npz", allow_pickle=False)

@@ -43,7 +43,8 @@ from castsim.reports.pages.page_of_result import conform_page
 from castsim.reports.pages.run_page import cast_blocks
 from castsim.reports.pages.run_timeline import run_timeline
 from castsim.reports.views.recording import SegmentRecorder, Window, operation_segments
-from castsim.running import Result, load, run_loaded
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, run_loaded
 
 KINDS = [
     "f32_to_f16_pipelined.pto",

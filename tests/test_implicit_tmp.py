@@ -20,7 +20,7 @@ from castsim.__main__ import main
 from castsim.execution.tree import Lowered, elements
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.machines.strided.strided_instructions import StridedInstruction
-from castsim.running import Result
+from castsim.running.program_runs import Result
 
 
 def conversions(result: Result) -> list[str]:

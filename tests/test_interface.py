@@ -24,7 +24,7 @@ from castsim.isa.formats import format_named
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
 from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import answer
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 pytestmark = pytest.mark.smoke
 

@@ -14,8 +14,9 @@ from castsim.__main__ import main
 from castsim.execution.timing import Cause, Execution, OperationTiming, PipeTiming, Timing
 from castsim.execution.tree import Block, Loop, Tree
 from castsim.reports.sections.kernel import _picture, buffer_maps, joined, kernel_report
-from castsim.running import Loaded, Result
-from castsim.targets import load_target
+from castsim.running.loaded import Loaded
+from castsim.running.program_runs import Result
+from castsim.targets.loader import load_target
 
 A3 = load_target("a2a3")
 

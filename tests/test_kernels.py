@@ -17,7 +17,7 @@ from castsim import run
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 SAMPLES = [(target, name) for target, files in FILES.items() for name in files]
 

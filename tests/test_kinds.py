@@ -22,7 +22,7 @@ from castsim.isa.tpc.parser import parse as parse_assembly
 from castsim.isa.tpc.program import File, Register
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.vliw.storage import GENERATORS, RANDOM, Registers
-from castsim.targets import load_target, target_names
+from castsim.targets.loader import load_target, target_names
 from castsim.targets.vector_function import DistributionMode, NamedDistribution, distribution_of
 from castsim.targets.vliw import VliwTarget
 

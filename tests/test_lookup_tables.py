@@ -12,7 +12,7 @@ import castsim
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError
 from castsim.lowering.graphs.vector_program import table_on
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 PROCESSORS = ("goya", "gaudi", "gaudi2", "greco", "gaudib")
 

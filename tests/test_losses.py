@@ -20,7 +20,7 @@ from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import BundleOperation
 from castsim.reports.run_report import Loss, lost_most
 from castsim.running.program_runs import source_lines
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"

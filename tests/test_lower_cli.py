@@ -21,7 +21,7 @@ from castsim.lowering.planner import plan
 from castsim.lowering.sharing import forget
 from castsim.numerics.quantisation import BLOCK_FORMATS
 from castsim.running.block_lowering import BlockWay, lower_blocks
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 
 def lower(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

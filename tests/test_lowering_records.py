@@ -13,7 +13,7 @@ import pytest
 
 from castsim.lowering.demand import CastRequest
 from castsim.lowering.lowering_answers import answer
-from castsim.targets import load_specification
+from castsim.targets.loader import load_specification
 
 DOCS = Path(__file__).parent.parent / "docs"
 SPECIFICATIONS = ["tosa", "onnx"]

@@ -18,8 +18,8 @@ from castsim.lowering.graphs.graph_kernels import WRITING, Writing
 from castsim.machines.mechanisms import MACHINES, Machine, machine_of
 from castsim.machines.registry import MachinePart
 from castsim.reports.pairs import PAIRS, PairsReport
-from castsim.targets import load_target, target_names
 from castsim.targets.description import TargetHeader
+from castsim.targets.loader import load_target, target_names
 from castsim.targets.tpc_compiler import builtins_of
 
 MECHANISMS = {load_target(name).mechanism for name in target_names()}

@@ -24,11 +24,11 @@ from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import Language, Source
-from castsim.running import run
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
-from castsim.targets import load_target
+from castsim.running.program_runs import run
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 TO_FLOATS = [
     name for name in cases()

@@ -13,9 +13,9 @@ from castsim.isa.errors import CastsimError, EngineError, WarningKind
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.reading import Language, Source
-from castsim.running import run
 from castsim.running.loaded import ExecutionResult, LoadRequest, RunOptions
 from castsim.running.program_loading import load_tiles
+from castsim.running.program_runs import run
 
 Array = NDArray[np.generic]
 F32, B32, UB = "!pto.vreg<64xf32>", "!pto.mask<b32>", "!pto.ptr<f32, ub>"

@@ -18,7 +18,7 @@ from castsim import run
 from castsim.execution.vector_operations import arithmetic
 from castsim.isa.errors import TargetDataError
 from castsim.isa.pto.vector_operations import COMPOSITIONS, VECTOR_OPERATIONS, Kind, Role, VectorOperation
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 
 def _element(kind: str) -> str:

@@ -24,7 +24,7 @@ from castsim.execution.outcomes import Judge, Outcome, Outcomes
 from castsim.execution.tree import Access, Block, CastTiles, Lowered
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, IntFormat, Rounding
-from castsim.running import run
+from castsim.running.program_runs import run
 
 EVERY = np.arange(1 << 16)
 PAIRS = [

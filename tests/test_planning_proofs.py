@@ -19,7 +19,7 @@ from castsim.lowering.samples import codes_at, is_ordered, nearest_zero_first, n
 from castsim.lowering.steps import LoweringStep, keeps_order, run_chain
 from castsim.lowering.tosa_operators import order_keys
 from castsim.reports.lower import answer_document
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 
 def by_both(demand: Demand, chain: tuple[LoweringStep, ...]) -> tuple[Judgement, Judgement]:

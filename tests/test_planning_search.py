@@ -23,8 +23,9 @@ from castsim.lowering.samples import telling_codes
 from castsim.lowering.steps import TileCastForm, TileOperationForm
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array
-from castsim.running import load_text, run_loaded
-from castsim.targets import load_specification, target_names
+from castsim.running.program_loading import load_text
+from castsim.running.program_runs import run_loaded
+from castsim.targets.loader import load_specification, target_names
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 TARGETS = 200

@@ -24,8 +24,8 @@ from castsim.lowering.sharing import Equals, Kept, Numbers, Shared, forget, unsh
 from castsim.lowering.steps import Constants, LoweringStep, RereadForm, run_chain
 from castsim.lowering.tile_casts import tile_arithmetic, tile_choices
 from castsim.lowering.vector_steps import vector_arithmetic
-from castsim.running import LoadedProgram
-from castsim.targets import Target, load_specification, load_target, target_names
+from castsim.running.loaded import LoadedProgram
+from castsim.targets.loader import Target, load_specification, load_target, target_names
 
 SLICES = [("onnx", "a5", "i8", "e5m2"), ("tosa", "gaudi2", "i8", "f16"), ("tosa", "a2a3", "i16", "i8")]
 THOROUGH = [(spec, target, None, None) for spec in ("tosa", "onnx") for target in target_names()]

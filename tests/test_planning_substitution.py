@@ -24,8 +24,8 @@ from castsim.lowering.samples import RECORD, Substitute, disagreeing, recorded, 
 from castsim.lowering.steps import ConstantArithmetic, FormatCast, LoweringStep, VectorForm
 from castsim.lowering.vector_steps import ARITHMETIC_OPTIONS
 from castsim.numerics.policy import abstract_policy
-from castsim.targets import load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 U32, U8 = FORMATS["u32"], FORMATS["u8"]
 ODD_ONE = 0x00B5_7A31

@@ -14,7 +14,7 @@ import pytest
 from pto_text import VECTORS, asked, cast_program, compact, key_value
 from strided_cases import hard_codes
 
-from castsim.running import Result, run
+from castsim.running.program_runs import Result, run
 
 SPELT = {"si8": "i8", "ui8": "u8", "si16": "i16", "si32": "i32", "si64": "i64"}
 """Element types as `.pto` texts spell them, and the format names of the oracle."""

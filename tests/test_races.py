@@ -14,7 +14,7 @@ from castsim.execution.synchronisation.race_detector import find_races
 from castsim.execution.synchronisation.race_findings import RaceFinding, RaceKind, RaceRegion, refusal
 from castsim.execution.tree import Block, GlobalSpace, InstructionRole, Loop, Tree
 from castsim.isa.errors import EngineError, RaceError
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")
 

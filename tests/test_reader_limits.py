@@ -21,7 +21,8 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.tpc.parser import parse as parse_assembly
 from castsim.lowering.graphs.tosa_reader import read_tosa
 from castsim.machines.vliw import assembled
-from castsim.targets import csv_tables, load_target
+from castsim.targets import csv_tables
+from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 
 ROOT = Path(__file__).parent.parent

@@ -25,7 +25,7 @@ from castsim.reports import sections
 from castsim.reports.documents import ABSENT, Keys, json_of, says
 from castsim.reports.run_findings import DOCUMENTED, PRINTED, section
 from castsim.reports.run_report import ReportSection
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 NAMES = (*PRINTED, *sections.further_reports())

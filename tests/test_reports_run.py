@@ -17,12 +17,11 @@ from castsim.reports.numbers import doubtful_facts, facts_of
 from castsim.reports.progress import RunProgress, operation_count
 from castsim.reports.run_cycles import duration
 from castsim.reports.run_report import RunReport
-from castsim.running import Result, load, run, run_loaded
 from castsim.running.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
-from castsim.running.program_runs import bookkeeping, inserted, source_lines
-from castsim.targets import Target, load_target
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, bookkeeping, inserted, run, run_loaded, source_lines
 from castsim.targets.description import SourceKind, Status, watched, with_facts, with_options
-from castsim.targets.loader import residuals_of
+from castsim.targets.loader import Target, load_target, residuals_of
 
 A2A3 = load_target("a2a3")
 HERE = Span("k.pto", 1, 1)

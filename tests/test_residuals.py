@@ -16,9 +16,8 @@ from castsim.evidence.accuracy_assessment import AccuracyTables, accuracy
 from castsim.evidence.left_out import WIDEST, Residual, intervals_of, kind_of, residuals, write_record
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
-from castsim.targets import load_target
 from castsim.targets.description import SourceKind
-from castsim.targets.loader import INTERVALS, measured_operation, read_intervals
+from castsim.targets.loader import INTERVALS, load_target, measured_operation, read_intervals
 
 TARGETS = Path(__file__).resolve().parent.parent / "targets"
 

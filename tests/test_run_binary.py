@@ -23,7 +23,7 @@ from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc.assembler import assemble
 from castsim.isa.tpc.parser import parse
-from castsim.running import Result
+from castsim.running.program_runs import Result
 from castsim.targets.tpc_encoding import encoding_of
 
 Capture = pytest.CaptureFixture[str]

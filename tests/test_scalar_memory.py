@@ -21,9 +21,9 @@ from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.execution.tree import instances
 from castsim.isa.errors import CastsimError, LimitError, ReadError, TileError, WarningKind, of_kind
-from castsim.running import Result
-from castsim.targets import load_target
+from castsim.running.program_runs import Result
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 ROW = "!pto.tile_buf<vec, 1x16xi32>"
 PART = "!pto.partition_tensor_view<1x16xi32>"

@@ -18,8 +18,8 @@ from castsim.machines.strided import plan as plan_module
 from castsim.machines.strided.audit import UNEXPLAINED, ScratchAuditor
 from castsim.reports import scratch
 from castsim.reports.scratch import shape_count, shapes, sweep
-from castsim.running import load_program
-from castsim.targets import load_target
+from castsim.running.program_loading import load_program
+from castsim.targets.loader import load_target
 
 A2A3 = load_target("a2a3")
 

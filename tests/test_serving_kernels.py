@@ -18,8 +18,9 @@ from castsim.execution.synchronisation.race_detector import find_races
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import compute_of, lowerer_of
-from castsim.running import Loaded, load_program
-from castsim.targets import load_target
+from castsim.running.loaded import Loaded
+from castsim.running.program_loading import load_program
+from castsim.targets.loader import load_target
 
 FOLDER = Path(__file__).parent.parent / "programs" / "kernels" / "serving"
 SEEDS = range(8)

@@ -19,7 +19,7 @@ from castsim.isa.formats import FORMATS
 from castsim.lowering.acceptance import acceptance, accepts, parse_specification, specified_cast
 from castsim.lowering.tosa_operators import order_keys
 from castsim.numerics.codec import value_of
-from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
+from castsim.targets.loader import is_specification, load_specification, load_target, specification_names, target_names
 
 MINE = """
 name = "mine"

@@ -16,17 +16,16 @@ import pytest
 from different_answers import ROWS, Abstract, Chip, Row, Script, Spec
 from golden import load
 
-from castsim.isa import format_named
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import Overflow, Rounding, Saturation
+from castsim.isa.formats import Overflow, Rounding, Saturation, format_named
 from castsim.lowering.acceptance import accepts, specified_cast
 from castsim.lowering.tosa_operators import GraphValidity, Rescale, Rescaled, rescale
 from castsim.machines.casting import cast_on_target
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import encode_value
 from castsim.numerics.policy import abstract_policy
-from castsim.targets import load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 DATA = load("golden_tosa_rescale.npz")
 CASES = [dict(zip(DATA["meta_cols"].tolist(), row, strict=True)) for row in DATA["meta"].tolist()]

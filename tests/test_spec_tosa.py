@@ -16,7 +16,7 @@ from golden import as_codes, format_name, load, nearest_bf16
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.lowering.acceptance import acceptance, accepts, specified_cast
-from castsim.targets import load_specification
+from castsim.targets.loader import load_specification
 
 SPEC = load_specification("tosa")
 INTEGERS = ("i8", "i16", "i32")

@@ -33,8 +33,8 @@ from castsim.machines.vector_function.vector_registers import (
 )
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
-from castsim.targets import Target, load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 
 VECTORS = Path(__file__).parent / "vectors"

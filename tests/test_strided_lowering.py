@@ -24,8 +24,8 @@ from castsim.machines.strided.strided_instructions import (
     RoundToIntegral,
     ScaledConvert,
 )
-from castsim.targets import load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 
 # ---------------------------------------------------------------------------------------------------- head and tail

@@ -20,7 +20,7 @@ from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.strided_instructions import BitwiseAnd, DuplicateCode, Stream, StridedInstruction
 from castsim.machines.strided.values import execute_vector, natural_map
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 A2A3 = load_target("a2a3")
 SIZE = 16_384

@@ -14,7 +14,7 @@ from pto_text import moved
 
 from castsim import run
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 ROWS, COLS = 8, 64
 REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE)

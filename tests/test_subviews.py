@@ -20,7 +20,7 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.machines.mechanisms import compute_of
 from castsim.running.program_loading import load_program
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 ROWS, COLS = 16, 64
 NAMES = {"f32": ("a", "b"), "f16": ("h",)}

@@ -27,7 +27,7 @@ from castsim.exploration.sweep_points import column_of, computed, work_of
 from castsim.exploration.sweep_results import BOOK, task_of
 from castsim.exploration.sweep_specification import read_specification
 from castsim.isa.errors import EngineError, ReadError
-from castsim.running import load_program
+from castsim.running.program_loading import load_program
 from castsim.targets.description import with_options
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,7 +11,7 @@ from tpc_machine import ran
 
 from castsim.__main__ import main
 from castsim.isa.tpc.parser import parse
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, spread
 from castsim.tpc_compiler.c_table import bits_of, path_of

@@ -30,8 +30,8 @@ from castsim.isa.pto import program as nodes
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
-from castsim.targets import load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 A3, A5 = load_target("a2a3"), load_target("a5")
 WIDE, SLIM, COLUMN = "vec, 16x128xf32", "vec, 16x128xf16", "vec, 16x1xf32, blayout=col_major"

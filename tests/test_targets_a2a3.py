@@ -21,8 +21,8 @@ from strided_model import SIZE, repeat_shape
 from castsim.__main__ import main
 from castsim.isa.errors import ReadError, TargetDataError
 from castsim.isa.formats import FORMATS, Rounding, format_named
-from castsim.targets import load_target, target_for_architecture, target_names, tpc_compiler
-from castsim.targets.loader import SHIPPED
+from castsim.targets import tpc_compiler
+from castsim.targets.loader import SHIPPED, load_target, target_for_architecture, target_names
 from castsim.targets.tpc_compiler import BuiltinRounding, CType, c_types
 
 # A row of a table of refusals stays on one line.

@@ -15,7 +15,7 @@ from castsim.engines.fast_dataflow.tile_simulation import Driver
 from castsim.execution.timing import Cause, IgnoresBlocks
 from castsim.execution.tree import Tree
 from castsim.isa.errors import EngineError
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 THOROUGH = os.environ.get("CASTSIM_THOROUGH") == "1"
 SEEDS = 4000 if THOROUGH else 60

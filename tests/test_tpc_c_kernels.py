@@ -16,7 +16,8 @@ from random_kernels import kernel
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.reading import Language, Source
-from castsim.running import load, run_loaded
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 from castsim.tpc_compiler.tpc_c.launching import LaunchRequest, parts_of, tensor_given
 
 pytest.importorskip("pcpp")

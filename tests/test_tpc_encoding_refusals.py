@@ -12,7 +12,7 @@ from tpc_text import dialect
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TargetDataError
 from castsim.isa.tpc.assembler import assemble, disassemble, program_bytes
 from castsim.isa.tpc.parser import parse
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 

@@ -19,8 +19,7 @@ from castsim.isa.errors import TargetDataError
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Slot, TpcInstruction
 from castsim.machines.vliw.stage_latency import latency, operand_key, read_distances
-from castsim.targets import load_target
-from castsim.targets.loader import SHIPPED
+from castsim.targets.loader import SHIPPED, load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Latencies, OperandKey, RowMark, stage_name
 

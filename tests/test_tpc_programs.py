@@ -15,8 +15,8 @@ from castsim.isa.tpc.parser import parse
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.machines.vliw.lint_checking import lint
 from castsim.numerics.codec import codes_from_array
-from castsim.running import Result
-from castsim.targets import load_target
+from castsim.running.program_runs import Result
+from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 
 pytestmark = pytest.mark.smoke

@@ -18,9 +18,8 @@ from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.tpc.forms import Feature
 from castsim.machines.mechanisms import compute_of, lowerer_of
-from castsim.targets import load_target
 from castsim.targets.description import Fact, Table
-from castsim.targets.loader import SHIPPED
+from castsim.targets.loader import SHIPPED, load_target
 from castsim.targets.vliw import VliwTarget
 
 PAIRS = table("tpc_convert_pairs.csv")

@@ -24,9 +24,9 @@ from castsim.execution.tree import Block, Instruction, Loop, Lowered, Tree, elem
 from castsim.isa.errors import EngineError, IllegalError, ReadError
 from castsim.machines.vliw.fast_engine import simulate_bundles
 from castsim.machines.vliw.stage_latency import SLOTS
-from castsim.running import load
 from castsim.running.loaded import RunOptions
-from castsim.targets import load_target, target_names
+from castsim.running.program_loading import load
+from castsim.targets.loader import load_target, target_names
 from castsim.targets.vliw import VliwTarget
 
 NOP = "nop; nop; nop; nop\n"

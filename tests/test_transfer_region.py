@@ -14,8 +14,8 @@ from pto_text import moved
 
 from castsim import run
 from castsim.isa.errors import TileError, WarningKind, of_kind
-from castsim.targets import load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 WIDTH = 64
 """Columns (rows of `dn`) of the view; the part begins at its line 1, element 3."""

@@ -31,9 +31,8 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.running.estimating.tile_estimates import estimate_load
-from castsim.targets import Target, load_target
 from castsim.targets.description import with_cores, with_options
-from castsim.targets.loader import SHIPPED
+from castsim.targets.loader import SHIPPED, Target, load_target
 
 HERE = Path(__file__).parent
 A2A3, A5 = load_target("a2a3"), load_target("a5")

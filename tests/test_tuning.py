@@ -26,7 +26,8 @@ from castsim.exploration.tuning_studies import Tuning, TuningLedger, about, fron
 from castsim.isa.errors import CastsimError, EngineError
 from castsim.reports.schemas.registry import form_schema
 from castsim.reports.tuning import Tune, tuning_document
-from castsim.running import load, run_loaded
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 
 SAMPLES = Path(__file__).parent.parent / "programs" / "tuning"
 TILES, FP8 = SAMPLES / "f32_to_bf16_tiles.pto", SAMPLES / "quantise_tiles_a5.pto"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import oracle
 import pytest
 
-from castsim.isa import format_named
+from castsim.isa.formats import format_named
 from castsim.reports.cast import ordinal, ulp_distance
 
 NARROW = [name for name in (*oracle.FLOATS, *oracle.INTS) if oracle.fmt(name).bits <= 8 and "@" not in name]

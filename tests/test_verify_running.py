@@ -21,7 +21,8 @@ from castsim.evidence.verification import comparison, running
 from castsim.evidence.verification.comparison import ComparisonResult, probe
 from castsim.evidence.verification.inputs import LARGEST, Exhaustive, Samples, Structured, VerificationPart, input_set
 from castsim.evidence.verification.running import PartProgress, VerificationRecord, plan, verify
-from castsim.isa import DETERMINISTIC, IllegalError, Overflow, ReadError, Rounding, format_named
+from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import DETERMINISTIC, Overflow, Rounding, format_named
 from castsim.numerics.blocks import check_codes, code_dtype
 from castsim.numerics.tiers import convert_codes
 

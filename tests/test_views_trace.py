@@ -23,7 +23,7 @@ from sample_arguments import argument_words, scalars
 from castsim import run
 from castsim.__main__ import main
 from castsim.files import whole_file
-from castsim.running import Result
+from castsim.running.program_runs import Result
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 LONG = ("f32_to_bf16_rows",)

@@ -26,10 +26,9 @@ from castsim.reports.sections.kernel import buffer_maps
 from castsim.reports.views.perfetto import counters, kanata_lines, perfetto_document
 from castsim.reports.views.recording import SegmentRecorder, Window
 from castsim.reports.views.timeline import Timeline, dependences, make_timeline, pipeline_lines
-from castsim.running import load
 from castsim.running.loaded import RunOptions
-from castsim.targets import Target
-from castsim.targets.loader import load_target
+from castsim.running.program_loading import load
+from castsim.targets.loader import Target, load_target
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 THOROUGH = bool(os.environ.get("CASTSIM_THOROUGH"))

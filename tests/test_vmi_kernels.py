@@ -25,7 +25,7 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vmi_operations import route
 from castsim.machines.vector_function.micro_unit import lower_function
-from castsim.running import run
+from castsim.running.program_runs import run
 
 SIZE = 65536
 COVERED = """

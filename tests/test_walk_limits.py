@@ -16,7 +16,7 @@ from castsim.engines import simulate
 from castsim.execution.run_limits import MAX_COMPUTED, MAX_WALK
 from castsim.exploration.lifted_limits import what_if
 from castsim.isa.errors import LimitError
-from castsim.running import load
+from castsim.running.program_loading import load
 
 SAMPLES = Path(__file__).parents[1] / "programs"
 BASE = (SAMPLES / "f32_to_f16.pto").read_text()

@@ -23,9 +23,10 @@ from castsim.execution.timing import Timing
 from castsim.execution.tree import Lowered
 from castsim.exploration.lifted_limits import LiftedLimit, limits_known, what_if
 from castsim.isa.errors import ReadError, TargetDataError
-from castsim.running import load, run_loaded
-from castsim.targets import load_target, target_names
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 from castsim.targets.description import lifted, limits_of, with_facts
+from castsim.targets.loader import load_target, target_names
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CASES = (

@@ -9,8 +9,8 @@ from castsim.execution.timing import Timing
 from castsim.isa.formats import Codes
 from castsim.machines.vliw.assembled import AssembledProgram, Ran, assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.targets import load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 
 END = "nop; nop; nop; nop\n" * 3 + "nop; halt; halt; nop\n"

@@ -30,8 +30,8 @@ from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distanc
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, prepare
 from castsim.machines.vliw.stage_latency import operand_key
-from castsim.targets import load_target
 from castsim.targets.description import lifted, with_options
+from castsim.targets.loader import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import OperandKey, RowKey

@@ -10,7 +10,7 @@ from pathlib import Path
 from castsim.isa.tpc.forms import Dialect
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import TpcProgram
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 
 GENERATIONS = ("goya", "gaudi", "gaudib", "greco", "gaudi2")

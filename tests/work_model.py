@@ -15,7 +15,7 @@ import numpy as np
 from work_programs import NATIVE
 
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 FLOATS = ("f16", "bf16", "f32")
 TARGETS = ("a2a3", "a5")

@@ -20,8 +20,8 @@ from castsim.execution.synchronisation.race_findings import RaceKind
 from castsim.execution.tree import Access, accesses, instances
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
-from castsim.targets import Target, load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, load_target
 
 NATIVE = {
     "f32": np.dtype("<f4"), "f16": np.dtype("<f2"), "bf16": np.dtype(ml_dtypes.bfloat16), "i8": np.dtype("<i1"),

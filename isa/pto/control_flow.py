@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from castsim.isa.errors import CastsimError
+from castsim.isa.errors import CastsimError, closest
 from castsim.isa.pto import pto_scalars, tile_forms, tile_operation_forms
-from castsim.isa.pto.lexer import TokenKind, closest
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro_forms import PREFIX, SYNONYMOUS, VMI_ROWS
 from castsim.isa.pto.micro_forms import ROWS as MICRO_ROWS
 from castsim.isa.pto.program import (

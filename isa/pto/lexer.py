@@ -11,7 +11,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from itertools import accumulate, compress, islice, repeat
 from operator import sub
@@ -189,22 +188,6 @@ def unknown_character(source: PtoSource, start: int) -> ReadError:
 
 
 # Suggestions for misspelt words.
-
-
-def closest(word: str, legal: Iterable[str], *, everything_up_to: int = 12) -> tuple[str, ...]:
-    """Return the legal words nearest to `word`, best first.
-
-    If none is near, the whole list is the help, as long as it has at most `everything_up_to` words.
-    """
-    words = tuple(dict.fromkeys(legal))
-    folded = word.lower()
-    near = [candidate for candidate in words if candidate.lower() == folded]
-    # Long garbage is near to nothing, and comparing it would cost time for every word.
-    if len(word) <= 64:
-        near.extend(get_close_matches(word, words, n=3, cutoff=0.6))
-    if near:
-        return tuple(dict.fromkeys(near))
-    return words if len(words) <= everything_up_to else ()
 
 
 # Parameters of a tile program: comments `// castsim: parameter R = 16`, and `${R}` where the value stands.

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from castsim.isa.errors import IllegalError, WarningKind
-from castsim.isa.pto.lexer import TokenKind, closest
+from castsim.isa.errors import IllegalError, WarningKind, closest
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro_forms import BURSTS, COPIES, GROUPS, ROWS
 from castsim.isa.pto.micro_words import (
     CONVERSIONS,

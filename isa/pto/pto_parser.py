@@ -11,9 +11,18 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
-from castsim.isa.errors import MAX_STATEMENTS, CastsimError, ErrorList, IllegalError, LimitError, ReadError, Span
+from castsim.isa.errors import (
+    MAX_STATEMENTS,
+    CastsimError,
+    ErrorList,
+    IllegalError,
+    LimitError,
+    ReadError,
+    Span,
+    closest,
+)
 from castsim.isa.pto.control_flow import read_any_region, read_region
-from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, unknown_character
+from castsim.isa.pto.lexer import PtoSource, TokenKind, unknown_character
 from castsim.isa.pto.micro_forms import check_scopes
 from castsim.isa.pto.program import (
     ENTRY_MARKS,

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from castsim.isa.errors import WarningKind
+from castsim.isa.errors import WarningKind, closest
 from castsim.isa.formats import Saturation
-from castsim.isa.pto.lexer import TokenKind, closest
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import (
     MultiTileType,
     Operation,

@@ -14,9 +14,10 @@ from castsim.isa.errors import (
     WarningKind,
     Warnings,
     WarningText,
+    closest,
     too_many_statements,
 )
-from castsim.isa.pto.lexer import PtoSource, TokenKind, closest, filled, scan
+from castsim.isa.pto.lexer import PtoSource, TokenKind, filled, scan
 from castsim.isa.pto.program import Operation, Tcvt, TileOperation, Type
 from castsim.isa.pto.types import format_type, read_type
 

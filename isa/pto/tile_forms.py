@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from castsim.isa.errors import TileError
+from castsim.isa.errors import TileError, closest
 from castsim.isa.formats import Saturation
-from castsim.isa.pto.lexer import TokenKind, closest
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.program import (
     Barrier,
     GetTile,

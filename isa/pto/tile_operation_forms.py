@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from castsim.isa.errors import Span, TileError, WarningKind
-from castsim.isa.pto.lexer import closest
+from castsim.isa.errors import Span, TileError, WarningKind, closest
 from castsim.isa.pto.program import (
     AllocTile,
     AllocTiles,

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from castsim.isa.errors import ReadError, Span, TileError, WarningKind
+from castsim.isa.errors import ReadError, Span, TileError, WarningKind, closest
 from castsim.isa.formats import format_named
-from castsim.isa.pto.lexer import PtoSource, closest
+from castsim.isa.pto.lexer import PtoSource
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     AlignType,

@@ -9,9 +9,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import NoReturn
 
-from castsim.isa.errors import IllegalError, WarningKind
+from castsim.isa.errors import IllegalError, WarningKind, closest
 from castsim.isa.formats import FORMATS, IntFormat
-from castsim.isa.pto.lexer import TokenKind, closest
+from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro_forms import (
     COUNTS,
     DISTRIBUTIONS,

@@ -40,8 +40,8 @@ from castsim.reports.accuracy import (
     cross_validation_text,
 )
 from castsim.reports.progress import stage_progress
-from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED
+from castsim.targets.loader import load_target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -26,7 +26,7 @@ from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
 from castsim.machines.vliw import tpc_target
 from castsim.reports.documents import json_of
 from castsim.reports.listing import assembled_document, assembled_text
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 

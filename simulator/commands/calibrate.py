@@ -23,7 +23,7 @@ from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
 from castsim.reports.accuracy import calibration_document, calibration_text
 from castsim.reports.progress import stage_progress
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 
 def declare(parser: OptionParser) -> None:

@@ -57,8 +57,8 @@ from castsim.reports.cast import (
     ulp_distance,
 )
 from castsim.reports.numbers import bits_text, json_value
-from castsim.targets import Target, load_target, specification_names, target_names
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, load_target, specification_names, target_names
 
 
 def declare(parser: OptionParser) -> None:

@@ -33,7 +33,7 @@ from castsim.exploration.checking import LANGUAGES, Finding, Severity, check
 from castsim.isa.errors import ReadError, escaped, pointed_at
 from castsim.reports.documents import Document
 from castsim.reports.schemas.command_documents import FindingEntry
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 if TYPE_CHECKING:
     from rich.text import Text

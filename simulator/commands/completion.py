@@ -30,7 +30,7 @@ from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Overflow, Rounding, Saturation
 from castsim.numerics.tiers import Tier
 from castsim.reports.sections import RUN, further_reports
-from castsim.targets import specification_names, target_names
+from castsim.targets.loader import specification_names, target_names
 
 SHELLS = ("bash", "zsh", "tcsh", "fish")
 """Shells that there are scripts for."""

@@ -42,7 +42,7 @@ from castsim.lowering.lowering_answers import setting_of
 from castsim.reports.graph_text import graph_document, graph_text
 from castsim.reports.pages.page_of_result import graph_page
 from castsim.reports.progress import stage_progress
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 if TYPE_CHECKING:
     from castsim.lowering.graphs.graph_execution import GraphRun

@@ -33,10 +33,11 @@ from castsim.execution.synchronisation.race_findings import IGNORE
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
 from castsim.isa.reading import CPP_SUFFIXES, KERNEL_SUFFIX, Language, Source, read_source
-from castsim.running import LoadedProgram, load, run_loaded
-from castsim.running.loaded import LoadRequest
-from castsim.targets import Target
+from castsim.running.loaded import LoadedProgram, LoadRequest
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -29,7 +29,7 @@ from castsim.isa.tpc.program import Bundle, Slot
 from castsim.machines.vliw import tpc_target
 from castsim.machines.vliw.latency_bound import PairDistance, SlottedInstruction, pair_distance
 from castsim.reports.listing import Latency, pair_entry, pair_text
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 
 def declare(parser: OptionParser) -> None:

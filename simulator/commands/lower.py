@@ -62,8 +62,8 @@ from castsim.lowering.lowering_answers import Answer, answer, answer_through
 from castsim.numerics.quantisation import BLOCK_FORMATS, BlockFormat, block_format
 from castsim.reports.lower import answer_document
 from castsim.reports.progress import stage_progress
-from castsim.targets import load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import load_target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -19,7 +19,7 @@ from castsim.commands.option_parsers import scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 
 def declare(parser: OptionParser) -> None:

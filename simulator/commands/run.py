@@ -70,11 +70,13 @@ from castsim.reports.progress import run_progress
 from castsim.reports.run_findings import run_document, run_text, section
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import RUN, further_reports
-from castsim.running import LoadedProgram, load, run_loaded
 from castsim.running.estimating.cast_estimates import sensitivities
 from castsim.running.fragments import NAME, Fragment, whole
-from castsim.targets import Target, load_target
+from castsim.running.loaded import LoadedProgram
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 from castsim.targets.description import watched, with_options
+from castsim.targets.loader import Target, load_target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -84,8 +86,8 @@ if TYPE_CHECKING:
     from castsim.isa.pto import program as pto
     from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.reports.views.timeline import Timeline
-    from castsim.running import Result
     from castsim.running.estimating.cast_estimates import Sensitivity
+    from castsim.running.program_runs import Result
 
 
 def declare(parser: OptionParser) -> None:

@@ -224,7 +224,7 @@ if TYPE_CHECKING:
     from castsim.reports.pages.blocks import Page
     from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
-    from castsim.running import Result
+    from castsim.running.program_runs import Result
 
 
 SHOWN = 80

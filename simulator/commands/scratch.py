@@ -32,7 +32,7 @@ from castsim.reports.scratch import (
     sweep_document,
     sweep_text,
 )
-from castsim.targets import load_target, target_names
+from castsim.targets.loader import load_target, target_names
 from castsim.targets.strided_repeat import StridedRepeatTarget
 
 

@@ -44,10 +44,17 @@ from castsim.reports.targets import (
     target_text,
     targets_diff,
 )
-from castsim.targets import is_specification, load_specification, load_target, specification_names, target_names
 from castsim.targets.csv_tables import TableFile
 from castsim.targets.description import Table
-from castsim.targets.loader import FACT, described
+from castsim.targets.loader import (
+    FACT,
+    described,
+    is_specification,
+    load_specification,
+    load_target,
+    specification_names,
+    target_names,
+)
 
 # A shipped description written out as a file to start a chip from: all tables, a comment on each and on each key.
 #

@@ -26,7 +26,8 @@ from castsim.execution.input_data import ArgumentUse, from_memory, make_inputs, 
 from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import Codes
-from castsim.running import Result, load
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result
 from castsim.tilelang import programs, running
 from castsim.tilelang.programs import LoweredKernel, TirProgram, lowered_of
 

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.input_data import read_array
-from castsim.isa.errors import ReadError
-from castsim.isa.pto.lexer import closest
+from castsim.isa.errors import ReadError, closest
 from castsim.lowering import tosa_operators as tosa
 from castsim.lowering.graphs.vector_program import TableRun, table_on
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 
 def declare(parser: OptionParser) -> None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from castsim.execution.distributing import Workers
     from castsim.lowering.conformance import Cell
     from castsim.lowering.samples import Substitute
-    from castsim.targets import Specification
+    from castsim.targets.specification import Specification
 
 
 def declare(parser: OptionParser) -> None:

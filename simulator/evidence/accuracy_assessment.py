@@ -31,9 +31,9 @@ from castsim.machines.mechanisms import vector_units_of
 from castsim.running.estimating import estimate
 from castsim.running.estimating.operation_estimates import estimate_tile_operation
 from castsim.running.estimating.tile_estimates import estimate_load
-from castsim.targets import Target, load_target, target_names
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import SourceKind, with_options
+from castsim.targets.loader import Target, load_target, target_names
 
 LABEL_SHAPE = "label shape"
 """The row states loop trips: simulated are so many rows of so many trips of the variant that runs."""

@@ -22,8 +22,8 @@ from castsim.evidence.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.execution.timing import ProgressCallback
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, ReadError, Span, TargetDataError
-from castsim.targets import Target, load_target, target_names
 from castsim.targets.description import Fact, Table, with_facts
+from castsim.targets.loader import Target, load_target, target_names
 
 # The numbers of a target that rows of a table depend on, named by their path in the description.
 #

@@ -26,9 +26,8 @@ from castsim.isa.errors import CastsimError, ReadError
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import CastAsked, lowerer_of, tiles_of
 from castsim.running.estimating.cast_estimates import CastShape, OperandPlacement, TileCastRequest, timed_alone
-from castsim.targets import Target, TileTarget
 from castsim.targets.description import with_values
-from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals
+from castsim.targets.loader import CAST, INTERVALS, LOAD, POOLED, SCOPE, STORE, Residuals, Target, TileTarget
 
 WEIGHT_OF_LARGEST = 0.02
 """Share of the largest error in what a fit makes small, beside the mean."""

@@ -22,9 +22,8 @@ from castsim.execution.interpreter.vector_unit import LOAD as BODY_LOAD
 from castsim.execution.interpreter.vector_unit import STORE as BODY_STORE
 from castsim.execution.interpreter.vector_unit import Body, BodyStep
 from castsim.execution.run_limits import MAX_CYCLES
-from castsim.isa.errors import CastsimError, ReadError, Span
+from castsim.isa.errors import CastsimError, ReadError, Span, closest
 from castsim.isa.formats import Format
-from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.isa.reading import read_text
 from castsim.targets.description import SourceKind

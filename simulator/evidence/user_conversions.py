@@ -24,7 +24,7 @@ from castsim.numerics.codec import (
     is_codes,
     native_dtype,
 )
-from castsim.targets import Target, load_target
+from castsim.targets.loader import Target, load_target
 
 Conversion = Callable[[Codes], ArrayLike]
 """Gets numbers in the native dtype of the source, or codes where it has none, and returns as many results."""

@@ -34,7 +34,7 @@ from castsim.execution.origins import (
     origin_of,
 )
 from castsim.isa.errors import ReadError
-from castsim.targets import Target, load_target, target_names
+from castsim.targets.loader import Target, load_target, target_names
 
 # A ledger: the results of every piece of work that is done, appended to one file, so that a second start goes on.
 #

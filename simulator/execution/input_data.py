@@ -29,7 +29,7 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import array_from_codes, codes_from_array, pack_codes, unpack_codes
 from castsim.numerics.policy import abstract_policy
-from castsim.targets import Target, load_target, target_for_architecture, target_names
+from castsim.targets.loader import Target, load_target, target_for_architecture, target_names
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format, Rounding, Saturation
 from castsim.isa.pto.program import RoundMode, TileType
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 # Tiles and views with their places: what an instruction gets to work on once the program has been walked.
 

@@ -42,8 +42,8 @@ from castsim.isa.pto import program as pto
 from castsim.isa.reading import Language, read_source
 from castsim.machines.mechanisms import tiles_of
 from castsim.machines.vliw import assembly_target
-from castsim.targets import Target
 from castsim.targets.dataflow import BLOCK_BYTES
+from castsim.targets.loader import Target
 
 __all__ = ["Advice", "advice_on", "advise", "proposed"]
 

@@ -20,8 +20,7 @@ from castsim.execution.timing import WAITING, Cause
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Codes, Format
 from castsim.numerics.codec import codes_from_array
-from castsim.running import Result
-from castsim.running.program_runs import causes_by_line, listed, source_lines, written_launches
+from castsim.running.program_runs import Result, causes_by_line, listed, source_lines, written_launches
 
 # The lines of a program as a comparison sees them: what is written in each, without blanks and comments.
 

@@ -31,10 +31,10 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import array_from_codes, codes_from_array
 from castsim.numerics.policy import abstract_policy
-from castsim.running import LoadedProgram, Result, computed, run_loaded
 from castsim.running.block_lowering import expand_source
-from castsim.running.loaded import Loaded, LoadRequest
+from castsim.running.loaded import Loaded, LoadedProgram, LoadRequest
 from castsim.running.program_loading import TileProgram
+from castsim.running.program_runs import Result, computed, run_loaded
 from castsim.targets.description import with_options
 
 # Inputs on which two programs are compared: random numbers, random bits, and the numbers at which casts differ.

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsim.execution.run_limits import Limits
+from castsim.execution.run_limits import MAX_CYCLES, Limits
 from castsim.execution.timing import WAITING, Cause, Timing
 from castsim.isa.errors import MAX_STATEMENTS, ReadError
 from castsim.isa.formats import Codes
-from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
-from castsim.targets import Target
+from castsim.running.loaded import LoadedProgram
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, run_loaded
 from castsim.targets.description import lifted
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import LatencyBound

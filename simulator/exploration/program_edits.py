@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from enum import StrEnum
 
-from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.isa.errors import CastsimError, WarningKind
 from castsim.isa.formats import Codes, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.types import format_type, parse_type
 from castsim.isa.reading import Source
-from castsim.running import MAX_CYCLES, LoadedProgram, load
-from castsim.targets import Target
+from castsim.running.loaded import LoadedProgram
+from castsim.running.program_loading import load
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target
 
 TRIES = 4
 """Inputs on which what is not proven is tried at least."""

@@ -23,6 +23,7 @@ import castsim
 from castsim.execution.distributing import facts_digest
 from castsim.execution.origins import LOCAL_NAME, Installation, digest_of, installation, sources_digest
 from castsim.execution.origins import refuse_another as refuse_another_installation
+from castsim.execution.run_limits import MAX_CYCLES
 from castsim.execution.timing import Cause, limiter
 from castsim.exploration.sweep_specification import (
     CAST_AXES,
@@ -43,10 +44,11 @@ from castsim.exploration.sweep_specification import (
 from castsim.isa.errors import CastsimError, EngineError, ReadError
 from castsim.isa.pto.lexer import PtoSource, parameters, with_values
 from castsim.isa.reading import Language, Source, read_source
-from castsim.running import MAX_CYCLES, load, run_loaded
 from castsim.running.estimating.tile_estimates import estimator_of
-from castsim.targets import Target, load_target, target_names
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, load_target, target_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -39,7 +39,7 @@ from castsim.machines.strided.values import NaturalMap, apply_action
 from castsim.machines.vector_function.function_operations import VectorFunction
 from castsim.machines.vector_function.values import Side, WholeTile, apply_chain
 from castsim.numerics.blocks import code_dtype
-from castsim.targets import TileTarget
+from castsim.targets.loader import TileTarget
 
 # What every byte of a program's results is made of, as a fingerprint: equal ones mean equal terms.
 #

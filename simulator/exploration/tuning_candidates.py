@@ -14,7 +14,7 @@ from pathlib import Path
 from castsim.engines import simulate
 from castsim.execution.input_data import digest
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
-from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.execution.timing import WAITING, Cause, Timing
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
 from castsim.isa.errors import CastsimError, EngineError, ReadError, SourceText, Span
@@ -22,9 +22,11 @@ from castsim.isa.formats import Codes
 from castsim.isa.pto.lexer import with_values
 from castsim.isa.reading import Language, Source
 from castsim.isa.value_expressions import LEGAL, Expression, Value, read_values
-from castsim.running import MAX_CYCLES, Loaded, LoadedProgram, load, run_loaded
-from castsim.targets import Target
+from castsim.running.loaded import Loaded, LoadedProgram
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target
 
 __all__ = ["ChoiceRow", "Points", "Study", "refused"]
 

@@ -14,7 +14,7 @@ import castsim
 from castsim.execution.distributing import Ledger as FileLedger
 from castsim.execution.distributing import LedgerLabels
 from castsim.execution.origins import digest_of
-from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.execution.timing import ProgressCallback
 from castsim.exploration.tuning_candidates import (
     ChoiceAxis,
@@ -32,8 +32,7 @@ from castsim.isa.formats import Codes
 from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter
 from castsim.isa.reading import Language, is_file, read_source
 from castsim.isa.value_expressions import Value
-from castsim.running import MAX_CYCLES
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 _FIELDS = frozenset(each.name for each in fields(ChoiceRow)) - {"number"}
 

@@ -28,8 +28,8 @@ from castsim.numerics.cast import cast_codes, round_to_integral_codes
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tiers import convert_codes
-from castsim.targets import Specification, load_specification
-from castsim.targets.specification import TEXT, Accept, AcceptanceRule, Beyond, Case, LegalCasts
+from castsim.targets.loader import load_specification
+from castsim.targets.specification import TEXT, Accept, AcceptanceRule, Beyond, Case, LegalCasts, Specification
 
 # One cast of a specification: its row, its rule and the attributes in force.
 

@@ -19,8 +19,9 @@ from castsim.lowering.steps import Chain, Constants, FormatCast, Integral, Lower
 from castsim.lowering.tosa_operators import order_keys
 from castsim.machines.registry import MachinePart
 from castsim.numerics.tiers import Tier
-from castsim.running import load_text, run_loaded
-from castsim.targets import Target
+from castsim.running.program_loading import load_text
+from castsim.running.program_runs import run_loaded
+from castsim.targets.loader import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ from castsim.lowering.lowering_answers import Answer, Setting, answer, setting_o
 from castsim.lowering.planner import PlanKind
 from castsim.lowering.sharing import Equals
 from castsim.lowering.steps import path_of
-from castsim.targets import Specification, Target, load_specification, load_target, target_names
-from castsim.targets.specification import TEXT
+from castsim.targets.loader import Target, load_specification, load_target, target_names
+from castsim.targets.specification import TEXT, Specification
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64, value_of
 from castsim.numerics.policy import Policy, abstract_policy, default_rounding, legal_roundings
 from castsim.numerics.tiers import convert_codes
-from castsim.targets import Specification, Target, load_specification
-from castsim.targets.specification import Accept
+from castsim.targets.loader import Target, load_specification
+from castsim.targets.specification import Accept, Specification
 
 Mask = NDArray[np.bool_]
 

@@ -28,8 +28,9 @@ from castsim.lowering.samples import telling_codes
 from castsim.lowering.sharing import Kept, Shared
 from castsim.lowering.steps import ConstantArithmetic, LoweringStep
 from castsim.numerics.codec import FormatLike, format_name
-from castsim.targets import Specification, Target, load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, load_target
+from castsim.targets.specification import Specification
 
 # Options of a target that software sets, and which settings of them change what its instructions do to elements.
 #

@@ -54,7 +54,7 @@ from castsim.lowering.steps import (
     run_chain,
 )
 from castsim.numerics.codec import value_of
-from castsim.targets import Target, load_target
+from castsim.targets.loader import Target, load_target
 
 _SIMULATED = 6
 """Chains of one length whose programs are simulated to rank them."""

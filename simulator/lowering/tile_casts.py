@@ -39,8 +39,8 @@ from castsim.lowering.steps import (
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import scale_of
 from castsim.numerics.codec import value_of
-from castsim.targets import TileTarget
 from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.loader import TileTarget
 
 # Tile operations with a constant as steps: bounds and offsets around a cast.
 #

@@ -19,8 +19,8 @@ from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, 
 from castsim.numerics.blocks import check_codes, code_dtype
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.pack import tapered_tables
-from castsim.targets import Specification, load_specification
-from castsim.targets.specification import RescaleRounding, RescaleRules
+from castsim.targets.loader import load_specification
+from castsim.targets.specification import RescaleRounding, RescaleRules, Specification
 
 # The order of codes by value.
 

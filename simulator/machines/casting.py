@@ -30,8 +30,8 @@ from castsim.numerics.codec import (
 )
 from castsim.numerics.policy import Policy, abstract_policy
 from castsim.numerics.tiers import Tier, cast_array
-from castsim.targets import Target, load_target
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, load_target
 
 
 def cast(

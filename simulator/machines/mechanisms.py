@@ -18,8 +18,8 @@ from castsim.isa.pto.program import RoundMode, TileType
 from castsim.isa.pto.value_types import element_format
 from castsim.machines.registry import MachinePart, loaded
 from castsim.numerics.codec import value_of
-from castsim.targets import Target, TileTarget
 from castsim.targets.dataflow import DataflowTarget
+from castsim.targets.loader import Target, TileTarget
 
 if TYPE_CHECKING:
     import numpy as np

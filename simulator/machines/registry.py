@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
 from castsim.isa.errors import ReadError
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 _Part = TypeVar("_Part")
 

@@ -33,9 +33,10 @@ from castsim.isa.reading import Language, Source, read_bytes
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
 from castsim.pto_cpp.compiling import CppKernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
 from castsim.pto_cpp.program_making import Maker, SentTile
-from castsim.running import Result, load, run_loaded
-from castsim.targets import Target, TileTarget
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, run_loaded
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, TileTarget
 
 # Values while a kernel runs: what it reads of tiles and of global memory is what castsim computes up to there.
 

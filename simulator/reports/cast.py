@@ -19,7 +19,7 @@ from castsim.reports.documents import CommandDocument, Document, Keys, identifie
 from castsim.reports.numbers import Number, bits_text, ends_document, json_value
 from castsim.reports.schemas.keys import Bits, Name, Ulps, Value
 from castsim.reports.schemas.keys import Number as NumberKeys
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 # The results that specifications accept for single values: rows beside those of targets, as data and as JSON.
 

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from castsim.execution.input_data import digest, read_array
-from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.execution.synchronisation.race_findings import REPORT, STOP
 from castsim.execution.timing import Cause
 from castsim.exploration.differences import (
@@ -44,10 +44,11 @@ from castsim.reports.numbers import bits_text, grouped, json_value
 from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
 from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
 from castsim.reports.terminal import indented, table
-from castsim.running import MAX_CYCLES, LoadedProgram, Result, load, run_loaded
-from castsim.running.loaded import LoadRequest
-from castsim.targets import Target
+from castsim.running.loaded import LoadedProgram, LoadRequest
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, run_loaded
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest

@@ -19,7 +19,7 @@ from castsim.reports.lower import code_text, number_text, required_text
 from castsim.reports.numbers import grouped
 from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from castsim.evidence.verification.lowering import Checked, LoweringRecord

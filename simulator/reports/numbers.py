@@ -11,8 +11,8 @@ from fractions import Fraction
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import Document, Json, json_of
-from castsim.targets import Target
 from castsim.targets.description import DOUBTFUL, Fact, Option, Table
+from castsim.targets.loader import Target
 
 Number = Fraction | float
 

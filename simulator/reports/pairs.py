@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from castsim.isa.formats import Format
 from castsim.machines.registry import MachinePart
 from castsim.reports.documents import Keys, says
-from castsim.targets import Target
 from castsim.targets.description import Status
+from castsim.targets.loader import Target
 
 
 @dataclass(frozen=True, slots=True)

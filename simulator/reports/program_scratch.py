@@ -15,8 +15,8 @@ from castsim.machines.strided.strided_lowering import CastScratch, StridedLowere
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Bytes, Elements, Line
 from castsim.reports.terminal import indented, table
-from castsim.running import load_program
-from castsim.targets import Target
+from castsim.running.program_loading import load_program
+from castsim.targets.loader import Target
 
 
 @dataclass(frozen=True, slots=True)

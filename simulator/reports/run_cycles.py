@@ -17,11 +17,10 @@ from castsim.reports.numbers import CAUSE_COLOURS, causes_of, described, grouped
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
-from castsim.running import Result
 from castsim.running.estimating.cast_estimates import Standing
-from castsim.running.program_runs import SourceLine, listed, written_launches
-from castsim.targets import Target
+from castsim.running.program_runs import Result, SourceLine, listed, written_launches
 from castsim.targets.description import SourceKind, Status
+from castsim.targets.loader import Target
 
 _CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "cost model's", Status.FITTED: "fitted"}
 

@@ -16,7 +16,7 @@ from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Cycles, Line, LintEntry
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
 from castsim.reports.terminal import indented
-from castsim.running import Loaded
+from castsim.running.loaded import Loaded
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.findings import StaleRead

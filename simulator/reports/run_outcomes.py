@@ -22,8 +22,7 @@ from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, 
 from castsim.reports.schemas.keys import Column, Cycles, Elements, ErrorEntry, Line, Output, Value
 from castsim.reports.terminal import indented, table
 from castsim.running.program_runs import OpaqueUse
-from castsim.targets import Target, TileTarget
-from castsim.targets.loader import measured_operation
+from castsim.targets.loader import Target, TileTarget, measured_operation
 
 
 class OutputsKeys(Keys):

@@ -18,11 +18,10 @@ from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import NamedFact, doubtful_facts, grouped
 from castsim.reports.schemas.keys import Elements, Output
-from castsim.running import Loaded, Result
 from castsim.running.estimating.cast_estimates import Sensitivity, Trust, trust_of
-from castsim.running.loaded import Partial
-from castsim.running.program_runs import SourceLine, bookkeeping, inserted, source_lines
-from castsim.targets import Target
+from castsim.running.loaded import Loaded, Partial
+from castsim.running.program_runs import Result, SourceLine, bookkeeping, inserted, source_lines
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

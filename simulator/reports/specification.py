@@ -13,9 +13,8 @@ from castsim.isa.formats import format_named
 from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
 from castsim.reports.schemas.keys import Name, Scalar
 from castsim.reports.terminal import indented, table
-from castsim.targets import Specification
 from castsim.targets.description import Status
-from castsim.targets.specification import TEXT, AcceptanceRule
+from castsim.targets.specification import TEXT, AcceptanceRule, Specification
 
 _ACRONYMS = {"tosa", "onnx", "ocp"}
 

@@ -17,8 +17,8 @@ from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEn
 from castsim.reports.schemas.keys import FactEntry
 from castsim.reports.specification import SpecificationHeader
 from castsim.reports.terminal import indented, table
-from castsim.targets import Target
 from castsim.targets.description import Status
+from castsim.targets.loader import Target
 from castsim.targets.tpc_compiler import FunctionKind, builtins_of, special_functions
 from castsim.targets.vliw import VliwTarget
 

@@ -24,7 +24,7 @@ from castsim.numerics.codec import (
     format_name,
     value_of,
 )
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 MOST_SHOWN = 8
 """Differing elements that a message lists."""

@@ -23,7 +23,7 @@ from castsim.running.loaded import LoadRequest
 from castsim.running.micro import MicroProgram
 from castsim.running.program_loading import Walking, load_text, reads_elements, walking_of
 from castsim.running.program_runs import run_loaded
-from castsim.targets import Target, TileTarget
+from castsim.targets.loader import Target, TileTarget
 
 if TYPE_CHECKING:
     from castsim.numerics.quantisation import BlockFormat

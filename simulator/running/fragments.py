@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from castsim.isa.errors import CastsimError, IllegalError, ReadError, SourceText, Span
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, SourceText, Span, closest
 from castsim.isa.formats import FORMATS, FloatFormat, Format, format_named
-from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.program import PartitionType, PointerType, ScalarType, TileType, ViewType
 from castsim.isa.pto.statement_forms import ROUND_MODES
 from castsim.isa.pto.types import format_type
@@ -23,7 +22,7 @@ from castsim.isa.pto.value_types import BLOCK_BITS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.isa.reading import Language, Source
 from castsim.machines.mechanisms import tile_target
-from castsim.targets import Target, TileTarget
+from castsim.targets.loader import Target, TileTarget
 
 NAME = "<fragment>"
 """What messages call a fragment."""

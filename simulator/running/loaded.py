@@ -22,7 +22,7 @@ from castsim.isa.errors import WarningKind, Warnings, WarningText
 from castsim.isa.formats import Codes
 from castsim.isa.reading import Language
 from castsim.machines.mechanisms import lowerer_of, tile_target
-from castsim.targets import Target, load_target
+from castsim.targets.loader import Target, load_target
 
 if TYPE_CHECKING:
     import numpy as np

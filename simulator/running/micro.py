@@ -30,7 +30,7 @@ from castsim.running.loaded import (
     Watch,
     races_of,
 )
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 _ROUNDS = 8
 """Walks after which sizes that rest on elements are given up."""

@@ -67,8 +67,8 @@ from castsim.running.loaded import (
     WalkedWhenIssued,
     races_of,
 )
-from castsim.targets import Target, TileTarget
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target, TileTarget
 
 if TYPE_CHECKING:
     from castsim.running.micro import MicroProgram

@@ -22,8 +22,8 @@ from castsim.isa.formats import Codes
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LaunchSlice, machine_of
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
-from castsim.targets import Target
 from castsim.targets.description import CORES, with_options
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     import numpy as np

@@ -52,8 +52,8 @@ from castsim.running.stops import (
     regions_of,
     selected,
 )
-from castsim.targets import Target
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest

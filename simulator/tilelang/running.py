@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.running import Result, load, run_loaded
-from castsim.targets import Target
+from castsim.running.program_loading import load
+from castsim.running.program_runs import Result, run_loaded
+from castsim.targets.loader import Target
 from castsim.tilelang.programs import (
     BoundArrays,
     Bytes,

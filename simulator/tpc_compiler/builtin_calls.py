@@ -23,8 +23,8 @@ from castsim.machines.vliw.findings import StaleRead
 from castsim.machines.vliw.lookup_tables import computed_by, rounded
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array
-from castsim.targets import Target
 from castsim.targets.description import with_options
+from castsim.targets.loader import Target
 from castsim.targets.tpc_compiler import (
     BuiltinRow,
     FunctionKind,

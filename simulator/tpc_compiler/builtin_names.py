@@ -8,7 +8,7 @@ from pathlib import Path
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.machines.vliw import targets_running, tpc_target
-from castsim.targets import Target, load_target
+from castsim.targets.loader import Target, load_target
 from castsim.targets.tpc_compiler import BuiltinRow, SpecialFunction, all_builtins, builtins_of, library_functions
 from castsim.targets.vliw import VliwTarget
 

@@ -26,8 +26,8 @@ from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import Slot
 from castsim.machines import vliw as assembly
 from castsim.numerics.blocks import code_dtype
-from castsim.targets import load_target
 from castsim.targets.description import Status
+from castsim.targets.loader import load_target
 from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
 from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
 from castsim.tpc_compiler.builtin_calls import KernelResult, execute

@@ -10,7 +10,7 @@ from castsim.isa.formats import DETERMINISTIC, Format, IntFormat, Overflow, Roun
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.policy import Policy, abstract_policy, legal_roundings
-from castsim.targets import load_target, target_names
+from castsim.targets.loader import load_target, target_names
 
 
 @dataclass(frozen=True, slots=True)

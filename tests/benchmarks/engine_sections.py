@@ -20,8 +20,8 @@ from measured_record import replace_section, table
 from benchmarks.timing import ROOT, ended
 from castsim.execution.pipe_operations import Survey
 from castsim.execution.run_limits import MAX_CYCLES
-from castsim.running import load
 from castsim.running.loaded import RunOptions
+from castsim.running.program_loading import load
 
 _SAMPLES = {
     "f32_to_f16_pipelined.pto": (), "f32_to_bf16_rows.pto": (), "kernels/rms_norm_a2a3.pto": ("--arg", "eps=1e-6"),

@@ -32,7 +32,7 @@ from benchmarks.table import machine, machine_text
 from castsim import estimate
 from castsim.engines import simulate
 from castsim.execution.tree import Tree
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 EVENT, EVERY_TRIP, SKIPPING = "event", "fast, no skip", "fast"
 _PATIENCE = {EVENT: 10_000, EVERY_TRIP: 10**7, SKIPPING: 10**9}

@@ -33,7 +33,7 @@ from castsim import run
 from castsim.execution.synchronisation.flags import insert
 from castsim.isa.pto.pto_parser import parse
 from castsim.machines.mechanisms import lowerer_of
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 
 _TILE = "!pto.tile_buf<vec, 16x64x{}>"
 _F32, _F16 = _TILE.format("f32"), _TILE.format("f16")

@@ -22,7 +22,7 @@ from castsim.isa.errors import CastsimError
 from castsim.isa.reading import source_of
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
 from fuzz.casts import casts, compiled, exact
 

@@ -112,7 +112,7 @@ def read_tosa(data: bytes) -> None:
 
 def read_target(data: bytes) -> None:
     """Load a description of a target."""
-    from castsim.targets import load_target  # noqa: PLC0415
+    from castsim.targets.loader import load_target  # noqa: PLC0415
 
     assert load_target(file("t.toml", data)).name
 
@@ -133,7 +133,7 @@ def read_fragment(data: bytes) -> None:
     """Read what `run -e` takes; the program it stands for is read as well."""
     from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415
     from castsim.running.fragments import whole  # noqa: PLC0415
-    from castsim.targets import load_target  # noqa: PLC0415
+    from castsim.targets.loader import load_target  # noqa: PLC0415
 
     found = whole(_text(data, "e"), load_target(("a5", "a2a3")[len(data) % 2]))
     parse(found.source.text, "e")
@@ -174,7 +174,7 @@ def read_messages(data: bytes) -> None:
 
 def read_csv(data: bytes) -> None:
     """Read a table of observed differences."""
-    from castsim.targets import load_target  # noqa: PLC0415
+    from castsim.targets.loader import load_target  # noqa: PLC0415
 
     file("rows.csv", data)
     load_target(file("table.toml", file_grammar.TABLE_TARGET))

@@ -6,7 +6,7 @@ from castsim.commands.targets import told
 from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.instructions import ALIASES, available, forms_of, mnemonics
 from castsim.isa.tpc.parser import _SHAPES as SHAPES
-from castsim.targets import load_target, target_names
+from castsim.targets.loader import load_target, target_names
 from page_parts.markdown import code, codes, csv_text, table
 
 SLOTS = ("LOAD", "SPU", "VPU", "STORE")

@@ -6,8 +6,8 @@ import typing
 from collections.abc import Iterator
 
 from castsim.commands.targets import told
-from castsim.targets import load_target, target_names
 from castsim.targets.description import Fact, Status, Table, TargetHeader
+from castsim.targets.loader import load_target, target_names
 from castsim.targets.strided_repeat import StridedRepeatTarget
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vliw import VliwTarget

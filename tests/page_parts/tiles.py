@@ -12,8 +12,8 @@ from castsim.isa.pto.statement_forms import EVENTS, PIPES, ROUND_MODES, SATURATI
 from castsim.isa.pto.types import ELEMENTS, EXTENSIONS, PREFIXED
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.pairs import pair_rows
-from castsim.targets import load_target
 from castsim.targets.csv_tables import SHIPPED, TableFile
+from castsim.targets.loader import load_target
 from page_parts.markdown import code, codes, csv_text, table
 
 CHIPS = ("a2a3", "a5")

@@ -41,7 +41,7 @@ from castsim.machines.mechanisms import CastForm, TargetCast, form_of, machine_o
 from castsim.machines.vliw import assembly_target
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_strings, strings_from_codes
-from castsim.targets import Target
+from castsim.targets.loader import Target
 from castsim.tpc_compiler.tpc_c.language import (
     GENERATIONS,
     MACROS,

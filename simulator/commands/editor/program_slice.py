@@ -30,7 +30,7 @@ from castsim.running.estimating import estimate
 from castsim.running.loaded import LoadRequest
 from castsim.running.micro import MicroProgram
 from castsim.running.program_loading import TileProgram, walking_of
-from castsim.targets import Target, load_target
+from castsim.targets.loader import Target, load_target
 
 # An open text: what is asked for beside it, its target, and its places as castsim and as clients count them.
 

@@ -52,8 +52,10 @@ from castsim.lowering.samples import Identity, Substitute, all_codes, disagreein
 from castsim.lowering.steps import ConstantArithmetic, TileChoiceForm, TileOperationForm, VectorForm
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array
-from castsim.running import load, run_loaded
-from castsim.targets import Specification, load_target, target_names
+from castsim.running.program_loading import load
+from castsim.running.program_runs import run_loaded
+from castsim.targets.loader import load_target, target_names
+from castsim.targets.specification import Specification
 
 SAMPLES = 100_000
 """Codes of a source of more than 16 bits."""

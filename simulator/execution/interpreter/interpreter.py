@@ -70,10 +70,9 @@ from castsim.execution.tree import (
     TileTransfer,
     Tree,
 )
-from castsim.isa.errors import CastsimError, ReadError, Span, WarningKind, Warnings, WarningText
+from castsim.isa.errors import CastsimError, ReadError, Span, WarningKind, Warnings, WarningText, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.statement_reader import FollowUpError
 from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, text_name

@@ -9,10 +9,9 @@ from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer, has_addresses
 from castsim.execution.interpreter.scalar_values import bits_of
 from castsim.execution.tree import ResolvedTileOp, Tile
-from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
+from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
-from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.statement_forms import OFFSET, enum_value, form_of, offset_of
 from castsim.isa.pto.types import SCALARS, format_tile
 from castsim.isa.pto.value_types import element_format, held_format, unpacked

@@ -47,9 +47,8 @@ from castsim.execution.vector_operations.target_rules import (
     compared_format,
     float_route,
 )
-from castsim.isa.errors import IllegalError, ReadError, TileError
+from castsim.isa.errors import IllegalError, ReadError, TileError, closest
 from castsim.isa.formats import IntFormat
-from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget, TileOperationFacts
 

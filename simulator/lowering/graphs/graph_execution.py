@@ -48,10 +48,10 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_strings
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
-    from castsim.running import LoadedProgram
+    from castsim.running.loaded import LoadedProgram
 
 
 # The results of a graph and of its nodes.

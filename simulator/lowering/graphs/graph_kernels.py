@@ -27,7 +27,7 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
-from castsim.targets import Target
+from castsim.targets.loader import Target
 
 
 @dataclass(frozen=True, slots=True)

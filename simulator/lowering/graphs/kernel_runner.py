@@ -32,7 +32,9 @@ from castsim.lowering.steps import Chain
 from castsim.lowering.tosa_operators import AcceptanceSets, is_nan
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import array_from_codes, codes_from_array, value_of
-from castsim.running import LoadedProgram, computed, load_text, run_loaded
+from castsim.running.loaded import LoadedProgram
+from castsim.running.program_loading import load_text
+from castsim.running.program_runs import computed, run_loaded
 
 # Judging results: element by element against the reference, or against what a specification accepts.
 
@@ -180,7 +182,7 @@ def verdict_of_plan(plan: Plan) -> NodeVerdict:
 
 
 if TYPE_CHECKING:
-    from castsim.running import LoadedProgram
+    from castsim.running.loaded import LoadedProgram
 
 
 # Running the programs of kernels on their target.

@@ -25,7 +25,7 @@ from castsim.lowering.graphs.graph_kernels import (
 )
 from castsim.lowering.steps import RereadForm
 from castsim.lowering.tile_casts import TileWriter, step_lines
-from castsim.targets import TileTarget
+from castsim.targets.loader import TileTarget
 
 _COLUMNS = 256
 """Elements of a row: whole blocks of every format."""

@@ -27,7 +27,7 @@ from castsim.lowering.tosa_operators import (
     rescale,
 )
 from castsim.numerics.blocks import code_dtype
-from castsim.targets import load_specification
+from castsim.targets.loader import load_specification
 from castsim.targets.specification import RescaleRules
 
 # Casts of a specification in a graph: planned, and run whether or not a chain satisfies the specification.

@@ -24,7 +24,7 @@ from castsim.lowering.tosa_operators import DOUBLE_ROUND, INEXACT_ROUND, SINGLE_
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.policy import abstract_policy
 from castsim.numerics.tiers import convert_codes
-from castsim.targets import load_specification
+from castsim.targets.loader import load_specification
 
 # Tokens, types and attribute values. Types, arrays and dialect types are one token each, dense values another: what
 # stands inside has a grammar of its own. Forms: MLIR language reference; TOSA dialect documentation.

@@ -24,7 +24,7 @@ from castsim.machines.vliw import tpc_target
 from castsim.machines.vliw.semantics import prepare
 from castsim.running.program_loading import load_text
 from castsim.running.program_runs import run_loaded
-from castsim.targets import Target
+from castsim.targets.loader import Target
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.builtin_sequences import gather, spread
 from castsim.tpc_compiler.code_generation import Sequence, schedule

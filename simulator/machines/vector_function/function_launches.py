@@ -56,7 +56,7 @@ from castsim.machines.vector_function.trip_timing import (
     row_address,
     trip_shape,
 )
-from castsim.targets import Target
+from castsim.targets.loader import Target
 from castsim.targets.vector_function import DistributionMode, VectorFunctionTarget, distribution_of
 
 # What a trip of a loop has for the serial port, for the loads and for the stores (docs/reference/micro.md 6.2).

@@ -24,7 +24,7 @@ from castsim.numerics.cast import round_to_integral_codes
 from castsim.numerics.codec import decode_to_float64
 from castsim.numerics.policy import E8M0Rule, InfinityWrap, Policy
 from castsim.numerics.tiers import convert_codes
-from castsim.targets import load_target
+from castsim.targets.loader import load_target
 from castsim.targets.vector_function import VectorFunctionTarget
 
 REGISTER_BYTES = REGISTER_BITS // 8

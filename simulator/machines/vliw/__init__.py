@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.reading import Language
-from castsim.targets import Target, load_target, target_names
+from castsim.targets.loader import Target, load_target, target_names
 
 if TYPE_CHECKING:
     from castsim.isa.errors import Span

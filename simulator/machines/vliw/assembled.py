@@ -55,7 +55,7 @@ from castsim.numerics.blocks import code_dtype
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import array_from_codes, codes_from_array, pack_codes, unpack_codes
 from castsim.numerics.policy import abstract_policy
-from castsim.targets import Target
+from castsim.targets.loader import Target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
 

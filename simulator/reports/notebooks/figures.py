@@ -11,7 +11,7 @@ from castsim.execution.timing import WAITING, Cause, OperationTiming
 from castsim.isa.errors import ReadError, escaped
 from castsim.reports.notebooks.presentation import cause_colour, colours_of, meanings
 from castsim.reports.numbers import grouped
-from castsim.running import Result
+from castsim.running.program_runs import Result
 
 if TYPE_CHECKING:
     import numpy as np

@@ -33,8 +33,7 @@ from castsim.reports.notebooks.presentation import (
 from castsim.reports.numbers import causes_of, grouped, present_causes
 from castsim.reports.run_cycles import clock, duration
 from castsim.reports.run_report import lost_most
-from castsim.running import Result
-from castsim.running.program_runs import source_lines
+from castsim.running.program_runs import Result, source_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -49,9 +49,8 @@ from castsim.reports.sections.kernel import BufferMap, BufferStretch, buffer_map
 from castsim.reports.views.perfetto import CounterTrack, counters
 from castsim.reports.views.recording import Window
 from castsim.reports.views.timeline import DrawnOperation, Timeline
-from castsim.running import Result
 from castsim.running.estimating.cast_estimates import WEIGHTIEST, Share
-from castsim.running.program_runs import written_launches
+from castsim.running.program_runs import Result, written_launches
 
 # The buffers of a run over time: what their bytes hold, and how many of them are needed.
 

@@ -30,7 +30,7 @@ from castsim.reports.views.timeline import (
     dependences,
     make_timeline,
 )
-from castsim.running import Result
+from castsim.running.program_runs import Result
 
 if TYPE_CHECKING:
     from castsim.machines.vliw.latency_bound import AwaitedResult

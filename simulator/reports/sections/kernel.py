@@ -21,9 +21,8 @@ from castsim.reports.run_cycles import Launches, launch_table
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Bytes, CauseName, Cycles, Line, Name
 from castsim.reports.terminal import indented, table
-from castsim.running import Result
-from castsim.running.program_runs import SourceLine, listed, source_lines, written_launches
-from castsim.targets import Target
+from castsim.running.program_runs import Result, SourceLine, listed, source_lines, written_launches
+from castsim.targets.loader import Target
 
 # The content of the on-chip buffers of a program, cycle by cycle.
 #

@@ -22,10 +22,9 @@ from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import Pipe, RoundMode, TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import CastAsked, round_mode
-from castsim.targets import Target
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table, with_facts
-from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, measured_operation, residuals_of
+from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, Target, measured_operation, residuals_of
 
 if TYPE_CHECKING:
     import numpy as np

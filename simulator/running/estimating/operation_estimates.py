@@ -10,9 +10,8 @@ from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import MX_GROUP
 from castsim.execution.vector_operations.shapes import whole_units
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, closest
 from castsim.isa.formats import Format, format_named
-from castsim.isa.pto.lexer import closest
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.vector_operations import (
     COMPARISONS,
@@ -26,7 +25,7 @@ from castsim.isa.pto.vector_operations import (
 )
 from castsim.machines.mechanisms import lowerer_of, tile_target
 from castsim.running.estimating.cast_estimates import HERE, Estimate, timed_alone
-from castsim.targets import Target, load_target
+from castsim.targets.loader import Target, load_target
 
 _RAMP_SCRATCH = 448
 """Elements of four bytes that are scratch enough for every ramp (docs/reference/pto.md section 7.7)."""

@@ -41,9 +41,8 @@ from castsim.running.estimating.cast_estimates import (
     timed_alone,
     trust_of_works,
 )
-from castsim.targets import Target, TileTarget, load_target
 from castsim.targets.description import with_cores
-from castsim.targets.loader import CAST
+from castsim.targets.loader import CAST, Target, TileTarget, load_target
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
