@@ -15,7 +15,7 @@ from castsim import run
 from castsim.engines import simulate
 from castsim.execution.tile_lowering import DataflowLowerer
 from castsim.execution.tree import Block, Instruction, Lowered, ResolvedTileOp, Tile, Tree
-from castsim.execution.vector_operations import TileEffect
+from castsim.execution.vector_operations.effect import TileEffect
 from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.formats import format_named
 from castsim.isa.pto.pto_parser import parse

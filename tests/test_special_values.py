@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from castsim.execution.tree import ResolvedTileOp, Tile
-from castsim.execution.vector_operations import TileEffect
+from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.target_rules import behaviour_of
 from castsim.isa.errors import Span
 from castsim.isa.formats import Codes, Format, IntFormat, Saturation, format_named

@@ -26,7 +26,7 @@ from castsim.isa.tpc.program import (
     VlmDeclaration,
 )
 from castsim.machines.vliw.plans import prepare
-from castsim.machines.vliw.semantics import OperandValues, State
+from castsim.machines.vliw.semantics.operands import OperandValues, State
 
 CORPUS = table("tpc_asm_corpus_dev.csv")
 ASSEMBLED = [row for row in CORPUS if row["input_asm"]]

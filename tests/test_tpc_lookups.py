@@ -22,7 +22,7 @@ from castsim.isa.tpc.program import TableDeclaration
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lookup_tables import DeclaredTables
 from castsim.machines.vliw.plans import prepare
-from castsim.machines.vliw.semantics import OperandValues
+from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.targets.description import with_options
 from castsim.targets.tpc_encoding import encoding_of
 

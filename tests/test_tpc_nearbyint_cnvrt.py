@@ -18,7 +18,8 @@ from tpc_text import target
 
 from castsim.isa.tpc.bundle_encoding import decode_bundle, encode_bundle
 from castsim.isa.tpc.parser import parse, print_program
-from castsim.machines.vliw.semantics import OperandValues, prepare
+from castsim.machines.vliw.semantics import prepare
+from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.targets.description import with_options
 
 BOTH = ("greco", "gaudi2")

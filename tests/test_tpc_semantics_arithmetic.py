@@ -25,7 +25,8 @@ from tpc_semantics_cases import (
 from tpc_text import GENERATIONS, target
 
 from castsim.isa.errors import IllegalError
-from castsim.machines.vliw.semantics import Effects, OperandValues, State, prepare
+from castsim.machines.vliw.semantics import prepare
+from castsim.machines.vliw.semantics.operands import Effects, OperandValues, State
 from castsim.targets.description import with_options
 
 RNG = np.random.default_rng(51)

@@ -13,7 +13,8 @@ from tpc_semantics_cases import POLYNOMIAL, SPELLED, instruction, prepared, run,
 from tpc_text import GENERATIONS, table, target
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.machines.vliw.semantics import OperandValues, State, prepare
+from castsim.machines.vliw.semantics import prepare
+from castsim.machines.vliw.semantics.operands import OperandValues, State
 from castsim.targets.description import with_options
 
 ROWS = table("tpc_convert_pairs.csv")

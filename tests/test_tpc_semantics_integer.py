@@ -13,7 +13,8 @@ from tpc_semantics_cases import POLYNOMIAL, instruction, prepared, run, samples,
 from tpc_text import GENERATIONS, table, target
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.machines.vliw.semantics import OperandValues, prepare
+from castsim.machines.vliw.semantics import prepare
+from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.targets.description import with_options
 
 ROWS = table("tpc_convert_int_pairs.csv")

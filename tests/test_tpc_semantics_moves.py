@@ -14,7 +14,8 @@ from tpc_text import GENERATIONS, dialect, program, table, target
 
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.tpc.instructions import mnemonics
-from castsim.machines.vliw.semantics import OperandValues, computes, prepare
+from castsim.machines.vliw.semantics import computes, prepare
+from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.targets.description import with_options
 
 RNG = np.random.default_rng(25)

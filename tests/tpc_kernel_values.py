@@ -12,7 +12,8 @@ from tpc_semantics_cases import instruction, samples, state
 from tpc_text import target
 
 from castsim.machines.vliw.plans import prepare
-from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State
+from castsim.machines.vliw.semantics import PreparedInstruction
+from castsim.machines.vliw.semantics.operands import Effects, OperandValues, State
 from castsim.targets.vliw import VliwTarget
 
 RNG = np.random.default_rng(18)

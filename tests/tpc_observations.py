@@ -28,7 +28,8 @@ from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Bundle, Immediate, LabelUse, Slot, TpcInstruction
 from castsim.machines.vliw.latency_bound import SlottedInstruction, pair_distance
 from castsim.machines.vliw.lint_checking import lint
-from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, prepare
+from castsim.machines.vliw.semantics import PreparedInstruction, prepare
+from castsim.machines.vliw.semantics.operands import OperandValues
 from castsim.machines.vliw.stage_latency import operand_key
 from castsim.targets.description import lifted, with_options
 from castsim.targets.loader import load_target

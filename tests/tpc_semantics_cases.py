@@ -11,7 +11,8 @@ from tpc_text import program, target
 
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import TpcInstruction
-from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State, prepare
+from castsim.machines.vliw.semantics import PreparedInstruction, prepare
+from castsim.machines.vliw.semantics.operands import Effects, OperandValues, State
 from castsim.targets.vliw import VliwTarget
 
 POLYNOMIAL = 0x800002CC

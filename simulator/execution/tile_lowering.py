@@ -36,15 +36,11 @@ from castsim.execution.tree import (
     TileTransfer,
     strided,
 )
-from castsim.execution.vector_operations import (
-    TileEffect,
-    as_rows,
-    behaviour_of,
-    check_work,
-    over_destination,
-    work_accesses,
-)
-from castsim.execution.vector_operations.accesses import tile_bytes
+from castsim.execution.vector_operations.accesses import check_work, tile_bytes, work_accesses
+from castsim.execution.vector_operations.effect import TileEffect
+from castsim.execution.vector_operations.regions import over_destination
+from castsim.execution.vector_operations.shapes import as_rows
+from castsim.execution.vector_operations.target_rules import behaviour_of
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from castsim.execution.tree import Block, Lowered, ResolvedTileOp, Tile, TileCast, operations
-from castsim.execution.vector_operations import TileEffect
 from castsim.execution.vector_operations.arithmetic import constant_codes
+from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import BLOCK
 from castsim.execution.vector_operations.target_rules import behaviour_of
 from castsim.isa.errors import IllegalError, Span

@@ -29,9 +29,9 @@ from castsim.lowering.steps import (
     VectorForm,
     digest_of_facts,
 )
-from castsim.machines.vliw.semantics import OperandValues, PreparedInstruction, State, prepare
+from castsim.machines.vliw.semantics import PreparedInstruction, prepare
 from castsim.machines.vliw.semantics.convert import integer_policy, policy_of, same_format_policy
-from castsim.machines.vliw.semantics.operands import CONVERT_ROUND, ROUND
+from castsim.machines.vliw.semantics.operands import CONVERT_ROUND, ROUND, OperandValues, State
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_array, value_of
 from castsim.numerics.policy import abstract_policy

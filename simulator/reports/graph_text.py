@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
 from castsim.lowering.graphs.kernel_runner import KernelRun, NodeVerdict, OutputComparison, WrongElement, number_of
 from castsim.lowering.lowering_answers import Answer, Setting, options_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
@@ -22,6 +22,9 @@ from castsim.reports.run_report import output_of
 from castsim.reports.schemas.keys import Bits, Column, Cycles, Elements, Line, Name, Output, Scalar, Seconds
 from castsim.reports.specification import specification_words
 from castsim.reports.terminal import indented, table
+
+if TYPE_CHECKING:
+    from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
 
 # A graph that ran, as JSON, and what its text shares with it.
 

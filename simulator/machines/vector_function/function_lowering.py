@@ -15,9 +15,9 @@ from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.pipe_operations import BLOCK, ControlWrite, ScalarWork
 from castsim.execution.tile_lowering import DataflowLowerer, tile_access
 from castsim.execution.tree import Access, Block, CastTiles, Node, ResolvedTileOp, TileCast, loop_of
-from castsim.execution.vector_operations import as_rows
 from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of, is_narrow, repeats_scaling
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
+from castsim.execution.vector_operations.shapes import as_rows
 from castsim.execution.vector_operations.target_rules import exponent_shape, is_exponents
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.formats import Format, Overflow, Saturation, format_named

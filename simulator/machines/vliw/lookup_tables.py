@@ -14,8 +14,17 @@ from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS, Codes
 from castsim.isa.tpc.forms import Feature
 from castsim.isa.tpc.program import WORD_BITS, Declaration, Immediate, TableDeclaration, TpcInstruction, TpcProgram
-from castsim.machines.vliw.semantics import Effects, OperandValues, State, Value, Vector
-from castsim.machines.vliw.semantics.operands import Unit, elements, merged, vector_of
+from castsim.machines.vliw.semantics.operands import (
+    Effects,
+    OperandValues,
+    State,
+    Unit,
+    Value,
+    Vector,
+    elements,
+    merged,
+    vector_of,
+)
 from castsim.machines.vliw.semantics.special_results import UnstatedError
 from castsim.numerics.blocks import code_dtype
 from castsim.targets.vliw import VliwTarget

@@ -35,7 +35,7 @@ from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.lookup_tables import uses_tables
 from castsim.machines.vliw.memory_access import GlobalAccess, LocalAccess, needs_values
 from castsim.machines.vliw.plans import Generator, InstructionPlan, NotComputed, OperandPlan, planned, read_beside
-from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State, Value, Words
+from castsim.machines.vliw.semantics import PreparedInstruction
 from castsim.machines.vliw.semantics.convert import (
     ConvertInteger,
     ElementPlacement,
@@ -43,7 +43,18 @@ from castsim.machines.vliw.semantics.convert import (
     admitted,
     policy_of,
 )
-from castsim.machines.vliw.semantics.operands import convert_mode, element_format, elements, given, integers
+from castsim.machines.vliw.semantics.operands import (
+    Effects,
+    OperandValues,
+    State,
+    Value,
+    Words,
+    convert_mode,
+    element_format,
+    elements,
+    given,
+    integers,
+)
 from castsim.machines.vliw.stage_latency import BundleOperation, horizon, main_pipe, operand_key
 from castsim.machines.vliw.storage import ConfigurationSpace, GlobalMemory, Held, Registers, Write, parts_of, vector
 from castsim.machines.vliw.trips import Trips, trips_left

@@ -15,8 +15,7 @@ from castsim.isa.tpc.forms import Feature, Half
 from castsim.isa.tpc.program import ADDRESS_BITS, WORD_BYTES, WORD_MASK, DimensionMask, File, Immediate, Register
 from castsim.machines.vliw.findings import Findings, StaleReadKind
 from castsim.machines.vliw.plans import InstructionPlan
-from castsim.machines.vliw.semantics import Coordinates
-from castsim.machines.vliw.semantics.operands import elements, vector_of
+from castsim.machines.vliw.semantics.operands import Coordinates, elements, vector_of
 from castsim.machines.vliw.storage import (
     ConfigurationSpace,
     GlobalMemory,

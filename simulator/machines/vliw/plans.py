@@ -25,10 +25,10 @@ from castsim.isa.tpc.program import (
 from castsim.machines.vliw import semantics
 from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind
 from castsim.machines.vliw.lookup_tables import LOOKUPS, NO_TABLES, DeclaredTables, Rounded, prepare_lookup
-from castsim.machines.vliw.semantics import Effects, OperandValues, PreparedInstruction, State
+from castsim.machines.vliw.semantics import PreparedInstruction
 from castsim.machines.vliw.semantics.convert import ConvertInteger, PreparedConversion
 from castsim.machines.vliw.semantics.moves import prepare_shuffle
-from castsim.machines.vliw.semantics.operands import Unit, merged
+from castsim.machines.vliw.semantics.operands import Effects, OperandValues, State, Unit, merged
 from castsim.machines.vliw.semantics.products import prepare_accumulation, prepare_shifted
 from castsim.machines.vliw.semantics.special_results import (
     BIT_FIELDS,

@@ -31,8 +31,7 @@ from castsim.isa.tpc.program import (
 )
 from castsim.machines.vliw.findings import Findings, InstructionSite, StaleReadKind
 from castsim.machines.vliw.lookup_tables import NO_TABLES, DeclaredTables
-from castsim.machines.vliw.semantics import Coordinates, Mask, Value, Vector
-from castsim.machines.vliw.semantics.operands import elements, vector_of
+from castsim.machines.vliw.semantics.operands import Coordinates, Mask, Value, Vector, elements, vector_of
 from castsim.machines.vliw.stage_latency import STORED, Distances, constant
 from castsim.numerics.blocks import code_dtype
 from castsim.targets.tpc_compiler import Descriptors

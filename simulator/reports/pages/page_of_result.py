@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
@@ -17,7 +18,6 @@ from castsim.exploration.differences import Difference, ProgramSide, by_effect
 from castsim.exploration.tuning_candidates import ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
 from castsim.lowering.conformance import ConformanceEntry, Matrix
-from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
 from castsim.lowering.graphs.kernel_runner import NodeVerdict
 from castsim.lowering.graphs.model import TEXT
 from castsim.lowering.lowering_answers import Answer, setting_text
@@ -59,6 +59,9 @@ from castsim.reports.pages.run_timeline import interval_columns, run_timeline, t
 from castsim.reports.run_cycles import clock, duration
 from castsim.reports.specification import specification_words
 from castsim.reports.tuning import answer_lines, choices_text, command_of, row_entry, tuning_document
+
+if TYPE_CHECKING:
+    from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
 
 # The page of measured and simulated cycles: points, errors and their reasons, to choose from.
 

@@ -29,34 +29,14 @@ from castsim.machines.vliw.semantics.convert import (
 from castsim.machines.vliw.semantics.elementwise import KINDS, prepare_compare, prepare_elementwise, prepare_select
 from castsim.machines.vliw.semantics.moves import INDEX_MOVES, REARRANGEMENTS, prepare_move, prepare_rearrange
 from castsim.machines.vliw.semantics.operands import (
-    Coordinates,
     Effects,
-    Mask,
     OperandValues,
     State,
     Unit,
-    Value,
-    Vector,
-    Words,
     destination_file,
 )
 from castsim.machines.vliw.semantics.products import prepare_product
 from castsim.targets.vliw import RoundingMode, VliwTarget
-
-__all__ = [
-    "Coordinates",
-    "Effects",
-    "Mask",
-    "OperandValues",
-    "PreparedInstruction",
-    "State",
-    "Value",
-    "Vector",
-    "Words",
-    "cast_elements",
-    "computes",
-    "prepare",
-]
 
 
 @dataclass(frozen=True, slots=True)
