@@ -11,8 +11,7 @@ from strided_works import BANK, MNEMONICS, SPAN, TARGET, column, example, issued
 from castsim.execution.pipe_operations import ControlWrite
 from castsim.execution.tree import Lowered, ResolvedTileOp, operations
 from castsim.isa.errors import IllegalError
-from castsim.machines.strided.kernel_lowering import lower_work
-from castsim.machines.strided.strided_lowering import StridedLowerer
+from castsim.machines.strided.strided_lowering import StridedLowerer, lower_work
 from castsim.targets.description import with_options
 
 A, B, D = 0, 2 * BANK, BANK

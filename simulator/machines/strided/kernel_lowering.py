@@ -7,7 +7,7 @@ says, its row and the module that lays out the structure say what is assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from castsim.execution.pipe_operations import BLOCK
@@ -23,8 +23,6 @@ from castsim.machines.strided.kernel_sequence import (
     KernelSequence,
     LineRegion,
     Operand,
-    lower_column_argument,
-    lower_row_argument,
     operand_of,
     packed,
     scratch_of,
@@ -32,24 +30,12 @@ from castsim.machines.strided.kernel_sequence import (
 )
 from castsim.machines.strided.kernels_elementwise import (
     always,
-    lower_column_broadcast,
-    lower_column_expansion,
-    lower_column_reduction,
-    lower_concatenation,
-    lower_counted_concatenation,
-    lower_division,
-    lower_elementwise,
-    lower_gather,
-    lower_part,
-    lower_ramp,
-    lower_reciprocal_root,
-    lower_transposition,
     merges_of,
     never,
 )
 from castsim.machines.strided.plan import plan_cast
 from castsim.machines.strided.strided_instructions import Stream, StridedInstruction
-from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
+from castsim.targets.strided_repeat import StridedOperation
 
 # Quantisation to 8 bits and the way back (docs/reference/pto.md section 7.12).
 #
@@ -606,62 +592,3 @@ def _fill(sequence: KernelSequence, dst: Tile, src: Tile) -> None:
     below = dst.valid_rows - src.valid_rows
     if below > 0:
         sequence.cover("vector_dup", LineRegion(below, end // unit), base.at(src.valid_rows), (), merges=always)
-
-
-_Lowering = Callable[[KernelSequence, ResolvedTileOp, StridedOperation], None]
-
-_LOWERINGS: Mapping[str, _Lowering] = {
-    "elementwise": lower_elementwise,
-    "division": lower_division,
-    "reciprocal_root": lower_reciprocal_root,
-    "compare": lower_comparison,
-    "select": lower_selection,
-    "select_scalar": lower_scalar_selection,
-    "move": lower_move,
-    "fill": lower_fill,
-    "row_reduction": lower_row_reduction,
-    "row_expansion": lower_row_expansion,
-    "row_broadcast": lower_row_broadcast,
-    "column_reduction": lower_column_reduction,
-    "row_argument": lower_row_argument,
-    "column_argument": lower_column_argument,
-    "column_expansion": lower_column_expansion,
-    "column_broadcast": lower_column_broadcast,
-    "part": lower_part,
-    "ramp": lower_ramp,
-    "gather": lower_gather,
-    "pattern_gather": lower_pattern_gather,
-    "compare_gather": lower_comparing_gather,
-    "sort": lower_sort,
-    "merge": lower_merge,
-    "transposition": lower_transposition,
-    "concatenation": lower_concatenation,
-    "counted_concatenation": lower_counted_concatenation,
-    "quantisation": lower_quantisation,
-    "dequantisation": lower_dequantisation,
-}
-"""What lays out a kernel of each structure."""
-
-
-def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
-    """Return the instructions of one vector operation with a valid region that is not empty.
-
-    Raises:
-        IllegalError: no such operation; masks are counts when the kernel starts.
-    """
-    kernel = target.tile_operation(work.mnemonic)
-    if kernel is None:
-        raise IllegalError(
-            f"pto.{work.mnemonic} is not modelled on {target.name}",
-            span=work.span,
-            legal=[rule.mnemonic for rule in target.tile_operations],
-        )
-    if target.option("count_mask_at_start"):
-        raise IllegalError(
-            f"count mode is on (option count_mask_at_start): the lane masks of {work.mnemonic} would be read as counts",
-            span=work.span,
-            legal=("count_mask_at_start = 0",),
-        )
-    sequence = KernelSequence(target)
-    _LOWERINGS[kernel.structure](sequence, work, kernel)
-    return sequence.close()
