@@ -122,8 +122,8 @@ _HOMES = {
     "castsim.reports.notebooks.presentation": ("plot_of", "presentation_of"),
     "castsim.reports.notebooks.runs": ("timeline_of",),
     "castsim.reports.comparing": ("diff",),
-    "castsim.running": ("Result", "run"),
-    "castsim.targets": ("Target", "load_target", "target_names"),
+    "castsim.running.program_runs": ("Result", "run"),
+    "castsim.targets.loader": ("Target", "load_target", "target_names"),
     "castsim.tpc_compiler.builtin_calls": ("BuiltinResult", "builtin"),
 }  # fmt: skip
 """The names of each module that are also names of castsim."""

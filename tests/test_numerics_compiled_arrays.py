@@ -176,7 +176,9 @@ def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[
 CASTS = """
 import numpy as np
 from castsim.isa.formats import FORMATS
-from castsim.numerics import Tier, abstract_policy, cast_codes, convert_codes
+from castsim.numerics.cast import cast_codes
+from castsim.numerics.policy import abstract_policy
+from castsim.numerics.tiers import Tier, convert_codes
 codes = np.random.default_rng(1).integers(0, 1 << 32, 1000, dtype=np.uint32)
 for dst in ("e4m3fn", "i32", "e4m3fn"):
     args = codes, FORMATS["f32"], FORMATS[dst], abstract_policy(FORMATS["f32"], FORMATS[dst])

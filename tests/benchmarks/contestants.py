@@ -1,4 +1,4 @@
-"""The same cast by other libraries, each writing to an array it has already.
+"""The same cast by other libraries, each writing to an array it has already; those of arrays return it.
 
 torch is measured in a process of its own: its threads and others' disturb each other.
 """
@@ -70,9 +70,10 @@ def array_library(case: Case, codes: Codes) -> tuple[str, Run] | None:
     if src.kind == "f" and isinstance(destination, IntFormat) and case.policy.overflow is Overflow.SATURATE:
         return library, _round_clip_cast(values, out, destination)
 
-    def run() -> None:
+    def run() -> np.ndarray:
         with np.errstate(invalid="ignore"):
             np.copyto(out, values, casting="unsafe")
+        return out
 
     return library, run
 
@@ -80,10 +81,11 @@ def array_library(case: Case, codes: Codes) -> tuple[str, Run] | None:
 def _round_clip_cast(values: np.ndarray, out: np.ndarray, dst: IntFormat) -> Run:
     between = np.empty_like(values)
 
-    def run() -> None:
+    def run() -> np.ndarray:
         np.rint(values, out=between)
         np.clip(between, dst.minimum, dst.maximum, out=between)
         np.copyto(out, between, casting="unsafe")
+        return out
 
     return run
 
