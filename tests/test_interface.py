@@ -14,7 +14,6 @@ import pytest
 
 import castsim
 import castsim.__main__
-import castsim.isa.pto
 from castsim import cast, estimate, run
 from castsim.evidence.verification import kept
 from castsim.evidence.verification.running import VerificationRecord, plan
