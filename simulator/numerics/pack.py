@@ -144,9 +144,6 @@ def normalise(value: Unpacked) -> Unpacked:
 _SQRT_2 = np.uint64(isqrt(2 << 126))
 """floor(sqrt(2) * 2**63): a normalised significand is above the geometric midpoint iff it is greater."""
 
-INVALID, OVERFLOW, UNDERFLOW, INEXACT = 0x01, 0x04, 0x08, 0x10
-"""Sticky flags of the ASL rule (docs/reference/pto.md section 6.1)."""
-
 
 def pack_power(value: Unpacked, dst: FloatFormat, policy: Policy) -> U64:
     """Return codes of the power-of-two format `dst` for normalised finite numbers.
@@ -196,18 +193,6 @@ def _rounded_exponent_asl(value: Unpacked, rounding: Rounding) -> I64:
     magnitude = kept + up.astype(np.int64)
     rounded: I64 = np.where(negative != 0, -magnitude, magnitude)
     return rounded
-
-
-def asl_flags(value: Unpacked, dst: FloatFormat) -> NDArray[np.uint8]:
-    """Return the flags that the ASL rule raises for each normalised number; they depend on no mode."""
-    infinite = value.infinite if value.infinite is not None else np.zeros(value.significand.shape, bool)
-    nan = value.nan if value.nan is not None else np.zeros(value.significand.shape, bool)
-    low, high = _out_of_range(value, dst)
-    invalid = nan | (value.negative != 0) | ((value.significand == 0) & ~infinite)
-    flags = np.where(value.significand != TOP, INEXACT, 0)
-    flags = np.where(low, UNDERFLOW | INEXACT, flags)
-    flags = np.where(high | infinite, OVERFLOW | INEXACT, flags)
-    return np.where(invalid, INVALID, flags).astype(np.uint8)
 
 
 # Codes of results that are not a rounded number: NaN, infinity, overflow. Each is a pair (positive, negative).
