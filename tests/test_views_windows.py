@@ -23,7 +23,7 @@ from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree, accesses, instances
 from castsim.isa.errors import EngineError
 from castsim.reports.sections.kernel import buffer_maps
-from castsim.reports.views.perfetto import counters, kanata_lines, perfetto_document
+from castsim.reports.views.perfetto import counters, kanata_lines, perfetto_text
 from castsim.reports.views.recording import SegmentRecorder, Window
 from castsim.reports.views.timeline import Timeline, dependences, make_timeline, pipeline_lines
 from castsim.running.loaded import RunOptions
@@ -62,8 +62,8 @@ class Run:
         """The events of the trace."""
         sizes = {name: memory.capacity_bytes for name, memory in getattr(self.target, "memories", {}).items()}
         amounts = counters(self.tree, self.timing, view, sizes)
-        made = perfetto_document(view, dependences(self.tree, view), amounts, self.target.name)
-        events: list[Event] = json.loads(json.dumps(made))["traceEvents"]
+        made = perfetto_text(view, dependences(self.tree, view), amounts, self.target.name)
+        events: list[Event] = json.loads("".join(made))["traceEvents"]
         return events
 
     def log(self, view: Timeline) -> list[str]:

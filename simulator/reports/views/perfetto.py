@@ -341,17 +341,6 @@ _PIECE = 4096
 Event = dict[str, Any]
 
 
-def perfetto_document(
-    timeline: Timeline,
-    found: Iterable[Dependence],
-    counters: Iterable[CounterTrack],
-    target: str,
-    inside: Iterable[LaunchSlice] = (),
-) -> Mapping[str, Any]:
-    """Return the JSON document of a window; `inside` are the cycles of launches by line, on a thread of their own."""
-    return {"traceEvents": [*_events(timeline, found, counters, target, inside)], **_about(timeline, target)}
-
-
 def perfetto_text(
     timeline: Timeline,
     found: Iterable[Dependence],
@@ -359,7 +348,10 @@ def perfetto_text(
     target: str,
     inside: Iterable[LaunchSlice] = (),
 ) -> Iterator[str]:
-    """Yield the text of the same document piece by piece: as a whole, it would take several times what it tells of."""
+    """Yield the JSON document of a window piece by piece: as a whole, it would take several times what it tells of.
+
+    `inside` are the cycles of launches by line, on a thread of their own.
+    """
     write = json.JSONEncoder(allow_nan=False).encode
     yield '{"traceEvents": ['
     events = _events(timeline, found, counters, target, inside)
