@@ -128,7 +128,7 @@ def shared(path: Path, cores: int, limit: str | None, target: Any) -> object:
 def launched(path: Path, args: Mapping[str, float], target: Any) -> object:
     """Cycles of a kernel beyond its pipes."""
     report = RunReport.of(run(path, target, timing_only=True, inputs={}, args=args), {})
-    return getattr(section("head").keys.of(report), "launch_cycles", None)
+    return section("head").keys.of(report).get("launch_cycles")
 
 
 def optional(path: Path, option: str, target: Any) -> object:
@@ -146,6 +146,11 @@ def lowered_cast(src: str, dst: str, rows: int, cols: int, stride: int, saturati
     request = TileCastRequest(format_named(src), format_named(dst), None, mode, saturation == "off")
     placement = OperandPlacement.of(target, lowerer, request)
     return repr(lowerer.cast(placement.cast(lowerer, CastShape(rows, stride, stride, rows, cols, cols))).body)
+
+
+def by_interface(src: str, dst: str, target: Any) -> object:
+    """What a cast issues that the chip has under an option only."""
+    return lowered_cast(src, dst, 3, 200, 256, "off", with_options(target, {"interface_casts": "accept"}))
 
 
 def started(src: str, dst: str, option: str, target: Any) -> object:
@@ -322,6 +327,8 @@ def of_strided() -> Iterator[tuple[str, Observation]]:
             for saturation in (None, "off"):
                 yield "casts", partial(lowered_cast, rule.src, rule.dst, *shape, saturation)
             yield "estimates", partial(estimated, rule.src, rule.dst, *shape)
+    for pair in chip.interface_casts:
+        yield "casts", partial(by_interface, pair.src, pair.dst)
     for rule in chip.casts:
         for saturation in (None, "off"):
             yield "values", partial(values, rule.src, rule.dst, saturation)

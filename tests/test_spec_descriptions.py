@@ -12,14 +12,20 @@ import numpy as np
 import oracle
 import pytest
 
-from castsim import targets
 from castsim.__main__ import main
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS
 from castsim.lowering.acceptance import acceptance, accepts, parse_specification, specified_cast
 from castsim.lowering.tosa_operators import order_keys
 from castsim.numerics.codec import value_of
-from castsim.targets.loader import is_specification, load_specification, load_target, specification_names, target_names
+from castsim.targets.loader import (
+    is_specification,
+    load_specification,
+    load_target,
+    specification_names,
+    target_for_architecture,
+    target_names,
+)
 
 MINE = """
 name = "mine"
@@ -61,7 +67,7 @@ def written(tmp_path: Path, text: str) -> Path:
 def test_specifications_are_listed_apart_from_targets() -> None:
     assert specification_names() == ("exact", "onnx", "tosa")
     assert not set(specification_names()) & set(target_names())
-    assert targets.target_for_architecture("tosa") is None
+    assert target_for_architecture("tosa") is None
     assert is_specification("TOSA")
     assert not is_specification("a2a3")
     assert not is_specification("nowhere.toml")

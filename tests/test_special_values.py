@@ -265,7 +265,7 @@ def _has(row: Row, *operations: str, types: str = "") -> bool:
     return row["operation"] in operations and types in row["types"]
 
 
-Way = Callable[[Row, str], Codes | None]
+Way = Callable[[Row, str], "Codes | None"]
 EXCEPTIONS: Mapping[str, Callable[[Row, str], bool]] = {
     "the divisor is -0 and lost its sign in the document: of two equal rows the second has the other sign": (
         lambda row, _: _has(row, "Div") and row["chip"] == "a5" and row["in2"] == "0"

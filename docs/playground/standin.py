@@ -6,12 +6,14 @@ Enough to check and time programs and to cast single values: integers wrap to th
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import struct
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from importlib.machinery import ModuleSpec
 from itertools import pairwise, product
 from pathlib import Path
@@ -549,7 +551,12 @@ def _ufunc(function: Callable[..., Any], result: str = "") -> Callable[..., Any]
             return out
         return ndarray(data, shape, made) if any(isinstance(each, ndarray) for each in given) else _out(data[0], made)
 
+    def reduce(array: Any, axis: int = 0) -> Any:
+        rows = [asarray(each) for each in array]
+        return functools.reduce(apply, rows) if axis == 0 else _stack([functools.reduce(apply, row) for row in rows])
+
     apply.__name__ = getattr(function, "__name__", "function")
+    apply.reduce = reduce  # type: ignore[attr-defined]
     return apply
 
 
@@ -701,6 +708,7 @@ FUNCTIONS: dict[str, Any] = {
     "divmod": lambda a, b: (UFUNCS["floor_divide"](a, b), UFUNCS["remainder"](a, b)),
     "frombuffer": lambda raw, dtype=float, **_: _bytes(raw).view(dtype),
     "clip": lambda x, low, high, out=None: UFUNCS["minimum"](UFUNCS["maximum"](x, low), high, out=out),
+    "repeat": lambda array, times: asarray([one for one in array.data for _ in range(times)], array.dtype),
     "may_share_memory": lambda a, b: a.buffer is b.buffer,
     **UFUNCS, "generic": generic, "dtype": dtype, "ndarray": ndarray, "zeros": zeros, "empty": zeros, "full": _full,
     "ones": lambda shape, dtype=float: _full(shape, 1, dtype), "asarray": asarray, "ascontiguousarray": asarray,
@@ -714,7 +722,7 @@ FUNCTIONS: dict[str, Any] = {
     "argmin": lambda array: asarray(array).data.index(min(asarray(array).data)),
     "array_equal": lambda a, b: asarray(a).shape == asarray(b).shape and asarray(a).data == asarray(b).data,
     "bool_": bool, "int_": SCALARS["int64"], "intp": SCALARS["int64"], "inf": math.inf, "nan": math.nan,
-    "newaxis": None, **SCALARS,
+    "newaxis": None, "errstate": lambda **_: nullcontext(), **SCALARS,
 }  # fmt: skip
 """What is here of NumPy."""
 

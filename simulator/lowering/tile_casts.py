@@ -552,9 +552,7 @@ _HERE = Span("<plan>", 1, 1)
 
 def _function_tracer(target: VectorFunctionTarget) -> Tracer:
     """Return a function for the steps of each form of a type pair; what a form does not change is traced once."""
-    from castsim.machines.vector_function import values  # noqa: PLC0415 - only the target's machine is loaded
-    from castsim.machines.vector_function.lowering import lower_cast  # noqa: PLC0415 - as above
-    from castsim.machines.vector_function.plan import plan_cast  # noqa: PLC0415 - as above
+    from castsim.machines.vector_function import lowering, plan, values  # noqa: PLC0415 - only the target's machine
 
     known: dict[tuple[object, ...], Primitives] = {}
     size = target.registers.register_bytes
@@ -562,7 +560,7 @@ def _function_tracer(target: VectorFunctionTarget) -> Tracer:
     def traced(src: Format, dst: Format, form: TileCastForm) -> Primitives:
         source = _row("src", src, 0, size)
         cast = TileCast(source, _row("dst", dst, source.end, size), None, form.rounding, form.saturation, _HERE)
-        function = lower_cast(target, cast).function
+        function = lowering.lower_cast(target, cast).function
         chain = values.trace_nest(function, function.nests[-1])
         assert chain is not None  # tests trace every variant of every pair
         found: list[Primitive] = []
@@ -577,8 +575,8 @@ def _function_tracer(target: VectorFunctionTarget) -> Tracer:
         return tuple(found)
 
     def primitives(src: Format, dst: Format, form: TileCastForm) -> Primitives:
-        plan = plan_cast(target, src, dst, form.rounding, form.saturation, contiguous=True, scratch=False)
-        key = plan.variant, plan.rounding, plan.saturation, plan.ctrl
+        cast = plan.plan_cast(target, src, dst, form.rounding, form.saturation, contiguous=True, scratch=False)
+        key = cast.variant, cast.rounding, cast.saturation, cast.ctrl
         if key not in known:
             known[key] = traced(src, dst, form)
         return known[key]

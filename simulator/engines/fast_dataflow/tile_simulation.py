@@ -56,6 +56,7 @@ from castsim.execution.pipe_operations import (
 )
 from castsim.execution.timing import Listener, OperationTiming, PipeTiming, Timing, Watcher
 from castsim.execution.tree import Operation, Tree
+from castsim.files import folder_of
 from castsim.isa.errors import EngineError
 from castsim.machines.registry import MachinePart
 from castsim.targets.loader import TileTarget
@@ -108,8 +109,6 @@ class Driver:
 @cache
 def _is_kept() -> bool:
     """Whether the machine has been compiled since its sources were written."""
-    from castsim.files import folder_of  # noqa: PLC0415 - short runs ask for none of it
-
     folder = folder_of(Path(__file__).parent)
     kept = [] if folder is None else [file.stat().st_mtime for file in folder.glob(_KEPT)]
     return bool(kept) and max(kept) > max(file.stat().st_mtime for file in sources())
