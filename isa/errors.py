@@ -371,6 +371,25 @@ class EngineError(RuntimeError):
         return CastsimError(self.message, span=self.span).render()
 
 
+# What a refusal offers instead: words near to a misspelt one, an option that raises a limit.
+
+
+def closest(word: str, legal: Iterable[str], *, everything_up_to: int = 12) -> tuple[str, ...]:
+    """Return the legal words nearest to `word`, best first.
+
+    If none is near, the whole list is the help, as long as it has at most `everything_up_to` words.
+    """
+    words = tuple(dict.fromkeys(legal))
+    folded = word.lower()
+    near = [candidate for candidate in words if candidate.lower() == folded]
+    # Long garbage is near to nothing, and comparing it would cost time for every word.
+    if len(word) <= 64:
+        near.extend(get_close_matches(word, words, n=3, cutoff=0.6))
+    if near:
+        return tuple(dict.fromkeys(near))
+    return words if len(words) <= everything_up_to else ()
+
+
 MAX_STATEMENTS = 200_000
 """Statements of a program, unless the caller says otherwise; bundles count in assembly."""
 
@@ -484,19 +503,3 @@ def of_kind(warnings: Iterable[WarningText], *kinds: WarningKind) -> Warnings:
 def hint(message: str) -> None:
     """Warn, the first time that a message is given."""
     warnings.warn(f"castsim: {message}", RuntimeWarning, stacklevel=2)
-
-
-def closest(word: str, legal: Iterable[str], *, everything_up_to: int = 12) -> tuple[str, ...]:
-    """Return the legal words nearest to `word`, best first.
-
-    If none is near, the whole list is the help, as long as it has at most `everything_up_to` words.
-    """
-    words = tuple(dict.fromkeys(legal))
-    folded = word.lower()
-    near = [candidate for candidate in words if candidate.lower() == folded]
-    # Long garbage is near to nothing, and comparing it would cost time for every word.
-    if len(word) <= 64:
-        near.extend(get_close_matches(word, words, n=3, cutoff=0.6))
-    if near:
-        return tuple(dict.fromkeys(near))
-    return words if len(words) <= everything_up_to else ()

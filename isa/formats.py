@@ -1,4 +1,4 @@
-"""Number formats as rows.
+"""Number formats as rows, and the modes of casts between them.
 
 A format is data: widths, bias and which codes are special. No code elsewhere may test a format's name to decide
 what to do; it reads the properties below. Definitions follow docs/reference/formats.md sections 1 to 3 (OCP 8-bit

@@ -1,4 +1,4 @@
-"""From `.pto` text to tokens, and from an offset in the text to a place in the file.
+"""From `.pto` text to tokens, and from an offset in the text to a place in the file; parameters filled in before.
 
 A whole type (`!pto.tile_buf<vec, 4x256xf32>`) and a whole dialect attribute (`#pto<round_mode ROUND>`) are one token
 each: neither nests angle brackets, and one token keeps `4x256xf32` and the blank inside the attribute out of the
@@ -185,9 +185,6 @@ def unknown_character(source: PtoSource, start: int) -> ReadError:
     if character in "%!#@^":
         return source.error(f"a name must follow '{character}'", start)
     return source.error(f"unexpected character {character!r}", start)
-
-
-# Suggestions for misspelt words.
 
 
 # Parameters of a tile program: comments `// castsim: parameter R = 16`, and `${R}` where the value stands.

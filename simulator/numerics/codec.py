@@ -1,4 +1,4 @@
-"""Codes and the numbers they stand for, one at a time or as float64; and the way back from decimal text."""
+"""Codes and what users have instead: numbers, one at a time or as float64, decimal text, arrays of any dtype."""
 
 from __future__ import annotations
 
