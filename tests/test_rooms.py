@@ -57,9 +57,9 @@ files              1    300
 isa               32  15000
 lowering          25  10200
 machines          61  28100
-numerics          12   4000
+numerics          12   3900
 pto_cpp            3   1500
-reports           55  15200
+reports           55  15100
 running           20   7400
 targets           13   5400
 testing            1    100
