@@ -161,6 +161,15 @@ def test_what_remains_is_the_same_program(path: Path) -> None:
     assert ast.dump(ast.parse(stripped(source))) == ast.dump(wanted)
 
 
+def test_imports_for_annotations_decide_no_bit() -> None:
+    """Others do: a module that is loaded may be what the code computes with."""
+    plain = "import numpy as np\n\nx = np.uint8(1)\n"
+    typed = f"from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from numpy.typing import NDArray\n\n{plain}"
+    assert kept.imports_for_annotations(plain) == set()
+    assert stripped(typed, kept.imports_for_annotations(typed)) == stripped(plain)
+    assert stripped(plain) != stripped(plain.replace("numpy as np", "numpy.ma as np"))
+
+
 def test_the_files_are_those_that_computing_a_cast_imports() -> None:
     """Every module of the numerics that is loaded by its tiers is in the list, the boundary to users is not."""
     names = set(source_digests(oracle=False))

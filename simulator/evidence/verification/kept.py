@@ -30,7 +30,7 @@ from castsim.isa.reading import read_text
 #
 # A proof concerns the modules that compute casts and those that choose the inputs and compare. They are found by
 # following imports, also those inside functions, from the modules that start it all. A digest leaves out what cannot
-# change a bit: comments, docstrings and blank lines.
+# change a bit: comments, docstrings, blank lines, and imports that only annotations use.
 
 PACKAGES = {
     "castsim.isa": Path(castsim.isa.__file__).resolve().parent,
@@ -104,13 +104,14 @@ def digest_of(files: Mapping[str, str]) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a source file without comments, docstrings, blank lines and where our modules lie."""
+    """Return the SHA-256 of a source file without what decides no bit (`HASH_RULE`)."""
     return _text_digest(path.read_text(encoding="utf-8"))
 
 
 @lru_cache(maxsize=256)
 def _text_digest(source: str) -> str:
     taken, rows = own_imports(source)
+    rows |= imports_for_annotations(source)
     return hashlib.sha256("\n".join([*taken, stripped(source, rows)]).encode()).hexdigest()
 
 
@@ -142,6 +143,16 @@ def own_imports(source: str) -> tuple[list[str], set[int]]:
             taken += [f"{module}: {alias.name} {alias.asname or ''}".rstrip() for alias in node.names]
             rows |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return sorted(taken), rows
+
+
+def imports_for_annotations(source: str) -> set[int]:
+    """Return the lines of imports that decide no bit: from modules of types alone, or for type checkers only."""
+    rows: set[int] = set()
+    for node in ast.parse(source).body:
+        types = isinstance(node, ast.ImportFrom) and node.module in ("typing", "numpy.typing")
+        if types or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            rows |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return rows
 
 
 def _files(
@@ -216,8 +227,8 @@ def _imports(source: str) -> tuple[tuple[str, str | None], ...]:
 SCHEMA_VERSION = 1
 
 HASH_RULE = (
-    "SHA-256 of each file without comments, docstrings, blank lines and the places of our modules; of the list of all "
-    "these, in total"
+    "SHA-256 of each file without comments, docstrings, blank lines, imports for annotations alone and the places of "
+    "our modules; of the list of all these, in total"
 )
 
 
