@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from castsim.files import folder_of
+
 ROOT = Path(__file__).parent.parent
 
 VICTIM, ATTACKER = 54321, 54322
@@ -230,3 +232,26 @@ def test_what_one_process_compiles_the_next_one_finds(tmp_path: Path) -> None:
         for each in (LOOK, make, LOOK)
     ]
     assert [found[0], found[2]] == [b"False False\n", b"True False\n"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is looked at there")
+def test_a_file_that_goes_while_the_folder_is_looked_at_does_not_make_it_unsafe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that compiles at the same time writes its code under a name of its own and renames it."""
+    base = Path(tempfile.mkdtemp(dir=tmp_path))  # of mode 0700, whatever the umask
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(base))
+    own = folder_of(ROOT)
+    assert own is not None
+    own.mkdir(mode=0o700)
+    (own / "unfinished").touch()
+    listed = os.scandir
+
+    def scandir(path: Path) -> list[os.DirEntry[str]]:
+        entries = list(listed(path))
+        (own / "unfinished").unlink()
+        return entries
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert folder_of(ROOT) == own
+    assert not (own / "unfinished").exists()

@@ -233,7 +233,13 @@ def _is_ours_alone(folder: Path) -> bool:
 
 
 def _is_our_file(entry: os.DirEntry[str], folder: Path, ours: int) -> bool:
-    """Whether only this user can have written a file; its mode does not count where nobody else gets at it."""
-    found = entry.stat(follow_symlinks=False)
+    """Whether only this user can have written a file; its mode does not count where nobody else gets at it.
+
+    A file that is gone by now is nobody's: numba renames what it has written, in other processes too.
+    """
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return True
     closed = not folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     return stat.S_ISREG(found.st_mode) and found.st_uid == ours and (closed or not found.st_mode & _WRITABLE_BY_OTHERS)
