@@ -91,19 +91,15 @@ class VectorUnits(Protocol):
         """
         ...
 
-    def expanded(self, tree: Tree, function: Function) -> tuple[str, Mapping[str, str]]:
-        """Return the text of what a walked tile function executes, and the options that this text needs.
+    def expanded(self, function: Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
+        """Return the text of what a tile function executes, and the options that this text needs.
+
+        `issued` is what it issues; or, of a function that is not walked, what lowers it: its scalar arguments stay
+        arguments.
 
         Raises:
-            IllegalError: an operation whose lowering does not consist of instructions that programs can name.
-        """
-        ...
-
-    def expanded_source(self, function: Function, lowerer: Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return the same of a function that is not walked: its scalar arguments stay arguments.
-
-        Raises:
-            IllegalError: what can be written for settled scalars only, too.
+            IllegalError: an operation whose lowering does not consist of instructions that programs can name; without
+                a walk, what can be written for settled scalars only, too.
         """
         ...
 

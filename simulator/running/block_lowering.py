@@ -374,13 +374,13 @@ def _expanded(walking: Walking, units: VectorUnits) -> tuple[str, Mapping[str, s
     branches = any(isinstance(node, pto.If | pto.While) for node in nodes(function.body or ()))
     settled = set(scalars) <= set(walking.scalars) and not reads_elements(walking)
     if settled and not branches:
-        return units.expanded(walking.program().tree, walking.function)
+        return units.expanded(walking.function, walking.program().tree)
     try:
-        return units.expanded_source(function, walking.request.make_lowerer(walking.target))
+        return units.expanded(function, walking.request.make_lowerer(walking.target))
     except IllegalError:
         if not settled:
             raise
-    return units.expanded(walking.program().tree, walking.function)
+    return units.expanded(walking.function, walking.program().tree)
 
 
 def _check_arguments(function: pto.Function) -> None:

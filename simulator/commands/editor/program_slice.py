@@ -497,7 +497,7 @@ def _cycles(node: Operation, target: Target) -> int | None:
 def _instructions(program: TileProgram, function: pto.Function) -> str:
     """Return vector instructions: as `castsim expand` writes them, else the names of those that work on memory."""
     try:
-        written, _ = vector_units_of(program.target).expanded(program.tree, function)
+        written, _ = vector_units_of(program.target).expanded(function, program.tree)
     except CastsimError:
         return "\n".join(_counted(program.tree.root))
     scopes = [found[0] for found in _SCOPE.finditer(written)]

@@ -40,12 +40,10 @@ from castsim.machines.vector_function.register_operations import (
     FunctionTextWriter,
     NamedRegisters,
     Prelude,
-    UnsettledError,
     far,
     near,
     unwritten,
 )
-from castsim.targets.vector_function import VectorFunctionTarget
 
 # One vector function as a vecscope: setup, then loop nests, with counters carried from trip to trip.
 
@@ -125,30 +123,6 @@ _Moves = tuple[tuple[str, Deltas], ...]
 """Variables of the loops around an element of the tree, each with how far the element's addresses move by it."""
 
 
-def expand_tree(tree: Tree, function: Function, target: VectorFunctionTarget) -> tuple[str, dict[str, str]]:
-    """Return the micro text of what a tile function issues, and the options that it needs.
-
-    Loops stay loops; what scalars decide has been decided. Arguments keep their names.
-
-    Raises:
-        IllegalError: an instruction whose lowering does not consist of register operations; carries its place.
-    """
-    needed: dict[str, str] = {}
-    while True:
-        try:
-            return _written(tree, function, Attributes(target, dict(needed)))
-        except UnsettledError as error:
-            needed.update(error.options)
-
-
-def _written(tree: Tree, function: Function, attributes: Attributes) -> tuple[str, dict[str, str]]:
-    """Return the text and the options that it needs beside those that are settled already."""
-    program = program_writer(function, attributes, set())
-    program.instructions = tree.instructions
-    program.block(tree.root, [()] * tree.root.width)
-    return framed(program, function), attributes.needed
-
-
 def program_writer(function: Function, attributes: Attributes, taken: set[str]) -> ProgramWriter:
     """Return what writes the operations of a function, CTRL being set; `taken` are names that are not to be used."""
     types = {argument.name: argument.type for argument in function.arguments}
@@ -203,6 +177,11 @@ class ProgramWriter:
         """Set CTRL to what the tile program starts with, which vector instructions do not."""
         self.ctrl = ctrl
         self.out.line(f"pto.set_ctrl {self.out.constant(ctrl, 'i64')} : i64")
+
+    def tree(self, tree: Tree) -> None:
+        """Write a whole tree. Loops stay loops; what scalars decide has been decided."""
+        self.instructions = tree.instructions
+        self.block(tree.root, [()] * tree.root.width)
 
     def drain(self) -> None:
         """Wait for all pipes."""

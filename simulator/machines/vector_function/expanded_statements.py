@@ -28,7 +28,7 @@ from castsim.execution.interpreter.tile_allocation import (
     unsupported,
 )
 from castsim.execution.pipe_operations import MAXIMUM, MINIMUM, ZERO, pad_code
-from castsim.execution.tree import Block, Tile, TileCast, TileTransfer
+from castsim.execution.tree import Block, Tile, TileCast, TileTransfer, Tree
 from castsim.execution.tree import Part as SettledPart
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
@@ -265,19 +265,31 @@ _FOLLOWING = ("compare", "column_reduction", "row_product", "fill", "part")
 """Structures of kernels of which more than the bounds of loops follows the extents."""
 
 
-def expand_source(function: pto.Function, lowerer: Lowerer, target: VectorFunctionTarget) -> tuple[str, dict[str, str]]:
-    """Return the micro text of a tile function with its scalar arguments, and the options that it needs.
+def expand_function(
+    function: pto.Function, issued: Tree | Lowerer, target: VectorFunctionTarget
+) -> tuple[str, dict[str, str]]:
+    """Return the micro text of a tile function, and the options that it needs. Arguments keep their names.
+
+    Args:
+        function: what is written.
+        issued: what it issues, where its scalars are settled; else what lowers it, and its scalars stay arguments.
+        target: the chip.
 
     Raises:
-        IllegalError: something that can be written for settled scalars only, or not at all; carries its place.
+        IllegalError: an instruction whose lowering does not consist of register operations, or something that can be
+            written for settled scalars only; carries its place.
     """
     needed: dict[str, str] = {}
     while True:
         attributes = Attributes(target, dict(needed))
         try:
-            writer = _Source(function, lowerer, program_writer(function, attributes, names_in(function)))
-            writer.write()
-            return framed(writer.program, function), attributes.needed
+            if isinstance(issued, Tree):
+                program = program_writer(function, attributes, set())
+                program.tree(issued)
+            else:
+                program = program_writer(function, attributes, names_in(function))
+                _Source(function, issued, program).write()
+            return framed(program, function), attributes.needed
         except UnsettledError as error:
             needed.update(error.options)
 

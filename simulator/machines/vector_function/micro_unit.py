@@ -40,8 +40,7 @@ from castsim.isa.pto.value_types import (
     element_format,
 )
 from castsim.machines.vector_function import loads_stores as access
-from castsim.machines.vector_function.expanded_program import expand_tree
-from castsim.machines.vector_function.expanded_statements import expand_source
+from castsim.machines.vector_function.expanded_statements import expand_function
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
 from castsim.machines.vector_function.logical_emitter import (
     FunctionEmitter,
@@ -395,13 +394,9 @@ class LaneUnits:
         """Return the cycles of a body of a published table."""
         return body_cycles(body, self.target)
 
-    def expanded(self, tree: Tree, function: pto.Function) -> tuple[str, Mapping[str, str]]:
-        """Return what a tile function executes, as text."""
-        return expand_tree(tree, function, self.target)
-
-    def expanded_source(self, function: pto.Function, lowerer: Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return the same with its scalar arguments left open."""
-        return expand_source(function, lowerer, self.target)
+    def expanded(self, function: pto.Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
+        """Return what a tile function executes, as text; its scalar arguments stay open if it has not been walked."""
+        return expand_function(function, issued, self.target)
 
 
 @dataclass(slots=True)
