@@ -20,8 +20,10 @@ from castsim.__main__ import main
 from castsim.execution.timing import Cause
 from castsim.isa.errors import EngineError, LimitError, ReadError
 from castsim.reports.notebooks import presentation, runs
-from castsim.reports.notebooks.figures import shown_window
-from castsim.reports.notebooks.presentation import Mark, cause_colour, lanes
+from castsim.reports.notebooks.presentation import cause_colour
+from castsim.reports.notebooks.runs import shown_window
+from castsim.reports.pages.blocks import Lanes, Packed, Tone, notebook_html
+from castsim.reports.pages.run_timeline import interval_columns
 from castsim.targets.csv_tables import SHIPPED
 
 ROOT = Path(__file__).parent.parent
@@ -400,7 +402,7 @@ def test_what_html_tells_is_the_result(result):
     element = parsed(result._repr_html_())
     words = " ".join(element.itertext())
     assert f"{result.cycles:,} cycles" in words
-    bars = [node for node in element.iter() if node.get("aria-label") == "cycles by cause"]
+    bars = [node for node in element.iter() if node.get("aria-label") == "Cycles of each pipe by cause"]
     assert len(bars) == len(result.pipes)
     for bar, pipe in zip(bars, result.pipes.values(), strict=True):
         parts = [node for node in bar.iter() if node.tag.endswith("rect")]
@@ -442,16 +444,17 @@ def test_marks_join_where_nobody_sees_a_gap():
     """Whatever is joined, every cycle that was covered still is, to the pixel."""
     rng = np.random.default_rng(3)
     starts = np.sort(rng.integers(0, 100_000, 5_000)).tolist()
-    marks = [Mark("V", start, start + int(rng.integers(1, 40)), "#000000", "m") for start in starts]
+    marks = [(start, start + int(rng.integers(1, 40)), 0, 0) for start in starts]
+    lanes = Lanes("", "cycles", 0, 100_100, ("V",), (Tone("m", "#000000"),), Packed(interval_columns([marks], 0)))
     drawn = [
         (float(node.get("x")), float(node.get("x")) + float(node.get("width")))
-        for node in parsed(lanes(["V"], marks, 0, 100_100)).iter()
+        for node in parsed(notebook_html([lanes], "")).iter()
         if node.tag.endswith("rect")
     ]
     assert len(drawn) < 1_500
     scale = (640 - 64) / 100_100
-    for mark in marks:
-        left = 64 + mark.start * scale
+    for start, *_ in marks:
+        left = 64 + start * scale
         assert any(a - 1e-2 <= left <= b + 0.5 for a, b in drawn)
 
 

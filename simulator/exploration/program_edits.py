@@ -82,6 +82,11 @@ class Suggestion:
         """Cycles saved, in percent of those of the program as it is."""
         return round(100 * self.gained / self.cycles_before, 2)
 
+    @property
+    def evidence(self) -> str:
+        """By what is known that the outputs stay the same, in words."""
+        return self.how.value if self.how is SuggestionEvidence.PROVEN else f"{self.how} on {self.runs} inputs"
+
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:

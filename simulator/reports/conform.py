@@ -200,12 +200,16 @@ def conform_text(found: Matrix) -> RenderableType:
     for number, cast in enumerate(found.casts):
         for place, entry in enumerate(found.row(number)):
             rows.add_row(cast_text(cast, entry) if place == 0 else "", entry.cell.target, cell_text(entry))
-    return Group(Text(_head(found)), indented(rows), Text(""), *map(Text, _notes(found)), Text(""), _totals(found))
+    return Group(
+        Text(_head(found)), indented(rows), Text(""), *map(Text, _notes(found)), Text(""), conform_totals(found)
+    )
 
 
 def conform_summary(found: Matrix) -> RenderableType:
     """Return how many casts each target does in which way."""
-    return Group(Text(_head(found)), _totals(found), Text("without --summary: every cast on every target", style="dim"))
+    return Group(
+        Text(_head(found)), conform_totals(found), Text("without --summary: every cast on every target", style="dim")
+    )
 
 
 def _head(found: Matrix) -> str:
@@ -220,7 +224,8 @@ def _notes(found: Matrix) -> tuple[str, ...]:
     return LEGEND, f"RESCALE of {found.spec.name} is not in the table: it is not a cast; `castsim graph` runs it."
 
 
-def _totals(found: Matrix) -> RenderableType:
+def conform_totals(found: Matrix) -> RenderableType:
+    """Return how many casts each target does in which way."""
     rows = table("target", *(kind.value for kind in PlanKind), numbers=tuple(kind.value for kind in PlanKind))
     for target in found.targets:
         rows.add_row(target, *(str(_count(found, target, kind)) for kind in PlanKind))

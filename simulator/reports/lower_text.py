@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 def lower_text(answer: Answer, out: str | None) -> RenderableType:
     """Return the report on an answer; `out` is the file that its program was written to."""
+    following = [] if answer.plan.text is None else [Text(""), *_next(answer, out)]
+    return Group(*answer_parts(answer), *following)
+
+
+def answer_parts(answer: Answer) -> list[RenderableType]:
+    """Return what an answer says: how, why the verdict holds, the cost, and where what does not conform fails."""
     found = answer.plan
     demand = found.demand
     cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
@@ -53,9 +59,7 @@ def lower_text(answer: Answer, out: str | None) -> RenderableType:
         shown = ", ".join(step.label for step in answer.refuted.chain)
         parts += [Text(""), Text(f"not without these options; the closest chain is {shown}")]
         parts += counterexample_text(answer.refuted.counterexample, found)
-    if found.text is not None:
-        parts += [Text(""), *_next(answer, out)]
-    return Group(*parts)
+    return parts
 
 
 def program_text(program: str) -> RenderableType:

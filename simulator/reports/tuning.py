@@ -355,7 +355,6 @@ def _rejected(advice: Advice) -> RenderableType:
 def _offers(advice: Advice) -> RenderableType:
     found = table("change", "cycles", "gain", "how", "what", numbers=("change", "cycles", "gain"))
     for number, offer in enumerate(advice.offers, 1):
-        how = offer.how.value if offer.how is SuggestionEvidence.PROVEN else f"{offer.how} on {offer.runs} inputs"
         gain = f"{offer.gained_percent:.1f} %"
-        found.add_row(str(number), f"{offer.cycles:,}", gain, how, Text(offer.change.title))
+        found.add_row(str(number), f"{offer.cycles:,}", gain, offer.evidence, Text(offer.change.title))
     return found

@@ -28,7 +28,7 @@ from castsim.execution.interpreter.tile_allocation import (
     unsupported,
 )
 from castsim.execution.pipe_operations import MAXIMUM, MINIMUM, ZERO, pad_code
-from castsim.execution.tree import Block, Tile, TileCast, TileTransfer, Tree
+from castsim.execution.tree import Block, Tile, TileCast, TileTransfer
 from castsim.execution.tree import Part as SettledPart
 from castsim.isa.errors import CastsimError, IllegalError
 from castsim.isa.pto import program as pto
@@ -36,16 +36,14 @@ from castsim.isa.pto.program import Function, nodes
 from castsim.isa.pto.pto_printer import head_text, operation_text, region_arguments
 from castsim.isa.pto.value_types import PointerType, element_format
 from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
-from castsim.machines.vector_function.expanded_program import ProgramWriter, framed, program_writer
+from castsim.machines.vector_function.expanded_program import ProgramWriter, program_writer
 from castsim.machines.vector_function.nest_writer import Extents, rules_of
 from castsim.machines.vector_function.register_operations import (
     Attributes,
     FunctionTextWriter,
-    UnsettledError,
     far,
     near,
 )
-from castsim.targets.vector_function import VectorFunctionTarget
 
 # Views of arguments whose offsets, sizes and strides are values of the program, and the transfers of their parts.
 
@@ -265,33 +263,15 @@ _FOLLOWING = ("compare", "column_reduction", "row_product", "fill", "part")
 """Structures of kernels of which more than the bounds of loops follows the extents."""
 
 
-def expand_function(
-    function: pto.Function, issued: Tree | Lowerer, target: VectorFunctionTarget
-) -> tuple[str, dict[str, str]]:
-    """Return the micro text of a tile function, and the options that it needs. Arguments keep their names.
-
-    Args:
-        function: what is written.
-        issued: what it issues, where its scalars are settled; else what lowers it, and its scalars stay arguments.
-        target: the chip.
+def write_statements(function: pto.Function, lowerer: Lowerer, attributes: Attributes) -> ProgramWriter:
+    """Return a tile function written statement by statement; its scalar arguments stay arguments.
 
     Raises:
-        IllegalError: an instruction whose lowering does not consist of register operations, or something that can be
-            written for settled scalars only; carries its place.
+        IllegalError: something that can be written for settled scalars only, or not at all; carries its place.
     """
-    needed: dict[str, str] = {}
-    while True:
-        attributes = Attributes(target, dict(needed))
-        try:
-            if isinstance(issued, Tree):
-                program = program_writer(function, attributes, set())
-                program.tree(issued)
-            else:
-                program = program_writer(function, attributes, names_in(function))
-                _Source(function, issued, program).write()
-            return framed(program, function), attributes.needed
-        except UnsettledError as error:
-            needed.update(error.options)
+    program = program_writer(function, attributes, names_in(function))
+    _Source(function, lowerer, program).write()
+    return program
 
 
 @dataclass(slots=True)

@@ -40,7 +40,8 @@ from castsim.isa.pto.value_types import (
     element_format,
 )
 from castsim.machines.vector_function import loads_stores as access
-from castsim.machines.vector_function.expanded_statements import expand_function
+from castsim.machines.vector_function.expanded_program import framed, program_writer
+from castsim.machines.vector_function.expanded_statements import write_statements
 from castsim.machines.vector_function.lane_operations import OPERATIONS, execute, squeezed_bytes
 from castsim.machines.vector_function.logical_emitter import (
     FunctionEmitter,
@@ -59,6 +60,7 @@ from castsim.machines.vector_function.logical_emitter import (
 from castsim.machines.vector_function.logical_loads import Divisors
 from castsim.machines.vector_function.logical_operations import Containers, LogicalOperations
 from castsim.machines.vector_function.plan import ctrl_of_level
+from castsim.machines.vector_function.register_operations import Attributes, UnsettledError
 from castsim.machines.vector_function.scope_recorder import ScopeRecorder, body_cycles
 from castsim.machines.vector_function.vector_registers import (
     Operands,
@@ -396,7 +398,18 @@ class LaneUnits:
 
     def expanded(self, function: pto.Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
         """Return what a tile function executes, as text; its scalar arguments stay open if it has not been walked."""
-        return expand_function(function, issued, self.target)
+        needed: dict[str, str] = {}
+        while True:
+            attributes = Attributes(self.target, dict(needed))
+            try:
+                if isinstance(issued, Tree):
+                    program = program_writer(function, attributes, set())
+                    program.tree(issued)
+                else:
+                    program = write_statements(function, issued, attributes)
+                return framed(program, function), attributes.needed
+            except UnsettledError as error:
+                needed.update(error.options)
 
 
 @dataclass(slots=True)

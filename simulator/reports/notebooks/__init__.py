@@ -14,11 +14,10 @@ if TYPE_CHECKING:
         compared,
         curve_axes,
         empty_figure,
-        operation_lanes,
         verdict_grid,
     )
 
-__all__ = ["cause_bars", "compared", "curve_axes", "empty_figure", "operation_lanes", "verdict_grid"]
+__all__ = ["cause_bars", "compared", "curve_axes", "empty_figure", "verdict_grid"]
 
 
 def __getattr__(name: str) -> Any:

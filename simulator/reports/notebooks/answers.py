@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castsim.evidence.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics, predicted, simulated
+from castsim.evidence.accuracy_assessment import AccuracyTables, MeasuredCurve, Statistics
 from castsim.execution.timing import Cause, share
-from castsim.lowering.conformance import ConformanceEntry, Matrix
-from castsim.lowering.demand import Counterexample, Verdict
+from castsim.lowering.conformance import Matrix
+from castsim.lowering.demand import Verdict
 from castsim.lowering.lowering_answers import Answer, setting_text
-from castsim.lowering.planner import PlanKind
 from castsim.reports import notebooks
-from castsim.reports.conform import cast_text, cell_text
+from castsim.reports.accuracy import accuracy_summary
+from castsim.reports.conform import cast_text, cell_text, conform_totals
 from castsim.reports.documents import identifier
-from castsim.reports.lower import code_text, number_text, required_text
-from castsim.reports.lower_text import cost_text, evidence_text, headline, option_text
+from castsim.reports.lower_text import answer_parts
 from castsim.reports.notebooks.presentation import (
     SERIES,
     Column,
     Columns,
     DrawnPresentation,
     Presentation,
-    cause_bar,
-    cause_colour,
     integers,
-    legend,
-    line,
     numbers,
-    program_text,
     short,
-    table,
-    whole,
 )
 from castsim.reports.numbers import grouped
+from castsim.reports.pages.blocks import Bars, Block, Cell, Folded, Line, Listing, PageTable, Series, Text, text_blocks
 from castsim.running.estimating import Estimate, Estimates
 
 if TYPE_CHECKING:
@@ -69,16 +63,14 @@ class EstimatePresentation(DrawnPresentation):
     def _present(self) -> dict[Cause, int]:
         return {cause: self._result.causes[cause] for cause in Cause if self._result.causes.get(cause)}
 
-    def html(self) -> str:
-        """Return the cycles, and their causes as a bar and in a table."""
+    def blocks(self) -> Iterator[Block]:
+        """Yield the cycles, and their causes as a bar and in a table."""
         result, found = self._result, self._present()
-        rows = [(str(cause), grouped(cycles), share(cycles, result.cycles)) for cause, cycles in found.items()]
-        return whole(
-            line(f"{grouped(result.cycles)} cycles, bound by {result.bound_by}", bold=True),
-            cause_bar(found, result.cycles).html,
-            legend({str(cause): cause_colour(cause) for cause in found}),
-            table(("cause", "cycles", "share"), rows, ("cycles", "share")),
-        )
+        yield Text((Line(f"{grouped(result.cycles)} cycles, bound by {result.bound_by}", "strong"),))
+        series = (Series(str(cause), (cycles,), identifier(cause)) for cause, cycles in found.items())
+        yield Bars("", "cycles", ("",), tuple(series))
+        rows = [(str(cause), cycles, share(cycles, result.cycles)) for cause, cycles in found.items()]
+        yield PageTable("", ("cause", "cycles", "share"), tuple(rows), numbers=(1, 2))
 
     def draw(self, figure: Figure) -> None:
         """Draw the causes as the parts of one bar."""
@@ -111,27 +103,26 @@ class EstimatesPresentation(DrawnPresentation):
             "reason": [None if reason is None else str(reason) for reason in result.reasons.ravel().tolist()],
         }
 
-    def html(self) -> str:
-        """Return how many there are, and the first of them."""
+    def blocks(self) -> Iterator[Block]:
+        """Yield how many there are, and the first of them."""
         result = self._result
-        rows = []
-        for number, cycles in enumerate(result.cycles.ravel()[:_SHOWN].tolist()):
-            index = ", ".join(map(str, map(int, np.unravel_index(number, result.cycles.shape))))
+        yield Text((Line(short(result), "strong"),))
+        rows: list[tuple[Cell, ...]] = []
+        for number, cycles in enumerate(result.cycles.ravel().tolist()):
             bound, reason = result.bound_by.flat[number], result.reasons.flat[number]
-            causes = {cause: int(found.flat[number]) for cause, found in result.causes.items()}
-            refused = reason is not None
-            rows.append(
-                (index, "", "refused", reason)
-                if refused
-                else (index, grouped(int(cycles)), str(bound), cause_bar(causes, int(cycles)))
-            )
-        left = result.cycles.size - len(rows)
-        return whole(
-            line(short(result), bold=True),
-            table(("index", "cycles", "bound by", "causes"), rows, ("index", "cycles")),
-            legend({str(cause): cause_colour(cause) for cause in Cause if cause in result.causes}),
-            line(f"{grouped(left)} more: to_frame()", dim=True) if left else "",
+            found = (cycles, str(bound), "") if reason is None else (None, "refused", str(reason))
+            rows.append((self._index(number), *found))
+        yield PageTable("", ("index", "cycles", "bound by", ""), tuple(rows), numbers=(0, 1), most=_SHOWN)
+        shown = [number for number in range(len(rows[:_SHOWN])) if result.reasons.flat[number] is None]
+        causes = [cause for cause in Cause if cause in result.causes]
+        series = (
+            Series(str(cause), tuple(int(result.causes[cause].flat[number]) for number in shown), identifier(cause))
+            for cause in causes
         )
+        yield Bars("", "cycles", tuple(map(self._index, shown)), tuple(series))
+
+    def _index(self, number: int) -> str:
+        return ", ".join(map(str, map(int, np.unravel_index(number, self._result.cycles.shape))))
 
     def draw(self, figure: Figure) -> None:
         """Draw cycles over the last index, a line for each value of those before it; refused shapes are gaps."""
@@ -215,25 +206,18 @@ class AccuracyPresentation(DrawnPresentation):
     def _placed(self) -> list[tuple[str, MeasuredCurve]]:
         return [(each.target.name, curve) for each in self._result.tables for curve in each.curves]
 
-    def html(self) -> str:
-        """Return the errors table by table, and those of the curves, the largest first."""
-        heads = ("rows", "mean %", "median %", "max %", "public: mean %", "public: max %")
-        rows = [
-            (each.target.name, Path(each.table.file).name, *_cells(simulated(each.rows), predicted(each.rows)))
-            for each in self._result.tables
-        ]
-        placed = sorted(self._placed(), key=lambda one: -one[1].simulated.mean)
-        curves = [
-            (target, each.operation, each.src, each.dst, each.path, *_cells(each.simulated, each.predicted))
-            for target, each in placed[:_MOST_CURVES]
-        ]
-        left = len(placed) - len(curves)
-        return whole(
-            line(short(self._result), bold=True),
-            table(("target", "table", *heads), rows, heads),
-            table(("target", "operation", "from", "to", "path", *heads), curves, heads),
-            line(f"{left} more curves: to_frame('curves')", dim=True) if left else "",
-        )
+    more = "are in to_frame('curves')"
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the errors table by table, and those of the curves, the largest first."""
+        from castsim.reports.pages.page_of_result import curve_table  # noqa: PLC0415 - all pages, 0.1 s
+
+        yield Text((Line(short(self._result), "strong"),))
+        yield from text_blocks([accuracy_summary(self._result.tables)])
+        curves = curve_table(self._result.tables)
+        mean = curves.columns.index("mean %")
+        rows = sorted(curves.rows, key=lambda row: -float(str(row[mean])))
+        yield replace(curves, rows=tuple(rows), most=_MOST_CURVES)
 
     def draw(self, figure: Figure) -> None:
         """Draw simulated over measured cycles, and how many rows have which error."""
@@ -254,11 +238,6 @@ def _groups(
 def _figures(found: Statistics) -> tuple[float, float, float]:
     """Return mean, median and maximum."""
     return found.mean, found.median, found.maximum
-
-
-def _cells(own: Statistics, peer: Statistics | None) -> tuple[str, ...]:
-    public = ("", "") if peer is None else (f"{peer.mean:.2f}", f"{peer.maximum:.2f}")
-    return str(own.rows), f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}", *public
 
 
 # A conformance matrix in a notebook.
@@ -303,28 +282,14 @@ class ConformancePresentation(DrawnPresentation):
             "answer": [cell_text(each) for each in entries],
         }
 
-    def html(self) -> str:
-        """Return how many cells conform, target by target, and the answers, cast by cast."""
+    def blocks(self) -> Iterator[Block]:
+        """Yield how many cells conform, target by target, and the answers, cast by cast."""
         result = self._result
-        kinds = tuple(kind.value for kind in PlanKind)
-        counted = [
-            (target, *(sum(each.kind is kind for each in self._column(number)) for kind in PlanKind))
-            for number, target in enumerate(result.targets)
-        ]
-        rows = [
-            (cast_text(cast, result.row(number)[0]), *(cell_text(entry) for entry in result.row(number)))
-            for number, cast in enumerate(result.casts[:_MOST_CELLS])
-        ]
-        left = len(result.casts) - len(rows)
-        return whole(
-            line(short(result), bold=True),
-            table(("target", *kinds), counted, kinds),
-            table(("cast", *result.targets), rows),
-            line(f"{left} more casts: to_frame()", dim=True) if left else "",
-        )
-
-    def _column(self, number: int) -> tuple[ConformanceEntry, ...]:
-        return self._result.entries[number :: len(self._result.targets)]
+        yield Text((Line(short(result), "strong"),))
+        yield from text_blocks([conform_totals(result)])
+        found = [(cast, result.row(number)) for number, cast in enumerate(result.casts)]
+        rows = [(cast_text(cast, row[0]), *map(cell_text, row)) for cast, row in found]
+        yield PageTable("", ("cast", *result.targets), tuple(rows), most=_MOST_CELLS)
 
     def draw(self, figure: Figure) -> None:
         """Draw a square per cast and target in the colour of its verdict."""
@@ -361,26 +326,9 @@ class LoweringPresentation(Presentation):
             "options": [", ".join(step.forms[0].options) for step in chain],
         }
 
-    def html(self) -> str:
-        """Return the answer, the steps, the proof, the cost, where it fails if it does, the program."""
-        result, found = self._result, self._result.plan
-        demand, steps = found.demand, self._steps()
-        rows = list(zip(*steps.values(), strict=True))
-        return whole(
-            line(f"{demand.src.name} -> {demand.dst.name} on {found.target.name}{headline(result)}", bold=True),
-            *(line(option_text(found.target, name, value)) for name, value in result.settings),
-            table(("step", "instruction", "from", "to", "options"), rows, ("step",)) if rows else "",
-            line(evidence_text(found, found.evidence)) if found.evidence is not None else "",
-            line(cost_text(found.cost)) if found.cost is not None else "",
-            self._failing(found.counterexample) if found.counterexample is not None else "",
-            program_text(result.text) if result.text is not None else "",
-        )
-
-    def _failing(self, found: Counterexample) -> str:
-        rows = [
-            (each.step or "input", each.format.name, code_text(each.code, each.format), number_text(each.value))
-            for each in found.values
-        ]
-        right = required_text(found.required, self._result.plan.demand.dst)
-        heads = ("after", "format", "bits", "value")
-        return table(heads, rows, ("bits", "value")) + line(f"correct: {right}")
+    def blocks(self) -> Iterator[Block]:
+        """Yield what the text report says, and the program."""
+        result = self._result
+        yield from text_blocks(answer_parts(result))
+        if result.text is not None:
+            yield Folded("program", (Listing("", result.text.rstrip("\n")),))

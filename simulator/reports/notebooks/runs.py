@@ -1,42 +1,112 @@
-"""A run in a notebook."""
+"""A run in a notebook: the operations that a drawing shows; its frames, blocks and figures."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from castsim.execution.input_data import arrayed
-from castsim.execution.timing import limiter, share
-from castsim.isa.errors import EngineError, LimitError
+from castsim.execution.timing import WAITING, Cause, OperationTiming
+from castsim.isa.errors import EngineError, LimitError, ReadError
 from castsim.reports import notebooks
 from castsim.reports.documents import identifier
-from castsim.reports.notebooks.figures import shown_window
 from castsim.reports.notebooks.presentation import (
     Column,
     Columns,
     DrawnPresentation,
-    Mark,
-    cause_bar,
-    cause_colour,
+    ShownOperation,
+    ShownWindow,
     colours_of,
     integers,
-    lanes,
-    legend,
-    line,
+    meanings,
     numbers,
-    table,
-    whole,
 )
 from castsim.reports.numbers import causes_of, grouped, present_causes
-from castsim.reports.run_cycles import clock, duration
-from castsim.reports.run_report import lost_most
+from castsim.reports.pages.blocks import Block, Lanes, Line, Packed, PageTable, Text, Tone
+from castsim.reports.pages.run_page import cause_bars, line_blocks, summary_lines
+from castsim.reports.pages.run_timeline import interval_columns
+from castsim.reports.run_report import RunReport
 from castsim.running.program_runs import Result, source_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+# The operations of a run that a drawing shows: those that occupy their pipe in some cycles.
+
+_WAITS = (Cause.FLAG_WAIT, Cause.BARRIER)
+"""Causes of operations that do nothing but wait, and work for a moment at the end."""
+
+READ = 1_000_000
+"""Operations that are looked at for a drawing, from the first on."""
+
+
+def shown_window(result: Result, start: int, end: int | None, most: int) -> ShownWindow:
+    """Return what cycles [start, end) of a run show, of at most so many operations.
+
+    `end` None is the end of the run, or of the operations where there are more.
+
+    Raises:
+        ReadError: the cycles are none of the run's.
+        EngineError: the run has no cycles.
+    """
+    total = result.cycles
+    last = total if end is None else end
+    if not 0 <= start < last <= total and (start, last) != (0, 0):
+        raise ReadError(f"no cycles {start} to {last}: the run takes {total}", legal=(f"0 to {total}",))
+    found: list[ShownOperation] = []
+    behind = _IssuedOperations(result)
+    for operation in behind:
+        if len(found) == most:
+            behind.cut = True
+            break
+        if operation.start < last and operation.end > start:
+            shown = _shown(result, operation)
+            if shown.start < last:
+                found.append(shown)
+    cut = ""
+    if behind.cut:
+        last = last if end is not None else max((each.end for each in found), default=last)
+        cut = f"the first {grouped(len(found))} operations drawn, of {grouped(len(result.timing.operations))} in all"
+    working = {each.pipe for each in found}
+    pipes = tuple(pipe for pipe in result.pipes if pipe in working)
+    return ShownWindow(start, last, pipes, tuple(found), cut)
+
+
+class _IssuedOperations:
+    """The operations that occupy a pipe, in issue order; `cut` tells whether there were more than are looked at."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self.cut = False
+
+    def __iter__(self) -> Iterator[OperationTiming]:
+        for number, operation in enumerate(self._result.timing.operations):
+            if number == READ:
+                self.cut = True
+                return
+            if operation.end > operation.start and any(cause not in WAITING for cause in operation.causes):
+                yield operation
+
+
+def _shown(result: Result, operation: OperationTiming) -> ShownOperation:
+    instruction = result.loaded.tree.instructions[result.timing.executions[operation.execution].instruction]
+    place = "inserted" if instruction.inserted else f"line {instruction.span.line}"
+    spent = ", ".join(f"{cause} {grouped(cycles)}" for cause, cycles in operation.causes.items() if cycles)
+    title = (
+        f"{instruction.text} ({place}), {operation.name} on {operation.pipe}: "
+        f"cycles {grouped(operation.start)} to {grouped(operation.end)} ({spent})"
+    )
+    start = operation.start
+    if any(operation.causes.get(cause) for cause in _WAITS):
+        start = operation.end - sum(cycles for cause, cycles in operation.causes.items() if cause not in WAITING)
+    return ShownOperation(operation.pipe, start, operation.end, instruction.name, title)
+
+
+# A run as frames, blocks and figures.
 
 MOST_ROWS = 2_000_000
 """Operations that a frame holds: some 300 MB."""
@@ -134,65 +204,41 @@ class RunPresentation(DrawnPresentation):
             raise EngineError(self._result.untimed)
         return self._result
 
-    def html(self) -> str:
-        """Return the answer, the pipes with their causes, a timeline, the lines that take most, the outputs."""
+    more = "are in to_frame('lines')"
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the answer, the pipes with their causes, a timeline, the lines that take most, the outputs."""
         result = self._result
-        loaded = result.loaded
-        head = self._head()
+        yield Text((Line(self._head()),))
         if result.untimed:
-            return whole(line(head), line(f"no cycles: {result.untimed}", bold=True), self._outputs())
-        seconds = result.cycles / (loaded.target.frequency.megahertz * 10**6)
-        lost, latencies = (
-            lost_most(loaded.tree, result.timing, loaded.target.scalar_pipe),
-            loaded.latencies(result.timing),
-        )
-        bound = latencies if latencies is not None and latencies.binds else limiter(result.timing)
-        time = f"{duration(float(seconds))} at {clock(loaded.target)}, engine {result.engine}"
-        return whole(
-            line(head),
-            line(f"{grouped(result.cycles)} cycles = {time}", bold=True),
-            line(bound.sentence() if bound else "no pipe had anything to do"),
-            line(lost.sentence()) if lost else "",
-            self._pipes(),
-            self._lanes(),
-            self._heavy(),
-            self._outputs(),
-        )
+            yield Text((Line(f"no cycles: {result.untimed}", "strong"),))
+        else:
+            report = RunReport.of(replace(result, outputs={}), {})  # whose digests nobody sees here
+            yield Text(tuple(summary_lines(report)))
+            yield cause_bars(report)
+            yield from self._lanes()
+            yield from (replace(each, most=_LINES) for each in line_blocks(report) if isinstance(each, PageTable))
+        if result.outputs:
+            found = ", ".join(f"{name} {arrayed(output)}" for name, output in result.outputs.items())
+            yield Text((Line(f"outputs: {found}"),))
 
-    def _pipes(self) -> str:
-        result = self._result
-        rows = [
-            (name, share(pipe.busy, result.cycles), cause_bar(pipe.causes, result.cycles))
-            for name, pipe in result.pipes.items()
-        ]
-        colours = {str(cause): cause_colour(cause) for cause in present_causes(result.pipes)}
-        return table(("pipe", "busy", "cycles by cause"), rows, ("busy",)) + legend(colours)
-
-    def _lanes(self) -> str:
+    def _lanes(self) -> Iterator[Lanes]:
         window = shown_window(self._result, 0, None, _DRAWN)
         if not window.operations:
-            return ""
+            return
         colours = colours_of(each.name for each in window.operations)
-        marks = (Mark(each.pipe, each.start, each.end, colours[each.name], each.title) for each in window.operations)
-        note = line(window.cut, dim=True) if window.cut else ""
-        return lanes(window.pipes, marks, window.start, window.end) + legend(colours) + note
-
-    def _heavy(self) -> str:
-        result = self._result
-        found = source_lines(result.loaded.tree, result.timing)
-        most = sorted(found, key=lambda each: -each.pipe_cycles)[:_LINES]
-        rows = [
-            (each.span.line, each.text, each.pipe, grouped(each.executions), grouped(each.pipe_cycles),
-             share(each.pipe_cycles, result.cycles))
-            for each in most
-        ]  # fmt: skip
-        heads = ("line", "instruction", "pipe", "times", "pipe cycles", "share")
-        more = line(f"{len(found) - len(most)} more lines: to_frame('lines')", dim=True) if found[_LINES:] else ""
-        return table(heads, rows, ("line", "times", "pipe cycles", "share")) + more
-
-    def _outputs(self) -> str:
-        found = ", ".join(f"{name} {arrayed(output)}" for name, output in self._result.outputs.items())
-        return line(f"outputs: {found}") if found else ""
+        known = meanings(colours)
+        tones = {colour: number for number, colour in enumerate(known)}
+        rows: dict[str, list[tuple[int, int, int, int]]] = {pipe: [] for pipe in window.pipes}
+        for item, each in enumerate(window.operations, 1):
+            rows[each.pipe].append((each.start, each.end, tones[colours[each.name]], item))
+        columns = interval_columns(rows.values(), window.start)
+        columns["texts"] = [[each.title] for each in window.operations]
+        yield Lanes(
+            "", "cycles", window.start, window.end, window.pipes,
+            tuple(Tone(name, colour) for colour, name in known.items()), Packed(columns),
+            notes=(window.cut,) if window.cut else (),
+        )  # fmt: skip
 
     def draw(self, figure: Figure) -> None:
         """Draw the cycles of every pipe by cause."""
@@ -207,11 +253,11 @@ class RunPresentation(DrawnPresentation):
             ReadError: the cycles are none of the run's, or matplotlib is not installed.
             EngineError: the run has no cycles.
         """
+        from castsim.reports.notebooks.figures import empty_figure, operation_lanes  # noqa: PLC0415 - matplotlib
+
         window = shown_window(self._result, start, end, _MOST_DRAWN)
-        figure = notebooks.empty_figure()
-        notebooks.operation_lanes(
-            figure, window, f"{self._head()}: cycles {grouped(window.start)} to {grouped(window.end)}"
-        )
+        figure = empty_figure()
+        operation_lanes(figure, window, f"{self._head()}: cycles {grouped(window.start)} to {grouped(window.end)}")
         return figure
 
     def _head(self) -> str:

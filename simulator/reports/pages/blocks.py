@@ -1,4 +1,4 @@
-"""Pages: sections of blocks, which are data; how they look is up to the scripts of the page, or to plain HTML."""
+"""Blocks, of which pages and what notebooks show are made: data; scripts of the page draw them, or plain HTML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.resources import files
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 from zlib import compress
 
 from rich.console import Group, RenderableType
@@ -353,23 +353,58 @@ def section_document(section: PageSection) -> Document:
     return document(section)
 
 
-# What a page shows where scripts are off: its texts, figures, tables and programs, without charts.
+# Blocks as HTML that needs no scripts: on a page whose scripts are off, and in a notebook.
 
 _NOTE = "Charts and timelines are drawn by JavaScript, which is switched off here; texts and tables are below."
 _MOST_FIELDS = 2000
 """Fields of maps that are listed."""
+
+_BAR, _DRAWING, _NAME, _LANE = 320, 640, 64, 18
+"""Pixels: width of a bar and of a drawing, of the name of a lane in it, from lane to lane."""
+
+_COLOURS = {identifier(cause): light for cause, (light, _, _) in CAUSE_COLOURS.items()}
+_BORDER = "border-bottom:1px solid rgba(128,128,128,.35);padding:.1em .7em .1em 0;background:none;color:inherit"
+_LEFT, _RIGHT = f"{_BORDER};text-align:left", f"{_BORDER};text-align:right;font-variant-numeric:tabular-nums"
+_STYLES = {
+    '<p class="line plain">': "margin:.15em 0",
+    '<p class="line answer">': "font-weight:bold;margin:.15em 0",
+    '<p class="line alarm">': "font-weight:bold;color:#c0392b;margin:.15em 0",
+    '<p class="line strong">': "font-weight:bold;margin:.15em 0",
+    '<p class="line warning">': "color:#b7791f;margin:.15em 0",
+    '<p class="line dim">': "opacity:.7;margin:.15em 0",
+    '<p class="caption">': "opacity:.7;margin:.4em 0",
+    '<div class="wide">': "overflow-x:auto",
+    "<table>": "border-collapse:collapse;margin:.4em 0;background:none;font-size:inherit",
+    '<th scope="col">': _LEFT,
+    '<th scope="col" class="number">': _RIGHT,
+    "<td>": _LEFT,
+    '<td class="number">': _RIGHT,
+    "<pre>": "background:none;color:inherit",
+}
+"""How elements look in a notebook, which has no style sheet for them."""
 
 
 def page_body(page: Page) -> str:
     """Return the content of a page as HTML that needs no script."""
     parts = [f"<main><h1>{_text(page.title)}</h1>", f"<p>{_text(page.subtitle)}</p>", f"<p>{_NOTE}</p>"]
     for section in page.sections:
-        shown = "".join(html for block in section.blocks for html in _block(block))
+        shown = "".join(html for block in section.blocks for html in _block(block, "are shown by JavaScript"))
         parts.append(f"<section><h2>{_text(section.title)}</h2>{shown}</section>" if shown else "")
     return "\n".join((*filter(None, parts), "</main>"))
 
 
-def _block(block: Block) -> Iterator[str]:
+def notebook_html(blocks: Iterable[Block], more: str) -> str:
+    """Return blocks as the one element that a notebook shows, with bars and lanes drawn as SVG.
+
+    `more` says where rows are that a table leaves out: `are in to_frame()`.
+    """
+    shown = "".join(html for block in blocks for html in (_drawn(block) or _block(block, more)))
+    for element, style in _STYLES.items():  # texts are escaped: none of these stands in one
+        shown = shown.replace(element, f'{element.partition(" class=")[0].rstrip(">")} style="{style}">')
+    return f'<div style="color:inherit;line-height:1.4">{shown}</div>'
+
+
+def _block(block: Block, more: str) -> Iterator[str]:
     match block:
         case Text():
             yield from (f'<p class="line {line.tone}">{_text(line.text)}</p>' for line in block.lines)
@@ -378,8 +413,12 @@ def _block(block: Block) -> Iterator[str]:
             yield _table("", ("", "", ""), rows, {1})
         case PageTable():
             yield _table(block.caption, block.columns, block.rows[: block.most], set(block.numbers))
-            more = len(block.rows) - block.most
-            yield f"<p>{grouped(more)} more rows are shown by JavaScript.</p>" if more > 0 else ""
+            left = len(block.rows) - block.most
+            yield (
+                f"<p style='opacity:.7;margin:.4em 0'>{grouped(left)} more row{'s' * (left > 1)} {_text(more)}.</p>"
+                if left > 0
+                else ""
+            )
         case Bars():
             columns = ("", *(each.name for each in block.series))
             bars = [(name, *(each.values[k] for each in block.series)) for k, name in enumerate(block.names)]
@@ -397,12 +436,12 @@ def _block(block: Block) -> Iterator[str]:
             ]
             yield _table(block.caption, ("map", "down", "across", "value"), fields[:_MOST_FIELDS], {1, 2, 3})
         case Listing():
-            yield f"<p>{_text(block.caption)}</p><pre>{_text(block.text)}</pre>"
+            yield f"{_caption(block.caption)}<pre>{_text(block.text)}</pre>"
         case ProgramListing():
             lines = [(row.number, row.cycles, row.text) for row in block.rows]
             yield _table(block.caption, ("line", "cycles", "source"), lines, {0, 1}, code=2)
         case Folded():
-            shown = "".join(html for each in block.blocks for html in _block(each))
+            shown = "".join(html for each in block.blocks for html in _block(each, more))
             yield f"<details><summary>{_text(block.title)}</summary>{shown}</details>"
 
 
@@ -414,10 +453,15 @@ def _table(
         shown = f"<code>{text}</code>" if place == code else text
         return f'<td class="number">{shown}</td>' if place in numbers else f"<td>{shown}</td>"
 
-    head = "".join(f'<th scope="col">{_text(each)}</th>' for each in columns)
+    kinds = ('<th scope="col">', '<th scope="col" class="number">')
+    head = "".join(f"{kinds[place in numbers]}{_text(each)}</th>" for place, each in enumerate(columns))
     body = "\n".join(f"<tr>{''.join(cell(k, value) for k, value in enumerate(row))}</tr>" for row in rows)
-    told = f'<p class="caption">{_text(caption)}</p>' if caption else ""
-    return f'{told}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'{_caption(caption)}<div class="wide">{table}</div>'
+
+
+def _caption(text: str) -> str:
+    return f'<p class="caption">{_text(text)}</p>' if text else ""
 
 
 def _number(value: float) -> str:
@@ -426,6 +470,108 @@ def _number(value: float) -> str:
 
 def _text(text: str) -> str:
     return escape(escaped(text), quote=True)
+
+
+def _drawn(block: Block) -> list[str]:
+    """Return a block of bars or lanes as SVG with its legend; nothing of others."""
+    if isinstance(block, Bars):
+        total = max((sum(each.values[k] for each in block.series) for k in range(len(block.names))), default=0)
+        bars = "".join(_bar(block, number, total) for number in range(len(block.names)))
+        legend = _legend((each.name, each.tone) for each in block.series)
+        return [f"{_caption(block.caption)}<table><tbody>{bars}</tbody></table>{legend}"]
+    if isinstance(block, Lanes):
+        notes = _block(Text(tuple(Line(note, "dim") for note in block.notes)), "")
+        return [_lanes(block), _legend((each.name, each.tone) for each in block.tones if each.name), *notes]
+    return []
+
+
+def _bar(block: Bars, number: int, total: float) -> str:
+    """Return a row of a table: the name, and a bar whose parts say on hovering what they are."""
+    parts, behind = [], 0.0
+    own = sum(each.values[number] for each in block.series)
+    for each in block.series:
+        value = each.values[number]
+        if value:
+            title = f"{each.name}: {_number(value)} {block.unit}, {100 * value / own:.1f} %"
+            parts.append(_rectangle(_BAR * behind / total, 1, _BAR * value / total, 12, each.tone, title))
+        behind += value
+    drawing = _svg(_BAR, 14, parts, block.caption)
+    return f"<tr><td>{_text(block.names[number])}</td><td>{drawing}</td></tr>"
+
+
+def _lanes(block: Lanes) -> str:
+    """Return lanes as SVG; tiny intervals of a tone join where nobody sees a gap."""
+    scale = (_DRAWING - _NAME) / max(block.end - block.start, 1)
+    columns = cast(Mapping[str, Any], block.packed.columns)
+    texts = columns.get("texts", ())
+    rows = zip(*(columns[each] for each in ("gap", "length", "tone", "item")), strict=True)
+    drawn = []
+    for number, (name, row) in enumerate(zip(block.rows, rows, strict=True)):
+        y = number * _LANE + _LANE // 2
+        drawn.append(_words(0, y + 4, name))
+        drawn.append(
+            f'<line x1="{_NAME}" x2="{_DRAWING}" y1="{y}" y2="{y}" stroke="currentColor" stroke-opacity=".2"/>'
+        )
+        for start, end, tone, item, count in _joined(_intervals(row, block.start), 1 / scale):
+            left = _NAME + (max(start, block.start) - block.start) * scale
+            width = max((min(end, block.end) - max(start, block.start)) * scale, 0.5)
+            title = texts[item - 1][0] if item and texts else block.tones[tone].name
+            title += f", and {count - 1} more" * (count > 1)
+            drawn.append(_rectangle(left, number * _LANE + 3, width, _LANE - 6, block.tones[tone].tone, title))
+    bottom = len(block.rows) * _LANE + 12
+    drawn.append(_words(_NAME, bottom, grouped(block.start)))
+    drawn.append(_words(_DRAWING, bottom, f"{grouped(block.end)} {block.unit}", anchor="end"))
+    return _svg(_DRAWING, bottom + 6, drawn, "timeline")
+
+
+def _intervals(row: Iterable[Iterable[int]], start: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the intervals of a row of lanes as they were before they were packed: start, end, tone, item."""
+    item = 0
+    for gap, length, tone, further in zip(*row, strict=True):
+        begin, item = start + gap, item + further
+        start = begin + length
+        yield begin, start, tone, item
+
+
+def _joined(intervals: Iterable[tuple[int, int, int, int]], gap: float) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield intervals with how many each stands for: all of a tone between which nobody would see anything."""
+    opened: dict[int, tuple[int, int, int, int, int]] = {}
+    for start, end, tone, item in intervals:
+        known = opened.get(tone)
+        if known is not None and end - start < gap and start - known[1] < gap:
+            opened[tone] = (known[0], max(known[1], end), tone, known[3], known[4] + 1)
+            continue
+        if known is not None:
+            yield known
+        opened[tone] = start, end, tone, item, 1
+    yield from opened.values()
+
+
+def _legend(entries: Iterable[tuple[str, str]]) -> str:
+    parts = [
+        f'<span style="white-space:nowrap;margin-right:1em"><span style="display:inline-block;width:.8em;height:.8em;'
+        f'background:{_COLOURS.get(tone, tone)}"></span> {_text(name)}</span>'
+        for name, tone in entries
+    ]
+    return f'<div style="font-size:90%">{"".join(parts)}</div>'
+
+
+def _rectangle(x: float, y: int, width: float, height: int, tone: str, title: str) -> str:
+    return (
+        f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill="{_COLOURS.get(tone, tone)}" '
+        f'fill-opacity=".85"><title>{_text(title)}</title></rect>'
+    )
+
+
+def _words(x: int, y: int, words: str, anchor: str = "start") -> str:
+    return f'<text x="{x}" y="{y}" font-size="11" fill="currentColor" text-anchor="{anchor}">{_text(words)}</text>'
+
+
+def _svg(width: int, height: int, parts: Iterable[str], label: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}">{"".join(parts)}</svg>'
+    )
 
 
 # A page as one file: template, style, scripts, library and data in it; it asks for nothing else.

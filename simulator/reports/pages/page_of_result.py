@@ -82,7 +82,7 @@ def accuracy_page(found: Sequence[Accuracy]) -> Page:
         sections=(
             PageSection("summary", "Summary", tuple(text_blocks([accuracy_summary(found)]))),
             PageSection("measurements", "Residuals", (_accuracy_page_view(rows),)),
-            PageSection("curves", "Curves", (_curves(found),)),
+            PageSection("curves", "Curves", (curve_table(found),)),
             PageSection("sources", "Sources", (_sources(document),)),
         ),
         result={
@@ -149,7 +149,8 @@ def _shape(assessed: AssessedRow) -> str:
     return " ".join(word for word in (*words, counts) if word)
 
 
-def _curves(found: Sequence[Accuracy]) -> PageTable:
+def curve_table(found: Sequence[Accuracy]) -> PageTable:
+    """Return the errors of each curve of tables of measurements."""
     columns = ("target", "operation", "types", "path", "rows", "mean %", "median %", "max %", "public: mean %", "max %")
     rows = []
     for accuracy in found:

@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
+from typing import TYPE_CHECKING
 
 from castsim.execution.timing import WAITING, Cause, limiter, repeated, share
-from castsim.exploration.advice_search import Advice
-from castsim.exploration.program_edits import SuggestionEvidence
-from castsim.machines.vliw.latency_bound import bundles
 from castsim.reports.documents import Document, Json, identifier
 from castsim.reports.numbers import described, grouped, present_causes
 from castsim.reports.pages.blocks import (
@@ -51,6 +49,9 @@ from castsim.reports.views.recording import Window
 from castsim.reports.views.timeline import DrawnOperation, Timeline
 from castsim.running.estimating.cast_estimates import WEIGHTIEST, Share
 from castsim.running.program_runs import Result, written_launches
+
+if TYPE_CHECKING:
+    from castsim.exploration.advice_search import Advice
 
 # The buffers of a run over time: what their bytes hold, and how many of them are needed.
 
@@ -345,7 +346,7 @@ def _sections(
     advice: Advice | str | None,
 ) -> Iterator[tuple[str, str, Iterable[Block]]]:
     result = report.result
-    said = tuple(_summary(report))
+    said = tuple(summary_lines(report))
     yield "summary", "Summary", [*([Text(said)] if said else []), *([] if advice is None else offer_blocks(advice))]
     if shown is not None:
         yield "timeline", "Timeline", [timeline_lanes(result, shown)]
@@ -372,7 +373,7 @@ def _of_text(report: RunReport, *names: str) -> Iterator[Block]:
             yield from text_blocks(found.text(report, _WIDTH))
 
 
-def _summary(report: RunReport) -> Iterator[Line]:
+def summary_lines(report: RunReport) -> Iterator[Line]:
     """Yield what makes the answer doubtful, the answer in a sentence, and the line that costs most."""
     result = report.result
     yield from (Line(text, "alarm") for text in _doubts(report))
@@ -390,8 +391,7 @@ def offer_blocks(advice: Advice | str) -> Iterator[Block]:
         yield Text((Line(f"No changes were tried: {advice}.", "dim"),))
         return
     for offer in advice.offers[:_MOST_OFFERS]:
-        how = "proven" if offer.how is SuggestionEvidence.PROVEN else f"tried on {offer.runs} inputs"
-        gain = f"{grouped(offer.cycles)} cycles ({offer.gained_percent:.1f} % fewer, {how})"
+        gain = f"{grouped(offer.cycles)} cycles ({offer.gained_percent:.1f} % fewer, {offer.evidence})"
         yield Folded(f"{gain}: {offer.change.title}", (Listing(offer.change.reason, offer.diff.rstrip("\n")),))
     if not advice.offers:
         tried = f"None of {advice.looked_at} changes tried" if advice.looked_at else "No change that castsim knows"
@@ -435,18 +435,23 @@ def _doubts(report: RunReport) -> Iterator[str]:
         yield f"{len(result.placeholders.uses)} of its operations are not modelled: it takes longer than this"
 
 
-def _causes(report: RunReport) -> Iterator[Block]:
+def cause_bars(report: RunReport) -> Bars:
+    """Return the cycles of each pipe as a bar whose parts are its causes."""
     pipes = report.result.pipes
     series = tuple(
         Series(str(cause), tuple(pipe.causes.get(cause, 0) for pipe in pipes.values()), identifier(cause))
         for cause in present_causes(pipes)
     )
-    yield Bars("Cycles of each pipe by cause", "cycles", tuple(pipes), series, table=False)
+    return Bars("Cycles of each pipe by cause", "cycles", tuple(pipes), series, table=False)
+
+
+def _causes(report: RunReport) -> Iterator[Block]:
+    yield cause_bars(report)
     yield from _of_text(report, "pipes")
-    yield from _line_blocks(report)
+    yield from line_blocks(report)
 
 
-def _line_blocks(report: RunReport) -> Iterator[Block]:
+def line_blocks(report: RunReport) -> Iterator[Block]:
     """Yield the work of each instruction of the source, most first; those that only wait can be opened."""
     result, spent = report.result, dict[int, _Cost]()
     instructions, executions = result.loaded.tree.instructions, result.timing.executions
@@ -534,9 +539,10 @@ def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
         )
         for link in dict.fromkeys(found.links)
     )  # fmt: skip
+    bundles = f"{found.length} bundle{'s' * (found.length != 1)}"
     what = "binds the run" if found.binds else "is the longest, and does not bind the run"
     yield PageTable(
-        f"The chain of results that {what}: {bundles(found.length)}, {grouped(found.trips)} times; {found.costs()}",
+        f"The chain of results that {what}: {bundles}, {grouped(found.trips)} times; {found.costs()}",
         ("line", "producer", "register", "read by line", "consumer", "distance, bundles", "taken, cycles", "NOPs"),
         rows, numbers=(0, 3, 5, 6, 7), heat=5, lines=0,
     )  # fmt: skip
