@@ -13,11 +13,10 @@ from itertools import product
 
 from castsim.isa.tpc.matching import read_instruction
 from castsim.isa.tpc.program import AssemblySource, Immediate, LabelUse, LoopComparison, Slot
-from castsim.machines.vliw.control import holds, signed
+from castsim.machines.vliw.control import LoopShape, holds, innermost, signed
 from castsim.tpc_compiler.placing import (
     BasicBlock,
     BlockGraph,
-    BlockLoop,
     Entering,
     PlacedBlock,
     PlacementPolicy,
@@ -137,7 +136,7 @@ def _too_short(shape: BlockGraph, schedule: Schedule, placer: Placer) -> _Missin
         wanted = rules.body_bundles - (starts[loop.end] - starts[loop.start])
         for block in range(loop.start, loop.end):
             end = shape.blocks[block].end
-            if end is not None and is_jump(end) and _innermost(shape, block) is loop:
+            if end is not None and is_jump(end) and innermost(shape.loops, block) is loop:
                 place = starts[block] + schedule[block].places[end][0]
                 goal = starts[shape.goal(end)]
                 wanted = max(wanted, rules.jump_before_end - (starts[loop.end] - place))
@@ -149,7 +148,7 @@ def _too_short(shape: BlockGraph, schedule: Schedule, placer: Placer) -> _Missin
 
 
 def _iterator_reads(
-    shape: BlockGraph, schedule: Schedule, placer: Placer, loop: BlockLoop, block: int, starts: Sequence[int]
+    shape: BlockGraph, schedule: Schedule, placer: Placer, loop: LoopShape, block: int, starts: Sequence[int]
 ) -> int:
     """Return how much longer the body must be for the reads of its iterator by the VPU, 0 or less if it may stay."""
     rules = placer.operations.target.loop_rules
@@ -160,10 +159,6 @@ def _iterator_reads(
         if slot is Slot.VPU and name in placer.operations.touched(operation).reads
     ]
     return max((rules.iterator_at_end + 1 - (starts[loop.end] - place) for place in places), default=0)
-
-
-def _innermost(shape: BlockGraph, block: int) -> BlockLoop | None:
-    return max((loop for loop in shape.loops if loop.holds(block)), key=lambda loop: loop.depth, default=None)
 
 
 def first_bundles(schedule: Schedule) -> list[int]:
@@ -419,7 +414,7 @@ def _placed(
 # ----------------------------------------------------------------------------------------------------- which loops
 
 
-def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[BlockLoop]:
+def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[LoopShape]:
     """Yield the loops of one block with a known number of trips, whose iterators nothing reads."""
     read = {name for block in shape.blocks for each in block.all for name in operations.touched(each).reads}
     for loop in shape.loops:
@@ -434,7 +429,7 @@ def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[BlockL
             yield loop
 
 
-def _label(shape: BlockGraph, loop: BlockLoop) -> str:
+def _label(shape: BlockGraph, loop: LoopShape) -> str:
     end = shape.blocks[loop.head].end
     assert end is not None
     label = end.instruction.operand("end")
@@ -461,7 +456,7 @@ def _trips(loop: ScheduledOperation) -> int | None:
 
 
 def _best(
-    current: PipelinedText, loop: BlockLoop, most: int | None, operations: OperationLookup, placer: NewPlacer
+    current: PipelinedText, loop: LoopShape, most: int | None, operations: OperationLookup, placer: NewPlacer
 ) -> PipelinedText | None:
     """Return the text with one loop in the shortest way that fits, None if there is none shorter than now."""
     shape = current.shape
@@ -491,7 +486,7 @@ def _best(
     return best
 
 
-def _rounds(found: PipelinedText, loop: BlockLoop) -> int:
+def _rounds(found: PipelinedText, loop: LoopShape) -> int:
     end = found.shape.blocks[loop.head].end
     assert end is not None
     return _trips(end) or 0
@@ -506,7 +501,7 @@ def _trip(body: BasicBlock, times: int, operations: OperationLookup, placer: Pla
 
 def _at_interval(
     current: PipelinedText,
-    loop: BlockLoop,
+    loop: LoopShape,
     trip: LoopTrip,
     interval: int,
     rounds: int,

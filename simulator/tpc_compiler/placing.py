@@ -12,9 +12,10 @@ from itertools import chain
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.tpc.forms import Family
-from castsim.isa.tpc.program import JUMPS, Bundle, File, LabelUse, Register, Slot, TpcInstruction, TpcProgram
+from castsim.isa.tpc.program import JUMPS, Bundle, LabelUse, Slot, TpcInstruction, TpcProgram
+from castsim.machines.vliw.control import LoopShape, iterator, nested
 from castsim.machines.vliw.lint_checking import side_by_side
-from castsim.machines.vliw.lint_flow import Flow, live_behind
+from castsim.machines.vliw.lint_flow import BundleStep, Flow, arrivals, entries, live_behind
 from castsim.machines.vliw.plans import InstructionPlan, keeps_income
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, drawn, renumbered
@@ -37,29 +38,6 @@ class BasicBlock:
         return [*self.operations, *([self.end] if self.end else [])]
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLoop:
-    """A hardware loop: the block that LOOP ends, the first block of the body, the first behind it, the depth."""
-
-    head: int
-    start: int
-    end: int
-    depth: int
-
-    def holds(self, block: int) -> bool:
-        """Whether a block belongs to the body."""
-        return self.start <= block < self.end
-
-
-@dataclass(frozen=True, slots=True)
-class BlockStep:
-    """A step from one block to another; `back` if it begins another trip of a hardware loop."""
-
-    first: int
-    second: int
-    back: bool = False
-
-
 class BlockGraph:
     """The blocks of a text with their loops and steps.
 
@@ -73,39 +51,28 @@ class BlockGraph:
         self._at = {label: number for number, block in enumerate(blocks) for label in block.labels}
         self.loops = self._loops()
         self._check_jumps()
-        self.steps = tuple(step for number in range(len(blocks)) for step in self._behind(number))
-        self.into: tuple[tuple[BlockStep, ...], ...] = tuple(
+        steps = (step for number in range(len(blocks)) for step in self._behind(number))
+        self.steps = tuple(step for step in steps if step.second < len(blocks))
+        self.into: tuple[tuple[BundleStep, ...], ...] = tuple(
             tuple(step for step in self.steps if step.second == number) for number in range(len(blocks))
         )
 
-    def iterator(self, loop: BlockLoop) -> str:
+    def iterator(self, loop: LoopShape) -> str:
         """Return the register that counts a loop."""
-        sizes = self._target.registers
-        return str(Register(File.S, sizes.S - sizes.loop_iterators + loop.depth))
+        return str(iterator(self._target, loop.depth))
 
     def goal(self, jump: ScheduledOperation) -> int:
         """Return the block that a jump goes to."""
         return self._at[_goal(jump.instruction, "src_a")]
 
-    def _loops(self) -> tuple[BlockLoop, ...]:
-        ranges = []
-        for number, block in enumerate(self.blocks):
-            if block.end is not None and block.end.mnemonic == "loop":
-                ranges.append((number, number + 1, self._at[_goal(block.end.instruction, "end")]))
-        found = []
-        for head, start, end in ranges:
-            outside = [(s, e) for _, s, e in ranges if s <= head < e]
-            operation = self.blocks[head].end
-            assert operation is not None
-            limit = self._target.registers.loop_iterators
-            if len(outside) >= limit:
-                message = f"loops are nested {len(outside) + 1} deep; there are {limit} iterators"
-                raise IllegalError(message, span=operation.span, legal=(f"up to {limit} loops inside each other",))
-            if any(end > e for _, e in outside):
-                legal = ("an end before that of the loop around it, or the same",)
-                raise IllegalError("the loop ends after the loop around it", span=operation.span, legal=legal)
-            found.append(BlockLoop(head, start, end, len(outside)))
-        return tuple(found)
+    def _loops(self) -> tuple[LoopShape, ...]:
+        ends = [(number, each.end) for number, each in enumerate(self.blocks) if each.end is not None]
+        heads = [(number, end) for number, end in ends if end.mnemonic == "loop"]
+        bodies = [(number, number + 1, self._at[_goal(end.instruction, "end")]) for number, end in heads]
+        limit = self._target.registers.loop_iterators
+        shallow = (f"up to {limit} loops inside each other",)
+        apart = ("an end before that of the loop around it, or the same",)
+        return nested(bodies, [end.span for _, end in heads], limit, (shallow, apart))
 
     def _check_jumps(self) -> None:
         """Reject jumps into and out of loop bodies."""
@@ -119,28 +86,19 @@ class BlockGraph:
                 legal = (", ".join(inside) or "a label between the same loops as the jump",)
                 raise IllegalError(message, span=block.end.span, legal=legal)
 
-    def _bodies(self, block: int) -> list[BlockLoop]:
+    def _bodies(self, block: int) -> list[LoopShape]:
         """Return the loops to whose bodies a block belongs."""
         return [loop for loop in self.loops if loop.holds(block)]
 
-    def _behind(self, number: int) -> list[BlockStep]:
+    def _behind(self, number: int) -> Iterator[BundleStep]:
         end = self.blocks[number].end
-        found: list[BlockStep] = []
-        if end is None:
-            return self._arrivals(number, number + 1)
-        if end.mnemonic == "halt":
-            return []
-        if end.mnemonic == "loop":
-            loop = next(each for each in self.loops if each.head == number)
-            return [BlockStep(number, loop.start), *self._arrivals(number, loop.end)]
-        found = self._arrivals(number, self._at[_goal(end.instruction, "src_a")])
-        return found if end.instruction.surely_acts else [*found, *self._arrivals(number, number + 1)]
-
-    def _arrivals(self, number: int, following: int) -> list[BlockStep]:
-        """Return where a step leads: the end of a body leads to its start and on to what follows."""
-        ending = sorted((each for each in self.loops if each.end == following), key=lambda each: -each.depth)
-        found = [BlockStep(number, loop.start, back=True) for loop in ending if loop.holds(number)]
-        return [*found, *([BlockStep(number, following)] if following < len(self.blocks) else [])]
+        if end is not None and end.mnemonic == "loop":
+            yield from entries(self.loops, next(each for each in self.loops if each.head == number))
+            return
+        if end is not None and is_jump(end):
+            yield from arrivals(self.loops, number, self.goal(end))
+        if end is None or not (end.mnemonic == "halt" or end.instruction.surely_acts):
+            yield from arrivals(self.loops, number, number + 1)
 
 
 def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]) -> list[BasicBlock]:

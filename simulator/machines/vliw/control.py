@@ -5,6 +5,7 @@ Meaning of LOOP, JMPR, JMPA and HALT: docs/reference/tpc.md section 7.1, control
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 
@@ -56,6 +57,43 @@ class LoopShape:
         return self.start <= bundle < self.end
 
 
+def nested(
+    bodies: Sequence[tuple[int, int, int]],
+    spans: Sequence[Span],
+    limit: int,
+    legal: tuple[Sequence[str], Sequence[str]] = ((), ()),
+) -> tuple[LoopShape, ...]:
+    """Return the loops of some bodies (head, start, end); `legal` is what their refusals offer.
+
+    Raises:
+        IllegalError: a loop in more than `limit` - 1 others, or one that crosses another.
+    """
+    found = []
+    for number, ((head, start, end), span) in enumerate(zip(bodies, spans, strict=True)):
+        around = [last for _, first, last in bodies if first <= head < last]
+        if len(around) >= limit:
+            message = f"loops are nested {len(around) + 1} deep; there are {limit} iterators"
+            raise IllegalError(message, span=span, legal=legal[0])
+        if any(end > last for last in around):
+            raise IllegalError("the loop ends after the loop around it", span=span, legal=legal[1])
+        found.append(LoopShape(number, head, start, end, len(around)))
+    return tuple(found)
+
+
+def innermost(loops: Sequence[LoopShape], place: int) -> LoopShape | None:
+    """Return the innermost loop whose body holds a place, None if there is none."""
+    return max((loop for loop in loops if loop.holds(place)), key=lambda loop: loop.depth, default=None)
+
+
+def iterator(target: VliwTarget, depth: int) -> Register:
+    """Return the register that counts the loops of a nesting depth."""
+    return Register(File.S, target.registers.S - target.registers.loop_iterators + depth)
+
+
+Jump = tuple[int, TpcInstruction]
+"""The bundle of a jump, and the jump."""
+
+
 class Structure:
     """Loops and jumps of a program, checked.
 
@@ -74,29 +112,29 @@ class Structure:
         self._at = {address: index for index, address in enumerate((*self.addresses, self._size))}
         self._labels = program.labels
         self._target = target
-        heads = [
-            (index, bundle.spu)
-            for index, bundle in enumerate(self.bundles)
-            if bundle.spu is not None and bundle.spu.mnemonic == "loop"
-        ]
-        ranges = [self._range(index, loop) for index, loop in heads]
-        self.loops = tuple(
-            LoopShape(number, head, start, end, sum(s <= head < e for s, e in ranges))
-            for number, ((head, _), (start, end)) in enumerate(zip(heads, ranges, strict=True))
-        )
+        heads = self._deciding(("loop",))
+        bodies = [(index, *self._range(index, loop)) for index, loop in heads]
+        self.loops = nested(bodies, [loop.span for _, loop in heads], target.registers.loop_iterators)
         self.by_head = {loop.head: loop for loop in self.loops}
-        self._check_nesting()
         self.enclosing = tuple(
             tuple(loop.number for loop in sorted(self.loops, key=lambda loop: loop.depth) if loop.holds(index))
             for index in range(len(self.bundles) + 1)
         )
         for loop in self.loops:
             self._check_counters(loop)
-        for index, bundle in enumerate(self.bundles):
-            if bundle.spu is not None and bundle.spu.mnemonic in JUMPS:
-                target_index = self.static_target(index, bundle.spu)
-                if target_index is not None:
-                    self.check_jump(index, target_index, bundle.spu.span)
+        self.jumps = tuple(self._deciding(JUMPS))
+        for index, jump in self.jumps:
+            target_index = self.static_target(index, jump)
+            if target_index is not None:
+                self.check_jump(index, target_index, jump.span)
+
+    def _deciding(self, mnemonics: Collection[str]) -> list[Jump]:
+        """Return the instructions of some mnemonics that decide what is executed next, with their bundles."""
+        return [
+            (index, bundle.spu)
+            for index, bundle in enumerate(self.bundles)
+            if bundle.spu is not None and bundle.spu.mnemonic in mnemonics
+        ]
 
     def static_target(self, index: int, jump: TpcInstruction) -> int | None:
         """Return the bundle that a jump goes to, None if a register says so. Errors as `target_of`."""
@@ -160,17 +198,6 @@ class Structure:
             )
         return start, end
 
-    def _check_nesting(self) -> None:
-        limit = self._target.registers.loop_iterators
-        for loop in self.loops:
-            span = self._span(loop.head)
-            if loop.depth >= limit:
-                raise IllegalError(f"loops are nested {loop.depth + 1} deep; there are {limit} iterators", span=span)
-            for other in self.loops:
-                inside = other.holds(loop.head)
-                if inside and loop.end > other.end:
-                    raise IllegalError("the loop ends after the loop around it", span=span)
-
     def _check_counters(self, loop: LoopShape) -> None:
         """Reject a body that writes the iterator of its loop; LOOP has latched bound and step.
 
@@ -187,13 +214,7 @@ class Structure:
 
     def iterator(self, depth: int) -> Register:
         """Return the register that counts the loops of a nesting depth."""
-        sizes = self._target.registers
-        return Register(File.S, sizes.S - sizes.loop_iterators + depth)
-
-    def _span(self, index: int) -> Span:
-        loop = self.bundles[index].spu
-        assert loop is not None
-        return loop.span
+        return iterator(self._target, depth)
 
 
 def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:

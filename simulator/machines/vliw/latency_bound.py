@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from castsim.execution.timing import WAITING, Timing, repeated, share
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc.program import GROUPED, JUMPS, Register, Slot, Special, TpcInstruction, TpcProgram
+from castsim.isa.tpc.program import GROUPED, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import Structure, name_of
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import InstructionPlan, OperandPlan, computes, planned, prepare
@@ -124,12 +124,9 @@ def _stretches(program: TpcProgram, target: VliwTarget, counts: Sequence[int]) -
     leaders = {0, size}
     for loop in structure.loops:
         leaders |= {loop.start, loop.end}
-    for index, bundle in enumerate(program.bundles):
-        if bundle.spu is not None and bundle.spu.mnemonic in JUMPS:
-            leaders |= {
-                index + 1,
-                *(each for each in (structure.static_target(index, bundle.spu),) if each is not None),
-            }
+    for index, jump in structure.jumps:
+        goal = structure.static_target(index, jump)
+        leaders |= {index + 1} if goal is None else {index + 1, goal}
     # A jump through a register shows in how often its target ran.
     leaders |= {index for index in range(1, size) if counts[index] != counts[index - 1]}
     places = sorted(leaders)

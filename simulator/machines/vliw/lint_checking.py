@@ -19,7 +19,7 @@ from castsim.isa.tpc.program import (
     TpcProgram,
     is_constant,
 )
-from castsim.machines.vliw.control import LoopShape
+from castsim.machines.vliw.control import innermost
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.latency_bound import SlottedInstruction, applies
 from castsim.machines.vliw.lint_flow import (
@@ -439,7 +439,7 @@ def jump_in_loop(flow: Flow) -> Iterator[LintFinding]:
     """A jump, or where it goes, too near the end of a loop body."""
     rules = flow.target.loop_rules
     for index, jump in flow.jumps:
-        loop = _innermost(flow, index)
+        loop = innermost(flow.loops, index)
         if loop is None:
             continue
         if loop.end - index < rules.jump_before_end:
@@ -477,11 +477,6 @@ def stores_at_end(flow: Flow) -> Iterator[LintFinding]:
     if empty < needed:
         message = f"{empty} empty bundles follow the last store; needed: {needed}"
         yield LintFinding("stores at end", index, message, plan.site.span)
-
-
-def _innermost(flow: Flow, index: int) -> LoopShape | None:
-    inside = [loop for loop in flow.loops if loop.holds(index)]
-    return max(inside, key=lambda loop: loop.depth, default=None)
 
 
 # Rules within one bundle: shared fields, immediates, units that exclude each other.

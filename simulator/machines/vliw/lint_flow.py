@@ -10,7 +10,6 @@ from itertools import product
 
 from castsim.isa.errors import Span
 from castsim.isa.tpc.program import (
-    JUMPS,
     WORD_MASK,
     Bundle,
     File,
@@ -23,7 +22,7 @@ from castsim.isa.tpc.program import (
     TpcProgram,
     is_constant,
 )
-from castsim.machines.vliw.control import LoopShape, Structure, holds, signed
+from castsim.machines.vliw.control import Jump, LoopShape, Structure, holds, signed
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import (
     InstructionPlan,
@@ -55,9 +54,6 @@ class LintFinding:
 #
 # Meaning of LOOP and the jumps: docs/reference/tpc.md section 7.1, control.
 
-Jump = tuple[int, TpcInstruction]
-"""The bundle of a jump, and the jump."""
-
 
 class LoopStep(StrEnum):
     """The action of a hardware loop on a step from one bundle to another."""
@@ -85,36 +81,46 @@ class BundleStep:
     cycles: int = 1
     loops: tuple[tuple[LoopStep, int], ...] = ()
 
+    @property
+    def back(self) -> bool:
+        """Whether it begins another trip of a hardware loop."""
+        return bool(self.loops) and self.loops[-1][0] is LoopStep.BACK
 
-def edges_of(
-    bundles: Sequence[Bundle], structure: Structure, jumps: Sequence[Jump], halts: Sequence[bool], target: VliwTarget
-) -> tuple[tuple[BundleStep, ...], ...]:
-    """Return, for each bundle, the steps that may follow it; those of a jump through a register are not known."""
-    return _StepFinder(bundles, structure, jumps, halts, target).all()
+
+def arrivals(
+    loops: Sequence[LoopShape],
+    index: int,
+    following: int,
+    cycles: int = 1,
+    before: tuple[tuple[LoopStep, int], ...] = (),
+) -> Iterator[BundleStep]:
+    """Yield where a step leads: the end of a body leads to its start and, the loop over, on to what follows."""
+    ending = (loop for loop in loops if loop.end == following and loop.holds(index))
+    for loop in sorted(ending, key=lambda loop: -loop.depth):
+        yield BundleStep(index, loop.start, cycles, (*before, (LoopStep.BACK, loop.number)))
+        before = (*before, (LoopStep.EXIT, loop.number))
+    yield BundleStep(index, following, cycles, before)
+
+
+def entries(loops: Sequence[LoopShape], loop: LoopShape) -> Iterator[BundleStep]:
+    """Yield where a loop leads from the last place before its body: into it, and past it."""
+    yield BundleStep(loop.start - 1, loop.start, 1, ((LoopStep.ENTER, loop.number),))
+    yield from arrivals(loops, loop.start - 1, loop.end, 1, ((LoopStep.SKIP, loop.number),))
 
 
 class _StepFinder:
-    """Finds the steps of one program."""
+    """Finds the steps of one program; those of a jump through a register are not known."""
 
-    def __init__(
-        self,
-        bundles: Sequence[Bundle],
-        structure: Structure,
-        jumps: Sequence[Jump],
-        halts: Sequence[bool],
-        target: VliwTarget,
-    ) -> None:
-        self._count = len(bundles)
+    def __init__(self, structure: Structure, halts: Sequence[bool], target: VliwTarget) -> None:
+        self._count = len(structure.bundles)
         self._structure = structure
+        self._loops = structure.loops
         self._halts = halts
         self._entered = {loop.start - 1: loop for loop in structure.loops}
-        self._ending: dict[int, list[LoopShape]] = {}
-        for loop in sorted(structure.loops, key=lambda loop: -loop.depth):
-            self._ending.setdefault(loop.end, []).append(loop)
         self._cost = 1 + int(target.option("taken_jump_cycles"))
         delay = target.jump_rules.delay_bundles
-        self._jumps = {index + delay: (index, jump) for index, jump in jumps}
-        goals = {structure.static_target(index, jump) for index, jump in jumps}
+        self._jumps = {index + delay: (index, jump) for index, jump in structure.jumps}
+        goals = {structure.static_target(index, jump) for index, jump in structure.jumps}
         self._landed_on = goals | {loop.start for loop in structure.loops} | {loop.end for loop in structure.loops}
 
     def all(self) -> tuple[tuple[BundleStep, ...], ...]:
@@ -126,29 +132,18 @@ class _StepFinder:
     def _behind(self, index: int) -> Iterator[BundleStep]:
         loop = self._entered.get(index)
         if loop is not None:
-            yield BundleStep(index, loop.start, 1, ((LoopStep.ENTER, loop.number),))
-            yield from self._arrivals(index, loop.end, 1, ((LoopStep.SKIP, loop.number),))
+            yield from entries(self._loops, loop)
             return
         goes_on = not self._halts[index]
         if index in self._jumps:
             place, jump = self._jumps[index]
             goal = self._structure.static_target(place, jump)
             if goal is not None:
-                yield from self._arrivals(index, goal, self._cost, ())
+                yield from arrivals(self._loops, index, goal, self._cost)
             # A delay bundle that is reached on another way than from its jump goes on to the next one.
             goes_on &= not jump.surely_acts or index in self._landed_on
         if goes_on:
-            yield from self._arrivals(index, index + 1, 1, ())
-
-    def _arrivals(
-        self, index: int, following: int, cycles: int, before: tuple[tuple[LoopStep, int], ...]
-    ) -> Iterator[BundleStep]:
-        """Yield where a step leads: the end of a body leads to its start and, the loop over, on to what follows."""
-        for loop in self._ending.get(following, ()):
-            if loop.holds(index):
-                yield BundleStep(index, loop.start, cycles, (*before, (LoopStep.BACK, loop.number)))
-                before = (*before, (LoopStep.EXIT, loop.number))
-        yield BundleStep(index, following, cycles, before)
+            yield from arrivals(self._loops, index, index + 1)
 
 
 class Flow:
@@ -167,11 +162,7 @@ class Flow:
         self.structure = Structure(program, target)
         self.registers = Registers(target)
         self.plans: tuple[tuple[InstructionPlan, ...], ...] = planned(program, self.registers, target)
-        self.jumps: tuple[Jump, ...] = tuple(
-            (index, bundle.spu)
-            for index, bundle in enumerate(self.bundles)
-            if bundle.spu is not None and bundle.spu.mnemonic in JUMPS
-        )
+        self.jumps: tuple[Jump, ...] = self.structure.jumps
         self.loops: tuple[LoopShape, ...] = self.structure.loops
 
     @property
@@ -206,7 +197,7 @@ class Flow:
     def edges(self) -> tuple[tuple[BundleStep, ...], ...]:
         """For each bundle, the steps that may follow it."""
         halts = [self.halts(index) for index in range(len(self.bundles))]
-        return edges_of(self.bundles, self.structure, self.jumps, halts, self.target)
+        return _StepFinder(self.structure, halts, self.target).all()
 
     @cached_property
     def incoming(self) -> tuple[tuple[BundleStep, ...], ...]:
