@@ -15,7 +15,7 @@ from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import JUMPS, Bundle, LabelUse, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import LoopShape, iterator, nested
 from castsim.machines.vliw.lint_checking import side_by_side
-from castsim.machines.vliw.lint_flow import BundleStep, Flow, arrivals, entries, live_behind
+from castsim.machines.vliw.lint_flow import BundleStep, Flow, arrivals, entries, facts_at, live_behind
 from castsim.machines.vliw.plans import InstructionPlan, keeps_income
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, drawn, renumbered
@@ -153,24 +153,15 @@ def check_defined(shape: BlockGraph, operations: OperationLookup, declared: Set[
     Raises:
         ReadError: says which and where.
     """
-    cells = {f"{unit.file}{unit.base + k}" for unit in declared for k in range(STRIDE)}
-    before: list[set[str] | None] = [None] * len(shape.blocks)
-    if before:
-        before[0] = set(cells)
-    waiting = [0] if before else []
-    while waiting:
-        number = waiting.pop()
-        known = set(before[number] or ())
+    cells = [f"{unit.file}{unit.base + k}" for unit in declared for k in range(STRIDE)]
+    written = [{name for each in block.all for name in operations.touched(each).writes} for block in shape.blocks]
+    forwards: list[list[int]] = [[] for _ in written]
+    for step in shape.steps:
+        forwards[step.first] += [] if step.back else [step.second]
+    before = facts_at(forwards, lambda number, known: known | written[number], {0: cells})
+    for number in sorted(before):
+        known = before[number]
         for operation in shape.blocks[number].all:
-            known |= operations.touched(operation).writes
-        for step in shape.steps:
-            old = before[step.second] if step.first == number else None
-            if step.first == number and not step.back and (old is None or not known <= old):
-                before[step.second] = known | (old or set())
-                waiting.append(step.second)
-    for number, block in enumerate(shape.blocks):
-        known = set(before[number] or ())
-        for operation in block.all if before[number] is not None else ():
             touched = operations.touched(operation)
             for cell in sorted(touched.reads - known):
                 unit = unit_of_cell(cell)

@@ -211,7 +211,9 @@ def _before(live: set[str], row: Sequence[tuple[ScheduledOperation, object]], op
     return live
 
 
-def _live_behind(shape: BlockGraph, schedule: Sequence[PlacedBlock], operations: OperationLookup) -> list[set[str]]:
+def _live_behind(
+    shape: BlockGraph, schedule: Sequence[PlacedBlock], operations: OperationLookup
+) -> dict[int, set[str]]:
     """Return the virtual cells that are live behind each block."""
     rows = [list(bundles_of(placed)) for placed in schedule]
 

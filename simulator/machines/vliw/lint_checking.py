@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
 from castsim.isa.tpc.forms import LOCAL_VECTORS, STORES, TENSORS, Family, Half, MemoryOperation, ShortImmediates
 from castsim.isa.tpc.program import (
@@ -29,6 +28,7 @@ from castsim.machines.vliw.lint_flow import (
     ReadPlace,
     WriteHistory,
     Writers,
+    facts_at,
     live_behind,
     trip_counts,
 )
@@ -213,7 +213,7 @@ def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
     written = _written_before(flow)
     for index, plan in flow.every:
         for cell in (cell for operand in plan.operands for cell in operand.cells):
-            if index in flow.reached and cell.name not in written[index] and not cell.written:
+            if index in flow.reached and cell.name not in written.get(index, ()) and not cell.written:
                 message = f"{plan.instruction.mnemonic} reads {cell.name}, which nothing has written"
                 yield LintFinding("unwritten register", index, message, plan.site.span, certain=False)
 
@@ -307,27 +307,13 @@ def _never_acts(plan: InstructionPlan) -> bool:
     return predicate is not None and predicate.inverted and is_constant(predicate.register)
 
 
-def _written_before(flow: Flow) -> list[frozenset[str]]:
-    """Return, for each bundle, the registers that some path to it may have written."""
+def _written_before(flow: Flow) -> Mapping[int, Set[str]]:
+    """Return, for each bundle that is reached, the registers that some path to it may have written."""
     declared = {str(each.register) for each in flow.program.declarations if isinstance(each, RegisterDeclaration)}
     own = [frozenset(cell.name for plan in plans for cell in plan.results) for plans in flow.plans]
     for loop in flow.loops:
         own[loop.head] |= {str(flow.structure.iterator(loop.depth))}
-    before: list[frozenset[str] | None] = [None] * len(flow.bundles)
-    if before:
-        before[0] = frozenset(declared)
-    waiting = deque([0] if before else [])
-    while waiting:
-        index = waiting.popleft()
-        known = before[index]
-        assert known is not None
-        left = known | own[index]
-        for edge in flow.edges[index]:
-            old = before[edge.second]
-            if old is None or not left <= old:
-                before[edge.second] = left if old is None else old | left
-                waiting.append(edge.second)
-    return [frozenset() if each is None else each for each in before]
+    return facts_at(flow.successors, lambda index, known: known | own[index], {0: declared} if own else {})
 
 
 # Rules of jumps, hardware loops and the end of the program.

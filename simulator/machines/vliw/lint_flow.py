@@ -213,14 +213,7 @@ class Flow:
         """The bundles that some path leads to; all of them, if a jump goes where a register says."""
         if any(self.structure.static_target(index, jump) is None for index, jump in self.jumps):
             return frozenset(range(len(self.bundles)))
-        found, waiting = {0}, [0]
-        while waiting:
-            index = waiting.pop()
-            for edge in self.edges[index] if index < len(self.bundles) else ():
-                if edge.second not in found:
-                    found.add(edge.second)
-                    waiting.append(edge.second)
-        return frozenset(found)
+        return frozenset(facts_at(self.successors, lambda _, known: known, {0: ()} if self.bundles else {}))
 
     @cached_property
     def successors(self) -> tuple[frozenset[int], ...]:
@@ -251,21 +244,32 @@ class Flow:
         return places
 
 
-def live_behind(into: Sequence[Iterable[int]], before: Callable[[int, Set[str]], Set[str]]) -> list[set[str]]:
+def facts_at(
+    steps: Sequence[Iterable[int]], passed: Callable[[int, Set[str]], Set[str]], start: Mapping[int, Iterable[str]]
+) -> dict[int, set[str]]:
+    """Return what holds at the nodes of a flow graph by some path from those of `start`, by the nodes that one reaches.
+
+    `steps` are the nodes behind each, `passed` says what a node hands on of what holds at it.
+    """
+    found = {node: set(facts) for node, facts in start.items()}
+    waiting = list(start)
+    while waiting:
+        node = waiting.pop()
+        facts = passed(node, found[node])
+        for following in steps[node]:
+            known = found.get(following)
+            if known is None or not facts <= known:
+                found[following] = {*facts, *(known or ())}
+                waiting.append(following)
+    return found
+
+
+def live_behind(into: Sequence[Iterable[int]], before: Callable[[int, Set[str]], Set[str]]) -> dict[int, set[str]]:
     """Return the registers that are live behind each node of a flow graph: that some path from there reads.
 
     `into` are the nodes that may come before each, `before` says what is live before a node from what is behind it.
     """
-    behind: list[set[str]] = [set() for _ in into]
-    waiting = list(range(len(behind)))
-    while waiting:
-        node = waiting.pop()
-        live = before(node, behind[node])
-        for earlier in into[node]:
-            if not live <= behind[earlier]:
-                behind[earlier] |= live
-                waiting.append(earlier)
-    return behind
+    return facts_at(into, before, dict.fromkeys(range(len(into)), ()))
 
 
 # What a register was written by on the way to one of its readers: every path backwards, judged as the machine would.
