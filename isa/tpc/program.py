@@ -200,6 +200,12 @@ class TpcInstruction(Located):
         """The operands, each behind what the form says of it."""
         return zip(self.form.operands, self.operands, strict=True)
 
+    @property
+    def registers(self) -> tuple[Register, ...]:
+        """The registers that its operands name, and its predicate last."""
+        found = (operand for operand in self.operands if isinstance(operand, Register))
+        return (*found, *([self.predicate.register] if self.predicate else []))
+
     def operand(self, role: str) -> Operand | None:
         """Return the operand of a role (`dest`, `src_a`, ..), None if the form has none."""
         for spec, operand in self.specified:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from castsim.isa.errors import CastsimError, IllegalError, Span
 from castsim.isa.formats import FORMATS
@@ -13,8 +13,6 @@ from castsim.isa.tpc.program import (
     JUMPS,
     File,
     Immediate,
-    Predicate,
-    Register,
     Slot,
     Special,
     TpcInstruction,
@@ -25,7 +23,7 @@ from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, keeps_in
 from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.machines.vliw.storage import ConfigurationSpace, RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget, names
-from castsim.tpc_compiler.virtual_registers import FIRST, Names, VirtualRegister, unit_of
+from castsim.tpc_compiler.virtual_registers import FIRST, Names, VirtualRegister, unit_of_cell, with_registers
 
 _PARTLY = ("shuffle", "calc", "udiv")
 """First words of instructions of which operands decide what they write."""
@@ -36,18 +34,9 @@ _WHOLE_ENTRIES = (None, "bv32", "bv16")
 class WideRegisters(Registers):
     """All registers of a core, and the virtual ones."""
 
-    def cells(self, register: Register | Special) -> tuple[RegisterCell, ...]:
-        """Return the cells of a name: one, or those of a pair or quad."""
-        if isinstance(register, Register) and register.index >= FIRST:
-            unit = unit_of(register)
-            assert unit is not None
-            size = {File.D: 2, File.Z: 2, File.A: 4}.get(register.file, 1)
-            return tuple(self._virtual(unit.file, register.index + k) for k in range(size))
-        return super().cells(register)
-
-    def _virtual(self, file: File, index: int) -> RegisterCell:
+    def _cell(self, file: File, index: int) -> RegisterCell:
         name = f"{file}{index}"
-        if name not in self._cells:
+        if index >= FIRST and name not in self._cells:
             self._cells[name] = RegisterCell(name, None, file=file)
         return self._cells[name]
 
@@ -161,7 +150,7 @@ class OperationLookup:
         cells += [(cell, len(plan.results)) for cell in plan.results]
         found: dict[VirtualRegister, int] = {}
         for cell, count in cells:
-            unit = None if cell.file is None else unit_of(Register(cell.file, int(cell.name[len(cell.file) :])))
+            unit = unit_of_cell(cell.name)
             if unit is not None:
                 found[unit] = max(found.get(unit, 1), count)
         return found
@@ -191,31 +180,9 @@ def renumbered(
     results: Mapping[VirtualRegister, VirtualRegister],
 ) -> ScheduledOperation:
     """Return an instruction with other virtual registers: `renames` in its operands, `results` in its destination."""
-    slots = {slot: _renumbered(each, renames, results) for slot, each in operation.slots.items()}
+    read, written = ({old: new.base for old, new in each.items()} for each in (renames, results))
+    slots = {slot: with_registers(each, read, written) for slot, each in operation.slots.items()}
     return ScheduledOperation(slots, operation.span, operation.fresh)
-
-
-def _renumbered(
-    instruction: TpcInstruction,
-    renames: Mapping[VirtualRegister, VirtualRegister],
-    results: Mapping[VirtualRegister, VirtualRegister],
-) -> TpcInstruction:
-    specs = instruction.specified
-    changed = tuple(
-        _other(operand, results if spec.role == "dest" else renames) if isinstance(operand, Register) else operand
-        for spec, operand in specs
-    )
-    predicate = instruction.predicate
-    if predicate is not None:
-        predicate = Predicate(_other(predicate.register, renames), predicate.inverted)
-    return replace(instruction, operands=changed, predicate=predicate)
-
-
-def _other(register: Register, renames: Mapping[VirtualRegister, VirtualRegister]) -> Register:
-    unit = unit_of(register)
-    if unit is None or unit not in renames:
-        return register
-    return Register(register.file, renames[unit].base + register.index - unit.base)
 
 
 def place_in_memory(plan: InstructionPlan) -> tuple[str, tuple[int, int] | None] | None:

@@ -26,7 +26,6 @@ from castsim.isa.tpc.program import (
     File,
     Item,
     LabelDefinition,
-    Predicate,
     Register,
     RegisterDeclaration,
     Slot,
@@ -54,13 +53,16 @@ from castsim.tpc_compiler.placing import (
 from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, mapped
 from castsim.tpc_compiler.virtual_registers import (
     Names,
+    Numbers,
     SequentialProgram,
     VirtualRegister,
     WrittenInstruction,
     free_registers,
+    in_place_of,
     read_sequential,
     unit_of,
     unit_of_cell,
+    with_registers,
 )
 
 # The bundles that a program issues when it runs.
@@ -228,9 +230,6 @@ def _live_behind(
 
 # A schedule as a program: labels, bundles, real registers in place of virtual ones.
 
-Numbers = Mapping[VirtualRegister, int]
-"""The first real register of every virtual one."""
-
 
 def assembled(
     source: SequentialProgram, shape: BlockGraph, schedule: Sequence[PlacedBlock], numbers: Numbers, target: VliwTarget
@@ -253,35 +252,16 @@ def _bundle(row: Sequence[tuple[ScheduledOperation, Slot]], numbers: Numbers, ta
             halts = target.end_rules.halt_slots
             slots |= {each: operation.slots[each] for each in Slot if each.name.lower() in halts}
         else:
-            slots[slot] = with_real(operation.slots[slot], numbers)
+            slots[slot] = with_registers(operation.slots[slot], numbers, numbers)
     first = min((operation.span for operation, _ in row), key=lambda each: each.line, default=None)
     if first is None:
         return Bundle(written=len(Slot))
     return Bundle(*(slots.get(slot) for slot in Slot), written=len(Slot), span=first)
 
 
-def with_real(instruction: TpcInstruction, numbers: Numbers) -> TpcInstruction:
-    """Return an instruction with real registers."""
-    operands = tuple(
-        real(operand, numbers) if isinstance(operand, Register) else operand for operand in instruction.operands
-    )
-    predicate = instruction.predicate
-    if predicate is not None:
-        predicate = Predicate(real(predicate.register, numbers), predicate.inverted)
-    return replace(instruction, operands=operands, predicate=predicate)
-
-
-def real(register: Register, numbers: Numbers) -> Register:
-    """Return the real register of a virtual one."""
-    unit = unit_of(register)
-    if unit is None:
-        return register
-    return Register(register.file, numbers[unit] + register.index - unit.base)
-
-
 def _declared(declaration: Declaration, numbers: Numbers) -> Declaration:
     if isinstance(declaration, RegisterDeclaration):
-        return replace(declaration, register=real(declaration.register, numbers))
+        return replace(declaration, register=in_place_of(declaration.register, numbers))
     return declaration
 
 
@@ -562,10 +542,7 @@ class _Scheduler:
                 yield each.register
         for block in self._blocks:
             for operation in block.all:
-                predicate = operation.instruction.predicate
-                for operand in (*operation.instruction.operands, *([predicate.register] if predicate else [])):
-                    if isinstance(operand, Register) and unit_of(operand) is None:
-                        yield operand
+                yield from (each for each in operation.instruction.registers if unit_of(each) is None)
 
     def _spelled(self, numbers: Numbers) -> dict[str, tuple[str, ...]]:
         """Return the real registers of every virtual one, in the order of the text."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -24,6 +24,7 @@ from castsim.isa.tpc.program import (
     File,
     Immediate,
     LabelUse,
+    Predicate,
     Register,
     RegisterDeclaration,
     Slot,
@@ -91,6 +92,30 @@ def unit_of_cell(name: str) -> VirtualRegister | None:
     """Return the virtual register that a register cell, `V1004`, belongs to; None for a real one."""
     match = _PLACEHOLDER.fullmatch(name)
     return None if match is None else unit_of(Register(File(match[1]), int(match[2])))
+
+
+Numbers = Mapping[VirtualRegister, int]
+"""The first of the registers that stand in place of each virtual one."""
+
+
+def in_place_of(register: Register, numbers: Numbers) -> Register:
+    """Return the register that stands in place of a virtual one; others as they are."""
+    unit = unit_of(register)
+    if unit is None or unit not in numbers:
+        return register
+    return Register(register.file, numbers[unit] + register.index - unit.base)
+
+
+def with_registers(instruction: TpcInstruction, read: Numbers, written: Numbers) -> TpcInstruction:
+    """Return an instruction with other registers: by `written` in its destination, by `read` elsewhere."""
+    operands = tuple(
+        in_place_of(operand, written if spec.role == "dest" else read) if isinstance(operand, Register) else operand
+        for spec, operand in instruction.specified
+    )
+    predicate = instruction.predicate
+    if predicate is not None:
+        predicate = Predicate(in_place_of(predicate.register, read), predicate.inverted)
+    return replace(instruction, operands=operands, predicate=predicate)
 
 
 def free_registers(target: VliwTarget, used: Iterable[Register]) -> dict[File, list[int]]:
@@ -384,12 +409,10 @@ class _ScheduleReader:
     def _check_registers(self, slots: dict[Slot, TpcInstruction], words: list[Word], span: Span) -> None:
         """Reject real registers that the files do not have."""
         for instruction in slots.values():
-            predicate = instruction.predicate
-            for operand in (*instruction.operands, *([predicate.register] if predicate else [])):
-                if isinstance(operand, Register):
-                    near = (word for word in words if word.text.upper().removeprefix("%") == str(operand))
-                    word = next(near, None)
-                    self._check_real(operand, span if word is None else self._source.word_span(word))
+            for register in instruction.registers:
+                near = (word for word in words if word.text.upper().removeprefix("%") == str(register))
+                word = next(near, None)
+                self._check_real(register, span if word is None else self._source.word_span(word))
 
     def _check_real(self, register: Register, span: Span) -> None:
         unit = unit_of(register)

@@ -179,7 +179,10 @@ class Registers:
                 self._cells[name] = RegisterCell(name, self._named.get(name, 0))
             return (self._cells[name],)
         file, count = GROUPED.get(register.file, (register.file, 1))
-        return tuple(self._cells[f"{file}{register.index + k}"] for k in range(count))
+        return tuple(self._cell(file, register.index + k) for k in range(count))
+
+    def _cell(self, file: File, index: int) -> RegisterCell:
+        return self._cells[f"{file}{index}"]
 
 
 def vector(held: Held) -> Vector:
