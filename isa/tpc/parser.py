@@ -550,21 +550,25 @@ def print_instruction(instruction: TpcInstruction | None) -> str:
     """Write one instruction; None is `nop`."""
     if instruction is None:
         return "nop"
-    form = instruction.form
-    head = form.mnemonic if instruction.type is None else f"{form.mnemonic}.{instruction.type}"
-    specs = {switch.name: switch for switch in form.switches}
-    words = [head]
-    for name, value in instruction.switches:
-        switch = specs[name]
-        if switch.show is Show.ALWAYS or (switch.show is Show.CHANGED and value != switch.default):
-            words.append(switch.print(value))
+    words = [print_head(instruction)]
     operands = [_operand(spec, found) for spec, found in instruction.specified]
-    if form.operands and form.operands[0].role in SELECTORS:
+    if operands and instruction.form.operands[0].role in SELECTORS:
         words.append(operands.pop(0))
     if instruction.predicate is not None:
         operands.append(str(instruction.predicate))
     if operands:
         words.append(", ".join(operands))
+    return " ".join(words)
+
+
+def print_head(instruction: TpcInstruction) -> str:
+    """Write mnemonic, type and switches of an instruction."""
+    specs = {switch.name: switch for switch in instruction.form.switches}
+    words = [instruction.mnemonic if instruction.type is None else f"{instruction.mnemonic}.{instruction.type}"]
+    for name, value in instruction.switches:
+        switch = specs[name]
+        if switch.show is Show.ALWAYS or (switch.show is Show.CHANGED and value != switch.default):
+            words.append(switch.print(value))
     return " ".join(words)
 
 

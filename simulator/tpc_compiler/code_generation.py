@@ -319,8 +319,8 @@ class ScheduledKernel:
         """
         if tiles < 1:
             raise ReadError(f"a program for {tiles} tiles", legal=("1 or more",))
-        lines = [*self._declarations(tiles), *self._scalars(scalars), *map(_printed, self.setup)]
-        empty = _printed(NOTHING)
+        lines = [*self._declarations(tiles), *self._scalars(scalars), *map(printed, self.setup)]
+        empty = printed(NOTHING)
         if tiles == 1:
             once: list[Line] = [
                 tuple(None if slot is Slot.SPU and place in self.advances else line[slot] for slot in Slot)
@@ -328,17 +328,17 @@ class ScheduledKernel:
             ]
             while once and once[-1] == NOTHING:
                 once.pop()
-            lines += map(_printed, once)
+            lines += map(printed, once)
         else:
             lines.append(f"nop; loop 0, {tiles}, 1, <, {_END}; nop; nop")
             lines += [empty] * self.target.loop_rules.delay_bundles
             # Empty bundles keep the loads of the next tile away from the stores of this one.
             least = self.target.loop_rules.body_bundles - len(self.body)
             pause = max(self.target.issue_rules.forbidden_after_tensor_store, least)
-            lines += [*map(_printed, self.body), *[empty] * pause, f"{_END}:"]
+            lines += [*map(printed, self.body), *[empty] * pause, f"{_END}:"]
         lines += [empty] * self.target.end_rules.empty_after_store
         halts = self.target.end_rules.halt_slots
-        lines.append(_printed(tuple("halt" if slot.name.lower() in halts else None for slot in Slot)))
+        lines.append(printed(tuple("halt" if slot.name.lower() in halts else None for slot in Slot)))
         return "".join(f"{line}\n" for line in lines)
 
     @property
@@ -371,7 +371,8 @@ class ScheduledKernel:
         return [f"// castsim: reg {register} = {word:#x}" for register, word in words]
 
 
-def _printed(line: Line) -> str:
+def printed(line: Line) -> str:
+    """Return a bundle as assembly."""
     return "; ".join(text or "nop" for text in line)
 
 
@@ -498,7 +499,7 @@ def arranged(instructions: Items[tuple[Slot, str]], target: VliwTarget) -> tuple
         ReadError, IllegalError: an instruction that cannot be read, or that the target lacks.
     """
     lines = [tuple(text if slot is own else None for slot in Slot) for own, text in instructions]
-    program = parse("".join(f"{_printed(line)}\n" for line in lines), target.dialect, _FILE)
+    program = parse("".join(f"{printed(line)}\n" for line in lines), target.dialect, _FILE)
     operations = [ScheduledOperation(dict(bundle.occupied), bundle.span) for bundle in program.bundles]
     lookup = OperationLookup(target, Names())
     placer = Placer(lookup, Distances(lookup, {}, in_memory=False, reuse=1))

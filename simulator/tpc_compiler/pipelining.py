@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.program import AssemblySource, Immediate, LabelUse, LoopComparison, Slot
-from castsim.machines.vliw.control import LoopShape, holds, innermost, signed
+from castsim.isa.tpc.program import AssemblySource, Immediate, LabelUse, Slot
+from castsim.machines.vliw.control import LoopShape, innermost, trips_of
 from castsim.tpc_compiler.placing import (
     BasicBlock,
     BlockGraph,
@@ -440,16 +440,10 @@ def _label(shape: BlockGraph, loop: LoopShape) -> str:
 def _trips(loop: ScheduledOperation) -> int | None:
     """Return the trips of a loop with immediates, None for others, for no trip and for very many."""
     start, bound, step = (loop.instruction.operand(role) for role in ("start", "bound", "step"))
-    compare = loop.instruction.operand("compare")
     if not (isinstance(start, Immediate) and isinstance(bound, Immediate) and isinstance(step, Immediate)):
         return None
-    assert isinstance(compare, LoopComparison)
-    value, trips = start.signed, 0
-    while holds(compare, value, bound.signed):
-        value, trips = signed((value + step.value) & 0xFFFFFFFF), trips + 1
-        if trips > _MOST_TRIPS:
-            return None
-    return trips or None
+    trips = trips_of(loop.instruction, start.value, bound.value, step.value, _MOST_TRIPS + 1)
+    return trips if 0 < trips <= _MOST_TRIPS else None
 
 
 # -------------------------------------------------------------------------------------------------- one loop

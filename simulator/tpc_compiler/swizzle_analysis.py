@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.isa.formats import FORMATS, format_named
-from castsim.isa.tpc.forms import Family, Show
-from castsim.isa.tpc.parser import print_item
+from castsim.isa.tpc.forms import Family
+from castsim.isa.tpc.parser import print_head, print_item
 from castsim.isa.tpc.program import (
     ENDS_OF_BLOCKS,
     GROUPED,
@@ -31,7 +31,7 @@ from castsim.isa.tpc.program import (
     TpcInstruction,
     TpcProgram,
 )
-from castsim.machines.vliw.plans import InstructionPlan, keeps_income, prepared
+from castsim.machines.vliw.plans import InstructionPlan, keeps_income, planned
 from castsim.machines.vliw.semantics import prepare
 from castsim.machines.vliw.semantics.convert import ConvertInteger, ElementPlacement, NearbyInt, PreparedConversion
 from castsim.machines.vliw.semantics.elementwise import KINDS
@@ -228,17 +228,6 @@ def analysed(
     return found
 
 
-def head_of(instruction: TpcInstruction) -> str:
-    """Return mnemonic, type and switches as text."""
-    specs = {switch.name: switch for switch in instruction.form.switches}
-    words = [instruction.mnemonic if instruction.type is None else f"{instruction.mnemonic}.{instruction.type}"]
-    for name, value in instruction.switches:
-        shown = specs[name].show
-        if shown is Show.ALWAYS or (shown is Show.CHANGED and value != specs[name].default):
-            words.append(specs[name].print(value))
-    return " ".join(words)
-
-
 def is_vector(operand: Operand | None) -> bool:
     """Whether an operand is a vector, a group of them or a vector predicate."""
     return isinstance(operand, Register) and operand.file in VECTOR_FILES
@@ -345,7 +334,7 @@ class _InstructionReader:
         number = next((each for each in instruction.operands if isinstance(each, Immediate)), None)
         if number is None or number.value not in self.tensors or instruction.predicate is not None:
             raise self._unsuited(instruction, "names its tensor by a register, or has a predicate")
-        if head_of(instruction) != instruction.mnemonic:
+        if print_head(instruction) != instruction.mnemonic:
             raise self._unsuited(instruction, "accesses part of a vector")
         tensor = self.tensors[number.value]
         bits = format_named(tensor.format).bits
@@ -407,7 +396,7 @@ class _InstructionReader:
         for spec, operand in instruction.specified:
             if spec.role != "dest":
                 columns.append(self._column(instruction, operand, width))
-        head = (head_of(instruction),)
+        head = (print_head(instruction),)
         rows = zip(*columns, strict=True)
         kind = "comparison" if instruction.form.family is Family.COMPARISON else "operation"
         return self.terms.register([self.terms.number(Term(kind, width, head, row)) for row in rows])
@@ -558,12 +547,7 @@ def constants(program: TpcProgram, target: VliwTarget) -> dict[int, tuple[int, i
 
 def plans_of(bundles: tuple[Bundle, ...], target: VliwTarget) -> list[InstructionPlan]:
     """Return the instructions of bundles with the registers that they read and write."""
-    registers = Registers(target)
-    return [
-        prepared(instruction, index, slot, registers, target)
-        for index, bundle in enumerate(bundles)
-        for slot, instruction in bundle.occupied
-    ]
+    return [plan for own in planned(TpcProgram((), bundles), Registers(target), target) for plan in own]
 
 
 def entering(piece: ProgramPiece, target: VliwTarget, elsewhere: frozenset[str]) -> frozenset[str]:

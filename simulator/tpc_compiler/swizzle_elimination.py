@@ -35,6 +35,7 @@ from castsim.tpc_compiler.code_generation import (
     SequenceRegister,
     allocate,
     arranged,
+    printed,
     text_of,
 )
 from castsim.tpc_compiler.swizzle_analysis import (
@@ -323,7 +324,7 @@ def _rewritten(
     shapes = TermShapes(found.terms)
     wanted = [_shape_of(store, shapes) for store in found.stores]
     body = _bundled(found, shapes, wanted, target)
-    again = parse("".join(f"{_printed(line)}\n" for line in body), target.dialect)
+    again = parse("".join(f"{printed(line)}\n" for line in body), target.dialect)
     made = analysed(again.bundles, {}, tensors, target)
     if _signatures(made) != _signatures(found):
         raise Unsuited("the block written anew would not store the same")
@@ -436,10 +437,6 @@ def _in_order(found: Analysis) -> list[tuple[int, Slot, VectorAccess | str]]:
 # ------------------------------------------------------------------------------------------------- in the program
 
 
-def _printed(line: Line) -> str:
-    return "; ".join(text or "nop" for text in line)
-
-
 def _padded(
     program: TpcProgram, lines: list[list[str]], place: int, body: list[Line], piece: ProgramPiece, target: VliwTarget
 ) -> list[str]:
@@ -449,11 +446,11 @@ def _padded(
     block is visible and the linter finds nothing that it did not find before.
     """
     findings = _broken(program, target)
-    printed = [_printed(line) for line in body]
+    lines_of_body = [printed(line) for line in body]
     visible = max((_visible(line, index, target) for index, line in enumerate(body)), default=0)
     least = max(0, visible - len(body)) if place + 1 < len(lines) else 0
     for padding in count(max(least, piece.trailing if _ends(lines, place) else 0)):
-        candidate = [*printed, *[_printed(NOTHING)] * padding]
+        candidate = [*lines_of_body, *[printed(NOTHING)] * padding]
         text = _text(program, [*lines[:place], candidate, *lines[place + 1 :]])
         if _broken(parse(text, target.dialect), target) <= findings:
             return candidate
@@ -474,7 +471,7 @@ def _ends(lines: list[list[str]], place: int) -> bool:
 
 def _visible(line: Line, index: int, target: VliwTarget) -> int:
     """Return the first bundle in which everything that a bundle writes is visible to any reader."""
-    program = parse(f"{_printed(line)}\n", target.dialect)
+    program = parse(f"{printed(line)}\n", target.dialect)
     return max((index + plan.stage.number + 1 for plan in plans_of(program.bundles, target) if plan.results), default=0)
 
 

@@ -260,6 +260,16 @@ def signed(word: int) -> int:
     return word - (1 << WORD_BITS) if word >> (WORD_BITS - 1) else word
 
 
+def trips_of(loop: TpcInstruction, start: int, bound: int, step: int, most: int) -> int:
+    """Return the trips of a LOOP with these words, or `most` if they are that many or more."""
+    compare = loop.operand("compare")
+    assert isinstance(compare, LoopComparison)
+    value, trips = signed(start), 0
+    while trips < most and holds(compare, value, signed(bound)):
+        value, trips = signed((value + step) & WORD_MASK), trips + 1
+    return trips
+
+
 def begins_loop(bundle: Bundle) -> bool:
     """Whether a bundle holds LOOP, which stands alone."""
     return bundle.spu is not None and bundle.spu.mnemonic == "loop"

@@ -14,7 +14,6 @@ from castsim.isa.tpc.program import (
     Bundle,
     File,
     Immediate,
-    LoopComparison,
     Register,
     RegisterDeclaration,
     Slot,
@@ -22,7 +21,7 @@ from castsim.isa.tpc.program import (
     TpcProgram,
     is_constant,
 )
-from castsim.machines.vliw.control import Jump, LoopShape, Structure, holds, signed
+from castsim.machines.vliw.control import Jump, LoopShape, Structure, trips_of
 from castsim.machines.vliw.findings import InstructionSite
 from castsim.machines.vliw.plans import (
     InstructionPlan,
@@ -642,15 +641,10 @@ def trip_counts(flow: Flow, most: int) -> tuple[int | None, ...]:
 
 def _trips(flow: Flow, loop: LoopShape, most: int) -> int | None:
     instruction = flow.loop_head(loop).instruction
-    compare = instruction.operand("compare")
-    assert isinstance(compare, LoopComparison)
     start, bound, step = (_constant(flow, loop, instruction, role) for role in ("start", "bound", "step"))
     if start is None or bound is None or step is None:
         return None
-    value, trips = signed(start), 0
-    while trips < most and holds(compare, value, signed(bound)):
-        value, trips = signed((value + step) & WORD_MASK), trips + 1
-    return trips
+    return trips_of(instruction, start, bound, step, most)
 
 
 def _constant(flow: Flow, loop: LoopShape, instruction: TpcInstruction, role: str) -> int | None:
