@@ -432,7 +432,7 @@ class _Reader:
         key = (slot, text.strip())
         if key not in self._known:
             words = self._words(segment)
-            read = None if self._is_nop(words) else read_in_slot(self.source, words, slot, self.dialect)
+            read = None if is_nop(self.source, words) else read_in_slot(self.source, words, slot, self.dialect)
             self._known[key] = None if read is None else (read, len(words[0].text))
             return read
         known = self._known[key]
@@ -477,7 +477,7 @@ class _Reader:
         for segment in segments:
             words = self._words(segment)
             try:
-                if words and not self._is_nop(words):
+                if words and not is_nop(self.source, words):
                     choices.append((words[0], read_instruction(self.source, words, self.dialect)))
             except CastsimError as error:
                 self.errors.take(error)
@@ -496,13 +496,18 @@ class _Reader:
     def _words(self, segment: _Segment) -> list[Word]:
         return self.source.words(segment.line, segment.start, segment.end)
 
-    def _is_nop(self, words: list[Word]) -> bool:
-        if words[0].text.lower() != _NOP:
-            return False
-        if len(words) > 1:
-            message = "nop takes neither operands nor a predicate"
-            raise ReadError(message, span=self.source.word_span(words[1]))
-        return True
+
+def is_nop(source: AssemblySource, words: list[Word]) -> bool:
+    """Whether words are a NOP.
+
+    Raises:
+        ReadError: something follows it.
+    """
+    if words[0].text.lower() != _NOP:
+        return False
+    if len(words) > 1:
+        raise ReadError("nop takes neither operands nor a predicate", span=source.word_span(words[1]))
+    return True
 
 
 def _bundle(slots: Mapping[str, TpcInstruction], span: Span, written: int | None = None) -> Bundle:

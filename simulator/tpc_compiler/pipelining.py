@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.program import AssemblySource, Immediate, LabelUse, Slot
+from castsim.isa.tpc.program import Immediate, LabelUse, Slot
 from castsim.machines.vliw.control import LoopShape, innermost, trips_of
 from castsim.tpc_compiler.placing import (
     BasicBlock,
@@ -24,10 +23,12 @@ from castsim.tpc_compiler.placing import (
     copies,
     is_jump,
     mark_fresh,
+    rename_values,
     renamed,
     without_unread,
 )
 from castsim.tpc_compiler.scheduled_operations import OperationLookup, ScheduledOperation
+from castsim.tpc_compiler.virtual_registers import written_as
 
 # Blocks that follow each other: what each finds under way, and empty bundles where a way back is too short.
 
@@ -420,19 +421,17 @@ def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[LoopSh
     for loop in shape.loops:
         inner = shape.blocks[loop.start : loop.end]
         full = [block for block in inner if block.all]
-        end = shape.blocks[loop.head].end
+        end = shape.head(loop)
         label = _label(shape, loop)
         plain = len(full) == 1 and full[0].end is None and not any(block.labels for block in inner)
         used = [each for block in shape.blocks for each in block.all if LabelUse(label) in each.instruction.operands]
         alone = plain and len(used) == 1 and shape.iterator(loop) not in read
-        if alone and end is not None and end.instruction.predicate is None and _trips(end) is not None:
+        if alone and end.instruction.predicate is None and _trips(end) is not None:
             yield loop
 
 
 def _label(shape: BlockGraph, loop: LoopShape) -> str:
-    end = shape.blocks[loop.head].end
-    assert end is not None
-    label = end.instruction.operand("end")
+    label = shape.head(loop).instruction.operand("end")
     assert isinstance(label, LabelUse)
     return label.name
 
@@ -454,9 +453,7 @@ def _best(
 ) -> PipelinedText | None:
     """Return the text with one loop in the shortest way that fits, None if there is none shorter than now."""
     shape = current.shape
-    end = shape.blocks[loop.head].end
-    assert end is not None
-    trips = _trips(end)
+    trips = _trips(shape.head(loop))
     assert trips is not None
     body = next(block for block in shape.blocks[loop.start : loop.end] if block.all)
     own = sum(each.length for each in current.schedule[loop.start : loop.end])
@@ -473,17 +470,11 @@ def _best(
             if found is None or (most is not None and found.static > most):
                 continue
             kernel = sum(each.length for each in found.schedule[loop.start : loop.end])
-            total = found.static - kernel + kernel * _rounds(found, loop)
+            total = found.static - kernel + kernel * (_trips(found.shape.head(loop)) or 0)
             if total < shortest:
                 best, shortest = found, total
             break
     return best
-
-
-def _rounds(found: PipelinedText, loop: LoopShape) -> int:
-    end = found.shape.blocks[loop.head].end
-    assert end is not None
-    return _trips(end) or 0
 
 
 def _trip(body: BasicBlock, times: int, operations: OperationLookup, placer: Placer) -> LoopTrip:
@@ -518,7 +509,8 @@ def _at_interval(
     fixed = {kernel: PlacedBlock({each: (places[each][0] % interval, places[each][1]) for each in order}, interval)}
     blocks = list(current.blocks)
     old = blocks[loop.head]
-    head = BasicBlock(old.labels, [*old.operations, *before], _loop(old.end, rounds - stages + 1, operations))
+    end = _loop(current.shape.head(loop), rounds - stages + 1, operations)
+    head = BasicBlock(old.labels, [*old.operations, *before], end)
     label = _label(current.shape, loop)
     following = blocks[loop.end]
     rest = BasicBlock([each for each in following.labels if each != label], following.operations, following.end)
@@ -528,23 +520,12 @@ def _at_interval(
     else:
         tail = [BasicBlock([label], [*behind, *rest.operations], rest.end)]
     for block in (head, tail[0]):
-        _rename(block, operations)
+        rename_values(block, operations)
     blocks[loop.head : loop.end + 1] = [head, kernel, *tail]
     return _placed(tuple(blocks), {**current.fixed, **fixed}, operations, placer)
 
 
-def _rename(block: BasicBlock, operations: OperationLookup) -> None:
-    changed = renamed(block.all, operations)
-    if block.end is not None:
-        block.end = changed.pop()
-    block.operations = changed
-
-
-def _loop(end: ScheduledOperation | None, rounds: int, operations: OperationLookup) -> ScheduledOperation:
+def _loop(end: ScheduledOperation, rounds: int, operations: OperationLookup) -> ScheduledOperation:
     """Return the LOOP of so many rounds."""
-    assert end is not None
-    label = end.instruction.operand("end")
-    text = f"loop 0, {rounds}, 1, <, {label}"
-    source = AssemblySource(text, "<loop>")
-    slots = read_instruction(source, source.words(0, 0, len(text)), operations.target.dialect)
-    return ScheduledOperation(slots, end.span)
+    text = f"loop 0, {rounds}, 1, <, {end.instruction.operand('end')}"
+    return ScheduledOperation(written_as(text, "<loop>", operations.target.dialect).slots, end.span)

@@ -57,6 +57,12 @@ class BlockGraph:
             tuple(step for step in self.steps if step.second == number) for number in range(len(blocks))
         )
 
+    def head(self, loop: LoopShape) -> ScheduledOperation:
+        """Return the LOOP of a loop."""
+        found = self.blocks[loop.head].end
+        assert found is not None
+        return found
+
     def iterator(self, loop: LoopShape) -> str:
         """Return the register that counts a loop."""
         return str(iterator(self._target, loop.depth))
@@ -253,6 +259,14 @@ def _lanes(operation: ScheduledOperation, operations: OperationLookup) -> int | 
         return None
     wide, narrow = (operations.bits(name) for name in casts[0])
     return wide // narrow if wide > narrow else None
+
+
+def rename_values(block: BasicBlock, operations: OperationLookup) -> None:
+    """Give every value of a block but the last of a virtual register one of its own."""
+    changed = renamed(block.all, operations)
+    if block.end is not None:
+        block.end = changed.pop()
+    block.operations = changed
 
 
 def renamed(operations_in_order: Sequence[ScheduledOperation], operations: OperationLookup) -> list[ScheduledOperation]:

@@ -14,7 +14,6 @@ from castsim.isa.tpc.program import (
     File,
     Immediate,
     Slot,
-    Special,
     TpcInstruction,
 )
 from castsim.machines.vliw.latency_bound import SlottedInstruction as Site
@@ -169,11 +168,6 @@ def drawn(plan: InstructionPlan) -> frozenset[str]:
     return frozenset(plan.generators | ({plan.reseeds} if plan.reseeds is not None else set()))
 
 
-def mapped(plan: InstructionPlan) -> bool:
-    """Whether an instruction accesses the configuration space."""
-    return plan.memory in LOCAL and plan.instruction.switch("mmio") == 1
-
-
 def renumbered(
     operation: ScheduledOperation,
     renames: Mapping[VirtualRegister, VirtualRegister],
@@ -191,7 +185,7 @@ def place_in_memory(plan: InstructionPlan) -> tuple[str, tuple[int, int] | None]
     Tensors with numbers in the text are memories of their own; all other accesses of global memory share one.
     """
     memory = plan.memory
-    if memory is None or memory is MemoryOperation.ADDRESS or mapped(plan):
+    if memory is None or memory is MemoryOperation.ADDRESS or plan.mapped:
         return None
     address = plan.instruction.operand("src_a")
     if memory in TENSORS:
@@ -212,9 +206,6 @@ def place_in_memory(plan: InstructionPlan) -> tuple[str, tuple[int, int] | None]
 # How many bundles must lie between two instructions, given which is executed first.
 #
 # Registers: docs/reference/tpc.md section 6.1; rules of issue: section 6.2.
-
-_FLOATS = ("f32", "bf16", "f16", "f8_143", "f8_152")
-_SUMS = ("add", "sub", "mul")
 
 
 class Distances:
@@ -338,11 +329,9 @@ class Distances:
                 found.append(self._target.issue_rules.random_distance)
             if one.reseeds is not None:
                 found.append(self._target.distances.reseed)
-        stores = mapped(one) and one.memory is MemoryOperation.SCALAR_STORE
-        later_store = mapped(two) and two.memory is MemoryOperation.SCALAR_STORE
-        if stores and _depends_on_space(two):
+        if one.stores_mapped and _depends_on_space(two):
             found.append(self._behind_store(one, two))
-        elif later_store and _depends_on_space(one):
+        elif two.stores_mapped and _depends_on_space(one):
             found.append(1)
         return found
 
@@ -353,7 +342,7 @@ class Distances:
         name = self._space.name_at(address.value) if isinstance(address, Immediate) else None
         visible = self._space.distances(name or "")[STORED]
         wanted = [1, rules.mapped_store_to_access, rules.mapped_store_to_rounding]
-        if name is None or name in later.depends or mapped(later) or later.memory is not None:
+        if name is None or name in later.depends or later.mapped or later.memory is not None:
             wanted.append(visible)
         return max(wanted)
 
@@ -409,11 +398,9 @@ def _scalar_conversion(plan: InstructionPlan) -> bool:
 
 def _depends_on_space(plan: InstructionPlan) -> bool:
     """Whether the configuration space may have to do with an instruction."""
-    instruction = plan.instruction
-    floats = instruction.mnemonic in _SUMS and instruction.type in _FLOATS
-    draws = bool(drawn(plan)) or Special("LFSR") in instruction.operands
     tensors = plan.memory in TENSORS or plan.memory is MemoryOperation.ADDRESS
-    return mapped(plan) or bool(plan.depends) or floats or draws or tensors or plan.random.commit.key is not None
+    state = bool(plan.depends or drawn(plan)) or plan.random.commit.key is not None
+    return plan.mapped or tensors or state
 
 
 def _meet(first: tuple[str, tuple[int, int] | None], second: tuple[str, tuple[int, int] | None]) -> bool:

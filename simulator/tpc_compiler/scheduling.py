@@ -15,11 +15,9 @@ from time import process_time
 
 from castsim.execution.tree import issued
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, EngineError, IllegalError
-from castsim.isa.tpc.forms import STORES, MemoryOperation
-from castsim.isa.tpc.matching import read_instruction
+from castsim.isa.tpc.forms import STORES
 from castsim.isa.tpc.parser import print_program
 from castsim.isa.tpc.program import (
-    AssemblySource,
     Bundle,
     Declaration,
     Directive,
@@ -47,22 +45,22 @@ from castsim.tpc_compiler.placing import (
     bundles_of,
     check_defined,
     mark_fresh,
-    renamed,
+    rename_values,
     without_unread,
 )
-from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, mapped
+from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation
 from castsim.tpc_compiler.virtual_registers import (
     Names,
     Numbers,
     SequentialProgram,
     VirtualRegister,
-    WrittenInstruction,
     free_registers,
     in_place_of,
     read_sequential,
     unit_of,
     unit_of_cell,
     with_registers,
+    written_as,
 )
 
 # The bundles that a program issues when it runs.
@@ -366,7 +364,8 @@ class _Scheduler:
         for label in source.labels:
             labels.setdefault(label.place, []).append(label.name)
         if not written or written[-1].mnemonic != "halt" or len(written) in labels:
-            written.append(ScheduledOperation(_halt(target).slots, _halt(target).span))
+            halt = written_as("halt", "<end>", target.dialect)
+            written.append(ScheduledOperation(halt.slots, halt.span))
         self._declared = frozenset(
             unit
             for each in source.declarations
@@ -375,10 +374,7 @@ class _Scheduler:
         for operation in written:
             for unit, count in self._operations.units(operation).items():
                 source.names.need(unit, count, operation.span)
-        self._operations.maps = any(
-            mapped(plan) and plan.memory is MemoryOperation.SCALAR_STORE
-            for plan in map(self._operations.first, written)
-        )
+        self._operations.maps = any(self._operations.first(each).stores_mapped for each in written)
         self._blocks = blocks_of(written, labels)
         self._shape = BlockGraph(self._blocks, target)
         check_defined(self._shape, self._operations, self._declared)
@@ -386,11 +382,7 @@ class _Scheduler:
         self._placer = self._new_placer(self._shape)
 
     def _new_placer(self, shape: BlockGraph) -> Placer:
-        iterators = {}
-        for loop in shape.loops:
-            end = shape.blocks[loop.head].end
-            assert end is not None
-            iterators[end] = shape.iterator(loop)
+        iterators = {shape.head(loop): shape.iterator(loop) for loop in shape.loops}
         return Placer(self._operations, Distances(self._operations, iterators))
 
     # -------------------------------------------------------------------------------------------------- candidates
@@ -462,10 +454,7 @@ class _Scheduler:
     def _renamed(self, block: BasicBlock) -> BasicBlock:
         found = BasicBlock(block.labels, block.operations, block.end)
         mark_fresh(found, self._operations)
-        changed = renamed(found.all, self._operations)
-        if found.end is not None:
-            found.end = changed.pop()
-        found.operations = changed
+        rename_values(found, self._operations)
         return found
 
     def _within(self, length: BundleCount, padding: BundleCount) -> bool:
@@ -560,10 +549,3 @@ class _Scheduler:
 def _key(length: BundleCount) -> tuple[int, int]:
     """Order lengths: executed bundles first, where they are known, then those of the text."""
     return (length.static if length.executed is None else length.executed, length.static)
-
-
-def _halt(target: VliwTarget) -> WrittenInstruction:
-    """Return HALT as if it were written."""
-    source = AssemblySource("halt", "<end>")
-    slots = read_instruction(source, source.words(0, 0, 4), target.dialect)
-    return WrittenInstruction(slots, source.span(0, 0, 4))

@@ -14,7 +14,7 @@ from functools import lru_cache
 from castsim.isa.errors import MAX_STATEMENTS, CastsimError, IllegalError, ReadError, Span, too_many_statements
 from castsim.isa.tpc.forms import Dialect, MemoryOperation
 from castsim.isa.tpc.matching import read_instruction
-from castsim.isa.tpc.parser import LABEL, read_declarations
+from castsim.isa.tpc.parser import LABEL, is_nop, read_declarations
 from castsim.isa.tpc.program import (
     GROUPED,
     JUMPS,
@@ -228,7 +228,7 @@ def widened(dialect: Dialect) -> Dialect:
 
 _LIKE_A_NAME = re.compile(r"%\w+\.[\w.]*")
 _BUNDLE = re.compile(r";|\|\||[{}]")
-_NOP, _HALT = "nop", "halt"
+_HALT = "halt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +242,13 @@ class WrittenInstruction:
     def instruction(self) -> TpcInstruction:
         """The instruction, as in its first slot."""
         return next(iter(self.slots.values()))
+
+
+def written_as(text: str, file: str, dialect: Dialect) -> WrittenInstruction:
+    """Return an instruction as if it were written. Errors as `read_instruction`."""
+    source = AssemblySource(text, file)
+    slots = read_instruction(source, source.words(0, 0, len(text)), dialect)
+    return WrittenInstruction(slots, source.span(0, 0, len(text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,12 +372,8 @@ class _ScheduleReader:
             legal = ("one instruction a line", "castsim lint and castsim run take bundles")
             raise self._source.error(message, line, bundle.start(), len(bundle[0]), legal)
         words = self._source.words(line, start, len(text))
-        if words[0].text.lower() == _NOP:
-            if len(words) > 1:
-                message = "nop takes neither operands nor a predicate"
-                raise ReadError(message, span=self._source.word_span(words[1]))
-            return
-        yield self._instruction(words)
+        if not is_nop(self._source, words):
+            yield self._instruction(words)
 
     def _instruction(self, words: list[Word]) -> WrittenInstruction:
         span = self._source.word_span(words[0])

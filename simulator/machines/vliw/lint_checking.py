@@ -13,7 +13,6 @@ from castsim.isa.tpc.program import (
     Register,
     RegisterDeclaration,
     Slot,
-    Special,
     TpcInstruction,
     TpcProgram,
     is_constant,
@@ -32,7 +31,7 @@ from castsim.machines.vliw.lint_flow import (
     live_behind,
     trip_counts,
 )
-from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, keeps_income, rounds_by_register
+from castsim.machines.vliw.plans import VECTOR_LFSR, InstructionPlan, in_multiplier, keeps_income, rounds_by_register
 from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.machines.vliw.storage import ConfigurationSpace
 from castsim.targets.vliw import VliwTarget, names
@@ -92,13 +91,15 @@ def tensor_half_spacing(flow: Flow) -> Iterator[LintFinding]:
 def mapped_store(flow: Flow) -> Iterator[LintFinding]:
     """Something that depends on the configuration space too soon behind a store there."""
     rules = flow.target.issue_rules
-    yield from _too_close(flow, "mapped store", _stores_mapped, _rounds_by_register, rules.mapped_store_to_rounding)
-    yield from _too_close(flow, "mapped store", _stores_mapped, _depends_on_space, rules.mapped_store_to_access)
+    stores: Wanted = lambda plan: plan.stores_mapped  # noqa: E731
+    yield from _too_close(flow, "mapped store", stores, _rounds_by_register, rules.mapped_store_to_rounding)
+    yield from _too_close(flow, "mapped store", stores, _depends_on_space, rules.mapped_store_to_access)
 
 
 def random_spacing(flow: Flow) -> Iterator[LintFinding]:
     """Uses of the random generator too close to each other."""
-    yield from _too_close(flow, "random spacing", _draws, _draws, flow.target.issue_rules.random_distance)
+    draws: Wanted = lambda plan: VECTOR_LFSR in plan.depends  # noqa: E731
+    yield from _too_close(flow, "random spacing", draws, draws, flow.target.issue_rules.random_distance)
 
 
 def product_write(flow: Flow) -> Iterator[LintFinding]:
@@ -162,18 +163,8 @@ def _behind(flow: Flow, index: int, distances: Iterable[int]) -> Iterator[tuple[
             yield from ((distance, later, other) for other in flow.plans[later])
 
 
-def _draws(plan: InstructionPlan) -> bool:
-    """Whether an instruction advances the vector generator, as far as its text tells."""
-    instruction = plan.instruction
-    return (instruction.draws and plan.vector) or instruction.operand("src_a") == Special("LFSR")
-
-
 def _loads_half(*halves: Half | None) -> Wanted:
     return lambda plan: plan.memory is MemoryOperation.TENSOR_LOAD and plan.instruction.form.half in halves
-
-
-def _stores_mapped(plan: InstructionPlan) -> bool:
-    return plan.memory is MemoryOperation.SCALAR_STORE and plan.instruction.switch("mmio") == 1
 
 
 def _rounds_by_register(plan: InstructionPlan) -> bool:
@@ -184,10 +175,8 @@ def _rounds_by_register(plan: InstructionPlan) -> bool:
 
 def _depends_on_space(plan: InstructionPlan) -> bool:
     """Whether an instruction accesses the configuration space, tensors or a generator."""
-    instruction = plan.instruction
-    mapped = instruction.switch("mmio") == 1
     tensors = plan.memory in TENSORS or plan.memory is MemoryOperation.ADDRESS
-    return mapped or tensors or plan.samples is not None or instruction.draws
+    return plan.mapped or tensors or plan.samples is not None or plan.instruction.draws
 
 
 # Reads that come before what they should see: stale values, and registers that nothing has written.
@@ -292,7 +281,7 @@ class _AccessedPlaces:
     def _mapped(self, plan: InstructionPlan) -> str | None:
         """Return the configuration register that an access names by an immediate address, None for others."""
         address = plan.instruction.operand("src_a")
-        if not plan.instruction.switch("mmio") or not isinstance(address, Immediate):
+        if not plan.mapped or not isinstance(address, Immediate):
             return None
         return self._space.name_at(address.value) or f"mmio {address.value:#x}"
 

@@ -113,7 +113,7 @@ class LocalAccess:
     def load_scalar(self, plan: InstructionPlan, sources: Sources, now: int) -> int | bool | None:
         """LD_L: a word of scalar memory or a memory-mapped register; a predicate takes bit 0."""
         address = address_of(plan, sources)
-        if plan.instruction.switch("mmio"):
+        if plan.mapped:
             word = self.configuration.load(address, plan.site, now, self._findings)
         else:
             self._check(self.slm, plan, address, WORD_BYTES, self._word_alignment, now, write=False)
@@ -123,7 +123,7 @@ class LocalAccess:
     def store_scalar(self, plan: InstructionPlan, sources: Sources, now: int) -> bool:
         """ST_L: the reverse; a predicate stores 0 or 1. Return whether that can have changed what a load gets."""
         address, value = address_of(plan, sources), sources["src_c"]
-        if plan.instruction.switch("mmio"):
+        if plan.mapped:
             self.configuration.store(address, None if value is None else _number(value), plan.site, now)
             return True
         self._check(self.slm, plan, address, WORD_BYTES, self._word_alignment, now, write=True)

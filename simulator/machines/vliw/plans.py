@@ -267,7 +267,8 @@ _ELEMENTS = (MemoryOperation.ELEMENT_LOAD, MemoryOperation.ELEMENT_STORE)
 _PRODUCTS = ("mul", "mac", "madd")
 _SUMS = ("add", "sub")
 _ARITHMETIC = (*_PRODUCTS, *_SUMS)
-_OF_POLYNOMIAL = {"vector_lfsr_polynomial": "LFSR", "scalar_lfsr_polynomial": "S_LFSR"}
+VECTOR_LFSR, SCALAR_LFSR = "vector_lfsr_polynomial", "scalar_lfsr_polynomial"
+_OF_POLYNOMIAL = {VECTOR_LFSR: "LFSR", SCALAR_LFSR: "S_LFSR"}
 """The random generators by the configuration registers that hold their polynomials."""
 
 
@@ -347,6 +348,16 @@ class InstructionPlan:
     def is_memory(self) -> bool:
         """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
         return self.memory is not None and self.memory is not MemoryOperation.CACHE
+
+    @property
+    def mapped(self) -> bool:
+        """Whether it accesses the configuration space."""
+        return self.instruction.switch("mmio") == 1
+
+    @property
+    def stores_mapped(self) -> bool:
+        """Whether it stores to the configuration space."""
+        return self.mapped and self.memory is MemoryOperation.SCALAR_STORE
 
     @property
     def loads(self) -> bool:
@@ -567,7 +578,7 @@ def _depends(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> tup
     steps = instruction.operand("src_a") in (Special("LFSR"), Special("S_LFSR"))
     if instruction.draws or steps:
         scalar = slot is Slot.SPU or instruction.operand("src_a") == Special("S_LFSR")
-        found.append("scalar_lfsr_polynomial" if scalar else "vector_lfsr_polynomial")
+        found.append(SCALAR_LFSR if scalar else VECTOR_LFSR)
     return tuple(found)
 
 

@@ -76,10 +76,8 @@ def follows_state(plan: InstructionPlan) -> bool:
 
     These are the scalar random generator and stores to the configuration space.
     """
-    if plan.memory is MemoryOperation.SCALAR_STORE and plan.instruction.switch("mmio"):
-        return True
     draws = plan.samples is not None or plan.reseeds is not None or "scalar_lfsr_polynomial" in plan.depends
-    return draws and not plan.vector
+    return plan.stores_mapped or (draws and not plan.vector)
 
 
 def induction(
