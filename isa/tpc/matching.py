@@ -14,6 +14,7 @@ from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.tpc.forms import SELECTORS, TYPE_ALIASES, TYPES, Dialect, Form, OperandSpec, Predication, Switch, Value
 from castsim.isa.tpc.instructions import ALIASES, UNMODELLED, available, forms_of, mnemonics
 from castsim.isa.tpc.program import (
+    COMPARISONS,
     GROUPED,
     HARDWARE_CODES,
     AssemblySource,
@@ -37,7 +38,6 @@ from castsim.isa.tpc.program import (
 # An instruction taken apart: mnemonic, suffixes, switches and operands, before any row of the table is consulted.
 
 _HARDWARE_MOVES = ("to_hw_reg", "from_hw_reg")
-_SIGNS = frozenset((">", ">=", "<", "<=", "==", "!="))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class _Items:
             raise self.error(str(error), word) from None
         if found:
             return found
-        if text in _SIGNS:
+        if text in COMPARISONS:
             return LoopComparison(text)
         if self.has_labels and (text[0].isalpha() or text[0] in "_.$"):
             return LabelUse(text)

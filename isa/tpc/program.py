@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from fractions import Fraction
 from functools import cached_property
+from operator import eq, ge, gt, le, lt, ne
 
 from castsim.isa.errors import Located, ReadError, SourceText, Span
 from castsim.isa.formats import FORMATS, FloatFormat
@@ -138,9 +139,13 @@ class LabelUse:
         return self.name
 
 
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq, "!=": ne}
+"""Signs of comparisons, and what each says of two numbers."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoopComparison:
-    """The condition of a LOOP: `>`, `>=`, `<`, `<=`, `==` or `!=`."""
+    """The condition of a LOOP, one of `COMPARISONS`."""
 
     sign: str
 

@@ -15,6 +15,7 @@ from castsim.isa.errors import EngineError, IllegalError, Span
 from castsim.isa.tpc.assembler import BYTE, COMPRESSED
 from castsim.isa.tpc.parser import print_instruction
 from castsim.isa.tpc.program import (
+    COMPARISONS,
     JUMPS,
     WORD_BITS,
     WORD_MASK,
@@ -240,19 +241,7 @@ def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
 
 def holds(sign: LoopComparison, left: int, right: int) -> bool:
     """Evaluate the condition of a LOOP on signed numbers."""
-    match sign.sign:
-        case ">":
-            return left > right
-        case ">=":
-            return left >= right
-        case "<":
-            return left < right
-        case "<=":
-            return left <= right
-        case "==":
-            return left == right
-        case _:
-            return left != right
+    return COMPARISONS[sign.sign](left, right)
 
 
 def signed(word: int) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from castsim.isa.tpc.forms import TARGET_SPELLINGS
+from castsim.isa.tpc.program import COMPARISONS as SIGNS
 from castsim.tpc_compiler.tpc_c.code import WORD, Emitter, Value, base_of, member_text
 from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
@@ -28,19 +30,8 @@ from castsim.tpc_compiler.tpc_c.language import (
 
 COMPARISONS = {"<": "less", "<=": "leq", ">": "grt", ">=": "geq", "==": "eq", "!=": "neq"}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-_NAMES = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
+OPERATORS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
 _COMMUTATIVE = "+*&|^"
-TARGET_TYPE = {
-    "f32": "fp32", "i32": "int32", "u32": "uint32", "i16": "int16", "u16": "uint16", "i8": "int8", "u8": "uint8",
-    "i4": "int4", "u4": "uint4",
-}  # fmt: skip
-"""Formats as conversions spell them."""
-
-
-def type_word(name: str) -> str:
-    """Return a format as the switch `target_type` names it."""
-    return TARGET_TYPE.get(name, name)
 
 
 class Arithmetic(Emitter):
@@ -206,11 +197,11 @@ class Arithmetic(Emitter):
             if old.name == "bf16" and not newest:
                 value, old = self._number(value, old, FLOAT, self.temp(FLOAT)), FLOAT
             mode = "rz"
-            self.emit(f"convert.{old.name} target_type={type_word(kind.name)} {mode} {found.text}, {value.text}")
+            self.emit(f"convert.{old.name} target_type={TARGET_SPELLINGS[kind.name]} {mode} {found.text}, {value.text}")
             return found
         if old.name == "u32" and not newest:
             raise self.refused("unsigned int to a float needs an instruction of gaudi2", "(float)(int)")
-        self.emit(f"convert.{old.name} target_type={type_word(kind.name)} rhne {found.text}, {value.text}")
+        self.emit(f"convert.{old.name} target_type={TARGET_SPELLINGS[kind.name]} rhne {found.text}, {value.text}")
         return found
 
     def _widened(self, value: Value, old: Scalar, kind: Scalar, into: str | None) -> Value:
@@ -277,7 +268,7 @@ class Arithmetic(Emitter):
         one, two = self.converted(one, kind), self.converted(two, kind)
         if one.known and two.known:
             assert one.const is not None and two.const is not None
-            return Value(BOOL, const=int(_holds(sign, one.const, two.const)))
+            return Value(BOOL, const=int(SIGNS[sign](one.const, two.const)))
         if one.known:
             one, two, sign = two, one, _MIRRORED[sign]
         found = self.dest(BOOL, into)
@@ -340,7 +331,7 @@ class Arithmetic(Emitter):
             return self.const(self._computed(sign, one.const, two.const, kind), kind)
         if sign in ("/", "%"):
             return self._divided(sign, one, two, kind, into)
-        if sign not in _NAMES or (kind.is_float and sign in "&|^"):
+        if sign not in OPERATORS or (kind.is_float and sign in "&|^"):
             raise self.wrong(f"operator {sign} does not take {kind}")
         if one.known and sign in _COMMUTATIVE:
             one, two = two, one
@@ -349,7 +340,7 @@ class Arithmetic(Emitter):
             return one
         first = self.in_register(one)
         found = self.dest(kind, into)
-        self.emit(f"{_NAMES[sign]}.{kind.name} {found.text}, {first.text}, {self.operand(two)}")
+        self.emit(f"{OPERATORS[sign]}.{kind.name} {found.text}, {first.text}, {self.operand(two)}")
         return found
 
     def _computed(self, sign: str, one: float, two: float, kind: Scalar) -> float:
@@ -493,13 +484,13 @@ class Arithmetic(Emitter):
                                                                          else INT)  # fmt: skip
         if sign in ("<<", ">>"):
             return self._vectors_shifted(sign, first, second, kind, into)
-        if sign not in _NAMES or (element.is_float and sign in "&|^"):
+        if sign not in OPERATORS or (element.is_float and sign in "&|^"):
             raise self.wrong(f"operator {sign} does not take {kind}")
         if sign == "*" and not element.is_float:
             return self._vector_product(first, second, kind, into)
         found = self.dest(kind, into)
         text = second.text if isinstance(second.type, Vector) else self.operand(second)
-        self.emit(f"{_NAMES[sign]}.{element.name} {found.text}, {first.text}, {text}")
+        self.emit(f"{OPERATORS[sign]}.{element.name} {found.text}, {first.text}, {text}")
         return found
 
     def _vectors_shifted(self, sign: str, one: Value, two: Value, kind: Vector, into: str | None) -> Value:
@@ -552,11 +543,11 @@ class Arithmetic(Emitter):
         if sign not in "&|^" or one.type != two.type:
             raise self.wrong(f"operator {sign} does not take {one.type} and {two.type}", "& | ^ ~ of equal types")
         found = self.dest(one.type, into)
-        self.emit(f"{_NAMES[sign]}.b {found.text}, {one.text}, {two.text}")
+        self.emit(f"{OPERATORS[sign]}.b {found.text}, {one.text}, {two.text}")
         return found
 
     def _on_index(self, sign: str, one: Value, two: Value, into: str | None) -> Value:
-        if sign not in _NAMES:
+        if sign not in OPERATORS:
             raise self.wrong(f"operator {sign} does not take int5", "+ - * & | ^")
         found = self.temp(one.type if isinstance(one.type, Index) else two.type)
         found = self.dest(found.type, into)
@@ -566,7 +557,7 @@ class Arithmetic(Emitter):
             each.text if isinstance(each.type, Index) else self.operand(self.converted(each, INT))
             for each in (one, two)
         ]
-        self.emit(f"{_NAMES[sign]}.i32 b11111 {found.text}, {texts[0]}, {texts[1]}")
+        self.emit(f"{OPERATORS[sign]}.i32 b11111 {found.text}, {texts[0]}, {texts[1]}")
         return found
 
     def unary(self, sign: str, value: Value, into: str | None = None) -> Value:
@@ -615,12 +606,6 @@ class Arithmetic(Emitter):
         return found
 
 
-def _holds(sign: str, one: float, two: float) -> bool:
-    return {"<": one < two, "<=": one <= two, ">": one > two, ">=": one >= two, "==": one == two, "!=": one != two}[
-        sign
-    ]
-
-
 def _alike(one: CType, two: CType) -> bool:
     """Whether two types differ in the signs of integers at most."""
     if isinstance(one, Vector) and isinstance(two, Vector):
@@ -635,11 +620,3 @@ def _ways(old: CType, kind: CType) -> tuple[str, ...]:
     if isinstance(old, Vector) and isinstance(kind, Vector):
         return (f"({kind}) for the same bits", f"v_convert_{old.element.name}_to_{kind.element.name}_b for the values")
     return ()
-
-
-def mask_of(kind: Vector) -> Mask:
-    """Return the predicate that goes with a vector."""
-    return Mask(min(kind.lanes, 256))
-
-
-__all__ = ["COMPARISONS", "Arithmetic", "mask_of", "type_word"]

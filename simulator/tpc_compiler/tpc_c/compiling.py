@@ -16,14 +16,12 @@ from castsim.tpc_compiler.tpc_c.code import (
     CodeLine,
     Value,
     assigned_in,
-    leaves,
-    names_of,
+    member_text,
     space_of,
     walked,
 )
 from castsim.tpc_compiler.tpc_c.expressions import MOST_CALLS, Expressions, NeedsMemoryError, Print, Variable
 from castsim.tpc_compiler.tpc_c.language import (
-    INDEX,
     INT,
     TENSOR,
     VOID,
@@ -174,8 +172,7 @@ class Statements(Loops, Expressions):
             self.emit(f"set_indx {value.text}, b11111, 0x0")
         elif isinstance(kind, Group):
             for number, member in enumerate(kind.members):
-                text = f"%v.{value.text.partition('.')[2]}.{number}"
-                self.emit(f"mov.{member.element.name} {text}, 0x0")
+                self.emit(f"mov.{member.element.name} {member_text(value, number)}, 0x0")
         elif isinstance(kind, Vector):
             self.emit(f"mov.{kind.element.name} {value.text}, 0x0")
         elif isinstance(kind, Mask):
@@ -569,18 +566,3 @@ def compile_kernel(
             memory |= {id(needs.args[0])}
         except RecursionError:
             raise IllegalError("the kernel is nested too deeply", span=Span(file, 1, 1)) from None
-
-
-__all__ = [
-    "INDEX",
-    "CastsimError",
-    "Compiled",
-    "Compiler",
-    "Index",
-    "MainParameter",
-    "Statements",
-    "Vector",
-    "compile_kernel",
-    "leaves",
-    "names_of",
-]

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from castsim.isa.errors import ReadError
-from castsim.tpc_compiler.tpc_c.arithmetic import COMPARISONS
+from castsim.tpc_compiler.tpc_c.arithmetic import OPERATORS
 from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Declared, Value, member_text, names_of
 from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
     FLOAT,
-    INDEX,
     INT,
     UNSIGNED,
     VOID,
@@ -24,7 +23,6 @@ from castsim.tpc_compiler.tpc_c.language import (
     Mask,
     Pointer,
     Scalar,
-    TensorType,
     Vector,
     common,
 )
@@ -298,7 +296,7 @@ class Expressions(Library, Declared):
             self.wants_value = wants
             return value if place.index is not None or place.address is not None else self.loaded(place)
         right = self.value(node.rvalue)
-        if place.index is not None and node.op[:-1] in ("+", "-", "*", "&", "|", "^"):
+        if place.index is not None and node.op[:-1] in OPERATORS:
             return self._on_dimension(node.op[:-1], place, right)
         old = self.loaded(place)
         new = self.binary(node.op[:-1], old, right, (place.text or None) if self._same(old, right, place) else None)
@@ -317,10 +315,9 @@ class Expressions(Library, Declared):
         """`p[2] += s`: one instruction on one coordinate."""
         assert place.index is not None
         register, dimension = place.index
-        word = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}[sign]
         text = self.operand(self.converted(right, INT))
         both = f"{text}, {register}" if sign != "-" else f"{register}, {text}"
-        self.emit(f"{word}.i32 b{1 << dimension:05b} {register}, {both}")
+        self.emit(f"{OPERATORS[sign]}.i32 b{1 << dimension:05b} {register}, {both}")
         return self.loaded(place) if self.wants_value else Value(INT, const=0)
 
     def store(self, place: LValue, value: Value) -> None:
@@ -656,6 +653,3 @@ class Expressions(Library, Declared):
             return False
         finally:
             del self.lines[count:]
-
-
-__all__ = ["COMPARISONS", "INDEX", "MOST_CALLS", "Expressions", "LValue", "NeedsMemoryError", "TensorType", "Variable"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from castsim.tpc_compiler.tpc_c.arithmetic import Arithmetic
-from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Value, member_text
+from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Value
 from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
     INT,
@@ -619,6 +619,3 @@ class Intrinsics(Arithmetic):
         else:
             self.emit(f"{call.row.mnemonic} {self.local_address(arguments[0])}, {value.text}", tail.predicate)
         return VOID_VALUE
-
-
-__all__ = ["Intrinsics", "Tail", "member_text", "register_type"]

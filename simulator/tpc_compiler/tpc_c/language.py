@@ -489,13 +489,8 @@ class Parsed:
         """Return the place of a node of the tree."""
         place = getattr(node, "coord", node)
         if place is None:
-            return Span(self.file, 1, 1, self._line(self.file, 1))
-        file, line = str(place.file or self.file), int(place.line or 1)
-        return Span(file, line, max(1, int(place.column or 1)), self._line(file, line))
-
-    def _line(self, file: str, line: int) -> str:
-        held = self.lines.get(file, ())
-        return held[line - 1] if 0 < line <= len(held) else ""
+            return _span(self.file, 1, 1, self.lines)
+        return _span(str(place.file or self.file), int(place.line or 1), int(place.column or 1), self.lines)
 
 
 def macros_of(generation: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
+from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.machines.vliw.lookup_tables import computed_by
 from castsim.targets.tpc_compiler import descriptors_of, function_tables
 from castsim.tpc_compiler.c_table import ElementVector, path_of, promotes
@@ -13,7 +14,6 @@ from castsim.tpc_compiler.cast_building import Order, build
 from castsim.tpc_compiler.code_generation import Sequence as Steps
 from castsim.tpc_compiler.code_generation import SequenceRegister as Held
 from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
-from castsim.tpc_compiler.tpc_c.arithmetic import type_word
 from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, WORD, Value, member_text
 from castsim.tpc_compiler.tpc_c.intrinsics import Intrinsics, Tail
 from castsim.tpc_compiler.tpc_c.language import (
@@ -34,7 +34,6 @@ from castsim.tpc_compiler.tpc_c.language import (
     Mask,
     Pointer,
     Scalar,
-    TensorType,
     Vector,
     call_named,
     group_of,
@@ -45,9 +44,6 @@ from castsim.tpc_compiler.tpc_c.language import (
     vector_of,
     words,
 )
-
-__all__ = ["Library", "TensorType"]
-
 
 # Calls that convert values: CONVERT and CONVERT_INT by name, and the conversions of whole aggregates.
 
@@ -99,11 +95,7 @@ class Conversions(Intrinsics):
         head = self._head(found, lane, tail.switches)
         texts = [self.in_register(value).text, *([shift] if shift else [])]
         partly = lane is not None or (found.form == "single" and wide > narrow)
-        found_value = self.result(
-            target, into, tail.income if partly or tail.predicate else None, tail.predicate, texts
-        )
-        self.emit(f"{head} {', '.join((found_value.text, *texts))}", tail.predicate)
-        return found_value
+        return self._emit_text(head, tail, target, texts, into, partly=partly)
 
     def _shape(self, element: str, count: int, scalar: bool) -> CType:
         held = {"i4": "i8", "u4": "u8"}.get(element, element)
@@ -127,7 +119,7 @@ class Conversions(Intrinsics):
             return " ".join([f"convert_{found.integer}", *lanes, *narrow, *width, *([mode] if mode else [])])
         extra = [found.form] if found.form in ("x2", "x4") else every if found.form == "all" else []
         clip = words((switches & CLIP_FP, "clip_fp"))
-        middle = [*lanes, *extra, f"target_type={type_word(found.target)}", *([mode] if mode else []), *clip]
+        middle = [*lanes, *extra, f"target_type={TARGET_SPELLINGS[found.target]}", *([mode] if mode else []), *clip]
         return " ".join([f"convert.{found.source}", *middle])
 
     def _one_by_one(
@@ -179,7 +171,7 @@ class Conversions(Intrinsics):
         if len(old) == len(new) and (self.since("greco") or len(old) == 1):
             mode, found = rounding(switches), self.dest(target, into)
             every = "all_lanes " if self.since("greco") else ""
-            self.emit(f"convert.{one} {every}target_type={type_word(two)} {mode} {found.text}, {value.text}")
+            self.emit(f"convert.{one} {every}target_type={TARGET_SPELLINGS[two]} {mode} {found.text}, {value.text}")
             return found
         if len(old) == len(new) or switches & LINEAR:
             return self._in_order(value, target, switches, into)
@@ -228,9 +220,7 @@ class Conversions(Intrinsics):
             kinds: dict[str, CType] = {"VP": Mask(64), "S": FLOAT, "SP": BOOL}
             names[held.number] = self.register(kinds.get(held.file.value, group_of("f32", held.size)))
         text = names[held.number]
-        if held.part is not None and held.size > 1:
-            return f"%v.{text.partition('.')[2]}.{held.part}"
-        return text
+        return text if held.part is None or held.size == 1 else member_text(Value(FLOAT, text), held.part)
 
 
 def _parts(kind: CType) -> tuple[Vector, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from castsim.isa.tpc.program import COMPARISONS
 from castsim.tpc_compiler.tpc_c.code import Value, assigned_in, leaves, member_text, names_of, walked
 from castsim.tpc_compiler.tpc_c.expressions import Expressions, Variable
 from castsim.tpc_compiler.tpc_c.language import INT, UNSIGNED, Array, Group, Scalar
@@ -324,9 +325,7 @@ class Loops(Expressions):
         start, bound = (int(each.const or 0) for each in values[:2])
         step = (int(values[2].const or 0) if len(values) > 2 else 1) * (-1 if counted.down else 1)
         found: list[int] = []
-        tests = {"<": lambda n: n < bound, "<=": lambda n: n <= bound, ">": lambda n: n > bound,
-                 ">=": lambda n: n >= bound, "!=": lambda n: n != bound}  # fmt: skip
-        while tests[counted.sign](start) and len(found) <= most:
+        while COMPARISONS[counted.sign](start, bound) and len(found) <= most:
             found.append(start)
             start += step
         return found if len(found) <= most and found else None
