@@ -407,8 +407,8 @@ def function_program(row: SpecialFunction, target: VliwTarget) -> FunctionProgra
     lanes = None
     tables: tuple[FunctionTable, ...] = ()
     if row.name == _DIVISION:
-        sequence = _scalar_division()
-        lanes = schedule(_vector_division(), target, name=row.builtin)
+        sequence = _division(Slot.SPU)
+        lanes = schedule(_division(Slot.VPU), target, name=row.builtin)
     else:
         known = {each.table: each for each in function_tables()}
         writer = SequenceWriter(target, {name: each.function(target) for name, each in known.items()})
@@ -457,26 +457,19 @@ def call_function(
     return FunctionResult(program, outputs, each, claimed, ran.stale_reads, warnings, timing, program.text(calls))
 
 
-def _scalar_division() -> Sequence:
-    """Return x / y from the reciprocal of y: the quotient, its residual, and the corrected quotient."""
-    sequence = Sequence()
-    x, y, rc = (sequence.scalar(name, F32.name) for name in _OPERANDS[_DIVISION])
-    quotient = sequence.register()
-    sequence.spu("mul.f32", quotient, x, rc)
-    sequence.spu("mac.f32 neg", x, y, quotient)
-    sequence.spu("mac.f32", quotient, x, rc)
-    return sequence
+def _division(slot: Slot) -> Sequence:
+    """Return x / y from the reciprocal of y: the quotient, its residual, and the corrected quotient.
 
-
-def _vector_division() -> Sequence:
-    """Return the same instructions on vectors: the arithmetic of both units is one."""
-    sequence = Sequence()
-    x, y, rc = (sequence.input(name, F32.name)[0] for name in _OPERANDS[_DIVISION])
-    quotient = sequence.vector()
-    sequence.vpu("mul.f32", quotient, x, rc)
-    sequence.vpu("mac.f32 neg", x, y, quotient)
-    sequence.vpu("mac.f32", quotient, x, rc)
-    sequence.output("z", F32.name, quotient)
+    The arithmetic of both units is one: on vectors the same instructions give the values of many calls.
+    """
+    sequence, names, scalar = Sequence(), _OPERANDS[_DIVISION], slot is Slot.SPU
+    x, y, rc = (sequence.scalar(name, F32.name) if scalar else sequence.input(name, F32.name)[0] for name in names)
+    quotient = sequence.register() if scalar else sequence.vector()
+    sequence.add(slot, "mul.f32", quotient, x, rc)
+    sequence.add(slot, "mac.f32 neg", x, y, quotient)
+    sequence.add(slot, "mac.f32", quotient, x, rc)
+    if not scalar:
+        sequence.output("z", F32.name, quotient)
     return sequence
 
 

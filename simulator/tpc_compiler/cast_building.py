@@ -36,9 +36,16 @@ def largest(element: str) -> int:
     return (1 << (bits_of(element) - 1)) - 1
 
 
-def rounded(mode: str) -> str:
-    """Return the rounding word of CONVERT as it is printed: the mode of the register is none."""
-    return "" if mode == _FROM_REGISTER else f" {mode}"
+def convert(src: str, dst: str, mode: str, words: str = "") -> str:
+    """Return CONVERT between two types, with words behind its type; the mode of the register is not printed."""
+    return f"convert.{src}{words} target_type={TARGET_SPELLINGS[dst]}{'' if mode == _FROM_REGISTER else f' {mode}'}"
+
+
+def convert_integer(hop: PathHop, words: str = "") -> str:
+    """Return the CONVERT_INT of a hop, with words behind its mnemonic."""
+    assert isinstance(hop.row, IntegerConvertRow)
+    width = f" to_{bits_of(hop.dst)}" if bits_of(hop.src) == max(map(bits_of, ("i32", "u32"))) else ""
+    return f"{hop.row.mnemonic}{words} {hop.integer_rounding}{width}"
 
 
 def in_lane(
@@ -101,22 +108,15 @@ def is_whole_group(parts: tuple[SequenceRegister, ...]) -> bool:
     return all(part.number == parts[0].number and part.size == size and part.part == k for k, part in enumerate(parts))
 
 
-def multiplied(sequence: Sequence, hop: PathHop, source: SequenceRegister, mode: str) -> SequenceRegister:
-    """Append one instruction that converts a pair (x2) or quad (x4) of registers to elements of the same width."""
-    result = sequence.vector(source.size)
-    head = f"convert.{hop.src} x{source.size} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}"
-    sequence.vpu(head, result, source)
-    return result
+def on_group(
+    sequence: Sequence, hop: PathHop, source: SequenceRegister, mode: str, word: str = _ALL
+) -> SequenceRegister:
+    """Append one instruction that converts all registers of a group to elements of the same width.
 
-
-def widthwise(sequence: Sequence, hop: PathHop, source: SequenceRegister, mode: str) -> SequenceRegister:
-    """Append a hop between types of one width on all registers of a group, with the word all_lanes.
-
-    The compiler prints so from Greco on; the word has no effect (docs/reference/tpc.md 2.7).
+    The word is x2 or x4; from Greco on the compiler prints all_lanes, without effect (docs/reference/tpc.md 2.7).
     """
     result = sequence.vector(source.size)
-    head = f"convert.{hop.src} {_ALL} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}"
-    sequence.vpu(head, result, source)
+    sequence.vpu(convert(hop.src, hop.dst, mode, f" {word}"), result, source)
     return result
 
 
@@ -171,13 +171,9 @@ def _convert(
     same = bits_of(hop.src) == bits_of(hop.dst)
     chosen = "" if same else f" {_ALL}" if lane is None else f" lane_sel={lane}" if lane else ""
     if hop.means is HopMethod.CONVERT:
-        sequence.vpu(
-            f"convert.{hop.src}{chosen} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, source
-        )
-        return
-    assert isinstance(hop.row, IntegerConvertRow)
-    width = f" to_{bits_of(hop.dst)}" if bits_of(hop.src) == max(map(bits_of, ("i32", "u32"))) else ""
-    sequence.vpu(f"{hop.row.mnemonic}{chosen} {hop.integer_rounding}{width}", result, source, hop.shift)
+        sequence.vpu(convert(hop.src, hop.dst, mode, chosen), result, source)
+    else:
+        sequence.vpu(convert_integer(hop, chosen), result, source, hop.shift)
 
 
 def _clamp(sequence: Sequence, hop: PathHop, result: SequenceRegister, source: SequenceRegister) -> None:
@@ -195,8 +191,8 @@ def _offset(sequence: Sequence, hop: PathHop, result: SequenceRegister, source: 
     mask, lowered, signed = sequence.mask(), sequence.copy(source), sequence.vector()
     sequence.vpu(f"cmp_geq.{hop.src}", mask, source, power)
     sequence.vpu(f"sub.{hop.src}", lowered, source, power, where=mask)
-    sequence.vpu(f"convert.{hop.src} target_type={TARGET_SPELLINGS[hop.through]}{rounded(mode)}", signed, lowered)
-    sequence.vpu(f"convert.{hop.through} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, signed)
+    sequence.vpu(convert(hop.src, hop.through, mode), signed, lowered)
+    sequence.vpu(convert(hop.through, hop.dst, mode), result, signed)
     sequence.vpu(f"add.{hop.dst} st", result, result, _TOP, where=mask)
 
 
@@ -206,7 +202,7 @@ def _halve(sequence: Sequence, hop: PathHop, result: SequenceRegister, source: S
     mask, halved = sequence.mask(), sequence.copy(source)
     sequence.vpu(f"cmp_grt.{hop.src}", mask, source, largest(hop.through))
     sequence.vpu(f"shr.{hop.src}", halved, source, 1, where=mask)
-    sequence.vpu(f"convert.{hop.through} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, halved)
+    sequence.vpu(convert(hop.through, hop.dst, mode), result, halved)
     sequence.vpu(f"mul.{hop.dst}", result, result, _float_code(2, hop.dst), where=mask)
 
 
@@ -311,7 +307,7 @@ def _in_group(sequence: Sequence, path: Path, count: int, mode: ModeOf) -> tuple
     """Convert all registers of a vector at once."""
     (value,) = sequence.input(SOURCE, path.src, count, count)
     for hop in path.hops:
-        value = widthwise(sequence, hop, value, mode(hop))
+        value = on_group(sequence, hop, value, mode(hop))
     return value.parts
 
 
@@ -328,7 +324,8 @@ def _linear(
     multiple = _multiple(path, counts[0])
     if multiple:
         groups = sequence.input(SOURCE, path.src, counts[0], multiple)
-        return tuple(multiplied(sequence, path.hops[0], group, mode(path.hops[0])) for group in groups)
+        hop = path.hops[0]
+        return tuple(on_group(sequence, hop, group, mode(hop), f"x{group.size}") for group in groups)
     up, down = (path.widest // bits_of(element) for element in (path.src, path.dst))
     element = None if not printed else f"i{bits_of(path.src)}" if is_float(path.src) else path.src
     slots: list[SequenceRegister] = []

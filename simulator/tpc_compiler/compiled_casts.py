@@ -22,14 +22,13 @@ import numpy as np
 
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS, Codes
-from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.isa.tpc.program import Slot
 from castsim.machines import vliw as assembly
 from castsim.numerics.blocks import code_dtype
 from castsim.targets.description import Status
 from castsim.targets.loader import load_target
 from castsim.targets.tpc_compiler import ChainReading, IrCastRow, IrStep, LoweringKind, ir_casts, lowering_matrix
-from castsim.targets.vliw import ConvertRow, IntegerConvertRow, VliwTarget
+from castsim.targets.vliw import ConvertRow, VliwTarget
 from castsim.tpc_compiler.builtin_calls import KernelResult, execute
 from castsim.tpc_compiler.c_table import (
     ElementVector,
@@ -53,8 +52,9 @@ from castsim.tpc_compiler.cast_building import (
     build,
     build_bool,
     build_kept,
+    convert,
+    convert_integer,
     largest,
-    rounded,
 )
 from castsim.tpc_compiler.code_generation import ScheduledKernel, Sequence, SequenceRegister, schedule
 
@@ -155,11 +155,9 @@ def _hop(sequence: Sequence, hop: PathHop, source: SequenceRegister, mode: str) 
         return source
     result = sequence.register()
     if hop.means is HopMethod.CONVERT:
-        sequence.spu(f"convert.{hop.src} target_type={TARGET_SPELLINGS[hop.dst]}{rounded(mode)}", result, source)
+        sequence.spu(convert(hop.src, hop.dst, mode), result, source)
     elif hop.means is HopMethod.NARROW:
-        assert isinstance(hop.row, IntegerConvertRow)
-        width = f" to_{bits_of(hop.dst)}" if bits_of(hop.src) == _WIDTH else ""
-        sequence.spu(f"{hop.row.mnemonic} {hop.integer_rounding}{width}", result, source, hop.shift)
+        sequence.spu(convert_integer(hop), result, source, hop.shift)
     elif hop.means is HopMethod.EXTEND:
         sequence.spu("and.i32", result, source, (1 << bits_of(hop.src)) - 1)
     elif hop.means is HopMethod.AND:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,6 +250,7 @@ class WalkBudget:
 
 
 Mask = NDArray[np.bool_]
+_State = TypeVar("_State")
 
 _PROGRESS = 1 << 16
 """Issued bundles between two signs of life."""
@@ -429,22 +431,20 @@ class VliwCore:
 
     def _draw(self, plan: InstructionPlan, effects: Effects, now: int) -> None:
         """Step or reseed the random generators."""
-        sampled = None if plan.samples is None else plan.samples.generator
-        if sampled == self.vector_lfsr.name or (effects.vector_lfsr is not None and not plan.reseeds):
-            self.vector_lfsr.used(plan.site, plan.random, now, self.findings)
-        if sampled == self.scalar_lfsr.name or (effects.scalar_lfsr is not None and not plan.reseeds):
-            self.scalar_lfsr.used(plan.site, plan.random, now, self.findings)
-        if effects.vector_lfsr is not None:
-            if plan.reseeds:
-                self.vector_lfsr.reseed(effects.vector_lfsr, plan.site, now)
-            else:
-                self.vector_lfsr.step(effects.vector_lfsr, plan.site, plan.random, now)
+        self._advance(self.vector_lfsr, effects.vector_lfsr, plan, now)
+        self._advance(self.scalar_lfsr, effects.scalar_lfsr, plan, now)
         if effects.scalar_lfsr is not None:
             self._control.changed_at = now
-            if plan.reseeds:
-                self.scalar_lfsr.reseed(effects.scalar_lfsr, plan.site, now)
-            else:
-                self.scalar_lfsr.step(effects.scalar_lfsr, plan.site, plan.random, now)
+
+    def _advance(self, generator: Generator[_State], state: _State | None, plan: InstructionPlan, now: int) -> None:
+        """Take the use of one generator: the state behind it, if there is another."""
+        sampled = plan.samples is not None and plan.samples.generator == generator.name
+        if sampled or (state is not None and not plan.reseeds):
+            generator.used(plan.site, plan.random, now, self.findings)
+        if state is not None and plan.reseeds:
+            generator.reseed(state, plan.site, now)
+        elif state is not None:
+            generator.step(state, plan.site, plan.random, now)
 
     def _access(
         self, plan: InstructionPlan, sources: dict[str, Held], predicate: bool | Mask, income: Held, now: int
