@@ -18,7 +18,7 @@ from tpc_text import GENERATIONS, dialect, phrases, table, target
 from castsim.isa.errors import TargetDataError
 from castsim.isa.tpc.parser import parse
 from castsim.isa.tpc.program import Slot, TpcInstruction
-from castsim.machines.vliw.stage_latency import latency, operand_key, read_distances
+from castsim.machines.vliw.stage_latency import DEST, operand_key, read_distances
 from castsim.targets.loader import SHIPPED, load_target
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import Latencies, OperandKey, RowMark, stage_name
@@ -170,7 +170,9 @@ def test_distances_of_instructions_and_why(
 ) -> None:
     slots = [next(slot for slot in Slot if text.split("; ")[slot] != "nop") for text in (producer, consumer)]
     first, second = (at(text, generation, slot) for text, slot in zip((producer, consumer), slots, strict=True))
-    found = latency(target(generation), (slots[0], first, file), (slots[1], second, role, file))
+    keys = (operand_key(target(generation), slot, each, wanted, file)
+            for slot, each, wanted in zip(slots, (first, second), (DEST, role), strict=True))  # fmt: skip
+    found = target(generation).latencies.latency(*keys)
     assert (found.distance, found.rule.name) == (distance, rule)
 
 

@@ -96,7 +96,7 @@ def execute(
     tiles = max((-(-array.size // sizes[name]) for name, array in arrays.items()), default=1)
     text = kernel.text(tiles, scalars or {})
     given = {name: _tiled(kernel, name, array, tiles * sizes[name]) for name, array in arrays.items()}
-    ran, operations = _ran(kernel, text, chosen, given, values=True, checked=checked)
+    ran, operations = _ran(kernel.name, text, chosen, given, values=True, checked=checked)
     outputs = {
         placed.port.name: codes_from_array(ran.outputs[placed.port.name], format_named(placed.port.format)).reshape(
             tiles, placed.elements
@@ -111,15 +111,15 @@ def issue(kernel: ScheduledKernel, *, target: VliwTarget | None = None) -> Kerne
     """Run one tile of a kernel without values: what it issues, its counts; no inputs, no outputs."""
     text = kernel.text()
     chosen = kernel.target if target is None else target
-    ran, operations = _ran(kernel, text, chosen, {}, values=False, checked=False)
+    ran, operations = _ran(kernel.name, text, chosen, {}, values=False, checked=False)
     return KernelResult({}, 1, operations, ran.stale_reads, ran.warnings, ran.tree, text)
 
 
 def _ran(
-    kernel: ScheduledKernel, text: str, target: VliwTarget, inputs: Mapping[str, Codes], *, values: bool, checked: bool
+    name: str, text: str, target: VliwTarget, inputs: Mapping[str, Codes], *, values: bool, checked: bool = True
 ) -> tuple[Ran, int]:
     """Run a program; also return the vector operations that it issued."""
-    assembled = assemble(text, f"<{kernel.name}>", target, {})
+    assembled = assemble(text, f"<{name}>", target, {})
     ran = run_assembled(assembled, inputs, values=values, checked=checked, max_bundles=MAX_BUNDLES)
     return ran, vector_operations(ran.tree, assembled.program)
 
@@ -444,8 +444,7 @@ def call_function(
     kernel = program.kernel if program.lanes is None else program.lanes
     text = program.text(calls) if program.lanes is None else kernel.text(calls)
     filled = {name: _filled(each, kernel, calls) for name, each in codes.items()} if claimed else {}
-    assembled = assemble(text, f"<{program.row.builtin}>", program.target, {})
-    ran = run_assembled(assembled, filled | known, values=claimed, checked=True, max_bundles=MAX_BUNDLES)
+    ran, _ = _ran(program.row.builtin, text, program.target, filled | known, values=claimed)
     if claimed:
         found = codes_from_array(ran.outputs[program.output], F32).reshape(-1)[: prod(shape)]
     else:
@@ -539,7 +538,6 @@ _TYPES = {"int": (32, True), "short": (16, True), "ushort": (16, False), "char":
 
 _PAD, _DIMENSIONS, _STRIDE = 8, 0x10, 4
 _DIMENSION_COUNT = 5
-_MAX_BUNDLES = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,15 +592,10 @@ def descriptor_call(row: SpecialFunction, target: VliwTarget, given: Mapping[str
         address += _DIMENSIONS - _PAD + place.dimension_bytes * dimension + _STRIDE
     stored = _word(row, given["value"]) if "value" in names else None
     kernel = schedule(_sequence(address, stored), target, name=row.builtin)
-    tree = run_assembled(
-        assemble(f"// castsim: tensor {tensor} described in i8 [1]\n{kernel.text()}", f"<{row.builtin}>", target, {}),
-        {},
-        values=False,
-        checked=True,
-        max_bundles=_MAX_BUNDLES,
-    ).tree
+    text = f"// castsim: tensor {tensor} described in i8 [1]\n{kernel.text()}"
+    ran, _ = _ran(row.builtin, text, target, {}, values=False)
     result = _returned(row, int(given["word"])) if "word" in given else None
-    return DescriptorCall(row, target, address, stored, result, kernel, simulate_bundles(tree, target))
+    return DescriptorCall(row, target, address, stored, result, kernel, simulate_bundles(ran.tree, target))
 
 
 def _within(name: str, number: int | float, limit: int) -> int:

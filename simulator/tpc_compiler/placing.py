@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import JUMPS, Bundle, LabelUse, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import LoopShape, iterator, nested
@@ -219,8 +220,7 @@ def without_unread(shape: BlockGraph, operations: OperationLookup) -> list[Sched
 
 def _before(operation: ScheduledOperation, operations: OperationLookup, live: set[str]) -> set[str]:
     touched = operations.touched(operation)
-    found = (live - (touched.writes - touched.old)) | touched.reads
-    return found | (touched.old & live)
+    return (live - (touched.writes - touched.old)) | touched.reads
 
 
 def _unread(operation: ScheduledOperation, operations: OperationLookup, live: Set[str]) -> bool:
@@ -257,7 +257,7 @@ def _lanes(operation: ScheduledOperation, operations: OperationLookup) -> int | 
     casts = operations.first(operation).casts
     if instruction.predicate is not None or len(casts) != 1 or not keeps_income(instruction):
         return None
-    wide, narrow = (operations.bits(name) for name in casts[0])
+    wide, narrow = (FORMATS[name].bits for name in casts[0])
     return wide // narrow if wide > narrow else None
 
 

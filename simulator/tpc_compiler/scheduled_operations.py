@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from castsim.isa.errors import CastsimError, IllegalError, Span
-from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.forms import LOCAL, STORES, TENSORS, Family, MemoryOperation
 from castsim.isa.tpc.program import (
     ENDS_OF_BLOCKS,
@@ -136,11 +135,6 @@ class OperationLookup:
     def forget(self, operation: ScheduledOperation) -> None:
         """Look an instruction up anew, after a change of what it keeps."""
         self._touched.pop(operation, None)
-
-    @staticmethod
-    def bits(name: str) -> int:
-        """Return the bits of a format."""
-        return FORMATS[name].bits
 
     def units(self, operation: ScheduledOperation) -> dict[VirtualRegister, int]:
         """Return the virtual registers of an instruction, and how many registers of each it uses."""

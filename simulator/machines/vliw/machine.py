@@ -228,8 +228,8 @@ class WalkBudget:
         if self._limit is None or self._left is None:
             return
         if self._left == 0:
-            around = [shape for shape in self._structure.by_head.values() if shape.holds(pc)]
-            place = min((shape.head for shape in around), default=pc)
+            around = self._structure.enclosing[pc]
+            place = self._structure.loops[around[0]].head if around else pc
             raise walk_limit(self._limit, "bundles executed one by one", self._structure.bundles[place].span)
         self._left -= 1
 

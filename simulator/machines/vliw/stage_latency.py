@@ -17,7 +17,6 @@ from castsim.targets.vliw_latency import (
     Commit,
     OperandKey,
     RowMark,
-    SmallestDistance,
 )
 
 Distances = dict[Commit, int]
@@ -108,17 +107,6 @@ def read_distances(target: VliwTarget, slot: Slot, instruction: TpcInstruction, 
     if role in _LOOP_BOUNDS:
         return _AtLeast(found, target.loop_rules.register_distance)
     return found
-
-
-def latency(
-    target: VliwTarget,
-    producer: tuple[Slot, TpcInstruction, str],
-    consumer: tuple[Slot, TpcInstruction, str, str],
-) -> SmallestDistance:
-    """Return the distance of a pair and why: slot, instruction and file of the result; and role of the operand."""
-    slot, instruction, file = producer
-    key = operand_key(target, slot, instruction, DEST, file)
-    return target.latencies.latency(key, operand_key(target, *consumer))
 
 
 def _opcode(target: VliwTarget, slot: Slot, instruction: TpcInstruction) -> int:

@@ -234,7 +234,7 @@ class _Body:
         registers: Registers,
     ) -> None:
         self.plans = tuple(plan for own in plans[shape.start : shape.end] for plan in own)
-        inner = [loop for loop in structure.loops if shape.start <= loop.head < shape.end]
+        inner = [loop for loop in structure.loops if shape.holds(loop.head)]
         (iterator,) = registers.cells(structure.iterator(shape.depth))
         counters = [cell for loop in inner for cell in registers.cells(structure.iterator(loop.depth))]
         self.cells = {cell.name: cell for cell in (iterator, *counters)}
