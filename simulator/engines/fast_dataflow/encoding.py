@@ -294,12 +294,12 @@ class Encoder:
 # A machine at the start of a program.
 
 
-def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, recording: bool, patience: int) -> None:
+def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, recording: bool) -> None:
     """Set up the machine, pipes and ports; `remaining` is the number of the program's operations by pipe."""
     memory, banking, count = encoder.memory, encoder.unit.banking, len(encoder.pipes)
     m = memory.machine
     m.maximum, m.recording, m.interlocked = max_cycles, int(recording), int(encoder.tree.interlocked)
-    m.pipe_count, m.issuer.patience = count, patience
+    m.pipe_count = count
     for table in ("pipes", "accounts", "progress"):
         memory.take(table, count)
     memory.take("causes", count * WIDTH)

@@ -236,7 +236,7 @@ def _is_wanted(m: MachineState) -> bool:
     issuer = m.issuer
     if issuer.clock >= issuer.until:
         return False
-    return (issuer.urgent | issuer.eager) != 0 or issuer.remaining == 0 or (issuer.demands != 0 and issuer.crowded == 0)
+    return (issuer.urgent | issuer.eager | issuer.demands) != 0 or issuer.remaining == 0
 
 
 def demand(m: MachineState, p: int) -> None:

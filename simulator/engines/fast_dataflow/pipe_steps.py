@@ -114,8 +114,6 @@ def push(m: MachineState, p: int, e: int) -> None:
     pipe.queue_end = e
     pipe.version += 1
     pipe.queued += 1
-    if pipe.queued == m.issuer.patience:
-        m.issuer.crowded += 1
     if pipe.wake == NEVER and pipe.status == FREE:
         pipe.wake = pipe.local
 
@@ -128,8 +126,6 @@ def pop(m: MachineState, p: int) -> int:
         entry = m.entries[e]
         pipe.queue = entry.next
         entry.next = NONE
-        if pipe.queued == m.issuer.patience:
-            m.issuer.crowded -= 1
         pipe.queued -= 1
     return e
 

@@ -42,9 +42,9 @@ class IssuerRow(StateRow):
     `wait` says what it waits for, with the operation `waiting`, and `resumed_at` when it goes on. The operations from
     `next` to `end` of `numbers` are those of the execution it is at, `closing` whether that is complete with them.
     `demands` counts the pipes that want something to do now, the patient ones left out; `urgent`: nothing else has
-    anything to do. It does not fill queues beyond `patience` entries; `crowded` queues are that full. From cycle
-    `until` on it issues nothing; `eager`: before that it does so though no pipe demands anything. `significant`
-    counts how often one of its times has delayed anything; `beyond` is the operation that ran into the cycle limit.
+    anything to do. From cycle `until` on it issues nothing; `eager`: before that it does so though no pipe demands
+    anything. `significant` counts how often one of its times has delayed anything; `beyond` is the operation that ran
+    into the cycle limit.
     """
 
     clock: int = 0
@@ -55,8 +55,6 @@ class IssuerRow(StateRow):
     drained_at: int = 0
     demands: int = 0
     urgent: int = 0
-    patience: int = 0
-    crowded: int = 0
     until: int = NEVER
     eager: int = 0
     remaining: int = 0

@@ -370,8 +370,6 @@ class Attempt(MachineAttempt):
         )
 
 
-_PATIENCE = 4096
-"""Entries of a queue beyond which the scalar unit does not run ahead for others."""
 _REPEATED = 2_000_000
 """Operations of a program up to which a failed run is repeated step by step, to say what the event engine would."""
 
@@ -434,7 +432,7 @@ class FastSimulation:
 
     def at_every_step(self) -> tuple[Encoder, int]:
         """Return the program at its start, for a run without limit that executes every trip, and its executions."""
-        return self._encoder(NEVER, recording=False, patience=NEVER), self._survey.executions
+        return self._encoder(NEVER, recording=False), self._survey.executions
 
     def _complete(self, max_cycles: int, *, patient: bool, recording: bool = False) -> tuple[Timing, bool]:
         """Return the timing, and whether patience sufficed for it."""
@@ -449,16 +447,16 @@ class FastSimulation:
         return timing, False
 
     def _attempt(self, max_cycles: int, *, patient: bool, skip: bool, recording: bool = False) -> Attempt:
-        encoder = self._encoder(max_cycles, recording=recording, patience=_PATIENCE if patient else NEVER)
+        encoder = self._encoder(max_cycles, recording=recording)
         final = not patient or self._remaining.total() > _REPEATED
         return Attempt(
             encoder, self._listener, self._survey.executions, max_cycles, skip=skip, patient=patient, final=final
         )
 
-    def _encoder(self, max_cycles: int, *, recording: bool, patience: int) -> Encoder:
+    def _encoder(self, max_cycles: int, *, recording: bool) -> Encoder:
         """Return the program at its start."""
         encoder = Encoder(self._tree, self._survey, self._target, self._unit, self._pipes)
-        start(encoder, self._remaining, max_cycles, recording=recording, patience=patience)
+        start(encoder, self._remaining, max_cycles, recording=recording)
         return encoder
 
 
