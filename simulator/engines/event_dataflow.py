@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from simpy import Environment
 
@@ -65,10 +65,6 @@ from castsim.execution.transfer_timing import (
 from castsim.execution.tree import Access, Operation, Tree, accesses, instances, operations
 from castsim.isa.errors import EngineError
 from castsim.targets.dataflow import DataflowTarget
-
-if TYPE_CHECKING:
-    from castsim.engines.event_pipes import PipeProcess, PipeWait, QueueEntry
-
 
 # Which earlier instructions an instruction has to wait for, in programs that synchronise nothing themselves.
 #
@@ -201,7 +197,6 @@ class Issuer:
         self.clock = 0
         self.issued = 0
         self.wait: PipeWait | None = None
-        self.finished = False
         self.beyond: QueueEntry | None = None
         """The operation that ran into the cycle limit."""
         self.account = PipeCycles(self.name, observer)
@@ -223,26 +218,18 @@ class Issuer:
             self._demanding.add(pipe.name)
         self.advance()
 
-    def advance(self) -> None:
-        """Go on while a pipe demands it, or nothing but scalar work is left."""
-        while self._ready() and (self._demanding or not self._remaining):
-            entry = next(self._entries, None)
-            if entry is None:
-                self.finished = True
-                return
-            self._issue(entry)
+    def advance(self, *, eager: bool = False) -> bool:
+        """Go on while a pipe demands it, or nothing but scalar work is left; return whether there was anything.
 
-    def catch_up(self) -> bool:
-        """Issue what the watcher listens to though no pipe demands it; return whether there was anything."""
-        issued = False
-        while self._ready():
+        If it is eager, issue all that the watcher listens to.
+        """
+        before = self.issued
+        while self._ready() and (eager or self._demanding or not self._remaining):
             entry = next(self._entries, None)
             if entry is None:
-                self.finished = True
                 break
             self._issue(entry)
-            issued = True
-        return issued
+        return self.issued > before
 
     def pause(self, until: int) -> None:
         """Account for the cycles up to `until`, in which nothing more happens, and report."""
@@ -457,23 +444,25 @@ def _execute(pipe: PipeProcess, issuer: Issuer, entry: QueueEntry) -> Steps:
     operation = entry.operation
     entry.start = int(pipe.machine.env.now)
     match operation:
-        case Transfer():
-            pipe.ask_from(entry.arrival)
-            yield from _await_operands(pipe, entry)
-            yield from run_transfer(pipe, entry, operation)
-        case Placeholder():
-            pipe.ask_from(entry.arrival)
-            yield from _await_operands(pipe, entry)
-            yield from run_placeholder(pipe, entry, operation)
         case FlagSignal():
             _after_retirement(pipe, _signal(pipe, entry, operation))
         case FlagWait():
             yield from _await_flag(pipe, issuer, entry, operation)
         case PipeBarrier():
             yield from _await_retirement(pipe, entry)
+            pipe.ask_from(entry.arrival)
         case _:
             yield from _await_operands(pipe, entry)
-            yield from pipe.machine.vector.run(pipe, entry)
+            yield from _work(pipe, entry)
+
+
+def _work(pipe: PipeProcess, entry: QueueEntry) -> Steps:
+    match entry.operation:
+        case Transfer() as transfer:
+            return run_transfer(pipe, entry, transfer)
+        case Placeholder() as placeholder:
+            return run_placeholder(pipe, entry, placeholder)
+    return pipe.machine.vector.run(pipe, entry)
 
 
 def _await_operands(pipe: PipeProcess, entry: QueueEntry) -> Steps:
@@ -662,7 +651,7 @@ class DataflowSimulation:
         while again:
             while env.peek() <= _last(watcher):
                 env.step()
-            again = issuer.catch_up()
+            again = issuer.advance(eager=True)
         while env.peek() < float("inf") and any(
             pipe.working and pipe.account.cursor < _last(watcher) for pipe in self._pipes.values()
         ):
