@@ -173,24 +173,6 @@ def test_blocks_pass_groups_by_their_rules() -> None:
     }  # fmt: skip
 
 
-def test_transfers_and_functions_meet_at_the_ports() -> None:
-    """A function whose stores find a port held waits that long, and says so."""
-    from function_times import LIMIT, tree_of  # noqa: PLC0415
-
-    from castsim.engines.event_function import FunctionSimulation  # noqa: PLC0415
-
-    function = function_of("f32", "f16", flat(64), places=(0, 65_536))
-    alone = timed(function)
-    held = FunctionSimulation(tree_of(function), A5)
-    held.hold_port(0, True, 0, 60)
-    timing = held.run(LIMIT)
-    # The store would leave in cycle 1 + 32.5; the port is free again in 60.
-    assert timing.total == rounded(1 + 32.5 + (60 - 34) + STORE + DRAIN)
-    assert timing.total - alone.total == 60 - 34
-    (operation,) = [one for one in timing.operations if one.pipe == "V"]
-    assert operation.causes[Cause.BANK_CONFLICT] == 60 - 34
-
-
 def test_addresses_do_not_matter_to_a_lone_function() -> None:
     for src, dst in (("bf16", "f16"), ("f16", "f32"), ("f32", "e4m3fn")):
         taken = {cycles(src, dst, padded(3, 640), places=(0, place)) for place in (65_536, 65_568, 65_696, 66_048)}

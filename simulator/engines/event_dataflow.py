@@ -372,20 +372,19 @@ def run_transfer(pipe: PipeProcess, entry: QueueEntry, operation: Transfer) -> S
     pipe.retire()
     stream = stream_start(start, plan.ahead, pipe.answered)
     pattern = machine.ports.pattern((0,), operation.load)
-    asked, passed, held = -1, -1, 0
+    asked, passed = -1, -1
     for delay, block in _blocks(operation, plan):
         if stream + delay != asked:
             asked = stream + delay
             yield At(env, asked - int(env.now), entry.index)
         passed = max(passed, machine.ports.grant(asked, pattern, block, entry))
-        held = max(held, machine.ports.held)
     due = transfer_due(stream, plan.streaming, asked)
     stream_end = transfer_end(due, passed)
     end = stream_end + plan.behind
     machine.ledger.finish(entry, end)
     pipe.account.spend(Cause.MEMORY_LATENCY, stream, entry)
     pipe.account.spend(Cause.BUSY, due, entry)
-    pipe.account.spend_excess(due, stream_end, held, entry)
+    pipe.account.spend(Cause.BANK_CONFLICT, stream_end, entry)
     if plan.overlaps:
         pipe.in_flight.append(entry)
         pipe.note_drain(entry, end)
@@ -450,8 +449,8 @@ def _execute(pipe: PipeProcess, issuer: Issuer, entry: QueueEntry) -> Steps:
             yield from _await_flag(pipe, issuer, entry, operation)
         case PipeBarrier():
             yield from _await_retirement(pipe, entry)
-            pipe.ask_from(entry.arrival)
         case _:
+            pipe.ask_from(entry.arrival)
             yield from _await_operands(pipe, entry)
             yield from _work(pipe, entry)
 
@@ -607,16 +606,6 @@ class DataflowSimulation:
         working = (target.pipes.vector, target.pipes.load, target.pipes.store)
         touched = [name for name in target.pipes.others if counts[name]]
         self._pipes = {name: PipeProcess(name, self._machine, counts[name], details) for name in (*working, *touched)}
-
-    def hold_port(self, group: int, write: bool, start: int, cycles: int) -> None:
-        """Keep one port of bank group `group` busy in the cycles [start, start + cycles), as if something else used it.
-
-        Raises:
-            ValueError: there is no such group.
-        """
-        if not 0 <= group < self._machine.ports.groups:
-            raise ValueError(f"bank group {group} is not in 0..{self._machine.ports.groups - 1}")
-        self._machine.ports.hold(group, write, start, cycles)
 
     def run(self, max_cycles: int) -> Timing:
         """Simulate to the end and return cycles and causes.

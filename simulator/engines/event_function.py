@@ -404,7 +404,7 @@ class GroupPorts(BufferPorts):
 
     def __init__(self, facts: PortFacts, observer: Observer | None) -> None:
         cells = tuple((group, 0) for group in range(facts.groups))
-        super().__init__(facts.groups, {False: cells, True: cells}, facts.groups, observer)
+        super().__init__({False: cells, True: cells}, observer)
         self._facts = facts
         self._cycle = [-1] * facts.groups
         self._reads = [0] * facts.groups
@@ -413,7 +413,6 @@ class GroupPorts(BufferPorts):
     def grant(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
         """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
         last = now
-        self.held = 0
         for (group, _), distance in zip(pattern.at(block), pattern.distances, strict=True):
             cycle = self._pass(group, now, pattern.write)
             last = max(last, cycle)
@@ -424,9 +423,6 @@ class GroupPorts(BufferPorts):
         cycle = max(now, self._cycle[group])
         if cycle == self._cycle[group] and not self._fits(group, write):
             cycle += 1
-        if self._holds:
-            cycle, held = self._beyond_holds(group + self.groups * write, now, cycle)
-            self.held = max(self.held, held)
         if cycle > self._cycle[group]:
             self._cycle[group], self._reads[group], self._writes[group] = cycle, 0, 0
         if write:

@@ -153,8 +153,8 @@ class ExecutionRecord(CompletionCycle):
 class QueueEntry(CompletionCycle):
     """One operation on its way: in a queue from `arrival`, at work from `start`.
 
-    `pipe` is the one that executes it. `pending` counts its repeats whose results are not in the buffer, `held` is
-    the longest that a held port kept one of its writes. `causes` is None if operations are not recorded.
+    `pipe` is the one that executes it. `pending` counts its repeats whose results are not in the buffer. `causes` is
+    None if operations are not recorded.
     """
 
     operation: Operation = field(kw_only=True)
@@ -166,7 +166,6 @@ class QueueEntry(CompletionCycle):
     arrival: int = 0
     start: int = 0
     pending: int = 0
-    held: int = 0
 
     def begin(self, cycle: int) -> None:
         """Record that its pipe starts to work for it in `cycle`."""
@@ -190,10 +189,8 @@ def await_end(env: Environment, completion: CompletionCycle) -> Steps:
 #
 # * Waiting is charged to the operation that waits, at the head of its queue; a pipe without one is `empty`.
 # * A cycle in which a vector pipe only finishes earlier work is `drain` up to the nominal end of that work and `bank
-# conflict` or `port` after it, even if a flag is awaited or the queue is empty. A barrier or operand wait is
-# charged as such: what it waits for is usually that very drain.
-# * Excess is `port` for as many cycles as one of the blocks waited while its port was held; the rest is `bank
-# conflict`.
+# conflict` after it, even if a flag is awaited or the queue is empty. A barrier or operand wait is charged as such:
+# what it waits for is usually that very drain.
 
 _PROGRESS_INTERVAL = 256
 """Operations between two calls of `Listener.progress`."""
@@ -208,12 +205,6 @@ class PipeCycles(PipeAccount):
         # What the scalar unit spends on sending an operation is not among the operation's own cycles.
         if cycles and entry is not None and entry.causes is not None and entry.pipe == self.pipe:
             entry.causes[cause] = entry.causes.get(cause, 0) + cycles
-
-    def spend_excess(self, due: int, until: int, held: int, entry: QueueEntry) -> None:
-        """Charge the cycles up to `until`: the first `held` after `due` to a held port, the rest to bank conflicts."""
-        if held:
-            self.spend(Cause.PORT, min(until, due + held), entry)
-        self.spend(Cause.BANK_CONFLICT, until, entry)
 
 
 class ExecutionTotals:
@@ -277,21 +268,11 @@ class Pattern:
 
 
 class BufferPorts(ABC):
-    """The ports, and when each is free next. `held` is the longest wait of a block of the last grant for a held port.
+    """The ports; `cells` are port and bank of every block, for reads and for writes, starting over where they end."""
 
-    `cells` are port and bank of every block, for reads and for writes, starting over where they end; `write_ports`
-    is the distance from the number of a group's read port to that of its write port.
-    """
-
-    def __init__(
-        self, groups: int, cells: dict[bool, tuple[Cell, ...]], write_ports: int, observer: Observer | None
-    ) -> None:
-        self.groups = groups
-        self.held = 0
+    def __init__(self, cells: dict[bool, tuple[Cell, ...]], observer: Observer | None) -> None:
         self._observer = observer
         self._cells = cells
-        self._write_ports = write_ports
-        self._holds: dict[int, list[tuple[int, int]]] = {}
         self._patterns: dict[tuple[tuple[int, ...], bool], Pattern] = {}
 
     def pattern(self, offsets: tuple[int, ...], write: bool) -> Pattern:
@@ -301,24 +282,9 @@ class BufferPorts(ABC):
             self._patterns[key] = Pattern(self._cells[write], tuple(offset // BLOCK for offset in offsets), write)
         return self._patterns[key]
 
-    def hold(self, group: int, write: bool, start: int, cycles: int) -> None:
-        """Let nothing pass one port of `group` in the cycles [start, start + cycles)."""
-        holds = self._holds.setdefault(group + self._write_ports * write, [])
-        holds.append((start, start + cycles))
-        holds.sort()
-
     @abstractmethod
     def grant(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
         """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
-
-    def _beyond_holds(self, port: int, now: int, cycle: int) -> tuple[int, int]:
-        """Return when a block that asked at `now` can pass a port in or after `cycle`, and how long it was held."""
-        held = 0
-        for start, end in self._holds.get(port, ()):
-            if start <= cycle < end:
-                cycle = end
-            held += max(0, min(end, cycle) - max(start, now))
-        return cycle, held
 
     def _tell(self, cycle: int, now: int, address: int, write: bool, entry: QueueEntry) -> None:
         if self._observer is not None:
@@ -489,9 +455,9 @@ class PipeProcess:
             return
         unknown = next((entry for entry in self.retire() if not entry.known), None)
         if unknown is not None:
-            self.account.spend_excess(self.drain_end, until, unknown.held, unknown)
+            self.account.spend(Cause.BANK_CONFLICT, until, unknown)
             return
         ended = [*self.in_flight, *([self._latest] if self._latest else [])]
         latest = max(ended, key=lambda entry: entry.end, default=None)
         if latest is not None:
-            self.account.spend_excess(self.drain_end, min(until, latest.end), latest.held, latest)
+            self.account.spend(Cause.BANK_CONFLICT, min(until, latest.end), latest)

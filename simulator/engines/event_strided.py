@@ -74,7 +74,6 @@ class _WriteBack:
     def __call__(self, _event: Event) -> None:
         machine, entry = self._machine, self._entry
         self._passed = max(self._passed, self._walk.grant(machine, int(machine.env.now), entry))
-        entry.held = max(entry.held, machine.ports.held)
         entry.pending -= 1
         if entry.pending == 0:
             machine.ledger.finish(entry, max(self.due, written(self._passed)))
@@ -137,10 +136,9 @@ def _run(
     for repeat in range(operation.repeats):
         yield At(env, start - int(env.now), entry.index)
         interval_end = start + pace.interval
-        next_start, held = interval_end, 0
+        next_start = interval_end
         for walk in reads:
             next_start = next_repeat(next_start, walk.grant(machine, start, entry))
-            held = max(held, machine.ports.held)
         if next_start > interval_end:
             delayed += 1
         if repeat + 1 == operation.repeats:
@@ -148,7 +146,7 @@ def _run(
             next_start += pace.rest + pace.lost[delayed]
         if next_start > interval_end:
             pipe.account.spend(Cause.BUSY, interval_end, entry)
-            pipe.account.spend_excess(interval_end, next_start, held, entry)
+            pipe.account.spend(Cause.BANK_CONFLICT, next_start, entry)
         At(env, next_start + asks - start, entry.index).callbacks.append(write_back)
         start = next_start
     if operation.repeats:
@@ -169,7 +167,7 @@ class BankPorts(BufferPorts):
     """Ports and banks, and when each is free for a read, then for a write. Those that exclude nothing stay free."""
 
     def __init__(self, banks: BankFacts, observer: Observer | None) -> None:
-        super().__init__(banks.groups, _cells(banks), banks.groups, observer)
+        super().__init__(_cells(banks), observer)
         self._port_free = [0] * (2 * banks.groups)
         self._banks = banks.groups * banks.banks_per_group
         self._bank_free = [0] * (2 * self._banks)
@@ -178,7 +176,7 @@ class BankPorts(BufferPorts):
 
     def grant(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
         """Ask at `now` for the blocks of a pattern; return the cycle in which the last one passes."""
-        if self._observer is not None or self._holds:
+        if self._observer is not None:
             return self._grant_watched(now, pattern, block, entry)
         port_free, bank_free = self._port_free, self._bank_free
         ports, banks = self._exclusive_ports, self._exclusive_banks
@@ -201,15 +199,12 @@ class BankPorts(BufferPorts):
         return last
 
     def _grant_watched(self, now: int, pattern: Pattern, block: int, entry: QueueEntry) -> int:
-        """Do the same with held ports and an observer."""
+        """Do the same and tell the observer."""
         last = now
         own = self._banks if pattern.write else 0
         other = self._banks - own
-        self.held = 0
         for (port, bank), distance in zip(pattern.at(block), pattern.distances, strict=True):
-            free = passes(now, self._port_free[port], self._bank_free[own + bank])
-            cycle, held = self._beyond_holds(port, now, free)
-            self.held = max(self.held, held)
+            cycle = passes(now, self._port_free[port], self._bank_free[own + bank])
             if self._exclusive_ports:
                 self._port_free[port] = cycle + 1
             if self._exclusive_banks:
