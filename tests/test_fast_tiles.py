@@ -31,7 +31,7 @@ from castsim.engines.fast_dataflow.state_rows import (
     NONE,
     Cycle,
     Due,
-    EntryNumber,
+    OperationIndex,
     RecentCycle,
     RecentTick,
     StateRow,
@@ -466,7 +466,7 @@ class Sample(StateRow):
     recent: RecentCycle = 90
     tick: Tick = 12_050
     recent_tick: RecentTick = 3
-    entry: EntryNumber = 4
+    entry: OperationIndex = 4
 
 
 def test_rows_are_made_like_dataclasses() -> None:

@@ -239,8 +239,7 @@ class Encoder:
     def _add(self, operation: Operation, cost: int, cause: int, kind: int, *, flag: int = NONE, row: int = NONE) -> int:
         pipe = SCALAR_PIPE if operation.pipe == ALL_PIPES else self.pipes.index(operation.pipe)
         self.operations.append(operation)
-        added = state.OperationRow(len(self.operations) - 1, kind, pipe, cost, cause, flag, row)
-        return self.memory.append("operations", [added])
+        return self.memory.append("operations", [state.OperationRow(kind, pipe, cost, cause, flag, row)])
 
     def _flag(self, key: Key) -> int:
         if key not in self.flags:

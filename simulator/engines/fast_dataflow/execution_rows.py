@@ -167,7 +167,7 @@ class MachineMemory:
         first = self.take("entries", count)
         m = self.machine
         if m.recording:
-            self.take("entry_causes", count * WIDTH)
+            self.take("operation_causes", count * WIDTH)
         self._link(m.entries, first, count, m.entry_free)
         m.entry_free = first
         m.entry_spare += count

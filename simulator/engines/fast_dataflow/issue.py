@@ -330,7 +330,8 @@ def _issue(m: MachineState, number: int) -> None:
     entry.start = issuer.clock
     issuer.clock += operation.cost
     p = operation.pipe
-    spend(m, SCALAR_PIPE, operation.cause, issuer.clock, e)
+    # The cycles of sending an operation are not among its own; segments name it all the same.
+    spend(m, SCALAR_PIPE, operation.cause, issuer.clock, e if p == SCALAR_PIPE or m.telling else NONE)
     if issuer.clock > m.maximum and not m.telling:
         issuer.beyond = e
     elif p == SCALAR_PIPE:

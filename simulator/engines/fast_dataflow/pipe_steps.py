@@ -135,19 +135,18 @@ def pop(m: MachineState, p: int) -> int:
 
 def spend(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
     """Charge the cycles of a pipe up to `until` to a cause, on behalf of entry `e`."""
-    _charge(m, p, cause, until, e, NONE if e == NONE else m.entries[e].index)
+    _charge(m, p, cause, until, NONE if e == NONE else m.entries[e].index)
 
 
-def _charge(m: MachineState, p: int, cause: int, until: int, e: int, index: int) -> None:
-    """Do so for the operation of an index, whose entry may be gone by now (NONE)."""
+def _charge(m: MachineState, p: int, cause: int, until: int, index: int) -> None:
+    """Do so for the operation of an index, whose entry may be gone by now."""
     account = m.accounts[p]
     cycles = until - account.cursor
     if cycles <= 0:
         return
     m.causes[p * WIDTH + cause] += cycles
-    # What the scalar unit spends on sending an operation is not among the operation's own cycles.
-    if m.recording and e != NONE and m.operations[m.entries[e].operation].pipe == p:
-        m.entry_causes[e * WIDTH + cause] += cycles
+    if m.recording and index != NONE:
+        m.operation_causes[index * WIDTH + cause] += cycles
     if m.telling and (cause != account.segment_cause or index != account.segment_index):
         close_segment(m, p)
         account.segment_start = account.cursor
@@ -174,7 +173,7 @@ def rest(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
     """Account for cycles without new work: first what is left of earlier work, then `cause`."""
     account = m.accounts[p]
     if account.drain_end != NO_TIME and (cause in (EMPTY, FLAG_WAIT)):
-        _charge(m, p, m.pipes[p].behind, min(until, account.drain_end), account.draining, account.draining_index)
+        _charge(m, p, m.pipes[p].behind, min(until, account.drain_end), account.draining)
         if account.cursor < until:
             _spend_late_writes(m, p, until)
     spend(m, p, cause, until, e)
@@ -183,7 +182,7 @@ def rest(m: MachineState, p: int, cause: int, until: int, e: int) -> None:
 def _spend_late_writes(m: MachineState, p: int, until: int) -> None:
     """Charge what the buffer kept back beyond the nominal drain."""
     retire(m, p)
-    latest, index, end = NONE, NONE, NO_TIME
+    latest, end = NONE, NO_TIME
     local = m.pipes[p].local
     e = m.pipes[p].in_flight
     while e != NONE:
@@ -192,12 +191,12 @@ def _spend_late_writes(m: MachineState, p: int, until: int) -> None:
             spend(m, p, BANK_CONFLICT, until, e)
             return
         if entry.end > end:
-            latest, index, end = e, entry.index, entry.end
+            latest, end = entry.index, entry.end
         e = entry.next
     account = m.accounts[p]
     if account.latest_end > end:
-        latest, index, end = account.latest, account.latest_index, account.latest_end
-    _charge(m, p, BANK_CONFLICT, min(until, end), latest, index)
+        latest, end = account.latest, account.latest_end
+    _charge(m, p, BANK_CONFLICT, min(until, end), latest)
 
 
 def note_drain(m: MachineState, p: int, e: int, end: int) -> None:
@@ -205,8 +204,7 @@ def note_drain(m: MachineState, p: int, e: int, end: int) -> None:
     account = m.accounts[p]
     if end >= account.drain_end:
         account.drain_end = end
-        account.draining = e if m.recording else NONE
-        account.draining_index = m.entries[e].index
+        account.draining = m.entries[e].index if m.recording or m.telling else NONE
 
 
 def ask_from(m: MachineState, p: int, cycle: int) -> None:
@@ -260,8 +258,7 @@ def note_latest(m: MachineState, p: int, e: int) -> None:
     account, end = m.accounts[p], m.entries[e].end
     if end > account.latest_end:
         account.latest_end = end
-        account.latest = e if m.recording else NONE
-        account.latest_index = m.entries[e].index
+        account.latest = m.entries[e].index if m.recording or m.telling else NONE
 
 
 def drained_at(m: MachineState, p: int, last: int) -> int:

@@ -129,7 +129,7 @@ class StateInspection:
         return (
             m.issuer.urgent,
             self._ports(),
-            tuple((result.time - now, self._since(result.entry)) for result in results),
+            tuple((result.time - now, self._since(m.entries[result.entry].index)) for result in results),
             tuple(flag.waiter for flag in self._flags),
             tuple(m.pipes[p].demands for p in pipes),
             tuple(self._space(space) for space in self._shifts),
@@ -209,20 +209,17 @@ class StateInspection:
             (m.issuer.execution - pipe.began, m.issuer.index - pipe.began_index) if began else None,
         )
 
-    def _since(self, e: int) -> int:
-        """Return how many operations were issued since that of an entry."""
-        return NONE if e == NONE else self._index(self._m.entries[e])
-
-    def _index(self, entry: EntryRow) -> int:
-        if entry.index == NONE:  # of a marker
+    def _since(self, index: int) -> int:
+        """Return how many operations were issued since that of an index."""
+        if index == NONE:
             return NONE
-        self.oldest = min(self.oldest, entry.index)
-        return self._m.issuer.index - entry.index
+        self.oldest = min(self.oldest, index)
+        return self._m.issuer.index - index
 
     def _entry(self, entry: EntryRow) -> State:
         if entry.operation == MARKER:
             return (MARKER,)
-        return (entry.operation, self._index(entry), self._execution(entry.execution))
+        return (entry.operation, self._since(entry.index), self._execution(entry.execution))
 
     def _queued(self, entry: EntryRow) -> State:
         if entry.operation != MARKER:
@@ -356,10 +353,10 @@ def operations(encoder: Encoder, jumps: Sequence[Jump]) -> Sequence[OperationTim
             index=number,
             execution=entry.execution + shift.executions,
             pipe=encoder.pipes[operation.pipe],
-            name=names[operation.number],
+            name=names[entry.operation],
             start=entry.start + later,
             end=entry.end + later,
-            causes=causes_of(m.entry_causes, entries[index] * WIDTH),
+            causes=causes_of(m.operation_causes, index * WIDTH),
         )
 
     return Records(len(entries), jumps, make)

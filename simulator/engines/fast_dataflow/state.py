@@ -24,8 +24,8 @@ from castsim.engines.fast_dataflow.state_rows import (
     ComputeWaitsRow,
     Cycle,
     Due,
-    EntryNumber,
     FrontEndRow,
+    OperationIndex,
     PendingStoreRow,
     StateRow,
     StoreQueueRow,
@@ -105,24 +105,23 @@ class PipeRow(StateRow):
 
 
 class AccountRow(StateRow):
-    """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which entry.
+    """The cycle up to which a pipe is accounted for, and what is left of its earlier work: until when, of which
+    operation (by its index; NONE where nobody asks for it).
     `answered` is when memory can answer the transfer at the head; `left` is when the last vector instruction had begun
     all of its repeats, or a write of the mask arrived at an idle pipe, `mask_ready` when the mask written since holds.
 
-    Its cycles by cause are `MachineState.causes`. Where segments are told, `..._index` are the operations of those
-    entries, which may be gone by then, and `segment...` is what the cycles before the cursor belong to.
+    Its cycles by cause are `MachineState.causes`. Where segments are told, `segment...` is what the cycles before the
+    cursor belong to.
     """
 
     cursor: Cycle = 0
     drain_end: Cycle = NO_TIME
-    draining: EntryNumber = NONE
+    draining: OperationIndex = NONE
     latest_end: Cycle = NO_TIME
-    latest: EntryNumber = NONE
+    latest: OperationIndex = NONE
     answered: Cycle = NO_TIME
     left: Cycle = NO_TIME
     mask_ready: Cycle = NO_TIME
-    draining_index: int = NONE
-    latest_index: int = NONE
     segment_start: int = 0
     segment_cause: int = NONE
     segment_index: int = NONE
@@ -231,9 +230,8 @@ class PortsRow(StateRow):
 
 
 class OperationRow(StateRow):
-    """An operation: its number in the program, the scalar unit's cycles and cause, its row in the table of its kind."""
+    """An operation: the scalar unit's cycles and cause, its row in the table of its kind."""
 
-    number: int
     kind: int
     pipe: int
     cost: int
@@ -314,10 +312,10 @@ class WalkRow(StateRow):
 class MachineState(StateRow):
     """One run. `entry_free` and `node_free` are lists of rows that nothing uses, `..._spare` their lengths.
 
-    `causes` are the cycles of every pipe by cause, `WIDTH` for each; `entry_causes` those of entries where operations
-    are `recording`. While it is `telling`, `segments` holds the segments that are complete, `segment_count` of them; it
-    stops when they are more than `segment_most`. Time does not go beyond cycle `maximum`; nor, unless it is telling,
-    does the scalar unit. `late`: a pipe that was served late should have begun to ask for blocks in the past.
+    `causes` are the cycles of every pipe by cause, `WIDTH` for each; `operation_causes` those of operations, by index,
+    where they are `recording`. While it is `telling`, `segments` holds the segments that are complete, `segment_count`
+    of them; it stops when they are more than `segment_most`. Time does not go beyond cycle `maximum`; nor, unless it is
+    telling, does the scalar unit. `late`: a pipe that was served late should have begun to ask for blocks in the past.
     `changed`: an end became known that others may wait for. The rows of executions, and results on their way, lie in
     rings.
 
@@ -337,7 +335,7 @@ class MachineState(StateRow):
     progress: list[ProgressRow]
     causes: list[int]
     entries: list[EntryRow]
-    entry_causes: list[int]
+    operation_causes: list[int]
     segments: list[SegmentRow]
     executions: list[ExecutionRow]
     nodes: list[NodeRow]

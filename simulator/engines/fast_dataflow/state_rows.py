@@ -93,7 +93,7 @@ class ComparisonRule(Enum):
     RECENT_CYCLE = auto()
     TICK = auto()
     RECENT_TICK = auto()
-    ENTRY = auto()
+    OPERATION = auto()
 
 
 Value = Annotated[int, ComparisonRule.VALUE]
@@ -108,8 +108,8 @@ Tick = Annotated[int, ComparisonRule.TICK]
 """A tick; NO_TICK is the same at all times."""
 RecentTick = Annotated[int, ComparisonRule.RECENT_TICK]
 """A tick with which only later ones are compared: none is before the cycle that ends now."""
-EntryNumber = Annotated[int, ComparisonRule.ENTRY]
-"""An entry of an operation: how many were issued since."""
+OperationIndex = Annotated[int, ComparisonRule.OPERATION]
+"""The index of an operation: how many were issued since."""
 
 State = tuple[object, ...]
 
@@ -122,7 +122,7 @@ def seen_fields(row: type) -> tuple[tuple[str, ComparisonRule], ...]:
 
 
 def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> State:
-    """Return the fields of a row of a class that must agree; `since` counts operations issued since an entry's."""
+    """Return the fields of a row of a class that must agree; `since` counts operations issued since one."""
     found = []
     tick = now * TICKS
     for name, seen in seen_fields(kind):
@@ -138,7 +138,7 @@ def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> 
         elif seen is ComparisonRule.RECENT_TICK:
             found.append(max(value - tick, -TICKS))
         else:
-            found.append(since(value) if seen is ComparisonRule.ENTRY else value)
+            found.append(since(value) if seen is ComparisonRule.OPERATION else value)
     return tuple(found)
 
 
@@ -149,7 +149,7 @@ def aged(state: State, kind: type, cycles: int, operations: int) -> State:
         assert isinstance(value, int)
         if seen is ComparisonRule.CYCLE and value not in (NEVER, NO_TIME):
             older.append(value - cycles)
-        elif seen is ComparisonRule.ENTRY and value != NONE:
+        elif seen is ComparisonRule.OPERATION and value != NONE:
             older.append(value + operations)
         else:
             older.append(value)

@@ -131,7 +131,7 @@ def deadlock(m: MachineState, encoder: Encoder, refill: Refill) -> EngineError |
     def queued(signal: FlagSignal) -> int | None:
         p = encoder.pipes.index(signal.pipe) if signal.pipe in encoder.pipes else 0
         for entry in chain(m.entries, m.pipes[p].queue) if p else ():
-            if entry.operation != MARKER and _operation(m, encoder, entry) == signal:
+            if entry.operation != MARKER and encoder.operations[entry.operation] == signal:
                 return _instruction(m, entry)
         return None
 
@@ -158,10 +158,6 @@ def _instruction(m: MachineState, entry: EntryRow) -> int:
     return execution_of(m, entry.execution).instruction
 
 
-def _operation(m: MachineState, encoder: Encoder, entry: EntryRow) -> Operation:
-    return encoder.operations[m.operations[entry.operation].number]
-
-
 def _waits(m: MachineState, encoder: Encoder) -> list[Standstill]:
     """Return who waits for what."""
     found = []
@@ -184,7 +180,7 @@ def _waits(m: MachineState, encoder: Encoder) -> list[Standstill]:
 
 
 def _at_flag(m: MachineState, encoder: Encoder, pipe: str, entry: EntryRow) -> Standstill:
-    flag = _operation(m, encoder, entry)
+    flag = encoder.operations[entry.operation]
     assert isinstance(flag, FlagWait)
     return Standstill(pipe, entry.index, _instruction(m, entry), flag=flag)
 
@@ -213,7 +209,7 @@ def _unreached(m: MachineState, encoder: Encoder, refill: Refill) -> Iterator[Op
         issuer = m.issuer
         while issuer.next < issuer.end:
             issuer.next += 1
-            yield encoder.operations[m.operations[m.numbers[issuer.next - 1]].number]
+            yield encoder.operations[m.numbers[issuer.next - 1]]
         if issuer.all_issued:
             return
         code = issue_one(m)
