@@ -168,7 +168,8 @@ def _compute(m: MachineState, function: FunctionRow, flight: TripRow, waited: in
         store.ready = COMPUTED
         store.data_at = max(_ready(m, step.source, sent), _ready(m, step.predicate, sent))
         store.through = through
-        store.load_wait = waited
+        store.block_wait = waited
+        store.barrier_wait = 0
         store.port_wait = waits.port
         store.operand_wait = waits.operand
         store.barrier_at = waits.last if step.barrier else NO_TICK
@@ -262,11 +263,8 @@ def serve_store(m: MachineState, function: FunctionRow) -> None:
     stores.asked = NEVER
     waited = (grant_bytes(m, m.now, store.address, store.size, 1) - m.now) * TICKS
     stores.latest = stores.started + waited
-    stores.held_port = store.port_wait
-    stores.held_operand = store.operand_wait
-    stores.held_path = store.path_wait
-    stores.held_barrier = stores.started - store.data_at if store.barrier_at != NO_TICK else 0
-    stores.held_block = waited + store.load_wait
+    store.barrier_wait = stores.started - store.data_at if store.barrier_at != NO_TICK else 0
+    store.block_wait += waited
     stores.completed_at = max(stores.completed_at, stores.latest + function.store_latency)
     stores.started, stores.sent = NO_TICK, NO_TIME
 
@@ -317,7 +315,6 @@ def _reset(m: MachineState, now: int) -> None:
     stores.asked = NEVER
     stores.latest = NO_TICK
     stores.completed_at = 0
-    stores.held_port = stores.held_operand = stores.held_path = stores.held_barrier = stores.held_block = 0
 
 
 def resume_function(m: MachineState, p: int) -> None:
@@ -367,11 +364,13 @@ def _end(m: MachineState, p: int, function: FunctionRow) -> None:
     pipe, stores = m.pipes[p], m.store_queue
     e = pipe.current
     cycle = function_end(stores.completed_at, m.front_end.now, function.drain)
-    _spend_held(m, p, PORT, stores.held_port, cycle)
-    _spend_held(m, p, DEPENDENCE, stores.held_operand, cycle)
-    _spend_held(m, p, MEMORY_BANDWIDTH, stores.held_path, cycle)
-    _spend_held(m, p, STORE_BARRIER, stores.held_barrier, cycle)
-    _spend_held(m, p, BANK_CONFLICT, stores.held_block, cycle)
+    if stores.count:
+        store = m.pending[stores.count - 1]
+        _spend_held(m, p, PORT, store.port_wait, cycle)
+        _spend_held(m, p, DEPENDENCE, store.operand_wait, cycle)
+        _spend_held(m, p, MEMORY_BANDWIDTH, store.path_wait, cycle)
+        _spend_held(m, p, STORE_BARRIER, store.barrier_wait, cycle)
+        _spend_held(m, p, BANK_CONFLICT, store.block_wait, cycle)
     spend(m, p, DRAIN, cycle, e)
     finish(m, m.entries[e], cycle)
     pipe.wake = cycle

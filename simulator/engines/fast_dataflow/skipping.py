@@ -256,7 +256,8 @@ class StateInspection:
         """Return the state on which the rest of the running function depends.
 
         A function is at the same place in the same tick after its launch, or it is not the same state: so the trips it
-        has sent and the stores it has written need not be compared, only what is still to come.
+        has sent and the stores it has written need not be compared, only what is still to come; and the last store
+        written, which may turn out to be the last of all.
         """
         m, now, front, stores = self._m, self._now, self._m.front_end, self._m.store_queue
         first, tick = max(0, front.row_state), now * TICKS
@@ -266,7 +267,7 @@ class StateInspection:
             NONE if front.unreleased == NONE else m.trips[front.unreleased].store,
             relative(stores, StoreQueueRow, now, self._since),
             tuple(relative(m.trips[k], TripRow, now, self._since) for k in range(front.first_flight, front.flights)),
-            tuple(self._store(m.pending[k]) for k in range(stores.first, stores.count)),
+            tuple(self._store(m.pending[k]) for k in range(max(0, stores.first - 1), stores.count)),
             tuple(time if time == NO_TICK else time - tick for time in registers),
             tuple(max(time - tick, -TICKS) for time in m.special[: function.special_ports]),
         )

@@ -342,8 +342,7 @@ class ComputeWaitsRow(StateRow):
 
 class StoreQueueRow(StateRow):
     """Stores from `first` to `count` wait. The first one, if it is on its way, was sent in cycle `sent` to start at
-    tick `started` and asks in cycle `asked`; the one before it left at tick `latest`. `held_...`: by how many ticks
-    each cause delayed the last store.
+    tick `started` and asks in cycle `asked`; the one before it left at tick `latest`.
     """
 
     first: Value = 0
@@ -353,11 +352,6 @@ class StoreQueueRow(StateRow):
     sent: RecentCycle = NO_TIME
     latest: Tick = NO_TICK
     completed_at: RecentTick = 0
-    held_port: Value = 0
-    held_operand: Value = 0
-    held_path: Value = 0
-    held_barrier: Value = 0
-    held_block: Value = 0
 
 
 class TripRow(StateRow):
@@ -373,7 +367,7 @@ class TripRow(StateRow):
 
 
 class PendingStoreRow(StateRow):
-    """A store in the queue; `ready` says whether its times hold."""
+    """A store in the queue; `ready` says whether its times hold, `..._wait` by how many ticks each cause delayed it."""
 
     ready: Value = EXPECTED
     address: Value = 0
@@ -381,7 +375,8 @@ class PendingStoreRow(StateRow):
     data_at: Tick = NO_TICK
     through: Tick = NO_TICK
     path_wait: Value = 0
-    load_wait: Value = 0
+    block_wait: Value = 0
     port_wait: Value = 0
     operand_wait: Value = 0
+    barrier_wait: Value = 0
     barrier_at: Tick = NO_TICK
