@@ -13,7 +13,6 @@ from typing import Protocol
 
 from castsim.engines.fast_dataflow import state
 from castsim.engines.fast_dataflow.execution_rows import MachineMemory
-from castsim.engines.fast_dataflow.state import PortsRow
 from castsim.engines.fast_dataflow.state_rows import (
     BEGIN,
     CAUSES,
@@ -67,33 +66,6 @@ from castsim.targets.dataflow import DataflowTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Banking:
-    """The buffer's ports: where each block of a `period` lies, after which the pattern starts over.
-
-    `port_of` holds the ports for reads, then those for writes; which accesses exclude each other say
-    `exclusive_ports` and `exclusive_banks`. `grouped`: instead, a group serves so many accesses per cycle
-    (`reads_per_group`, `reads_beside_write`, `writes_per_group`), and there are no banks.
-    """
-
-    period: int
-    port_of: tuple[int, ...]
-    bank_of: tuple[int, ...]
-    ports: int
-    banks: int
-    exclusive_ports: bool = False
-    exclusive_banks: bool = False
-    grouped: bool = False
-    reads_per_group: int = 0
-    reads_beside_write: int = 0
-    writes_per_group: int = 0
-
-    @property
-    def bytes(self) -> int:
-        """Bytes after which addresses start over."""
-        return self.period * BLOCK
-
-
-@dataclass(frozen=True, slots=True)
 class UnitOperation:
     """An operation of the vector unit: its kind, the number of its row, and the facts it rests on."""
 
@@ -102,28 +74,11 @@ class UnitOperation:
     facts: tuple[str, ...]
 
 
-class RowTables(Protocol):
-    """The tables of the program's rows."""
-
-    def add(self, table: str, rows: Sequence[object]) -> int:
-        """Append rows to a table and return the number of the first."""
-
-    def distances(self, blocks: tuple[int, ...]) -> int:
-        """Store distances in blocks from the first block of a repeat and return where they begin in `numbers`."""
-
-    def integers(self, numbers: tuple[int, ...]) -> int:
-        """Store integers and return where they begin in `numbers`."""
-
-    def make_room(self, **rows: int) -> None:
-        """Ensure that tables have so many rows for the vector function at work."""
-
-
 class EncodedUnit(Protocol):
     """The vector unit of one target."""
 
-    @property
-    def banking(self) -> Banking:
-        """Ports and banks of the buffer."""
+    def set_up(self, memory: MachineMemory) -> None:
+        """Put ports and banks of the buffer into a machine, and what all operations rest on."""
 
     def check(self, operation: object) -> None:
         """Reject an operation of the vector pipe that the unit cannot execute.
@@ -132,8 +87,8 @@ class EncodedUnit(Protocol):
             IllegalError: it is of another mechanism, or needs a fact that the target does not have.
         """
 
-    def encode(self, operation: Operation, addresses: tuple[int, ...], places: RowTables) -> UnitOperation:
-        """Put the operation, with these addresses, into the tables."""
+    def encode(self, operation: Operation, addresses: tuple[int, ...], encoder: Encoder) -> UnitOperation:
+        """Put the operation, with these addresses, into the tables of the program."""
 
 
 Key = tuple[str, str, int]
@@ -144,7 +99,8 @@ Key = tuple[str, str, int]
 class Encoder:
     """The rows of one program on one target; `pipes` are numbered from the scalar unit on.
 
-    `operations` are those of the rows, by their number; `flags` and `spaces` are rows too.
+    `operations` are those of the rows, by their number; `flags` and `spaces` are rows too. Addresses start over after a
+    `turn` of bytes. `most_spans` are those of the longest placed function.
     """
 
     tree: Tree
@@ -157,14 +113,15 @@ class Encoder:
     flags: dict[Key, int] = field(default_factory=dict)
     spaces: dict[str, int] = field(default_factory=dict)
     facts: set[str] = field(default_factory=set)
-    most_accesses: int = 0
-    room: dict[str, int] = field(default_factory=dict)
-    """Rows that the largest vector function needs, by table."""
+    turn: int = 0
+    most_spans: int = 0
     _known: dict[tuple[int, ...], int] = field(default_factory=dict)
     _known_numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
     _lowered: dict[tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.unit.set_up(self.memory)
+        self.turn = self.memory.machine.ports.period * BLOCK
         if self.tree.interlocked:
             self.spaces = {
                 space: self.memory.append("spaces", [state.SpaceRow()]) for space in self.survey.followed_spaces()
@@ -182,7 +139,8 @@ class Encoder:
         key = (instruction, tuple(operations), tuple(followed))
         known = self._lowered.get(key)
         if known is None:
-            self.most_accesses = max(self.most_accesses, len(followed))
+            m = self.memory.machine
+            m.most_accesses = max(m.most_accesses, len(followed))
             first = self.memory.append("numbers", operations)
             first_access = self.memory.append("accesses", [state.AccessRow(*each) for each in followed])
             row = state.LoweredRow(instruction, first, len(operations), first_access, len(followed))
@@ -193,7 +151,6 @@ class Encoder:
 
     def operation(self, operation: Operation, deltas: Deltas | None) -> int:
         """Return the row of an operation of the tree whose addresses have moved by `deltas`."""
-        turn = self.unit.banking.bytes
         moved = operation.addresses
         if deltas is not None:
             moved = tuple(address + delta for address, delta in zip(moved, deltas, strict=True))
@@ -201,7 +158,7 @@ class Encoder:
             moved = moved[:1]  # the other end is in global memory
         elif isinstance(operation, ScalarElementAccess):
             moved = ()  # no port serves it
-        moved = tuple(address % turn for address in moved)
+        moved = tuple(address % self.turn for address in moved)
         key = (id(operation), *moved)
         known = self._known.get(key)
         if known is None:
@@ -221,7 +178,7 @@ class Encoder:
                 return self._add(*sent, SCALAR)
             case Placeholder(cycles=cycles):
                 nothing = state.TransferRow(0, 0, 1, 1, 0, 0, 0, 0, 0, streaming=cycles, overlaps=0)
-                return self._add(*sent, TRANSFER, row=self.add("transfers", [nothing]))
+                return self._add(*sent, TRANSFER, row=self.memory.append("transfers", [nothing]))
             case FlagSignal():
                 return self._add(*sent, SET, flag=self._flag((operation.pipe, operation.waiter, operation.event)))
             case FlagWait():
@@ -265,17 +222,9 @@ class Encoder:
             streaming=plan.streaming,
             overlaps=int(plan.overlaps),
         )
-        return self.add("transfers", [row])
+        return self.memory.append("transfers", [row])
 
-    # ---------------------------------------------------------------------------------------------------- places
-
-    def add(self, table: str, rows: Sequence[object]) -> int:
-        """Append rows to a table and return the number of the first."""
-        return self.memory.append(table, rows)
-
-    def distances(self, blocks: tuple[int, ...]) -> int:
-        """Store distances in blocks from the first block of a repeat and return where they begin in `numbers`."""
-        return self.integers(tuple(block % self.unit.banking.period for block in blocks))
+    # ---------------------------------------------------------------------------------------- what units need
 
     def integers(self, numbers: tuple[int, ...]) -> int:
         """Store integers and return where they begin in `numbers`."""
@@ -285,17 +234,19 @@ class Encoder:
         return place
 
     def make_room(self, **rows: int) -> None:
-        """Ensure that tables have so many rows for the vector function at work."""
-        for table, count in rows.items():
-            self.room[table] = max(self.room.get(table, 0), count)
+        """Ensure that tables have so many rows for the vector function at work; what is at work keeps its rows."""
+        for table, needed in rows.items():
+            known = self.memory.size(table)
+            if needed > known:
+                self.memory.take(table, 2 * needed - known, NO_TICK)
 
 
 # A machine at the start of a program.
 
 
 def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, recording: bool) -> None:
-    """Set up the machine, pipes and ports; `remaining` is the number of the program's operations by pipe."""
-    memory, banking, count = encoder.memory, encoder.unit.banking, len(encoder.pipes)
+    """Set up the machine and its pipes; `remaining` is the number of the program's operations by pipe."""
+    memory, count = encoder.memory, len(encoder.pipes)
     m = memory.machine
     m.maximum, m.recording, m.interlocked = max_cycles, int(recording), int(encoder.tree.interlocked)
     m.pipe_count = count
@@ -308,36 +259,7 @@ def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, re
         if name == encoder.target.pipes.store:
             pipe.behind = MEMORY_LATENCY
         m.issuer.remaining += pipe.remaining
-    m.ports = PortsRow(
-        period=banking.period,
-        banks=banking.banks,
-        grouped=int(banking.grouped),
-        exclusive_ports=int(banking.exclusive_ports),
-        exclusive_banks=int(banking.exclusive_banks),
-        reads_per_group=banking.reads_per_group,
-        reads_beside_write=banking.reads_beside_write,
-        writes_per_group=banking.writes_per_group,
-    )
-    memory.append("port_of", banking.port_of)
-    memory.append("bank_of", banking.bank_of)
-    memory.take("port_free", banking.ports, NONE if banking.grouped else 0)
-    memory.take("bank_free", 2 * banking.banks)
     memory.make_room()
-
-
-class FunctionRoom:
-    """Room for the vector function at work; grows with the largest one that the program has shown so far."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-
-    def make(self) -> None:
-        """Ensure that there is room for what was encoded last; what is at work keeps its rows."""
-        memory = self._encoder.memory
-        memory.machine.most_accesses = self._encoder.most_accesses
-        for table, needed in self._encoder.room.items():
-            if needed > memory.size(table):
-                memory.take(table, 2 * needed - memory.size(table), NO_TICK)
 
 
 # The program as a stream of tokens, made as far as the scalar unit needs it; loops may be cut short while they run.
@@ -605,7 +527,7 @@ class TokenStream:
         known = self._steps.get(id(loop))
         if known is not None:
             return known
-        turn, bytes_ = 1, self.encoder.unit.banking.bytes
+        turn, bytes_ = 1, self.encoder.turn
         spaces: dict[int, set[int]] = {}
         moves: list[Deltas] = []
         for element, row in zip(elements(loop.body), loop.steps, strict=True):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from castsim.engines.fast_dataflow import state_rows
-from castsim.engines.fast_dataflow.encoding import Banking, RowTables, UnitOperation
+from castsim.engines.fast_dataflow.encoding import Encoder, UnitOperation
+from castsim.engines.fast_dataflow.execution_rows import MachineMemory
+from castsim.engines.fast_dataflow.state import PortsRow
 from castsim.engines.fast_dataflow.state_rows import CAUSES, FUNCTION, NONE
 from castsim.execution.transfer_timing import NO_TICK
 from castsim.execution.tree import Operation
@@ -22,76 +24,55 @@ class FunctionRows:
     """The vector unit of one target."""
 
     target: VectorFunctionTarget
-    banking: Banking = field(init=False)
-    facts: FunctionTicks = field(init=False)
 
-    def __post_init__(self) -> None:
-        banks = self.target.banks
-        banking = Banking(
-            period=banks.groups,
-            port_of=(),
-            bank_of=(),
-            ports=banks.groups,
-            banks=banks.groups,
-            grouped=True,
-            reads_per_group=banks.reads_per_group,
-            reads_beside_write=banks.reads_beside_write,
-            writes_per_group=banks.writes_per_group,
+    def set_up(self, memory: MachineMemory) -> None:
+        """Put the groups of the buffer into a machine, and the facts that every function rests on."""
+        facts = self.target.banks
+        memory.machine.ports = PortsRow(
+            period=facts.groups,
+            grouped=1,
+            reads_per_group=facts.reads_per_group,
+            reads_beside_write=facts.reads_beside_write,
+            writes_per_group=facts.writes_per_group,
         )
-        object.__setattr__(self, "banking", banking)
-        object.__setattr__(self, "facts", FunctionTicks.of(self.target))
+        memory.take("port_free", facts.groups, NONE)
+        memory.take("bank_free", facts.groups)
+        memory.append("ticks", [FunctionTicks.of(self.target)])
 
     def check(self, operation: object) -> None:
         """Reject what is not a vector function, and instructions for which the target has no latency."""
         check_function(operation, self.target)
 
-    def encode(self, operation: Operation, addresses: tuple[int, ...], places: RowTables) -> UnitOperation:
+    def encode(self, operation: Operation, addresses: tuple[int, ...], encoder: Encoder) -> UnitOperation:
         """Put a function, with these addresses, into the tables."""
         if isinstance(operation, MicroFunction):
-            return self._placed(operation, places)
+            return self._placed(operation, encoder)
         assert isinstance(operation, VectorFunction)  # checked before the run
         plans = [plan_nest(operation, nest, self.target) for nest in operation.timed if nest.runs]
         registers = {name: number for number, name in enumerate(sorted(_registers(plans)))}
-        loops = any(plan.nest.loops for plan in plans)
-        facts = self.facts
-        nests = [_Nest(plan, addresses, registers, places).row() for plan in plans]
+        nests = [_Nest(plan, addresses, registers, encoder).row() for plan in plans]
         function = state_rows.FunctionRow(
-            startup=facts.startup,
-            setup=facts.setup if loops else 0,
-            drain=facts.drain,
-            store_interval=facts.store_interval,
-            store_barrier=facts.store_barrier,
-            store_latency=facts.store_latency,
-            branch=facts.branch,
-            load_use=facts.load_use,
-            second_load=facts.second_load,
-            forwarding=facts.forwarding,
-            special_ports=facts.special_ports,
             registers=len(registers),
-            first_nest=places.add("nests", nests),
+            loops=int(any(plan.nest.loops for plan in plans)),
+            first_nest=encoder.memory.append("nests", nests),
             nests=len(nests),
         )
-        places.make_room(
+        encoder.make_room(
             trips=1 + sum(plan.nest.rows * plan.nest.trips for plan in plans),
             pending=1 + sum(plan.nest.rows * plan.nest.trips * len(plan.shape.stores) for plan in plans),
             registers=1 + len(registers) * (1 + 2 * sum(plan.nest.rows for plan in plans)),
-            special=1 + facts.special_ports,
+            special=1 + self.target.timing.special_function.ports,
         )
-        row = places.add("functions", [function])
+        row = encoder.memory.append("functions", [function])
         return UnitOperation(FUNCTION, row, (*FACTS, *(fact for plan in plans for fact in plan.facts)))
 
-    def _placed(self, operation: MicroFunction, places: RowTables) -> UnitOperation:
+    def _placed(self, operation: MicroFunction, encoder: Encoder) -> UnitOperation:
         """Put a function into the tables that is timed as a whole."""
         timing = operation.timed(self.target)
-        numbers = [number for span in timing.spans for number in (CAUSES.index(span.cause), span.until)]
-        first = places.add("numbers", numbers)
-        function = state_rows.FunctionRow(
-            startup=0, setup=0, drain=0, store_interval=0, store_barrier=0, store_latency=0, branch=0, load_use=0,
-            second_load=0, forwarding=0, special_ports=0, registers=0, first_nest=0, nests=0,
-            first_span=first, spans=len(timing.spans),
-        )  # fmt: skip
-        places.make_room(trips=1, pending=1, registers=1, special=1, segments=len(timing.spans))
-        return UnitOperation(FUNCTION, places.add("functions", [function]), (*FACTS, *timing.facts))
+        spans = tuple(number for span in timing.spans for number in (CAUSES.index(span.cause), span.until))
+        encoder.most_spans = max(encoder.most_spans, len(timing.spans))
+        function = state_rows.FunctionRow(first_span=encoder.integers(spans), spans=len(timing.spans))
+        return UnitOperation(FUNCTION, encoder.memory.append("functions", [function]), (*FACTS, *timing.facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +82,11 @@ class _Nest:
     plan: NestPlan
     addresses: Sequence[int]
     registers: dict[str, int]
-    places: RowTables
+    encoder: Encoder
 
     def row(self) -> state_rows.NestRow:
         """Put what the nest consists of into the tables and return the nest."""
-        plan, nest, shape, add = self.plan, self.plan.nest, self.plan.shape, self.places.add
+        plan, nest, shape, add = self.plan, self.plan.nest, self.plan.shape, self.encoder.memory.append
         closing = sum(store.closing for store in shape.stores)
         return state_rows.NestRow(
             rows=nest.rows,
@@ -135,7 +116,7 @@ class _Nest:
 
     def _numbers(self, names: Sequence[str]) -> int:
         """Store the numbers of registers and return where they begin."""
-        return self.places.add("numbers", [self.registers[name] for name in names])
+        return self.encoder.integers(tuple(self.registers[name] for name in names))
 
     def _load(self, load: LoadStep) -> state_rows.LoadStepRow:
         address = self.addresses[1 + load.operand]

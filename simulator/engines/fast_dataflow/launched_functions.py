@@ -106,7 +106,7 @@ def release(m: MachineState) -> None:
 
 def serve_load(m: MachineState, function: FunctionRow) -> None:
     """Load for the trip that was sent first, and compute."""
-    front, now, registers = m.front_end, m.now, m.registers
+    front, now, registers, ticks = m.front_end, m.now, m.registers, m.ticks[0]
     flight = m.trips[front.first_flight]
     front.first_flight += 1
     nest = m.nests[flight.nest]
@@ -120,7 +120,7 @@ def serve_load(m: MachineState, function: FunctionRow) -> None:
             address = load.address + flight.row * load.row_step + flight.trip * load.trip_step
             wait = (grant_bytes(m, now, address, load.size, 0) - now) * TICKS
             waited = max(waited, wait)
-            there = loaded(flight.sent, number, function.second_load, wait, function.load_use)
+            there = loaded(flight.sent, number, ticks.second_load, wait, ticks.load_use)
             number += 1
             for result in range(load.first_result, load.first_result + load.results):
                 registers[m.numbers[result]] = there
@@ -230,32 +230,32 @@ def _execute(m: MachineState, function: FunctionRow, step: ComputeStepRow, sent:
         waits.serial_free = start + step.occupancy
     if step.special != NO_TICK:
         port, begun = m.front_end.special_next, start
-        m.front_end.special_next = (port + 1) % function.special_ports
+        m.front_end.special_next = (port + 1) % m.ticks[0].special_ports
         start = max(start, m.special[port])
         m.special[port] = start + step.special
         waits.port += start - begun
     waits.last = max(waits.last, start)
     for k in range(first_result, end):
-        registers[numbers[k]] = result_ready(start, step.latency, function.forwarding)
+        registers[numbers[k]] = result_ready(start, step.latency, m.ticks[0].forwarding)
         if step.again != NO_TICK:
             registers[started + numbers[k]] = start
 
 
-def queue_store(m: MachineState, function: FunctionRow) -> None:
+def queue_store(m: MachineState) -> None:
     """Send the next store of the queue on its way, if it may leave and none is on its way."""
-    stores = m.store_queue
+    stores, ticks = m.store_queue, m.ticks[0]
     if stores.asked != NEVER or stores.first == stores.count:
         return
     store = m.pending[stores.first]
     if store.ready == RELEASED:
         stores.started = store_start(
-            store.data_at, stores.latest, function.store_interval, store.barrier_at, function.store_barrier
+            store.data_at, stores.latest, ticks.store_interval, store.barrier_at, ticks.store_barrier
         )
         stores.asked = store_asked(stores.started)
         stores.sent = m.now
 
 
-def serve_store(m: MachineState, function: FunctionRow) -> None:
+def serve_store(m: MachineState) -> None:
     """Write the store that is on its way."""
     stores = m.store_queue
     store = m.pending[stores.first]
@@ -265,7 +265,7 @@ def serve_store(m: MachineState, function: FunctionRow) -> None:
     stores.latest = stores.started + waited
     store.barrier_wait = stores.started - store.data_at if store.barrier_at != NO_TICK else 0
     store.block_wait += waited
-    stores.completed_at = max(stores.completed_at, stores.latest + function.store_latency)
+    stores.completed_at = max(stores.completed_at, stores.latest + m.ticks[0].store_latency)
     stores.started, stores.sent = NO_TICK, NO_TIME
 
 
@@ -285,7 +285,7 @@ def begin_function(m: MachineState, p: int, e: int) -> None:
         _pass(m, p, e, function)
         return
     _reset(m, now)
-    for port in range(function.special_ports):
+    for port in range(m.ticks[0].special_ports):
         m.special[port] = 0
     resume_function(m, p)
 
@@ -331,7 +331,7 @@ def resume_function(m: MachineState, p: int) -> None:
         if due > m.now:
             pipe.wake = due
             break
-    _ask(m, p, function)
+    _ask(m, p)
 
 
 def serve_function(m: MachineState, p: int) -> None:
@@ -342,28 +342,28 @@ def serve_function(m: MachineState, p: int) -> None:
     if loads and not (stores.asked == now and stores.sent < now):
         serve_load(m, function)
     else:
-        serve_store(m, function)
-    _ask(m, p, function)
+        serve_store(m)
+    _ask(m, p)
 
 
-def _ask(m: MachineState, p: int, function: FunctionRow) -> None:
+def _ask(m: MachineState, p: int) -> None:
     """Work out when the function asks for blocks next; end it if it never will."""
     front, stores, pipe = m.front_end, m.store_queue, m.pipes[p]
-    queue_store(m, function)
+    queue_store(m)
     if front.first_flight < front.flights:
         pipe.request = m.now
         return
     front.first_flight = front.flights = 0
     pipe.request = stores.asked
     if front.phase == CLOSED and stores.first == stores.count and pipe.wake == NEVER:
-        _end(m, p, function)
+        _end(m, p)
 
 
-def _end(m: MachineState, p: int, function: FunctionRow) -> None:
+def _end(m: MachineState, p: int) -> None:
     """Settle when the function ends, and what held its last store."""
     pipe, stores = m.pipes[p], m.store_queue
     e = pipe.current
-    cycle = function_end(stores.completed_at, m.front_end.now, function.drain)
+    cycle = function_end(stores.completed_at, m.front_end.now, m.ticks[0].drain)
     if stores.count:
         store = m.pending[stores.count - 1]
         _spend_held(m, p, PORT, store.port_wait, cycle)
@@ -390,17 +390,17 @@ def _work(m: MachineState, p: int, duration: int, cause: int) -> None:
 
 def _open(m: MachineState, p: int, function: FunctionRow) -> None:
     """Do one of the phases before the first row of a nest."""
-    front = m.front_end
+    front, ticks = m.front_end, m.ticks[0]
     phase = front.phase
     front.phase = phase + 1
     if phase == LAUNCHING:
-        _work(m, p, function.startup, FILL)
+        _work(m, p, ticks.startup, FILL)
     elif phase == SETTING_UP:
         front.begun = front.now
         front.path_free = 0
         front.number = 0
         front.row_state = -function.registers
-        _work(m, p, function.setup, LOOP_TURNAROUND)
+        _work(m, p, ticks.setup if function.loops else 0, LOOP_TURNAROUND)
     elif phase == LOOPING:
         if front.number == function.nests:
             front.phase = CLOSED
@@ -430,13 +430,13 @@ def _go_on(m: MachineState, p: int, function: FunctionRow) -> None:
             _work(m, p, nest.next_row, LOOP_TURNAROUND)
     elif phase in (ROW_BRANCHING, BRANCHING):
         if branches:
-            _work(m, p, function.branch, SERIALISING_BRANCH)
+            _work(m, p, m.ticks[0].branch, SERIALISING_BRANCH)
     elif phase == SENDING:
         send(m, function)
         _work(m, p, nest.hold if branches else busy_of_hold(nest.hold), BUSY)
     elif phase == HOLDING:
         if branches:
-            _work(m, p, branch_rest(function.branch, nest.hold), SERIALISING_BRANCH)
+            _work(m, p, branch_rest(m.ticks[0].branch, nest.hold), SERIALISING_BRANCH)
         else:
             _work(m, p, nest.hold - busy_of_hold(nest.hold), INITIATION_INTERVAL)
     else:

@@ -269,7 +269,7 @@ class StateInspection:
             tuple(relative(m.trips[k], TripRow, now, self._since) for k in range(front.first_flight, front.flights)),
             tuple(self._store(m.pending[k]) for k in range(max(0, stores.first - 1), stores.count)),
             tuple(time if time == NO_TICK else time - tick for time in registers),
-            tuple(max(time - tick, -TICKS) for time in m.special[: function.special_ports]),
+            tuple(max(time - tick, -TICKS) for time in m.special[: m.ticks[0].special_ports]),
         )
 
     def _store(self, store: PendingStoreRow) -> State:

@@ -32,6 +32,7 @@ from castsim.engines.fast_dataflow.state_rows import (
     TripRow,
     Value,
 )
+from castsim.machines.vector_function.function_timing import FunctionTicks
 
 # ----------------------------------------------------------------------------------------------------------- at work
 
@@ -214,7 +215,11 @@ class ResultRow(StateRow):
 
 
 class PortsRow(StateRow):
-    """Ports and banks of the buffer; addresses start over after a `period` of blocks (`units.Banking`)."""
+    """Ports and banks of the buffer; addresses start over after a `period` of blocks.
+
+    `exclusive_ports` and `exclusive_banks` say which accesses exclude each other. `grouped`: instead, a group serves so
+    many accesses per cycle (`reads_per_group`, `reads_beside_write`, `writes_per_group`), and there are no banks.
+    """
 
     period: int = 0
     banks: int = 0
@@ -320,9 +325,9 @@ class MachineState(StateRow):
     rings.
 
     `port_of` holds the ports of all blocks for reads, then for writes; `bank_free` when banks are free for a read,
-    then for a write (of groups: see `pipe_steps`). `registers` holds when each vector register of the trip that
-    computes can be used; then, for every row of the function, the same of those that its own loads fill, and when each
-    was last accumulated in.
+    then for a write (of groups: see `pipe_steps`). `ticks` is one row, of a target with functions. `registers` holds
+    when each vector register of the trip that computes can be used; then, for every row of the function, the same of
+    those that its own loads fill, and when each was last accumulated in.
     """
 
     issuer: IssuerRow
@@ -354,6 +359,7 @@ class MachineState(StateRow):
     bank_of: list[int]
     port_free: list[int]
     bank_free: list[int]
+    ticks: list[FunctionTicks]
     functions: list[state_rows.FunctionRow]
     nests: list[state_rows.NestRow]
     load_steps: list[state_rows.LoadStepRow]

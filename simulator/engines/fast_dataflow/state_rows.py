@@ -213,26 +213,16 @@ def names_of(row: type) -> tuple[str, ...]:
 
 
 class FunctionRow(StateRow):
-    """A function: the facts it rests on (`vector_function.function_timing.FunctionTicks`), its registers, its nests.
+    """A function: its registers, whether it loops, its nests, which are rows from `first_nest` on.
 
-    `setup` is 0 if it has no loop. Its nests are `nests` rows from `first_nest` on. A function of `spans` has been
-    timed as a whole: `numbers` hold a cause and the cycle after the launch up to which it lasted for each.
+    A function of `spans` has been timed as a whole: `numbers` hold a cause and the cycle after the launch up to which
+    it lasted for each.
     """
 
-    startup: int
-    setup: int
-    drain: int
-    store_interval: int
-    store_barrier: int
-    store_latency: int
-    branch: int
-    load_use: int
-    second_load: int
-    forwarding: int
-    special_ports: int
-    registers: int
-    first_nest: int
-    nests: int
+    registers: int = 0
+    loops: int = 0
+    first_nest: int = 0
+    nests: int = 0
     first_span: int = 0
     spans: int = 0
 

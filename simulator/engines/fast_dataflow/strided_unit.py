@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 
-from castsim.engines.fast_dataflow.encoding import Banking, RowTables, UnitOperation
-from castsim.engines.fast_dataflow.state import VectorRow, WalkRow
+from castsim.engines.fast_dataflow.encoding import Encoder, UnitOperation
+from castsim.engines.fast_dataflow.execution_rows import MachineMemory
+from castsim.engines.fast_dataflow.state import PortsRow, VectorRow, WalkRow
 from castsim.engines.fast_dataflow.state_rows import MASK, VECTOR
 from castsim.execution.pipe_operations import BLOCK
 from castsim.execution.tree import Operation
@@ -21,7 +21,7 @@ from castsim.machines.strided.strided_instructions import (
     repeat_blocks,
     result_delay,
 )
-from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarget
+from castsim.targets.strided_repeat import StridedRepeatTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,52 +29,49 @@ class StridedRows:
     """The vector unit of one target."""
 
     target: StridedRepeatTarget
-    banking: Banking = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "banking", _banking(self.target.banks))
+    def set_up(self, memory: MachineMemory) -> None:
+        """Put port and bank of every block into a machine, and what they exclude."""
+        facts = self.target.banks
+        reads, writes, places = places_of_blocks(facts)
+        banks = facts.groups * facts.banks_per_group
+        memory.machine.ports = PortsRow(
+            period=len(places),
+            banks=banks,
+            exclusive_ports=int(facts.exclusive_ports),
+            exclusive_banks=int(facts.exclusive_banks),
+        )
+        memory.append("port_of", (*reads, *writes))
+        memory.append("bank_of", places)
+        memory.take("port_free", 2 * facts.groups)
+        memory.take("bank_free", 2 * banks)
 
     def check(self, operation: object) -> None:
         """Reject what is not a vector instruction of this mechanism, and timing rows that the target does not have."""
         check_vector(operation, self.target)
 
-    def encode(self, operation: Operation, addresses: tuple[int, ...], places: RowTables) -> UnitOperation:
+    def encode(self, operation: Operation, addresses: tuple[int, ...], encoder: Encoder) -> UnitOperation:
         """Put an instruction, with these addresses, into the tables."""
         if changes_mask(operation, self.target):
             return UnitOperation(MASK, self.target.timing.vector_pipe.mask_change_cycles, ("timing.vector_pipe",))
         assert isinstance(operation, StridedInstruction)  # checked before the run
         pace = pace_of(self.target, operation.timing, operation.repeats)
-        walks = []
+        walks, period = [], encoder.memory.machine.ports.period
         for stream, address in zip((operation.destination, *operation.sources), addresses, strict=True):
             offsets = repeat_blocks(stream, operation.lanes, operation.mask)
-            blocks = tuple(offset // BLOCK for offset in offsets)
-            walks.append(WalkRow(address, stream.step, places.distances(blocks), len(blocks)))
+            distances = tuple(offset // BLOCK % period for offset in offsets)
+            walks.append(WalkRow(address, stream.step, encoder.integers(distances), len(distances)))
         vector = VectorRow(
             head=pace.head,
             interval=pace.interval,
             rest=pace.rest,
-            lost=places.integers(pace.lost),
+            lost=encoder.integers(pace.lost),
             tail=pace.tail,
             late=pace.late,
             delay=result_delay(pace.tail, pace.at_once),
             repeats=operation.repeats,
             always=int(always_fills(self.target)) or pace.always,
             sources=len(operation.sources),
-            first_walk=places.add("walks", walks),
+            first_walk=encoder.memory.append("walks", walks),
         )
-        return UnitOperation(VECTOR, places.add("vectors", [vector]), facts_of(operation))
-
-
-@lru_cache(maxsize=16)
-def _banking(banks: StridedBufferPorts) -> Banking:
-    """Return port and bank of every block, and what they exclude."""
-    reads, writes, places = places_of_blocks(banks)
-    return Banking(
-        period=len(places),
-        port_of=(*reads, *writes),
-        bank_of=places,
-        ports=2 * banks.groups,
-        banks=banks.groups * banks.banks_per_group,
-        exclusive_ports=banks.exclusive_ports,
-        exclusive_banks=banks.exclusive_banks,
-    )
+        return UnitOperation(VECTOR, encoder.memory.append("vectors", [vector]), facts_of(operation))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from castsim.engines.fast_dataflow.encoding import EncodedUnit, Encoder, FunctionRoom, Piece, TokenStream, start
+from castsim.engines.fast_dataflow.encoding import EncodedUnit, Encoder, Piece, TokenStream, start
 from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, Later, sources
 from castsim.engines.fast_dataflow.issue import first_need, issue_one
 from castsim.engines.fast_dataflow.machine_steps import run
@@ -246,7 +246,6 @@ class MachineAttempt:
         self._patient = patient
         self._skipper = Skipper(encoder)
         self._rows = ExecutionRows(encoder.memory, [*encoder.spaces.values()], count)
-        self._room = FunctionRoom(encoder)
         self._pieces: Iterator[Piece] = TokenStream(encoder, skip).pieces()
         self._piece = Piece([])
         self._driver = Driver(self._memory.machine.issuer.remaining)
@@ -284,7 +283,6 @@ class MachineAttempt:
             return
         self._piece = piece
         self._memory.put_tokens(piece.tokens if piece.frame is None else [*piece.tokens, CHECKPOINT_TOKEN])
-        self._room.make()
         if self._patient:
             self._be_patient(piece)
 
@@ -547,7 +545,7 @@ class Telling(MachineAttempt):
     def _make_room(self) -> None:
         """Ensure that there is room for all segments until the machine looks at the table again."""
         memory, m = self._memory, self._memory.machine
-        margin = _OF_A_PIPE * (m.pipe_count + 1) + self._encoder.room.get("segments", 0)
+        margin = _OF_A_PIPE * (m.pipe_count + 1) + self._encoder.most_spans
         missing = _ROOM + margin - memory.size("segments")
         if missing > 0:
             memory.take("segments", missing)
