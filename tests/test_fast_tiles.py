@@ -22,7 +22,14 @@ from sample_arguments import scalars
 
 from castsim.engines import simulate
 from castsim.engines.fast_dataflow import execution_rows, tile_simulation
-from castsim.engines.fast_dataflow.execution_rows import Jump, MachineMemory, Records, RecordShift, parts_of_machine
+from castsim.engines.fast_dataflow.execution_rows import (
+    Jump,
+    MachineMemory,
+    Records,
+    RecordShift,
+    RunRecords,
+    parts_of_machine,
+)
 from castsim.engines.fast_dataflow.skipping import Skipper, rows_of
 from castsim.engines.fast_dataflow.state import AccessRow, AccountRow, EntryRow, MachineState, chain
 from castsim.engines.fast_dataflow.state_rows import (
@@ -289,9 +296,8 @@ def test_records_of_jumps_in_jumps():
     # Rows 0 to 9. Rows 2 and 3 stand for three times themselves, 10 cycles apart; rows 1 to 5, with these inside, for
     # twice themselves, 100 apart.
     inner = Jump(2, 4, 2, RecordShift(10, 7, 2))
-    records = Records(
-        10, [Jump(1, 6, 1, RecordShift(100, 50, 9), (inner,))], lambda row, shift, number: (number, row, shift.pipes)
-    )
+    jumps = [Jump(1, 6, 1, RecordShift(100, 50, 9), (inner,))]
+    records = Records(lambda: RunRecords(10, jumps, lambda x, shift: (x + shift.executions, x, shift.pipes)))
     once = [(1, 0), (2, 0), (3, 0), (2, 10), (3, 10), (2, 20), (3, 20), (4, 20), (5, 20)]
     expected = [(0, 0), *once, *((row, cycles + 100) for row, cycles in once), *((row, 120) for row in range(6, 10))]
     assert [record[1:] for record in records] == expected

@@ -6,7 +6,7 @@ whole turns of the addresses around the banks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd, lcm
 from typing import Protocol
@@ -99,8 +99,9 @@ Key = tuple[str, str, int]
 class Encoder:
     """The rows of one program on one target; `pipes` are numbered from the scalar unit on.
 
-    `operations` are those of the rows, by their number; `flags` and `spaces` are rows too. Addresses start over after a
-    `turn` of bytes. `most_spans` are those of the longest placed function.
+    `memory` holds the machine at the start of the program. `operations` are those of the rows, by their number; `flags`
+    and `spaces` are rows too. Addresses start over after a `turn` of bytes. `most_spans` are those of the longest
+    placed function.
     """
 
     tree: Tree
@@ -108,6 +109,7 @@ class Encoder:
     target: DataflowTarget
     unit: EncodedUnit
     pipes: tuple[str, ...]
+    recording: bool
     memory: MachineMemory = field(default_factory=MachineMemory)
     operations: list[Operation] = field(default_factory=list)
     flags: dict[Key, int] = field(default_factory=dict)
@@ -126,6 +128,21 @@ class Encoder:
             self.spaces = {
                 space: self.memory.append("spaces", [state.SpaceRow()]) for space in self.survey.followed_spaces()
             }
+        self._set_up_pipes()
+
+    def _set_up_pipes(self) -> None:
+        memory, m, count = self.memory, self.memory.machine, len(self.pipes)
+        m.recording, m.interlocked, m.pipe_count = int(self.recording), int(self.tree.interlocked), count
+        for table in ("pipes", "accounts", "progress"):
+            memory.take(table, count)
+        memory.take("causes", count * WIDTH)
+        for pipe, name in zip(m.pipes[1:], self.pipes[1:], strict=True):
+            pipe.remaining = self.survey.operations[name]
+            pipe.reach = latency_ahead(self.target, name)
+            if name == self.target.pipes.store:
+                pipe.behind = MEMORY_LATENCY
+            m.issuer.remaining += pipe.remaining
+        memory.make_room()
 
     # ---------------------------------------------------------------------------------------------- instructions
 
@@ -239,27 +256,6 @@ class Encoder:
             known = self.memory.size(table)
             if needed > known:
                 self.memory.take(table, 2 * needed - known, NO_TICK)
-
-
-# A machine at the start of a program.
-
-
-def start(encoder: Encoder, remaining: Mapping[str, int], max_cycles: int, *, recording: bool) -> None:
-    """Set up the machine and its pipes; `remaining` is the number of the program's operations by pipe."""
-    memory, count = encoder.memory, len(encoder.pipes)
-    m = memory.machine
-    m.maximum, m.recording, m.interlocked = max_cycles, int(recording), int(encoder.tree.interlocked)
-    m.pipe_count = count
-    for table in ("pipes", "accounts", "progress"):
-        memory.take(table, count)
-    memory.take("causes", count * WIDTH)
-    for pipe, name in zip(m.pipes[1:], encoder.pipes[1:], strict=True):
-        pipe.remaining = remaining.get(name, 0)
-        pipe.reach = latency_ahead(encoder.target, name)
-        if name == encoder.target.pipes.store:
-            pipe.behind = MEMORY_LATENCY
-        m.issuer.remaining += pipe.remaining
-    memory.make_room()
 
 
 # The program as a stream of tokens, made as far as the scalar unit needs it; loops may be cut short while they run.

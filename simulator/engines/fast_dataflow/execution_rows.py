@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import accumulate, starmap
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast, get_args, get_type_hints, overload
+from typing import Any, Generic, TypeVar, cast, get_args, get_type_hints, overload
 
 import numpy as np
 
@@ -389,11 +389,14 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True)
 class RecordShift:
-    """The distance of a repetition behind what was executed: cycles of the pipes and of the scalar unit, executions."""
+    """The distance of a repetition behind what was executed: cycles of the pipes and of the scalar unit, executions,
+    operations.
+    """
 
     pipes: int = 0
     scalar: int = 0
     executions: int = 0
+    operations: int = 0
 
     def plus(self, other: RecordShift, times: int = 1) -> RecordShift:
         """Return this shift and `times` another one."""
@@ -401,6 +404,7 @@ class RecordShift:
             self.pipes + times * other.pipes,
             self.scalar + times * other.scalar,
             self.executions + times * other.executions,
+            self.operations + times * other.operations,
         )
 
 
@@ -419,44 +423,14 @@ class Jump:
 
     def total(self) -> RecordShift:
         """Return how much later everything behind is than it was executed; the clocks of all units agree there."""
-        pipes, executions = self.times * self.shift.pipes, self.times * self.shift.executions
-        total = RecordShift(pipes, pipes, executions)
+        total = RecordShift().plus(replace(self.shift, scalar=self.shift.pipes), self.times)
         for jump in self.inner:
             total = total.plus(jump.total())
         return total
 
-    def part(self, offset: RecordShift) -> RecordSequence:
-        """Return all repetitions, later by `offset`."""
-        return RepeatedRecords(parts_of(self.first, self.end, self.inner, offset), self.times + 1, self.shift)
-
-
-Copy = tuple[RecordShift, int]
-"""How much later a copy is than what was executed, and its number."""
-
-
-class RecordSequence(Protocol):
-    """Records that follow each other."""
-
-    @property
-    def length(self) -> int:
-        """The number of records."""
-        ...
-
-    def find(self, index: int, shift: RecordShift) -> tuple[int, RecordShift]:
-        """Return the row of a record and how much later it is than executed."""
-        ...
-
-    def walk(self, shift: RecordShift) -> Iterator[tuple[int, RecordShift]]:
-        """Yield all records in order."""
-        ...
-
-    def repeated(self, first: Copy, last: Copy, times: int) -> Iterator[tuple[int, Copy, Copy, int]]:
-        """Yield every executed row with its first and its last copy, and how many there are."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
-class _Plain:
+class ExecutedRecords:
     """Records as they were executed, all later by `offset`."""
 
     first: int
@@ -465,20 +439,24 @@ class _Plain:
 
     @property
     def length(self) -> int:
+        """The number of records."""
         return self.end - self.first
 
     def find(self, index: int, shift: RecordShift) -> tuple[int, RecordShift]:
+        """Return the row of a record and how much later it is than executed."""
         return self.first + index, self.offset.plus(shift)
 
     def walk(self, shift: RecordShift) -> Iterator[tuple[int, RecordShift]]:
+        """Yield all records in order."""
         behind = self.offset.plus(shift)
         for row in range(self.first, self.end):
             yield row, behind
 
-    def repeated(self, first: Copy, last: Copy, times: int) -> Iterator[tuple[int, Copy, Copy, int]]:
-        one, other = self.offset.plus(first[0]), self.offset.plus(last[0])
-        for place, row in enumerate(range(self.first, self.end)):
-            yield row, (one, first[1] + place), (other, last[1] + place), times
+    def repeated(self, first: RecordShift, last: RecordShift, times: int) -> Iterator[RepeatedRow]:
+        """Yield every executed row: how much later its first and its last copy are, and how many there are."""
+        one, other = self.offset.plus(first), self.offset.plus(last)
+        for row in range(self.first, self.end):
+            yield row, one, other, times
 
 
 class RepeatedRecords:
@@ -503,12 +481,14 @@ class RepeatedRecords:
             for part in self._parts:
                 yield from part.walk(shift.plus(self._shift, time))
 
-    def repeated(self, first: Copy, last: Copy, times: int) -> Iterator[tuple[int, Copy, Copy, int]]:
-        """Yield every executed row with its first and its last copy, and how many there are."""
-        later = self._times - 1
-        shift, number = last[0].plus(self._shift, later), last[1] + later * self._starts[-1]
-        for part, start in zip(self._parts, self._starts, strict=False):
-            yield from part.repeated((first[0], first[1] + start), (shift, number + start), times * self._times)
+    def repeated(self, first: RecordShift, last: RecordShift, times: int) -> Iterator[RepeatedRow]:
+        """Yield every executed row: how much later its first and its last copy are, and how many there are."""
+        for part in self._parts:
+            yield from part.repeated(first, last.plus(self._shift, self._times - 1), times * self._times)
+
+
+RecordSequence = ExecutedRecords | RepeatedRecords
+RepeatedRow = tuple[int, RecordShift, RecordShift, int]
 
 
 def parts_of(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -> list[RecordSequence]:
@@ -516,28 +496,42 @@ def parts_of(first: int, end: int, jumps: Sequence[Jump], offset: RecordShift) -
     found: list[RecordSequence] = []
     for jump in jumps:
         if first < jump.first:
-            found.append(_Plain(first, jump.first, offset))
+            found.append(ExecutedRecords(first, jump.first, offset))
         if jump.first < jump.end:
-            found.append(jump.part(offset))
+            inner = parts_of(jump.first, jump.end, jump.inner, offset)
+            found.append(RepeatedRecords(inner, jump.times + 1, jump.shift))
         offset = offset.plus(jump.total())
         first = jump.end
     if first < end:
-        found.append(_Plain(first, end, offset))
+        found.append(ExecutedRecords(first, end, offset))
     return found
 
 
-class Records(Sequence[Record], Generic[Record]):
-    """Records in program order: `count` were executed, `jumps` say which of them stand for more, `make` makes one.
+@dataclass(frozen=True, slots=True)
+class RunRecords(Generic[Record]):
+    """What a run leaves: `count` records were executed, `jumps` say which of them stand for more, `make` makes one.
 
-    It gets the row, how much later the record is than that was executed, and its number.
+    It gets the row, and how much later the record is than that was executed.
     """
 
-    def __init__(self, count: int, jumps: Sequence[Jump], make: Callable[[int, RecordShift, int], Record]) -> None:
-        self._all = RepeatedRecords(parts_of(0, count, jumps, RecordShift()), 1, RecordShift())
-        self._make = make
+    count: int
+    jumps: Sequence[Jump]
+    make: Callable[[int, RecordShift], Record]
+
+
+class Records(Sequence[Record], Generic[Record]):
+    """Records in program order, each made when it is read; the run that leaves them may take place then too."""
+
+    def __init__(self, run: Callable[[], RunRecords[Record]]) -> None:
+        self._run = run
+
+    @cached_property
+    def _left(self) -> tuple[RepeatedRecords, Callable[[int, RecordShift], Record]]:
+        left = self._run()
+        return RepeatedRecords(parts_of(0, left.count, left.jumps, RecordShift()), 1, RecordShift()), left.make
 
     def __len__(self) -> int:
-        return self._all.length
+        return self._left[0].length
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -551,16 +545,18 @@ class Records(Sequence[Record], Generic[Record]):
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
             raise IndexError(f"record {index} of {len(self)}")
-        return self._make(*self._all.find(number, RecordShift()), number)
+        parts, make = self._left
+        return make(*parts.find(number, RecordShift()))
 
     def __iter__(self) -> Iterator[Record]:
-        for number, (row, shift) in enumerate(self._all.walk(RecordShift())):
-            yield self._make(row, shift, number)
+        parts, make = self._left
+        return starmap(make, parts.walk(RecordShift()))
 
     def repeated(self) -> Iterator[tuple[Record, Record, int]]:
         """Yield every executed record: its first and its last copy, and how many there are."""
-        for row, first, last, times in self._all.repeated((RecordShift(), 0), (RecordShift(), 0), 1):
-            yield self._make(row, *first), self._make(row, *last), times
+        parts, make = self._left
+        for row, first, last, times in parts.repeated(RecordShift(), RecordShift(), 1):
+            yield make(row, first), make(row, last), times
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str | bytes):
@@ -570,44 +566,4 @@ class Records(Sequence[Record], Generic[Record]):
     __hash__ = None  # type: ignore[assignment]  # as of lists: equal to sequences of other types
 
     def __repr__(self) -> str:
-        return f"<{len(self)} records>"
-
-
-class Later(Sequence[Record], Generic[Record]):
-    """Records that are worked out, all at once, when they are first read."""
-
-    def __init__(self, make: Callable[[], Sequence[Record]]) -> None:
-        self._make: Callable[[], Sequence[Record]] | None = make
-        self._records: Sequence[Record] = ()
-
-    def _made(self) -> Sequence[Record]:
-        if self._make is not None:
-            self._records, self._make = self._make(), None
-        return self._records
-
-    def __len__(self) -> int:
-        return len(self._made())
-
-    @overload
-    def __getitem__(self, index: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Record]: ...
-
-    def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
-        return self._made()[index]
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self._made())
-
-    def repeated(self) -> Iterator[tuple[Record, Record, int]]:
-        """Yield records with their last copies and how many there are (see `castsim.execution.timing.Repeating`)."""
-        return timing.repeated(self._made())
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self._made() == other) if not isinstance(other, Later) else bool(self._made() == other._made())
-
-    __hash__ = None  # type: ignore[assignment]  # as of lists: equal to sequences of other types
-
-    def __repr__(self) -> str:
-        return "<records not worked out>" if self._make is not None else repr(self._records)
+        return f"<{len(self)} records>" if "_left" in self.__dict__ else "<records not worked out>"

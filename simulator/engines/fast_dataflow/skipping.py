@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from castsim.engines.fast_dataflow.encoding import Encoder, Frame
-from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, Jump, Records, RecordShift
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, Jump, RecordShift, RunRecords
 from castsim.engines.fast_dataflow.pipe_steps import execution_of, free_entry, note_latest, over
 from castsim.engines.fast_dataflow.state import (
     AccountRow,
@@ -104,6 +104,7 @@ class Snapshot:
     index: int
     oldest: int
     executions: int
+    operations: int
     finished: int
     causes: tuple[int, ...]
     remaining: tuple[int, ...]
@@ -322,10 +323,10 @@ def causes_of(cells: Sequence[int], place: int) -> Mapping[Cause, int]:
     return {cause: cells[place + k] for k, cause in enumerate(CAUSES) if cells[place + k]}
 
 
-def executions(rows: ExecutionRows, jumps: Sequence[Jump]) -> Sequence[Execution]:
+def executions(rows: ExecutionRows, jumps: Sequence[Jump]) -> RunRecords[Execution]:
     """Return all executions in program order."""
 
-    def make(x: int, shift: RecordShift, _: int) -> Execution:
+    def make(x: int, shift: RecordShift) -> Execution:
         origin = rows.origins[x]
         if origin & BEGUN:
             start = int(rows.starts[x]) + shift.pipes
@@ -334,10 +335,10 @@ def executions(rows: ExecutionRows, jumps: Sequence[Jump]) -> Sequence[Execution
         end = int(rows.ends[x]) + (shift.scalar if origin & SCALAR_END else shift.pipes)
         return Execution(int(rows.instructions[x]), start, end)
 
-    return Records(rows.count, jumps, make)
+    return RunRecords(rows.count, jumps, make)
 
 
-def operations(encoder: Encoder, jumps: Sequence[Jump]) -> Sequence[OperationTiming]:
+def operations(encoder: Encoder, jumps: Sequence[Jump]) -> RunRecords[OperationTiming]:
     """Return all recorded operations in issue order."""
     m = encoder.memory.machine
     entries = [NONE] * m.issuer.index
@@ -346,12 +347,12 @@ def operations(encoder: Encoder, jumps: Sequence[Jump]) -> Sequence[OperationTim
             entries[m.entries[e].index] = e
     names = [operation_name(operation) for operation in encoder.operations]
 
-    def make(index: int, shift: RecordShift, number: int) -> OperationTiming:
+    def make(index: int, shift: RecordShift) -> OperationTiming:
         entry = m.entries[entries[index]]
         operation = m.operations[entry.operation]
         later = shift.scalar if operation.pipe == SCALAR_PIPE else shift.pipes
         return OperationTiming(
-            index=number,
+            index=index + shift.operations,
             execution=entry.execution + shift.executions,
             pipe=encoder.pipes[operation.pipe],
             name=names[entry.operation],
@@ -360,7 +361,7 @@ def operations(encoder: Encoder, jumps: Sequence[Jump]) -> Sequence[OperationTim
             causes=causes_of(m.operation_causes, index * WIDTH),
         )
 
-    return Records(len(entries), jumps, make)
+    return RunRecords(len(entries), jumps, make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +387,7 @@ class Skipper:
     _causes: list[int] = field(default_factory=list)
     _finished: int = 0
     _executed: int = 0
+    _issued: int = 0
     _latest: int = 0
     _segments: list[int] = field(default_factory=list)
 
@@ -462,6 +464,7 @@ class Skipper:
             index=issuer.index,
             oldest=look.oldest,
             executions=issuer.execution + 1 + self._executed,
+            operations=issuer.index + self._issued,
             finished=self.finished(m),
             causes=tuple(self._sums(m)),
             remaining=tuple(m.pipes[p].remaining for p in range(m.pipe_count)),
@@ -518,7 +521,12 @@ class Skipper:
         self, m: MachineState, frame: Frame, before: Snapshot, after: Snapshot, times: int, found: StateMatch
     ) -> None:
         """Account for so many more repetitions of what was executed between the snapshots."""
-        step = RecordShift(after.now - before.now, after.clock - before.clock, after.executions - before.executions)
+        step = RecordShift(
+            pipes=after.now - before.now,
+            scalar=after.clock - before.clock,
+            executions=after.executions - before.executions,
+            operations=after.operations - before.operations,
+        )
         issued = [one - two for one, two in zip(before.remaining, after.remaining, strict=True)]
         later = times * step.pipes
         self._leave_behind(m, later, found.frozen, found.still, before.row)
@@ -542,6 +550,7 @@ class Skipper:
         self._move(m, frame, times * (after.trip - before.trip))
         frame.trip += times * (after.trip - before.trip)
         self._executed += times * step.executions
+        self._issued += times * step.operations
         open_one = self._open_execution(m) is not None
         first, end = (after.row - 1, after.row - 1) if open_one else (before.row, after.row)
         _note(self.executions, Jump(first, end, times, step))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from castsim.engines.fast_dataflow.encoding import EncodedUnit, Encoder, Piece, TokenStream, start
-from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, Later, sources
+from castsim.engines.fast_dataflow.encoding import EncodedUnit, Encoder, Piece, TokenStream
+from castsim.engines.fast_dataflow.execution_rows import ExecutionRows, Records, RunRecords, sources
 from castsim.engines.fast_dataflow.issue import first_need, issue_one
 from castsim.engines.fast_dataflow.machine_steps import run
 from castsim.engines.fast_dataflow.pipe_steps import close_segment, execution_of, rest, spend
@@ -228,24 +228,16 @@ _COMPILED_INTERVAL = 1 << 16
 class MachineAttempt:
     """The machine of one attempt and what it needs: more of the program, more room, compiled code.
 
-    `count`: executions at most; `patient`: whether pipes may wait until a loop ends. `listener` hears of progress.
+    `patient`: whether pipes may wait until a loop ends. `listener` hears of progress.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        listener: Listener | None,
-        count: int,
-        *,
-        skip: bool,
-        patient: bool,
-    ) -> None:
+    def __init__(self, encoder: Encoder, listener: Listener | None, *, skip: bool, patient: bool) -> None:
         self._encoder = encoder
         self._memory = encoder.memory
         self._listener = listener
-        self._patient = patient
+        self.patient = patient
         self._skipper = Skipper(encoder)
-        self._rows = ExecutionRows(encoder.memory, [*encoder.spaces.values()], count)
+        self._rows = ExecutionRows(encoder.memory, [*encoder.spaces.values()], encoder.survey.executions)
         self._pieces: Iterator[Piece] = TokenStream(encoder, skip).pieces()
         self._piece = Piece([])
         self._driver = Driver(self._memory.machine.issuer.remaining)
@@ -283,7 +275,7 @@ class MachineAttempt:
             return
         self._piece = piece
         self._memory.put_tokens(piece.tokens if piece.frame is None else [*piece.tokens, CHECKPOINT_TOKEN])
-        if self._patient:
+        if self.patient:
             self._be_patient(piece)
 
     def _be_patient(self, piece: Piece) -> None:
@@ -308,15 +300,14 @@ class Attempt(MachineAttempt):
         self,
         encoder: Encoder,
         listener: Listener | None,
-        count: int,
         max_cycles: int,
         *,
         skip: bool,
         patient: bool,
         final: bool,
     ) -> None:
-        super().__init__(encoder, listener, count, skip=skip, patient=patient)
-        self._max_cycles = max_cycles
+        super().__init__(encoder, listener, skip=skip, patient=patient)
+        self._memory.machine.maximum = self._max_cycles = max_cycles
         self._final = final
 
     def run(self) -> Timing | None:
@@ -330,6 +321,10 @@ class Attempt(MachineAttempt):
             self._refill(code)
             code = self._step()
         return None if code == MISSED else self._end(code)
+
+    def operations(self) -> RunRecords[OperationTiming]:
+        """Return the operations that the run has recorded."""
+        return operations(self._encoder, self._skipper.operations)
 
     def _end(self, code: int) -> Timing | None:
         total = self._skipper.total(self._memory.machine)
@@ -355,13 +350,8 @@ class Attempt(MachineAttempt):
         if self._listener is not None:
             self._listener.progress(total, skipper.finished(m))
         self._rows.close()
-        return Timing(
-            total,
-            pipes,
-            executions(self._rows, skipper.executions),
-            operations(encoder, skipper.operations) if m.recording else (),
-            frozenset(encoder.facts),
-        )
+        executed = Records(partial(executions, self._rows, skipper.executions))
+        return Timing(total, pipes, executed, (), frozenset(encoder.facts))
 
 
 _REPEATED = 2_000_000
@@ -415,43 +405,37 @@ class FastSimulation:
         Raises:
             EngineError: deadlock, or the end lies beyond `max_cycles`.
         """
-        timing, patient = self._complete(max_cycles, patient=True)
+        timing, attempt = self._complete(max_cycles, patient=True)
         if not self._recording:
             return timing
 
-        def record() -> Sequence[OperationTiming]:
-            return self._complete(max_cycles, patient=patient, recording=True)[0].operations
+        def record() -> RunRecords[OperationTiming]:
+            return self._complete(max_cycles, patient=attempt.patient, recording=True)[1].operations()
 
-        return replace(timing, operations=Later(record))
+        return replace(timing, operations=Records(record))
 
-    def at_every_step(self) -> tuple[Encoder, int]:
-        """Return the program at its start, for a run without limit that executes every trip, and its executions."""
-        return self._encoder(NEVER, recording=False), self._survey.executions
-
-    def _complete(self, max_cycles: int, *, patient: bool, recording: bool = False) -> tuple[Timing, bool]:
-        """Return the timing, and whether patience sufficed for it."""
+    def _complete(self, max_cycles: int, *, patient: bool, recording: bool = False) -> tuple[Timing, Attempt]:
+        """Return the timing, and the attempt that has come to it."""
         if patient:
-            timing = self._attempt(max_cycles, patient=True, skip=self._skip, recording=recording).run()
+            attempt = self._attempt(max_cycles, patient=True, skip=self._skip, recording=recording)
+            timing = attempt.run()
             if timing is not None:
-                return timing, True
+                return timing, attempt
         # A pipe that was served late had something to do before, or something failed: as the event engine does it.
         by_steps = self._remaining.total() <= _REPEATED and not recording
-        timing = self._attempt(max_cycles, patient=False, skip=self._skip and not by_steps, recording=recording).run()
+        attempt = self._attempt(max_cycles, patient=False, skip=self._skip and not by_steps, recording=recording)
+        timing = attempt.run()
         assert timing is not None
-        return timing, False
+        return timing, attempt
 
     def _attempt(self, max_cycles: int, *, patient: bool, skip: bool, recording: bool = False) -> Attempt:
-        encoder = self._encoder(max_cycles, recording=recording)
         final = not patient or self._remaining.total() > _REPEATED
-        return Attempt(
-            encoder, self._listener, self._survey.executions, max_cycles, skip=skip, patient=patient, final=final
-        )
+        encoder = self.encoder(recording=recording)
+        return Attempt(encoder, self._listener, max_cycles, skip=skip, patient=patient, final=final)
 
-    def _encoder(self, max_cycles: int, *, recording: bool) -> Encoder:
+    def encoder(self, *, recording: bool = False) -> Encoder:
         """Return the program at its start."""
-        encoder = Encoder(self._tree, self._survey, self._target, self._unit, self._pipes)
-        start(encoder, self._remaining, max_cycles, recording=recording)
-        return encoder
+        return Encoder(self._tree, self._survey, self._target, self._unit, self._pipes, recording)
 
 
 def simulate_tiles(
@@ -490,15 +474,14 @@ def tell_tiles(tree: Tree, target: TileTarget, watcher: Watcher) -> int:
     Raises:
         IllegalError: as `FastSimulation`.
     """
-    encoder, count = FastSimulation(tree, target).at_every_step()
-    return Telling(encoder, watcher, count).run()
+    return Telling(FastSimulation(tree, target).encoder(), watcher).run()
 
 
 class Telling(MachineAttempt):
     """One run that goes no further than somebody listens."""
 
-    def __init__(self, encoder: Encoder, watcher: Watcher, count: int) -> None:
-        super().__init__(encoder, watcher, count, skip=False, patient=False)
+    def __init__(self, encoder: Encoder, watcher: Watcher) -> None:
+        super().__init__(encoder, watcher, skip=False, patient=False)
         self._watcher = watcher
         self._memory.machine.telling = 1
         self._make_room()
