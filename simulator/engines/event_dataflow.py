@@ -543,10 +543,8 @@ def deadlock(tree: Tree, issuer: Issuer, pipes: Mapping[str, PipeProcess]) -> En
     def queued(signal: FlagSignal) -> int | None:
         pipe = pipes.get(signal.pipe)
         for item in pipe.queue if pipe is not None else ():
-            operation = getattr(item, "operation", None)
-            if operation == signal:
-                entry: QueueEntry = item  # type: ignore[assignment]  # markers have no operation
-                return entry.execution.instruction
+            if isinstance(item, QueueEntry) and item.operation == signal:
+                return item.execution.instruction
         return None
 
     return explain_deadlock(tree, _waits(issuer, pipes), Rest(issuer.name, queued, unreached))

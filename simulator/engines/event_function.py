@@ -47,7 +47,6 @@ from castsim.machines.vector_function.trip_timing import (
     RowState,
     SpecialPorts,
     StoreStep,
-    TripShape,
     plan_nest,
 )
 from castsim.targets.vector_function import FunctionBufferPorts as PortFacts
@@ -156,18 +155,13 @@ class SentTrip:
     """A trip sent by the front end at tick `sent`; `stores` are in the order of its shape.
 
     `loads` are the loads to make, with their addresses, `steps` the instructions to execute: a row's first and last
-    trip have those of the row as well. `released` happens, with the tick as its value, when the front end lets the
-    stores go; None: at once.
+    trip have those of the row as well. `opened` is the tick at which the memory path was, for this nest. `released`
+    happens, with the tick as its value, when the front end lets the stores go; None: at once.
     """
 
-    machine: DataflowRun
-    entry: QueueEntry
-    facts: FunctionTicks
-    shape: TripShape
-    path: MemoryPath
-    path_hold: int
-    path_opened: int | None
-    special: SpecialPorts
+    front: FrontEnd
+    plan: NestPlan
+    opened: int | None
     row: RowState
     loads: tuple[tuple[LoadStep, int], ...]
     steps: tuple[ComputeStep, ...]
@@ -185,16 +179,17 @@ class SentTrip:
             waited = max(loading)
             ready = self._arrivals(loading)
             arrival = max(ready.values())
-        through = self.path.take(arrival, self.path_hold, self.path_opened)
-        for load in self.shape.row_loads:
+        front, shape = self.front, self.plan.shape
+        through = front.path.take(arrival, self.plan.path_hold, self.opened)
+        for load in shape.row_loads:
             self.row.ready.update({name: ready[name] for name in load.results if name in ready})
-        computation = Computation(self.sent, ready, self.row, self.special, self.facts.forwarding)
+        computation = Computation(self.sent, ready, self.row, front.special, front.facts.forwarding)
         waits = computation.follow(self.steps)
         released = self.sent
         if self.released is not None:
             released = yield self.released
         # A row's last trip is the only one with the stores of the row.
-        for store, step in zip(self.stores, self.shape.stores, strict=False):
+        for store, step in zip(self.stores, shape.stores, strict=False):
             data = max(released, computation.of(step.source), computation.of(step.predicate))
             store.data_at = max(data, through)
             store.path_wait = store.data_at - data
@@ -205,17 +200,17 @@ class SentTrip:
 
     def _load(self) -> Generator[Event, Any, list[int]]:
         """Ask for the blocks of every load; return the ticks for which the last one of each had to wait."""
-        machine = self.machine
+        machine, entry = self.front.machine, self.front.entry
         asked = cycle_from(self.sent)
-        yield At(machine.env, asked - int(machine.env.now), self.entry.index)
+        yield At(machine.env, asked - int(machine.env.now), entry.index)
         return [
-            (grant(machine, self.entry, address, step.size, write=False, asked=asked) - asked) * TICKS
+            (grant(machine, entry, address, step.size, write=False, asked=asked) - asked) * TICKS
             for step, address in self.loads
         ]
 
     def _arrivals(self, waits: Iterable[int]) -> dict[str, int]:
         """Return when each loaded register can be used."""
-        facts = self.facts
+        facts = self.front.facts
         ready: dict[str, int] = {}
         for number, ((step, _), wait) in enumerate(zip(self.loads, waits, strict=True)):
             there = loaded(self.sent, number, facts.second_load, wait, facts.load_use)
@@ -238,22 +233,23 @@ class FrontEnd:
         facts: FunctionTicks,
     ) -> None:
         self._pipe = pipe
-        self._entry = entry
         self._function = function
         self._target = target
-        self._facts = facts
-        self._path = MemoryPath()
-        self._special = SpecialPorts(self._facts.special_ports)
-        self.stores = StoreQueue(pipe.machine, entry, self._facts)
+        self.machine = pipe.machine
+        self.entry = entry
+        self.facts = facts
+        self.path = MemoryPath()
+        self.special = SpecialPorts(facts.special_ports)
+        self.stores = StoreQueue(pipe.machine, entry, facts)
         self.now = int(pipe.machine.env.now) * TICKS
 
     def launch(self) -> Steps:
         """Send every trip of every nest."""
-        yield from self._spend(self._facts.startup, Cause.FILL)
+        yield from self._spend(self.facts.startup, Cause.FILL)
         begun = self.now
         nests = [nest for nest in self._function.timed if nest.runs]
         if any(nest.loops for nest in nests):
-            yield from self._spend(self._facts.setup, Cause.LOOP_TURNAROUND)
+            yield from self._spend(self.facts.setup, Cause.LOOP_TURNAROUND)
         for nest in nests:
             yield from self._walk(plan_nest(self._function, nest, self._target), begun)
             begun = self.now
@@ -262,7 +258,7 @@ class FrontEnd:
     def _walk(self, plan: NestPlan, begun: int) -> Steps:
         """Send the trips of one nest, which the front end has begun to set up at tick `begun`."""
         nest = plan.nest
-        self._pipe.machine.facts.update(plan.facts)
+        self.machine.facts.update(plan.facts)
         yield from self._spend(plan.row_loop, Cause.LOOP_TURNAROUND)
         yield from self._spend(plan.unpack_head, Cause.BANK_CONFLICT)
         yield from self._spend(plan.post_update, Cause.LOOP_TURNAROUND)
@@ -271,7 +267,7 @@ class FrontEnd:
             if row:
                 yield from self._spend(plan.next_row, Cause.LOOP_TURNAROUND)
             if plan.branches:
-                yield from self._spend(self._facts.branch, Cause.SERIALISING_BRANCH)
+                yield from self._spend(self.facts.branch, Cause.SERIALISING_BRANCH)
             state = RowState()
             for trip in range(nest.trips):
                 yield from self._send(plan, opened, state, row, trip)
@@ -279,10 +275,10 @@ class FrontEnd:
     def _send(self, plan: NestPlan, opened: int | None, state: RowState, row: int, trip: int) -> Steps:
         """Send one trip, for whose nest the memory path was `opened`; the front end is free for the next behind it."""
         nest, shape = plan.nest, plan.shape
-        env = self._pipe.machine.env
+        env = self.machine.env
         released: Event | None = None
         if plan.branches:
-            yield from self._spend(self._facts.branch, Cause.SERIALISING_BRANCH)
+            yield from self._spend(self.facts.branch, Cause.SERIALISING_BRANCH)
             released = env.event()
         last = trip == nest.trips - 1
         stores = tuple(self._pending(nest, row, trip, step) for step in shape.stores if last or not step.closing)
@@ -290,14 +286,9 @@ class FrontEnd:
             self.stores.append(store)
         loads = (*shape.row_loads, *shape.loads) if trip == 0 else shape.loads
         flight = SentTrip(
-            machine=self._pipe.machine,
-            entry=self._entry,
-            facts=self._facts,
-            shape=shape,
-            path=self._path,
-            path_hold=plan.path_hold,
-            path_opened=opened,
-            special=self._special,
+            front=self,
+            plan=plan,
+            opened=opened,
             row=state,
             loads=tuple((step, self._address(step, row, trip)) for step in loads),
             steps=(*shape.steps, *shape.closing) if last else shape.steps,
@@ -308,7 +299,7 @@ class FrontEnd:
         env.process(flight.fly())
         if released is not None:
             yield from self._spend(shape.hold, Cause.BUSY)
-            rest = branch_rest(self._facts.branch, shape.hold)
+            rest = branch_rest(self.facts.branch, shape.hold)
             yield from self._spend(rest, Cause.SERIALISING_BRANCH)
             released.succeed(self.now)
             return
@@ -331,15 +322,15 @@ class FrontEnd:
         if not step.closing:
             row_bytes = bytes_of_row(nest.count, nest.destination_trip, nest.elements)
             size = bytes_of_store(size, row_bytes, start)
-        return PendingStore(self._pipe.machine.env.event(), address, size)
+        return PendingStore(self.machine.env.event(), address, size)
 
     def _spend(self, duration: int, cause: Cause) -> Steps:
         """Work for so many ticks."""
         if duration <= 0:
             return
         self.now += duration
-        env = self._pipe.machine.env
-        self._pipe.account.spend(cause, self.now // TICKS, self._entry)
+        env = self.machine.env
+        self._pipe.account.spend(cause, self.now // TICKS, self.entry)
         due = cycle_from(self.now)
         if due > env.now:
             yield env.timeout(due - int(env.now))

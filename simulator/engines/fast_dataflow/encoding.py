@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from math import gcd, lcm
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from castsim.engines.fast_dataflow.execution_rows import MachineMemory
 from castsim.engines.fast_dataflow.state_rows import (
     BEGIN,
     CAUSES,
+    CHECKPOINT_TOKEN,
     END,
     FENCE,
     FENCE_ALL,
@@ -370,6 +372,8 @@ class TokenStream:
 
     def _cut(self, frame: Frame | None = None) -> Piece:
         tokens, self._pending = self._pending, []
+        if frame is not None:
+            tokens.append(CHECKPOINT_TOKEN)
         return Piece(tokens, frame, self._frames[-1] if self._frames else None)
 
     # ------------------------------------------------------------------------------------------------ instructions
@@ -378,12 +382,9 @@ class TokenStream:
         if isinstance(node, Block):
             if moves is None:
                 yield from self._still(node.items)
-                return
-            start = 0
-            for item in node.items:
-                end = start + width(item)
-                yield from self._node(item, moves[start:end])
-                start = end
+            else:
+                for item, own in _moved(node, moves):
+                    yield from self._node(item, own)
         elif isinstance(node, Loop):
             yield from self._loop(node, moves, self._node)
         elif isinstance(node, Lowered):
@@ -453,11 +454,8 @@ class TokenStream:
         if isinstance(node, Loop) and not self._is_short(node):
             yield from self._loop(node, moves, self._part)
         elif isinstance(node, Block) and not self._is_short(node):
-            start = 0
-            for item in node.items:
-                end = start + width(item)
-                yield from self._part(item, None if moves is None else moves[start:end])
-                start = end
+            for item, own in _moved(node, moves):
+                yield from self._part(item, own)
         else:
             rows: list[int] = []
             self._collect(node, moves, rows)
@@ -468,11 +466,8 @@ class TokenStream:
     def _collect(self, node: Node, moves: Moves, rows: list[int]) -> None:
         """Append the rows of all operations of a node, loops unrolled."""
         if isinstance(node, Block):
-            start = 0
-            for item in node.items:
-                end = start + width(item)
-                self._collect(item, None if moves is None else moves[start:end], rows)
-                start = end
+            for item, own in _moved(node, moves):
+                self._collect(item, own, rows)
         elif isinstance(node, Loop):
             steps = self._steps_of(node).moves
             for trip in range(node.trips):
@@ -569,6 +564,18 @@ def _repetition(items: tuple[Node, ...], first: int) -> tuple[int, int]:
                 end += len(following)
             return period, end
     return 0, end
+
+
+def _moved(block: Block, moves: Moves) -> Iterator[tuple[Node, Moves]]:
+    """Yield the items of a block, each with the moves of its own elements."""
+    if moves is None:
+        yield from zip(block.items, repeat(None))
+        return
+    start = 0
+    for item in block.items:
+        end = start + width(item)
+        yield item, moves[start:end]
+        start = end
 
 
 def _single(found: set[int]) -> bool:

@@ -156,34 +156,27 @@ class MachineMemory:
         """Make every table longer that may be too short for the next step; executions apart."""
         m = self.machine
         if m.entry_spare <= m.pipe_count + 2:
-            self._add_entries(max(self.size("entries"), _MEMORY_FIRST_ROOM))
+            count = max(self.size("entries"), _MEMORY_FIRST_ROOM)
+            m.entry_free = self._add("entries", count, m.entry_free)
+            m.entry_spare += count
+            if m.recording:
+                self.take("operation_causes", count * WIDTH)
         needed = max(2 * m.pipe_count, (m.live + 2) * (2 * m.most_accesses + 1)) + 1
         if m.node_spare <= needed:
-            self._add_nodes(max(self.size("nodes"), needed))
+            count = max(self.size("nodes"), needed)
+            m.node_free = self._add("nodes", count, m.node_free)
+            m.node_spare += count
         if m.result_count >= m.result_mask:
             self._double_results()
 
-    def _add_entries(self, count: int) -> None:
-        first = self.take("entries", count)
-        m = self.machine
-        if m.recording:
-            self.take("operation_causes", count * WIDTH)
-        self._link(m.entries, first, count, m.entry_free)
-        m.entry_free = first
-        m.entry_spare += count
-
-    def _add_nodes(self, count: int) -> None:
-        first = self.take("nodes", count)
-        m = self.machine
-        self._link(m.nodes, first, count, m.node_free)
-        m.node_free = first
-        m.node_spare += count
-
-    def _link(self, rows: Sequence[EntryRow] | Sequence[NodeRow], first: int, count: int, free: int) -> None:
-        """Make a list of fresh rows, in front of those that are free already."""
+    def _add(self, table: str, count: int, free: int) -> int:
+        """Make a list of fresh rows, in front of those that are free already, and return the first."""
+        first = self.take(table, count)
+        rows: Sequence[EntryRow] | Sequence[NodeRow] = getattr(self.machine, table)
         for number in range(first, first + count - 1):
             rows[number].next = number + 1
         rows[first + count - 1].next = free
+        return first
 
     def _double_results(self) -> None:
         """Double the ring of results on their way."""

@@ -387,11 +387,6 @@ def drained(m: MachineState, cycle: int) -> None:
         resume(m, BARRIER, issuer.drained_at)
 
 
-def signalled(m: MachineState) -> None:
-    """Let the scalar unit go on whose flag was set."""
-    resume(m, FLAG_WAIT, m.issuer.resumed_at)
-
-
 def _satisfy(m: MachineState, p: int) -> None:
     """Record that a pipe has got what it demanded."""
     pipe = m.pipes[p]

@@ -6,7 +6,7 @@ turn. A request has no effect before the following cycle, so the order of contro
 
 from __future__ import annotations
 
-from castsim.engines.fast_dataflow.issue import advance, awaited, demand, drained, signalled
+from castsim.engines.fast_dataflow.issue import advance, awaited, demand, drained, resume
 from castsim.engines.fast_dataflow.launched_functions import begin_function, resume_function, serve_function
 from castsim.engines.fast_dataflow.pipe_steps import (
     ask_from,
@@ -81,7 +81,7 @@ def _control(m: MachineState) -> bool:
     """Do what is due now, at most one step and one action of every pipe; return whether there was anything."""
     now, acted = m.now, False
     if m.issuer.resumed_at != NONE:
-        signalled(m)
+        resume(m, FLAG_WAIT, m.issuer.resumed_at)
         acted = True
     for p in range(1, m.pipe_count):
         pipe = m.pipes[p]

@@ -26,7 +26,6 @@ from castsim.engines.fast_dataflow.state_rows import (
     BARRIER,
     CAUSES,
     CHECKPOINT,
-    CHECKPOINT_TOKEN,
     DONE,
     EMPTY,
     FLAG_WAIT,
@@ -274,7 +273,7 @@ class MachineAttempt:
             self._memory.machine.issuer.no_more = 1
             return
         self._piece = piece
-        self._memory.put_tokens(piece.tokens if piece.frame is None else [*piece.tokens, CHECKPOINT_TOKEN])
+        self._memory.put_tokens(piece.tokens)
         if self.patient:
             self._be_patient(piece)
 
