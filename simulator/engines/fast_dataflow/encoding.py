@@ -285,29 +285,39 @@ _FEWEST = 4
 Moves = Sequence[Deltas] | None
 
 
+@dataclass(frozen=True, slots=True)
+class LoopSteps:
+    """What moves from trip to trip of a loop, as far as time depends on it: `moves` is None if nothing does.
+
+    The machine can be in the same state again only after a multiple of `turn` trips, when all addresses lie in the
+    same banks. `spaces` says for each address space how far its accesses move per trip; None: not all by the same.
+    `pipes` are those that have something to do in the loop.
+    """
+
+    moves: tuple[Deltas, ...] | None
+    turn: int
+    spaces: dict[int, int] | None
+    pipes: frozenset[str]
+
+
 @dataclass(slots=True, eq=False)
 class Frame:
     """A loop at work. It stands before trip `trip`; skipped trips are added to it.
 
-    The machine can be in the same state again only after a multiple of `turn` trips, when all addresses lie in the
-    same banks. `steps` says for each address space how far its accesses move per trip; None: not all by the same.
     A trip has so many operations (`size`). The more there is to look at, the rarer are looks: every `pace` turns.
-    `pipes` are those that have something to do in the loop.
     """
 
     loop: Loop
     size: int
-    turn: int
-    steps: dict[int, int] | None
-    pipes: frozenset[str]
+    steps: LoopSteps
     trip: int = 0
     pace: int = 1
     context: object = None
 
     def is_watched(self) -> bool:
         """Whether this trip begins with a look at the machine."""
-        apart = self.turn * self.pace
-        if self.steps is None or self.trip % apart or self.loop.trips - self.trip < 2 * apart:
+        apart = self.steps.turn * self.pace
+        if self.steps.spaces is None or self.trip % apart or self.loop.trips - self.trip < 2 * apart:
             return False
         return self.is_in_window()
 
@@ -316,20 +326,20 @@ class Frame:
 
         What all looks read is bounded by what is executed: it would be wasted on short loops behind full queues.
         """
-        each = _SHARE * self.size * self.turn
-        ahead = (self.loop.trips - self.trip) // self.turn // _PROMISE
+        each = _SHARE * self.size * self.steps.turn
+        ahead = (self.loop.trips - self.trip) // self.steps.turn // _PROMISE
         while rows > each * max(self.pace, ahead):
             self.pace *= 2
         return self.is_watched()
 
     def is_in_window(self) -> bool:
         """Whether this trip is one of those whose states are compared in full."""
-        number = self.trip // (self.turn * self.pace)
+        number = self.trip // (self.steps.turn * self.pace)
         return number - _window(number) < max(_WINDOWS[0], min(_window(number) // 2, _WINDOWS[1]))
 
     def opens_window(self) -> bool:
         """Whether what was seen before is not compared any more."""
-        number = self.trip // (self.turn * self.pace)
+        number = self.trip // (self.steps.turn * self.pace)
         return number == _window(number)
 
 
@@ -342,16 +352,6 @@ class Piece:
     inside: Frame | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """The moves from trip to trip of a loop, as far as time depends on it: `moves` is None if nothing does."""
-
-    moves: tuple[Deltas, ...] | None
-    turn: int
-    spaces: dict[int, int] | None
-    pipes: frozenset[str]
-
-
 @dataclass(slots=True)
 class TokenStream:
     """The tokens of a program. `skips`: whether to stop for looks at all."""
@@ -361,7 +361,7 @@ class TokenStream:
     _pending: list[int] = field(default_factory=list)
     _whole: dict[int, int] = field(default_factory=dict)
     _sizes: dict[int, int] = field(default_factory=dict)
-    _steps: dict[int, _Steps] = field(default_factory=dict)
+    _steps: dict[int, LoopSteps] = field(default_factory=dict)
     _frames: list[Frame] = field(default_factory=list)
     _made: list[Loop] = field(default_factory=list)
 
@@ -497,7 +497,7 @@ class TokenStream:
 
     def _loop(self, loop: Loop, moves: Moves, walk: Callable[[Node, Moves], Iterator[Piece]]) -> Iterator[Piece]:
         steps = self._steps_of(loop)
-        frame = Frame(loop, self._size(loop.body), steps.turn, steps.spaces, steps.pipes)
+        frame = Frame(loop, self._size(loop.body), steps)
         watches = self.skips and loop.trips * frame.size > _FLAT
         if watches:
             yield self._cut()
@@ -513,7 +513,7 @@ class TokenStream:
             yield self._cut()
             self._frames.pop()
 
-    def _steps_of(self, loop: Loop) -> _Steps:
+    def _steps_of(self, loop: Loop) -> LoopSteps:
         """Return the addresses that move from trip to trip; the rest of the steps counts as nothing."""
         known = self._steps.get(id(loop))
         if known is not None:
@@ -537,7 +537,7 @@ class TokenStream:
                 turn = lcm(turn, *(bytes_ // gcd(bytes_, step) for step in counted))
         alike = {space: min(found) for space, found in spaces.items()} if all(map(_single, spaces.values())) else None
         pipes = frozenset(element.pipe for element in elements(loop.body) if not isinstance(element, Lowered))
-        found = _Steps(tuple(moves) if any(map(any, moves)) else None, turn, alike, pipes)
+        found = LoopSteps(tuple(moves) if any(map(any, moves)) else None, turn, alike, pipes)
         self._steps[id(loop)] = found
         return found
 

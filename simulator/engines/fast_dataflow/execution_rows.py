@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast, get_args, get_type_hints, overlo
 import numpy as np
 
 from castsim.engines.fast_dataflow.pipe_steps import execution_of, over
-from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow, chain, entries_of
+from castsim.engines.fast_dataflow.state import EntryRow, ExecutionRow, MachineState, NodeRow, chain
 from castsim.engines.fast_dataflow.state_rows import BEGUN, MARKER, NONE, SCALAR_END, STALE, WIDTH, names_of
 from castsim.execution import pipe_operations, timing, transfer_timing
 from castsim.machines.strided import strided_instructions as strided_timing
@@ -325,7 +325,7 @@ class ExecutionRows:
     def _oldest(self) -> int:
         """Return the oldest execution that anything refers to."""
         latest = self._memory.machine.issuer.execution
-        entries = (entry.execution for entry in self._entries() if entry.operation != MARKER)
+        entries = (entry.execution for entry in self._entries())
         nodes = (node.execution for node in (*self._accesses(), *self._needs()) if not node.kind & STALE)
         return min((*entries, *nodes), default=latest)
 
@@ -342,16 +342,21 @@ class ExecutionRows:
         else: it has taken the bytes it writes from the accesses before it.
         """
         m = self._memory.machine
-        waiting = {entry.execution for entry in self._entries() if entry.operation != MARKER}
+        waiting = {entry.execution for entry in self._entries()}
         if m.issuer.execution != NONE:
             waiting.add(m.issuer.execution)
         for x in waiting if m.interlocked else ():
             yield from chain(m.nodes, execution_of(m, x).needs)
 
     def _entries(self) -> Iterator[EntryRow]:
+        """Yield the operations of all pipes: queued, in flight, to act once these have ended, and at work."""
         m = self._memory.machine
         for p in range(1, m.pipe_count):
-            yield from entries_of(m, p)
+            pipe = m.pipes[p]
+            for head in (pipe.queue, pipe.in_flight, pipe.action):
+                yield from (entry for entry in chain(m.entries, head) if entry.operation != MARKER)
+            if pipe.current != NONE:
+                yield m.entries[pipe.current]
 
     def _forget_ended(self) -> None:
         """Keep of executions that have ended only that they have."""

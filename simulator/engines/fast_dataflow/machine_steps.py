@@ -109,8 +109,7 @@ def _move_on(m: MachineState) -> int:
         if pipe.action != NONE:
             wake = min(wake, m.entries[pipe.action].due)
     while True:
-        asking = _first_request(m)
-        when = m.next_request
+        asking, when = _first_request(m)
         if when >= wake:
             break
         if when > m.maximum:
@@ -129,8 +128,8 @@ def _move_on(m: MachineState) -> int:
     return GO
 
 
-def _first_request(m: MachineState) -> int:
-    """Return the pipe that asks next, NONE if results on their way do or no pipe does; `next_request` is when."""
+def _first_request(m: MachineState) -> tuple[int, int]:
+    """Return the pipe that asks next, NONE if results on their way do or no pipe does, and when."""
     request = first = NEVER
     asking = NONE
     if m.result_count:
@@ -144,8 +143,7 @@ def _first_request(m: MachineState) -> int:
             index = m.entries[pipe.current].index
             if asked < request or index < first:
                 request, asking, first = asked, p, index
-    m.next_request = request
-    return asking
+    return asking, request
 
 
 def _stand_still(m: MachineState) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from castsim.engines.fast_dataflow.encoding import Encoder, Frame
@@ -18,7 +19,6 @@ from castsim.engines.fast_dataflow.state import (
     EntryRow,
     ExecutionRow,
     MachineState,
-    NodeRow,
     PipeRow,
     ProgressRow,
     chain,
@@ -289,7 +289,7 @@ class StateInspection:
             self.soft.append(end)
             end = 0
         waits: list[State] = []
-        for need in sorted(chain(m.nodes, execution.needs) if needs else (), key=_place):
+        for need in sorted(chain(m.nodes, execution.needs) if needs else (), key=attrgetter("first")):
             if not need.kind & STALE:
                 waits.append(self._execution(need.execution, needs=False))
         return (m.issuer.execution - x, execution.open, max(end, 0), tuple(waits))
@@ -309,10 +309,6 @@ class StateInspection:
 def rows_of(m: MachineState) -> int:
     """Return how many rows a snapshot reads, but for a few: entries that are queued, and accesses in flight."""
     return m.live + sum(m.pipes[p].queued for p in range(1, m.pipe_count))
-
-
-def _place(need: NodeRow) -> int:
-    return need.first
 
 
 # From the columns of a finished machine to the timing that every engine reports.
@@ -444,7 +440,7 @@ class Skipper:
 
     def _snapshot(self, m: MachineState, frame: Frame) -> Snapshot:
         self._close_segment(m)
-        steps = frame.steps or {}
+        steps = frame.steps.spaces or {}
         spaces = self.encoder.spaces.values()
         issuer = m.issuer
         look = StateInspection(
@@ -558,7 +554,7 @@ class Skipper:
 
     def _move(self, m: MachineState, frame: Frame, trips: int) -> None:
         """Move the accesses that are not over to where those of so many trips later are."""
-        for space, step in (frame.steps or {}).items():
+        for space, step in (frame.steps.spaces or {}).items():
             for access in chain(m.nodes, m.spaces[space].first) if step else ():
                 if not access.kind & STALE and not over(m, access.execution, m.now):
                     access.first += trips * step
@@ -623,7 +619,7 @@ def _scalar_unit_agrees(before: Snapshot, after: Snapshot, frame: Frame) -> bool
         return True
     # Nothing but scalar work: no pipe has done anything, nor has time passed for them.
     return (
-        not frame.steps
+        not frame.steps.spaces
         and before.now == after.now
         and all(
             one is None or two is None or one.version == two.version

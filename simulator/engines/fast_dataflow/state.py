@@ -382,7 +382,6 @@ class MachineState(StateRow):
     latest: int = NO_TIME
     finished: int = 0
     pause_at: int = 0
-    next_request: int = 0
     entry_free: int = NONE
     entry_spare: int = 0
     node_free: int = NONE
@@ -405,12 +404,3 @@ def chain(rows: Sequence[Linked], first: int) -> Iterator[Linked]:
         row = rows[first]
         first = row.next
         yield row
-
-
-def entries_of(m: MachineState, p: int) -> Iterator[EntryRow]:
-    """Yield the entries of a pipe: those in its queue and in flight, actions, and the one that it is at."""
-    pipe = m.pipes[p]
-    for head in (pipe.queue, pipe.in_flight, pipe.action):
-        yield from chain(m.entries, head)
-    if pipe.current != NONE:
-        yield m.entries[pipe.current]

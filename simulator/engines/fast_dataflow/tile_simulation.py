@@ -282,7 +282,7 @@ class MachineAttempt:
         m = self._memory.machine
         m.issuer.demands = 0
         for p in range(1, len(self._encoder.pipes)):
-            waits = piece.inside is not None and self._encoder.pipes[p] not in piece.inside.pipes
+            waits = piece.inside is not None and self._encoder.pipes[p] not in piece.inside.steps.pipes
             pipe = m.pipes[p]
             pipe.patient = int(waits)
             m.issuer.demands += pipe.demands * (1 - pipe.patient)
