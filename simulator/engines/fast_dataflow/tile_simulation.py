@@ -391,8 +391,7 @@ class FastSimulation:
         self._listener = listener
         self._recording = record_operations
         self._skip = skip
-        self._remaining = self._survey.operations
-        touched = [name for name in target.pipes.others if self._remaining[name]]
+        touched = [name for name in target.pipes.others if self._survey.operations[name]]
         working = (target.pipes.vector, target.pipes.load, target.pipes.store)
         self._pipes = (target.pipes.scalar, *working, *touched)
         self._target = target
@@ -407,9 +406,10 @@ class FastSimulation:
         timing, attempt = self._complete(max_cycles, patient=True)
         if not self._recording:
             return timing
+        patient = attempt.patient  # the attempt itself is not to be kept
 
         def record() -> RunRecords[OperationTiming]:
-            return self._complete(max_cycles, patient=attempt.patient, recording=True)[1].operations()
+            return self._complete(max_cycles, patient=patient, recording=True)[1].operations()
 
         return replace(timing, operations=Records(record))
 
@@ -421,14 +421,14 @@ class FastSimulation:
             if timing is not None:
                 return timing, attempt
         # A pipe that was served late had something to do before, or something failed: as the event engine does it.
-        by_steps = self._remaining.total() <= _REPEATED and not recording
+        by_steps = self._survey.operations.total() <= _REPEATED and not recording
         attempt = self._attempt(max_cycles, patient=False, skip=self._skip and not by_steps, recording=recording)
         timing = attempt.run()
         assert timing is not None
         return timing, attempt
 
     def _attempt(self, max_cycles: int, *, patient: bool, skip: bool, recording: bool = False) -> Attempt:
-        final = not patient or self._remaining.total() > _REPEATED
+        final = not patient or self._survey.operations.total() > _REPEATED
         encoder = self.encoder(recording=recording)
         return Attempt(encoder, self._listener, max_cycles, skip=skip, patient=patient, final=final)
 
