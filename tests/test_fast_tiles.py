@@ -37,10 +37,7 @@ from castsim.engines.fast_dataflow.state_rows import (
     NO_TIME,
     NONE,
     Cycle,
-    Due,
     OperationIndex,
-    RecentCycle,
-    RecentTick,
     StateRow,
     Tick,
     Value,
@@ -468,16 +465,13 @@ class Sample(StateRow):
     plain: int = 7
     value: Value = 7
     cycle: Cycle = 120
-    due: Due = 90
-    recent: RecentCycle = 90
     tick: Tick = 12_050
-    recent_tick: RecentTick = 3
     entry: OperationIndex = 4
 
 
 def test_rows_are_made_like_dataclasses() -> None:
-    assert names_of(Sample) == ("plain", "value", "cycle", "due", "recent", "tick", "recent_tick", "entry")
-    assert [getattr(Sample(1, 2, entry=3), name) for name in names_of(Sample)] == [1, 2, 120, 90, 90, 12_050, 3, 3]
+    assert names_of(Sample) == ("plain", "value", "cycle", "tick", "entry")
+    assert [getattr(Sample(1, 2, entry=3), name) for name in names_of(Sample)] == [1, 2, 120, 12_050, 3]
     assert not hasattr(Sample(), "__dict__")
     with pytest.raises(TypeError, match="missing 4 required"):
         AccessRow()
@@ -490,13 +484,14 @@ def since(number: int) -> int:
 
 
 def test_what_is_compared_follows_from_the_types_of_fields() -> None:
-    assert relative(Sample(), Sample, 100, since) == (7, 20, 0, -1, 2050, -100, 6)
-    absent = Sample(cycle=NO_TIME, due=NEVER, tick=NO_TICK, entry=NONE)
-    assert relative(absent, Sample, 100, since) == (7, NO_TIME, NEVER, -1, NO_TICK, -100, NONE)
+    assert relative(Sample(), Sample, 100, since) == (7, 20, 2050, 6)
+    absent = Sample(cycle=NO_TIME, tick=NO_TICK, entry=NONE)
+    assert relative(absent, Sample, 100, since) == (7, NO_TIME, NO_TICK, NONE)
+    assert relative(Sample(cycle=NEVER), Sample, 100, since) == (7, NEVER, 2050, 6)
 
 
 def test_a_row_looks_the_same_when_all_times_have_moved() -> None:
-    later = Sample(plain=8, cycle=150, due=120, recent=120, tick=15_050, recent_tick=2_000, entry=6)
+    later = Sample(plain=8, cycle=150, tick=15_050, entry=6)
     assert relative(later, Sample, 130, lambda number: 12 - number) == relative(Sample(), Sample, 100, since)
 
 

@@ -286,7 +286,7 @@ def begin_function(m: MachineState, p: int, e: int) -> None:
         return
     _reset(m, now)
     for port in range(m.ticks[0].special_ports):
-        m.special[port] = 0
+        m.special[port] = NO_TICK
     resume_function(m, p)
 
 
@@ -314,7 +314,7 @@ def _reset(m: MachineState, now: int) -> None:
     stores.first = stores.count = 0
     stores.asked = NEVER
     stores.latest = NO_TICK
-    stores.completed_at = 0
+    stores.completed_at = NO_TICK
 
 
 def resume_function(m: MachineState, p: int) -> None:
@@ -397,7 +397,7 @@ def _open(m: MachineState, p: int, function: FunctionRow) -> None:
         _work(m, p, ticks.startup, FILL)
     elif phase == SETTING_UP:
         front.begun = front.now
-        front.path_free = 0
+        front.path_free = NO_TICK
         front.number = 0
         front.row_state = -function.registers
         _work(m, p, ticks.setup if function.loops else 0, LOOP_TURNAROUND)

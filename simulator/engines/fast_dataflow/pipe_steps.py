@@ -487,7 +487,7 @@ def begin_transfer(m: MachineState, p: int, e: int) -> None:
     progress.stream = stream_start(pipe.local, transfer.ahead, answered)
     progress.step = 0
     progress.block = 0
-    progress.passed = NONE
+    progress.passed = NO_TIME
     if transfer.bursts == 0 or transfer.burst_bytes == 0:
         _end_transfer(m, p, transfer, NONE)
     else:

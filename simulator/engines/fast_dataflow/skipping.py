@@ -262,15 +262,14 @@ class StateInspection:
         """
         m, now, front, stores = self._m, self._now, self._m.front_end, self._m.store_queue
         first, tick = max(0, front.row_state), now * TICKS
-        registers = m.registers[first : first + 2 * function.registers]
+        ready = (*m.registers[first : first + 2 * function.registers], *m.special[: m.ticks[0].special_ports])
         return (
             relative(front, FrontEndRow, now, self._since),
             NONE if front.unreleased == NONE else m.trips[front.unreleased].store,
             relative(stores, StoreQueueRow, now, self._since),
             tuple(relative(m.trips[k], TripRow, now, self._since) for k in range(front.first_flight, front.flights)),
             tuple(self._store(m.pending[k]) for k in range(max(0, stores.first - 1), stores.count)),
-            tuple(time if time == NO_TICK else time - tick for time in registers),
-            tuple(max(time - tick, -TICKS) for time in m.special[: m.ticks[0].special_ports]),
+            tuple(time if time == NO_TICK else time - tick for time in ready),
         )
 
     def _store(self, store: PendingStoreRow) -> State:

@@ -23,7 +23,6 @@ from castsim.engines.fast_dataflow.state_rows import (
     SCALAR_RUNS,
     ComputeWaitsRow,
     Cycle,
-    Due,
     FrontEndRow,
     OperationIndex,
     PendingStoreRow,
@@ -144,7 +143,7 @@ class ProgressRow(StateRow):
     step: Value = 0
     block: Value = 0
     stream: Cycle = 0
-    passed: Due = NONE
+    passed: Cycle = NO_TIME
 
 
 class EntryRow(StateRow):

@@ -89,10 +89,7 @@ class ComparisonRule(Enum):
 
     VALUE = auto()
     CYCLE = auto()
-    DUE = auto()
-    RECENT_CYCLE = auto()
     TICK = auto()
-    RECENT_TICK = auto()
     OPERATION = auto()
 
 
@@ -100,14 +97,8 @@ Value = Annotated[int, ComparisonRule.VALUE]
 """A number that must be the same."""
 Cycle = Annotated[int, ComparisonRule.CYCLE]
 """A cycle; NEVER and NO_TIME are the same at all times."""
-Due = Annotated[int, ComparisonRule.DUE]
-"""A cycle that only counts as long as it is not past; NEVER is the same at all times."""
-RecentCycle = Annotated[int, ComparisonRule.RECENT_CYCLE]
-"""A cycle of which only counts whether it is past."""
 Tick = Annotated[int, ComparisonRule.TICK]
 """A tick; NO_TICK is the same at all times."""
-RecentTick = Annotated[int, ComparisonRule.RECENT_TICK]
-"""A tick with which only later ones are compared: none is before the cycle that ends now."""
 OperationIndex = Annotated[int, ComparisonRule.OPERATION]
 """The index of an operation: how many were issued since."""
 
@@ -129,14 +120,8 @@ def relative(row: object, kind: type, now: int, since: Callable[[int], int]) -> 
         value = getattr(row, name)
         if seen is ComparisonRule.CYCLE:
             found.append(value if value in (NEVER, NO_TIME) else value - now)
-        elif seen is ComparisonRule.DUE:
-            found.append(value if value == NEVER else max(value - now, 0))
-        elif seen is ComparisonRule.RECENT_CYCLE:
-            found.append(max(value - now, -1))
         elif seen is ComparisonRule.TICK:
             found.append(value if value == NO_TICK else value - tick)
-        elif seen is ComparisonRule.RECENT_TICK:
-            found.append(max(value - tick, -TICKS))
         else:
             found.append(since(value) if seen is ComparisonRule.OPERATION else value)
     return tuple(found)
@@ -316,7 +301,7 @@ class FrontEndRow(StateRow):
     flights: Value = 0
     unreleased: Value = NONE
     row_state: Value = 0
-    path_free: RecentTick = 0
+    path_free: Tick = NO_TICK
     special_next: Value = 0
 
 
@@ -339,9 +324,9 @@ class StoreQueueRow(StateRow):
     count: Value = 0
     asked: Cycle = NEVER
     started: Tick = NO_TICK
-    sent: RecentCycle = NO_TIME
+    sent: Cycle = NO_TIME
     latest: Tick = NO_TICK
-    completed_at: RecentTick = 0
+    completed_at: Tick = NO_TICK
 
 
 class TripRow(StateRow):
