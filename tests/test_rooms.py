@@ -49,7 +49,7 @@ BUDGET = """
 __init__           1    200
 __main__           1    200
 commands          55  13200
-engines           20   8200
+engines           20   7900
 evidence          12   4500
 execution         38  15000
 exploration       16   6700

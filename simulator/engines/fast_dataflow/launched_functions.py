@@ -213,7 +213,7 @@ def _execute(m: MachineState, function: FunctionRow, step: ComputeStepRow, sent:
 
     Those that pass the serial port keep their order; those that take ports of the special functions do so in turn.
     """
-    waits, registers, numbers = m.waits, m.registers, m.numbers
+    waits, registers, numbers, ticks = m.waits, m.registers, m.numbers, m.ticks[0]
     first_result = step.first_source + step.sources
     end = first_result + step.results
     started = waits.row + function.registers
@@ -230,24 +230,25 @@ def _execute(m: MachineState, function: FunctionRow, step: ComputeStepRow, sent:
         waits.serial_free = start + step.occupancy
     if step.special != NO_TICK:
         port, begun = m.front_end.special_next, start
-        m.front_end.special_next = (port + 1) % m.ticks[0].special_ports
+        m.front_end.special_next = (port + 1) % ticks.special_ports
         start = max(start, m.special[port])
         m.special[port] = start + step.special
         waits.port += start - begun
     waits.last = max(waits.last, start)
     for k in range(first_result, end):
-        registers[numbers[k]] = result_ready(start, step.latency, m.ticks[0].forwarding)
+        registers[numbers[k]] = result_ready(start, step.latency, ticks.forwarding)
         if step.again != NO_TICK:
             registers[started + numbers[k]] = start
 
 
 def queue_store(m: MachineState) -> None:
     """Send the next store of the queue on its way, if it may leave and none is on its way."""
-    stores, ticks = m.store_queue, m.ticks[0]
+    stores = m.store_queue
     if stores.asked != NEVER or stores.first == stores.count:
         return
     store = m.pending[stores.first]
     if store.ready == RELEASED:
+        ticks = m.ticks[0]
         stores.started = store_start(
             store.data_at, stores.latest, ticks.store_interval, store.barrier_at, ticks.store_barrier
         )

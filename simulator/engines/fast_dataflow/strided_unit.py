@@ -41,7 +41,8 @@ class StridedRows:
             exclusive_ports=int(facts.exclusive_ports),
             exclusive_banks=int(facts.exclusive_banks),
         )
-        memory.append("port_of", (*reads, *writes))
+        memory.append("port_of", reads)
+        memory.append("port_of", writes)
         memory.append("bank_of", places)
         memory.take("port_free", 2 * facts.groups)
         memory.take("bank_free", 2 * banks)
