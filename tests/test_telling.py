@@ -7,6 +7,7 @@ from random import Random
 
 import fast_programs
 import pytest
+from engine_trees import a2a3, cast, singly
 
 from castsim.engines import observe, simulate
 from castsim.engines.fast_dataflow import tile_simulation
@@ -77,6 +78,12 @@ def test_both_engines_tell_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) 
             assert told(tree, target, until, None) == told(tree, target, until, "event"), (seed, until)
             compared += bool(total)
     assert compared > SEEDS
+
+
+@pytest.mark.parametrize("operations", [tile_simulation._PROGRESS_INTERVAL - 1, tile_simulation._PROGRESS_INTERVAL])
+def test_all_is_told_where_the_run_ends_as_progress_is_told(operations: int) -> None:
+    tree = singly(*[cast()] * operations)
+    assert told(tree, a2a3(), None, None) == told(tree, a2a3(), None, "event")
 
 
 @pytest.mark.parametrize("kind", ["strided", "functions"])

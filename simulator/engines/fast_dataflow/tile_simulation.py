@@ -550,7 +550,7 @@ class Telling(MachineAttempt):
         """Account for the cycles in which nothing more happens to a pipe that does not work, and tell of all."""
         m, end = self._memory.machine, self._until()
         if code == DONE:
-            end = min(end, max(m.latest, m.issuer.clock))
+            end = min(end, self._skipper.total(m))
         _rest_scalar_unit(m, end)
         for p in range(1, m.pipe_count):
             pipe = m.pipes[p]
