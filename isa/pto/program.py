@@ -8,7 +8,7 @@ format names of `castsim.isa.formats` (`i16` for both `i16` and `si16`). Grammar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import Any
 
@@ -612,6 +612,12 @@ def regions_of(node: Operation) -> tuple[Sequence[Operation], ...]:
         case If():
             return node.then_body, node.else_body
     return ()
+
+
+def with_regions(node: Operation, made: Callable[[Sequence[Operation]], tuple[Operation, ...]]) -> Operation:
+    """Return an operation with what is made of each of its regions in their places."""
+    held = {name: made(getattr(node, name)) for name in REGION_FIELDS if hasattr(node, name)}
+    return replace(node, **held) if held else node  # type: ignore[arg-type]  # regions of a node of the class
 
 
 def nodes(body: Sequence[Operation]) -> Iterator[Operation]:

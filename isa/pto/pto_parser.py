@@ -27,6 +27,7 @@ from castsim.isa.pto.micro_forms import check_scopes
 from castsim.isa.pto.program import (
     ENTRY_MARKS,
     RECORDED,
+    REGION_FIELDS,
     TARGET_ARCH,
     Argument,
     Call,
@@ -57,7 +58,6 @@ _VALUES = frozenset(
 )  # fmt: skip
 """Fields of operations that hold names of values, where they hold text."""
 
-_REGIONS = frozenset(("body", "then_body", "else_body", "before", "after"))
 _DEEPEST = 64
 _MOST = 1_000_000
 """Operations that calls may become: calls within calls multiply."""
@@ -151,7 +151,7 @@ class _Inliner:
         changed: dict[str, object] = {}
         for each in fields(node):
             held = getattr(node, each.name)
-            if each.name in _REGIONS:
+            if each.name in REGION_FIELDS:
                 changed[each.name] = self.body(held, known, active, prefix)
             elif each.name in _VALUES and isinstance(held, str) and not isinstance(held, Enum):
                 changed[each.name] = known.get(held, prefix + held)

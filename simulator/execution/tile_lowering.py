@@ -105,10 +105,8 @@ class _Completing:
 
     def _operation(self, node: pto.Operation) -> Iterator[pto.Operation]:
         match node:
-            case pto.For() | pto.Section():
-                yield replace(node, body=self.region(node.body))
-            case pto.If():
-                yield replace(node, then_body=self.region(node.then_body), else_body=self.region(node.else_body))
+            case pto.For() | pto.Section() | pto.If():
+                yield pto.with_regions(node, self.region)
             case pto.Tcvt(tmp=None):
                 # This assembler hands OFF on where the text names nothing.
                 off = node.saturation in (None, Saturation.OFF) and self.toolchain in PASS_OFF

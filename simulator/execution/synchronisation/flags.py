@@ -8,6 +8,7 @@ scalar takes part, so a program has the same flags whatever it is run with.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -30,11 +31,12 @@ from castsim.execution.synchronisation.removing import (
     Uses,
     assign_events,
     dependences,
+    last_before,
     needs_no_barrier,
     remove_needless,
 )
 from castsim.execution.synchronisation.sync_reading import ElementReading, read
-from castsim.execution.tree import Block, Loop, Lowered, Node
+from castsim.execution.tree import issued
 from castsim.isa.errors import Span
 from castsim.isa.pto import program as pto
 from castsim.targets.dataflow import DataflowTarget
@@ -180,8 +182,8 @@ class _Scanner:
         ordered, pipe = scan.state.ordered, scan.element.pipe
         if not scan.nested and not scan.matters(position):
             return -1
-        hold = -1 if pipe in ordered else _last(self.holds.get(pipe, ()), position)
-        return max(_last(self.stops, position), hold, scan.touching.last_before(position, ordered))
+        hold = -1 if pipe in ordered else last_before(self.holds.get(pipe, ()), position)
+        return max(last_before(self.stops, position), hold, scan.touching.last_before(position, ordered))
 
     def _loop(self, scan: _Scan, region: LoopSpan | BranchSpan | None) -> int:
         """Go through a loop that may run no trip: what its waits have seen stays, the order does not."""
@@ -248,12 +250,6 @@ class _Scanner:
             _include(self.stops, position)
             _include(self.stops, scan.number)
         scan.state.ordered.add(front.pipe)
-
-
-def _last(numbers: Sequence[int], position: int) -> int:
-    """Return the last of ordered numbers before a position, -1 for none."""
-    index = bisect_left(numbers, position)
-    return numbers[index - 1] if index else -1
 
 
 def _include(numbers: list[int], number: int) -> None:
@@ -485,22 +481,11 @@ class _SynchronisationWriter:
             first, last = self.reading.places.get(id(node), (-1, -1))
             if first >= 0:
                 self._put(self.emitted.before[first], Place.BEFORE, node.span, made)
-            made.append(self._inside(node))
+            made.append(pto.with_regions(node, self._region))
             if last >= 0:
                 place = Place.AFTER if first == last else Place.BEHIND
                 self._put(self.emitted.after[last], place, node.span, made)
         return tuple(made)
-
-    def _inside(self, node: pto.Operation) -> pto.Operation:
-        match node:
-            case pto.For() | pto.Section():
-                return replace(node, body=self._region(node.body))
-            case pto.While():
-                return replace(node, before=self._region(node.before), after=self._region(node.after))
-            case pto.If():
-                return replace(node, then_body=self._region(node.then_body), else_body=self._region(node.else_body))
-            case _:
-                return node
 
     def _put(self, orders: Iterable[Order], place: Place, span: Span, made: list[pto.Operation]) -> None:
         """Append inserted instructions; a barrier right behind the same one is left out."""
@@ -535,21 +520,11 @@ class Synchronised:
 
 def noted(inserts: Sequence[Insert], executed: Executed) -> Synchronised:
     """Return what was inserted into a function that has been walked since."""
-    times: dict[int, int] = {}
-    _count(executed.tree.root, 1, times)
+    times: Counter[int] = Counter()
+    for count, lowered in issued(executed.tree.root):
+        times[lowered.instruction] += count
     return Synchronised(tuple(_note(each, executed.numbers, times) for each in inserts))
 
 
 def _note(each: Insert, numbers: Mapping[int, int], times: Mapping[int, int]) -> Note:
     return Note(each.text, each.place, each.span, times.get(numbers.get(id(each.node), -1), 0))
-
-
-def _count(node: Node, factor: int, times: dict[int, int]) -> None:
-    """Add up the executions of every instruction of a node that is executed so many times."""
-    if isinstance(node, Lowered):
-        times[node.instruction] = times.get(node.instruction, 0) + factor
-    elif isinstance(node, Loop):
-        _count(node.body, factor * node.trips, times)
-    elif isinstance(node, Block):
-        for item in node.items:
-            _count(item, factor, times)

@@ -133,16 +133,21 @@ def slices(block: Block, rows: Rows) -> Iterator[tuple[Node, Rows]]:
 
 def _touches(node: Node, rows: Rows, instructions: Sequence[Instruction]) -> Iterator[Touch]:
     if isinstance(node, Lowered):
-        pipe = instructions[node.instruction].pipe
-        for number, access in enumerate(node.accesses):
-            if access.start < access.end:
-                yield Touch(pipe, access, tuple(row[0][number] for row in rows))
+        yield from (each for each in touches_of(node, rows, instructions) if each.access.start < each.access.end)
     elif isinstance(node, Loop):
         for inner in touches(node.body, (*rows, node.steps), instructions):
             yield Touch(inner.pipe, widened(inner.access, node.trips, inner.steps[-1]), inner.steps[:-1])
     elif isinstance(node, Block):
         for item, below in slices(node, rows):
             yield from _touches(item, below, instructions)
+
+
+def touches_of(node: Lowered, rows: Rows, instructions: Sequence[Instruction]) -> tuple[Touch, ...]:
+    """Return what an instruction touches, one for each of its accesses."""
+    pipe = instructions[node.instruction].pipe
+    return tuple(
+        Touch(pipe, access, tuple(row[0][number] for row in rows)) for number, access in enumerate(node.accesses)
+    )
 
 
 # The accesses that may depend on each other, and the hazards between them.
@@ -219,7 +224,7 @@ def unfold(root: Block, instructions: Sequence[Instruction]) -> Iterator[Instanc
         if idle(node):
             return
         if isinstance(node, Lowered):
-            yield Instance(next(numbers), node, _unrolling_touches(node, rows, instructions), path)
+            yield Instance(next(numbers), node, touches_of(node, rows, instructions), path)
         elif isinstance(node, Loop):
             entry = next(entries)
             for slot in range(min(node.trips, SLOTS)):
@@ -229,13 +234,6 @@ def unfold(root: Block, instructions: Sequence[Instruction]) -> Iterator[Instanc
                 yield from walk(item, below, path)
 
     return walk(root, (), ())
-
-
-def _unrolling_touches(node: Lowered, rows: Rows, instructions: Sequence[Instruction]) -> tuple[Touch, ...]:
-    pipe = instructions[node.instruction].pipe
-    return tuple(
-        Touch(pipe, access, tuple(row[0][number] for row in rows)) for number, access in enumerate(node.accesses)
-    )
 
 
 def distance(first: Instance, one: Touch, second: Instance, other: Touch) -> tuple[int, tuple[Move, ...]]:

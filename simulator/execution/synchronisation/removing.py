@@ -529,17 +529,19 @@ class Touching:
 
     def last_before(self, position: int, ordered: AbstractSet[str]) -> int:
         """Return the last of them before a position, but for those on pipes that are `ordered`; -1 for none."""
-        return max((self._before(places, position) for places in self._lists(ordered)), default=-1)
+        return max((last_before(places, position) for places in self._lists(ordered)), default=-1)
 
     def any_within(self, start: int, end: int, ordered: AbstractSet[str] = frozenset()) -> bool:
         """Whether one of them, on a pipe that is not `ordered`, is among the elements from `start` to before `end`."""
-        return any(self._before(places, end) >= start for places in self._lists(ordered))
+        return any(last_before(places, end) >= start for places in self._lists(ordered))
 
     def _lists(self, ordered: AbstractSet[str]) -> Iterator[list[int]]:
         for pipe, lists in self.places.items():
             if pipe not in ordered:
                 yield from lists
 
-    def _before(self, places: list[int], position: int) -> int:
-        index = bisect_left(places, position)
-        return places[index - 1] if index else -1
+
+def last_before(numbers: Sequence[int], position: int) -> int:
+    """Return the last of ordered numbers before a position, -1 for none."""
+    index = bisect_left(numbers, position)
+    return numbers[index - 1] if index else -1

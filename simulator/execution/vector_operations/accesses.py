@@ -35,6 +35,8 @@ from castsim.execution.vector_operations.shapes import (
     moves_columns,
     padded_rows,
     region,
+    row_bytes,
+    tile_error,
     transposes_by_blocks,
     vector_operand,
     widens,
@@ -63,7 +65,7 @@ def work_accesses(work: ResolvedTileOp, behaviour: Behaviour) -> tuple[Access, .
     if work.tmp is not None:
         found += [Access(BUFFER, work.tmp.address, work.tmp.end, write) for write in (False, True)]
     if work.mask is not None:
-        found.append(_rows(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
+        found.append(row_bytes(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
     if work.counts is not None:
         found.append(count_bytes(work, work.counts))
     found += group_bytes(work)
@@ -82,7 +84,7 @@ def count_bytes(work: ResolvedTileOp, counts: Tile) -> Access:
     rows, size = work.dst.valid_rows, counts.element_bits // 8
     if is_column(counts) or (counts.valid_rows, counts.valid_cols) == (1, rows):
         return Access(BUFFER, counts.address, counts.address + rows * size, write=True)
-    return _rows(counts, rows, size, write=True)
+    return row_bytes(counts, rows, size, write=True)
 
 
 def tile_bytes(tile: Tile, *, write: bool) -> Access:
@@ -100,31 +102,24 @@ def tile_bytes(tile: Tile, *, write: bool) -> Access:
     return strided(BUFFER, tile.address, ((lines, pitch),), (length * tile.packed_bits + 7) // 8, write=write)
 
 
-def _rows(tile: Tile, rows: int, length: int, *, write: bool) -> Access:
-    """Return the first `length` bytes of the first rows of a row-major tile."""
-    if not rows or not length:
-        return Access(BUFFER, tile.address, tile.address, write)
-    return strided(BUFFER, tile.address, ((rows, tile.row_pitch),), length, write=write)
-
-
 def _written(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
     dst, facts = work.dst, behaviour.facts
     match VECTOR_OPERATIONS[work.mnemonic].kind:
         case Kind.MOVE:
             rows = min(work.sources[0].valid_rows, dst.valid_rows)
-            return _rows(dst, rows, moved_columns(work, facts.move_bytes) * dst.element_bits // 8, write=True)
+            return row_bytes(dst, rows, moved_columns(work, facts.move_bytes) * dst.element_bits // 8, write=True)
         case Kind.FILL:
-            return _rows(dst, padded_rows(work), dst.row_pitch, write=True)
+            return row_bytes(dst, padded_rows(work), dst.row_pitch, write=True)
         case Kind.COMPARE:
             if facts.inverts_whole_mask and work.mode == "ne":
                 return Access(BUFFER, dst.address, dst.end, write=True)
-            return _rows(dst, dst.valid_rows, compared_bytes(work, facts.compare_bytes)[1], write=True)
+            return row_bytes(dst, dst.valid_rows, compared_bytes(work, facts.compare_bytes)[1], write=True)
         case Kind.COLUMN_REDUCE | Kind.COLUMN_ARGUMENT:
-            return _rows(dst, 1, dst.valid_cols * dst.element_bits // 8, write=True)
+            return row_bytes(dst, 1, dst.valid_cols * dst.element_bits // 8, write=True)
         case Kind.SORT:
-            return _rows(dst, dst.valid_rows, work.sources[0].valid_cols * PAIR_BYTES, write=True)
+            return row_bytes(dst, dst.valid_rows, work.sources[0].valid_cols * PAIR_BYTES, write=True)
         case Kind.MERGE:
-            return _rows(dst, dst.valid_rows, sum(map(pairs_of, work.sources)) * PAIR_BYTES, write=True)
+            return row_bytes(dst, dst.valid_rows, sum(map(pairs_of, work.sources)) * PAIR_BYTES, write=True)
         case kind if kind in QUANTISING:
             return quantised_bytes(work, behaviour)
         case kind if kind in REARRANGING:
@@ -146,18 +141,18 @@ def _read(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     if kind is Kind.MOVE:
         rows = min(first.valid_rows, work.dst.valid_rows)
         length = moved_columns(work, behaviour.facts.move_bytes) * first.element_bits // 8
-        return [_rows(first, rows, length, write=False)]
+        return [row_bytes(first, rows, length, write=False)]
     if kind is Kind.FILL:
         length = kept_columns(work, behaviour) * first.element_bits // 8
-        return [_rows(first, first.valid_rows, length, write=False)]
+        return [row_bytes(first, first.valid_rows, length, write=False)]
     if kind is Kind.COMPARE:
         length = compared_bytes(work, behaviour.facts.compare_bytes)[0]
-        return [_rows(source, source.valid_rows, length, write=False) for source in work.sources]
+        return [row_bytes(source, source.valid_rows, length, write=False) for source in work.sources]
     if kind is Kind.ROW_EXPAND:
-        return [_rows(first, first.valid_rows, first.element_bits // 8, write=False)]
+        return [row_bytes(first, first.valid_rows, first.element_bits // 8, write=False)]
     if kind in (Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST):
         vector = work.sources[-1]
-        found[-1] = _rows(vector, 1, vector.valid_cols * vector.element_bits // 8, write=False)
+        found[-1] = row_bytes(vector, 1, vector.valid_cols * vector.element_bits // 8, write=False)
     return found
 
 
@@ -198,20 +193,18 @@ def check_overlaps(
         if shared is not None and not _in_place(target, work, operation, number):
             raise _refusal(work, work.dst, source, shared)
     rest = accesses[1 + len(work.sources) :]
+    outputs, inputs = [(work.dst, written)], [*zip(work.sources, read, strict=True)]
+    scratch: list[tuple[Tile, Access]] = []
     if work.tmp is not None:
-        others = [(work.dst, written), *zip(work.sources, read, strict=True)]
-        _check_apart(work, "tmp", work.tmp, rest[0], others)
+        scratch = [(work.tmp, rest[0])]
+        _check_apart(work, "tmp", work.tmp, rest[0], [*outputs, *inputs])
         rest = rest[2:]
     if work.counts is not None:
-        held = work.tmp, accesses[1 + len(work.sources)]
-        others = [(work.dst, written), *zip(work.sources, read, strict=True)]
-        others += [(held[0], held[1])] if held[0] is not None else []
-        _check_apart(work, "counts", work.counts, rest[0], others)
+        _check_apart(work, "counts", work.counts, rest[0], [*outputs, *inputs, *scratch])
     for tile, access in zip(work.further, rest, strict=False):
-        _check_apart(work, "output", tile, access, [(work.dst, written), *zip(work.sources, read, strict=True)])
+        _check_apart(work, "output", tile, access, [*outputs, *inputs])
     if work.mask is not None:
-        others = [(work.dst, written)] + ([(work.tmp, accesses[1 + len(work.sources)])] if work.tmp else [])
-        _check_apart(work, "mask", work.mask, rest[0], others)
+        _check_apart(work, "mask", work.mask, rest[0], [*outputs, *scratch])
     return _beyond(work, written)
 
 
@@ -274,14 +267,14 @@ def _check_apart(
         shared = common_bytes(bytes_of, access)
         if shared is not None:
             what = f"bytes {shared[0]} .. {shared[1] - 1}"
-            raise TileError(f"{work.mnemonic}: {role} %{tile.name} and %{other.name} share {what}", span=work.span)
+            raise tile_error(work, f"{role} %{tile.name} and %{other.name} share {what}")
 
 
 def _refusal(work: ResolvedTileOp, one: Tile, two: Tile, shared: tuple[int, int]) -> TileError:
     what = f"bytes {shared[0]} .. {shared[1] - 1}"
     if one.address == two.address and one.name == two.name:
         return TileError(f"{work.mnemonic} cannot run in place: it writes %{one.name} ({what})", span=work.span)
-    return TileError(f"{work.mnemonic}: %{one.name} and %{two.name} share {what}", span=work.span)
+    return tile_error(work, f"%{one.name} and %{two.name} share {what}")
 
 
 def _beyond(work: ResolvedTileOp, written: Access) -> tuple[str, ...]:
@@ -523,8 +516,9 @@ def _check_layouts(work: ResolvedTileOp, operation: VectorOperation) -> None:
         tiles.append(work.mask)
     for tile in tiles:
         if is_column(tile):
-            raise TileError(
-                f"{work.mnemonic}: tile %{tile.name} is column-major",
-                span=work.span,
-                legal=("blayout=row_major", f"pto.treshape %{tile.name} to a row-major tile of the same bytes"),
+            raise tile_error(
+                work,
+                f"tile %{tile.name} is column-major",
+                "blayout=row_major",
+                f"pto.treshape %{tile.name} to a row-major tile of the same bytes",
             )

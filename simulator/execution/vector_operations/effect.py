@@ -25,13 +25,13 @@ from castsim.execution.vector_operations.shapes import (
     compared_bytes,
     is_column,
     numbers,
+    tile_error,
     tile_view,
     valid_codes,
     vector_operand,
     widens,
 )
 from castsim.execution.vector_operations.target_rules import Behaviour, float_route
-from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 from castsim.numerics.policy import NanToInteger, Policy, abstract_policy
@@ -103,10 +103,10 @@ def choose(buffer: Bytes, work: ResolvedTileOp) -> None:
     for row, chosen in enumerate(found):
         places = np.flatnonzero(chosen) + work.offset
         if places.size > dst.valid_cols:
-            raise TileError(
-                f"{work.mnemonic}: {places.size} elements of row {row} of %{source.name} compare so, a row of "
+            raise tile_error(
+                work,
+                f"{places.size} elements of row {row} of %{source.name} compare so, a row of "
                 f"%{dst.name} has {dst.valid_cols} valid columns",
-                span=work.span,
             )
         result[row, : places.size] = places.astype(result.dtype)
     totals = found.sum(axis=1)

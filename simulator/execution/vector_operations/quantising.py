@@ -22,6 +22,9 @@ from castsim.execution.vector_operations.shapes import (
     is_column,
     numbers,
     region,
+    row_bytes,
+    shape_text,
+    tile_error,
     tile_view,
     valid_codes,
 )
@@ -142,20 +145,15 @@ def group_bytes(work: ResolvedTileOp) -> list[Access]:
     if not work.further:
         return []
     groups, (exponents, maxima, scaling) = grouping_of(work), work.further
-    found = [_rows(exponents, *groups.exponent_region)]
+    rows, cols = groups.exponent_region
+    found = [row_bytes(exponents, rows, cols * exponents.element_bits // 8, write=True)]
     for tile, twice in ((maxima, False), (scaling, repeats_scaling(work))):
         if groups.columns:
-            found.append(_rows(tile, groups.down, groups.across))
+            found.append(row_bytes(tile, groups.down, groups.across * tile.element_bits // 8, write=True))
         else:
             length = groups.count * (1 + twice) * tile.element_bits // 8
             found.append(Access(BUFFER, tile.address, tile.address + length, write=True))
     return found
-
-
-def _rows(tile: Tile, rows: int, cols: int) -> Access:
-    if not rows or not cols:
-        return Access(BUFFER, tile.address, tile.address, write=True)
-    return strided(BUFFER, tile.address, ((rows, tile.row_pitch),), cols * tile.element_bits // 8, write=True)
 
 
 def put_groups(buffer: Codes, work: ResolvedTileOp, tile: Tile, held: Codes, *, twice: bool = False) -> None:
@@ -198,7 +196,7 @@ def check_block_quantisation(work: ResolvedTileOp, forms: str, flat_nv: str) -> 
     need = groups.count * (1 + repeats_scaling(work))
     for tile, wanted in zip(others, (groups.count, need), strict=True):
         if tile.rows * tile.cols < wanted:
-            raise TileError(f"{work.mnemonic}: %{tile.name} must have room for {wanted} elements", span=work.span)
+            raise tile_error(work, f"%{tile.name} must have room for {wanted} elements")
     if forms == "assembler" and not groups.by_rows:
         _check_room(work, others[1], need)
 
@@ -207,26 +205,23 @@ def _check_groups(work: ResolvedTileOp) -> None:
     (source,), dst = work.sources, work.dst
     across = 2 if work.dst.element_bits == 8 and is_narrow(work) else 1
     if (dst.valid_rows, dst.valid_cols * across) != region(source):
-        found, wanted = (_extent(one) for one in (region(dst), (source.valid_rows, source.valid_cols // across)))
-        raise TileError(
-            f"{work.mnemonic}: valid region of %{dst.name} is {found}, of %{source.name} {_extent(region(source))}"
+        found, wanted = (shape_text(one) for one in (region(dst), (source.valid_rows, source.valid_cols // across)))
+        raise tile_error(
+            work,
+            f"valid region of %{dst.name} is {found}, of %{source.name} {shape_text(region(source))}"
             + (", two columns for each byte" if across > 1 else ""),
-            span=work.span,
-            legal=(wanted,),
+            wanted,
         )
     step = (2 if work.interleaved else 1) * MX_GROUP
     if work.by_columns:
         if source.valid_rows % step or (work.interleaved and source.rows % step):
-            raise TileError(
-                f"{work.mnemonic}: %{source.name} must have whole groups of {step} rows, it has {source.rows}, "
+            raise tile_error(
+                work,
+                f"%{source.name} must have whole groups of {step} rows, it has {source.rows}, "
                 f"{source.valid_rows} of them valid",
-                span=work.span,
             )
         if is_narrow(work) and source.valid_cols % 2:
-            raise TileError(
-                f"{work.mnemonic}: %{source.name} has {source.valid_cols} columns, of which two share a byte",
-                span=work.span,
-            )
+            raise tile_error(work, f"%{source.name} has {source.valid_cols} columns, of which two share a byte")
         return
     if work.interleaved:
         raise IllegalError(
@@ -236,10 +231,10 @@ def _check_groups(work: ResolvedTileOp) -> None:
         )
     ragged = source.valid_cols % MX_GROUP
     if ragged or (source.cols != source.valid_cols and work.further[0].rows == 1):
-        raise TileError(
-            f"{work.mnemonic}: rows of %{source.name} must be whole groups of {MX_GROUP} elements"
+        raise tile_error(
+            work,
+            f"rows of %{source.name} must be whole groups of {MX_GROUP} elements"
             + ("" if ragged else ", all valid where exponents are one line"),
-            span=work.span,
         )
 
 
@@ -247,10 +242,10 @@ def _check_forms(work: ResolvedTileOp, groups: Grouping, forms: str, flat_nv: st
     (source,), half = work.sources, work.sources[0].element_bits == 16
     width = source.cols // (2 if is_narrow(work) and work.dst.element_bits == 8 else 1)
     if work.dst.cols != width and not (groups.columns and not is_narrow(work)):
-        raise TileError(
-            f"{work.mnemonic}: %{work.dst.name} has rows of {work.dst.cols} elements, %{source.name} of {source.cols}",
-            span=work.span,
-            legal=(f"{work.dst.rows}x{width}",),
+        raise tile_error(
+            work,
+            f"%{work.dst.name} has rows of {work.dst.cols} elements, %{source.name} of {source.cols}",
+            f"{work.dst.rows}x{width}",
         )
     flat = not groups.columns and not groups.by_rows
     if is_narrow(work) and not half:
@@ -284,17 +279,17 @@ def _check_pitches(work: ResolvedTileOp, groups: Grouping) -> None:
     if groups.interleaved:
         shape = source.rows // 64, block_end(2 * source.cols, 32)
         if (exponents.rows, exponents.cols) != shape:
-            raise TileError(
-                f"{work.mnemonic}: interleaved exponents %{exponents.name} are {exponents.rows} x {exponents.cols}",
-                span=work.span,
-                legal=(_extent(shape),),
+            raise tile_error(
+                work,
+                f"interleaved exponents %{exponents.name} are {exponents.rows} x {exponents.cols}",
+                shape_text(shape),
             )
     for tile in others if groups.interleaved else work.further:
         if tile.cols != source.cols:
-            raise TileError(
-                f"{work.mnemonic}: %{tile.name} has {tile.cols} columns, %{source.name} {source.cols}",
-                span=work.span,
-                legal=(f"{tile.rows}x{source.cols}",),
+            raise tile_error(
+                work,
+                f"%{tile.name} has {tile.cols} columns, %{source.name} {source.cols}",
+                f"{tile.rows}x{source.cols}",
             )
 
 
@@ -305,25 +300,20 @@ def _check_room(work: ResolvedTileOp, scaling: Tile, need: int) -> None:
     lanes = _SINGLE_LANES if scaling.element_bits == 32 else _HALF_LANES
     wanted = block_end(need, lanes) * scaling.element_bits // 8
     if scaling.size < wanted:
-        raise TileError(
-            f"{work.mnemonic}: %{scaling.name} has {scaling.size} bytes, reciprocals are stored in whole registers: "
-            f"{wanted} bytes",
-            span=work.span,
-            legal=(f"1x{wanted * 8 // scaling.element_bits}", f"option {FORMS}=library"),
+        raise tile_error(
+            work,
+            f"%{scaling.name} has {scaling.size} bytes, reciprocals are stored in whole registers: {wanted} bytes",
+            f"1x{wanted * 8 // scaling.element_bits}",
+            f"option {FORMS}=library",
         )
 
 
 def _extents(work: ResolvedTileOp, tile: Tile, groups: Grouping, legal: tuple[tuple[int, int], ...]) -> TileError:
-    return TileError(
-        f"{work.mnemonic}: %{tile.name} has {_extent(region(tile))} valid elements, the groups are "
-        f"{groups.down} x {groups.across}",
-        span=work.span,
-        legal=tuple(dict.fromkeys(map(_extent, legal))),
+    return tile_error(
+        work,
+        f"%{tile.name} has {shape_text(region(tile))} valid elements, the groups are {groups.down} x {groups.across}",
+        *tuple(dict.fromkeys(map(shape_text, legal))),
     )
-
-
-def _extent(pair: tuple[int, int]) -> str:
-    return f"{pair[0]} x {pair[1]}"
 
 
 def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterator[str]:
@@ -520,7 +510,7 @@ def quantised_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
     dst = work.dst
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return boxed_bytes(work)
-    return _row_bytes(dst, _columns(work, behaviour), write=True)
+    return _valid_row_bytes(dst, _columns(work, behaviour), write=True)
 
 
 def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
@@ -529,7 +519,7 @@ def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return bytes_to_box(work)
     blocks = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE
-    found = [_row_bytes(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
+    found = [_valid_row_bytes(source, source.valid_cols if blocks else _columns(work, behaviour), write=False)]
     rows = work.dst.valid_rows
     for tile in parameters:
         if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.QUANTISE:
@@ -549,7 +539,7 @@ def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     if kind is not Kind.QUANTISE or not behaviour.uses_tmp:
         return []
     source = work.sources[0]
-    found = [_row_bytes(source, source.valid_cols, write=True)]
+    found = [_valid_row_bytes(source, source.valid_cols, write=True)]
     if source.valid_rows and source.valid_cols:
         pitch, length = _half_pitch(source), 2 * source.valid_cols
         found.append(strided(BUFFER, source.address, ((source.valid_rows, pitch),), length, write=True))
@@ -581,12 +571,8 @@ def _columns(work: ResolvedTileOp, behaviour: Behaviour) -> int:
     return -(-cols // LANES) * LANES if whole else cols
 
 
-def _row_bytes(tile: Tile, cols: int, *, write: bool) -> Access:
-    if not tile.valid_rows or not cols:
-        return Access(BUFFER, tile.address, tile.address, write)
-    return strided(
-        BUFFER, tile.address, ((tile.valid_rows, tile.row_pitch),), cols * tile.element_bits // 8, write=write
-    )
+def _valid_row_bytes(tile: Tile, cols: int, *, write: bool) -> Access:
+    return row_bytes(tile, tile.valid_rows, cols * tile.element_bits // 8, write=write)
 
 
 def _quantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:

@@ -12,22 +12,22 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from castsim.execution.pipe_operations import pad_code
-from castsim.execution.tree import Access, ResolvedTileOp, Tile, strided
+from castsim.execution.tree import Access, ResolvedTileOp, Tile
 from castsim.execution.vector_operations.shapes import (
     BLOCK,
-    BUFFER,
     Bytes,
     block_end,
     moved_columns,
     numbers,
     padded_rows,
+    row_bytes,
+    tile_error,
     tile_view,
     transposes_by_blocks,
     valid_codes,
     whole_units,
 )
 from castsim.execution.vector_operations.target_rules import Behaviour
-from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 
@@ -68,17 +68,17 @@ def written_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
     unit = behaviour.facts.move_bytes
     match VECTOR_OPERATIONS[work.mnemonic].kind:
         case Kind.RAMP:
-            return _rows(dst, 1, dst.valid_cols * size, write=True)
+            return row_bytes(dst, 1, dst.valid_cols * size, write=True)
         case Kind.TRANSPOSE:
             (source,) = work.sources
             length = source.valid_rows * size
             if unit is not None and transposes_by_blocks(work):
                 length = block_end(length, unit)
-            return _rows(dst, source.valid_cols, length, write=True)
+            return row_bytes(dst, source.valid_cols, length, write=True)
         case Kind.CONCATENATE:
-            return _rows(dst, dst.valid_rows, _joined_bytes(work, unit), write=True)
+            return row_bytes(dst, dst.valid_rows, _joined_bytes(work, unit), write=True)
         case _:
-            return _rows(dst, dst.valid_rows, dst.valid_cols * size, write=True)
+            return row_bytes(dst, dst.valid_rows, dst.valid_cols * size, write=True)
 
 
 def read_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
@@ -94,29 +94,21 @@ def read_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
         source, places = work.sources
         length = work.dst.valid_cols * places.element_bits // 8
         return [
-            _rows(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False),
-            _rows(places, work.dst.valid_rows, length, write=False),
+            row_bytes(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False),
+            row_bytes(places, work.dst.valid_rows, length, write=False),
         ]
     if kind is Kind.COUNTED_CONCATENATE:
         rows = work.dst.valid_rows
         lengths = [source.valid_cols * source.element_bits // 8 for source in work.sources[:2]]
         lengths += [source.element_bits // 8 for source in work.sources[2:]]
-        return [_rows(source, rows, length, write=False) for source, length in zip(work.sources, lengths, strict=True)]
+        return [
+            row_bytes(source, rows, length, write=False) for source, length in zip(work.sources, lengths, strict=True)
+        ]
     if kind in (Kind.TRANSPOSE, Kind.PATTERN_GATHER):
         (source,) = work.sources
-        return [_rows(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False)]
-    lengths = [source.valid_cols * source.element_bits // 8 for source in work.sources]
-    if unit is not None:
-        lengths[0] = block_end(lengths[0], unit)
-        lengths[1] = block_end(lengths[1], unit) if _by_blocks(work, unit) else lengths[1]
-    rows = work.dst.valid_rows
-    return [_rows(source, rows, length, write=False) for source, length in zip(work.sources, lengths, strict=True)]
-
-
-def _rows(tile: Tile, rows: int, length: int, *, write: bool) -> Access:
-    if not rows or not length:
-        return Access(BUFFER, tile.address, tile.address, write)
-    return strided(BUFFER, tile.address, ((rows, tile.row_pitch),), length, write=write)
+        return [row_bytes(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False)]
+    rows, lengths = work.dst.valid_rows, _copied_bytes(work, unit)
+    return [row_bytes(source, rows, length, write=False) for source, length in zip(work.sources, lengths, strict=True)]
 
 
 def _ramp(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
@@ -141,10 +133,10 @@ def _gather(buffer: Bytes, work: ResolvedTileOp) -> None:
     outside = np.argwhere((chosen < 0) | (chosen >= count))
     if outside.size:
         row, column = outside[0]
-        raise TileError(
-            f"{work.mnemonic}: element ({row}, {column}) of %{places.name} is {chosen[row, column]}, "
+        raise tile_error(
+            work,
+            f"element ({row}, {column}) of %{places.name} is {chosen[row, column]}, "
             f"%{source.name} has elements 0 .. {count - 1}",
-            span=work.span,
         )
     elements: Codes = buffer[source.address : source.end].view(f"<u{size}").copy()
     tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = elements[chosen]
@@ -152,16 +144,14 @@ def _gather(buffer: Bytes, work: ResolvedTileOp) -> None:
 
 def _concatenate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Copy the rows of the first tile, then those of the second behind them; where in whole blocks, these."""
-    unit, dst = behaviour.facts.move_bytes, work.dst
-    rows, (first, second) = dst.valid_rows, work.sources
-    size = dst.element_bits // 8
-    widths = [first.valid_cols, second.valid_cols]
-    if unit is not None:
-        widths[0] = block_end(widths[0] * size, unit) // size
-        widths[1] = block_end(widths[1] * size, unit) // size if _by_blocks(work, unit) else widths[1]
-    parts = [tile_view(buffer, source, rows, width).copy() for source, width in zip(work.sources, widths, strict=True)]
+    dst, lengths = work.dst, _copied_bytes(work, behaviour.facts.move_bytes)
+    rows, size = dst.valid_rows, dst.element_bits // 8
+    parts = [
+        tile_view(buffer, source, rows, length // size).copy()
+        for source, length in zip(work.sources, lengths, strict=True)
+    ]
     whole = tile_view(buffer, dst, rows, dst.cols)
-    for start, part in zip((0, first.valid_cols), parts, strict=True):
+    for start, part in zip((0, work.sources[0].valid_cols), parts, strict=True):
         whole[:, start : start + part.shape[1]] = part
 
 
@@ -191,18 +181,20 @@ def pattern_places(work: ResolvedTileOp) -> NDArray[np.intp]:
     return kept
 
 
-def _by_blocks(work: ResolvedTileOp, unit: int) -> bool:
-    """Whether the second tile begins at a block of the destination, so that it is copied in whole ones."""
-    first = work.sources[0]
-    return first.valid_cols * first.element_bits // 8 % unit == 0
+def _copied_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
+    """Return the bytes of a row of each tile that a concatenation copies: of the second in whole blocks where it begins
+    at a block of the destination.
+    """
+    one, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
+    if unit is None:
+        return one, two
+    return block_end(one, unit), two if one % unit else block_end(two, unit)
 
 
 def _joined_bytes(work: ResolvedTileOp, unit: int | None) -> int:
     """Return the bytes of each row that a concatenation writes."""
-    one, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
-    if unit is None:
-        return one + two
-    return one + block_end(two, unit) if _by_blocks(work, unit) else max(block_end(one, unit), one + two)
+    first, (one, two) = work.sources[0], _copied_bytes(work, unit)
+    return max(one, first.valid_cols * first.element_bits // 8 + two)
 
 
 # Sorting elements with their numbers, and merging sorted lists (docs/reference/pto.md section 7.7).

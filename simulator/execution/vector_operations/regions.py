@@ -8,7 +8,7 @@ from dataclasses import replace
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import FLAT_NV, FORMS, check_block_quantisation
 from castsim.execution.vector_operations.rearranging import GROUP, block_elements, pairs_of
-from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, vector_operand
+from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, shape_text, tile_error, vector_operand
 from castsim.isa.errors import TileError
 from castsim.isa.formats import IntFormat
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind, VectorOperation
@@ -51,8 +51,8 @@ def over_destination(target: DataflowTarget, work: ResolvedTileOp) -> tuple[Reso
         if wanted != region(source) and fits and 0 not in region(source) and (dynamic or not checked):
             sources[number] = replace(source, valid_rows=wanted[0], valid_cols=wanted[1])
     warnings = tuple(
-        f"pto.{work.mnemonic}: valid region of %{given.name} is {_extent(region(given))}, of %{dst.name} "
-        f"{_extent(region(dst))}: {_extent(region(taken))} elements of %{given.name} are read, valid or not; the "
+        f"pto.{work.mnemonic}: valid region of %{given.name} is {shape_text(region(given))}, of %{dst.name} "
+        f"{shape_text(region(dst))}: {shape_text(region(taken))} elements of %{given.name} are read, valid or not; the "
         f"library refuses that in debug builds only"
         for given, taken in zip(work.sources, sources, strict=True)
         if given is not taken
@@ -73,22 +73,22 @@ _OVER_DESTINATION = (Kind.ELEMENTWISE, Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST
 
 
 def _refusal(work: ResolvedTileOp, what: str, one: Tile, ours: object, two: Tile, theirs: object) -> TileError:
-    return TileError(f"{work.mnemonic}: {what} of %{one.name} is {ours}, of %{two.name} {theirs}", span=work.span)
+    return tile_error(work, f"{what} of %{one.name} is {ours}, of %{two.name} {theirs}")
 
 
-def _extent(pair: tuple[int, int]) -> str:
-    return f"{pair[0]} x {pair[1]}"
+def _other_region(work: ResolvedTileOp, one: Tile, two: Tile) -> TileError:
+    return _refusal(work, "valid region", one, shape_text(region(one)), two, shape_text(region(two)))
 
 
 def _same_region(work: ResolvedTileOp, tile: Tile) -> None:
     if region(tile) != region(work.dst):
-        raise _refusal(work, "valid region", tile, _extent(region(tile)), work.dst, _extent(region(work.dst)))
+        raise _other_region(work, tile, work.dst)
 
 
 def _same_shape(work: ResolvedTileOp, tile: Tile) -> None:
     ours, theirs = (tile.rows, tile.cols), (work.dst.rows, work.dst.cols)
     if ours != theirs:
-        raise _refusal(work, "shape", tile, _extent(ours), work.dst, _extent(theirs))
+        raise _refusal(work, "shape", tile, shape_text(ours), work.dst, shape_text(theirs))
 
 
 def _rows(work: ResolvedTileOp, tile: Tile) -> None:
@@ -104,28 +104,24 @@ def _columns(work: ResolvedTileOp, tile: Tile) -> None:
 def _not_empty(work: ResolvedTileOp) -> None:
     """Refuse a source without elements for a destination that has some."""
     if 0 in region(work.sources[0]) and 0 not in region(work.dst):
-        raise TileError(f"{work.mnemonic}: %{work.sources[0].name} has no valid element", span=work.span)
+        raise tile_error(work, f"%{work.sources[0].name} has no valid element")
 
 
 def _check_fill(_target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
     (source,), dst = work.sources, work.dst
     if dst.type.pad == 0:
-        raise TileError(
-            f"{work.mnemonic}: tile %{dst.name} declares no pad value", span=work.span, legal=("pad=1", "2", "3")
-        )
+        raise tile_error(work, f"tile %{dst.name} declares no pad value", "pad=1", "2", "3")
     if dst.element_bits > 32:
-        raise TileError(f"{work.mnemonic}: elements of {dst.element_bits // 8} bytes have no pad value", span=work.span)
+        raise tile_error(work, f"elements of {dst.element_bits // 8} bytes have no pad value")
     if operation.enlarges:
         if source.rows > dst.rows or source.cols > dst.cols:
-            found = _extent((source.rows, source.cols)), _extent((dst.rows, dst.cols))
+            found = shape_text((source.rows, source.cols)), shape_text((dst.rows, dst.cols))
             raise _refusal(work, "shape", source, found[0], dst, f"smaller: {found[1]}")
     else:
         _same_shape(work, source)
     if operation.in_place and source.address != dst.address:
-        raise TileError(
-            f"{work.mnemonic}: %{source.name} (byte {source.address}) and %{dst.name} (byte {dst.address}) must be "
-            f"the same bytes",
-            span=work.span,
+        raise tile_error(
+            work, f"%{source.name} (byte {source.address}) and %{dst.name} (byte {dst.address}) must be the same bytes"
         )
 
 
@@ -144,7 +140,7 @@ def _check_selection(target: DataflowTarget, work: ResolvedTileOp, operation: Ve
     mask = work.mask
     assert mask is not None
     if not isinstance(mask.format, IntFormat):
-        raise TileError(f"{work.mnemonic}: mask %{mask.name} holds {mask.format.name}, no bits", span=work.span)
+        raise tile_error(work, f"mask %{mask.name} holds {mask.format.name}, no bits")
     _holds_bits(work, mask, work.dst)
     if mask.rows < work.dst.valid_rows:
         raise _refusal(work, "number of rows", mask, mask.rows, work.dst, f"{work.dst.valid_rows} valid")
@@ -153,17 +149,14 @@ def _check_selection(target: DataflowTarget, work: ResolvedTileOp, operation: Ve
 def _holds_bits(work: ResolvedTileOp, bits: Tile, elements: Tile) -> None:
     need = (elements.valid_cols + 7) // 8
     if bits.row_pitch < need:
-        raise TileError(
-            f"{work.mnemonic}: a row of %{bits.name} has {bits.row_pitch} bytes, {elements.valid_cols} bits {need}",
-            span=work.span,
-        )
+        raise tile_error(work, f"a row of %{bits.name} has {bits.row_pitch} bytes, {elements.valid_cols} bits {need}")
 
 
 def _check_compare(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     first = work.sources[0]
     for other in work.sources[1:]:
         if region(other) != region(first):
-            raise _refusal(work, "valid region", other, _extent(region(other)), first, _extent(region(first)))
+            raise _other_region(work, other, first)
     if target.tile_arithmetic.mask_has_source_shape:
         _same_region(work, first)
         _same_shape(work, first)
@@ -175,16 +168,13 @@ def _check_row_reduction(_target: DataflowTarget, work: ResolvedTileOp, _operati
     dst = work.dst
     _rows(work, work.sources[0])
     if dst.valid_cols != 1 or (is_column(dst) and dst.cols != 1):
-        raise TileError(
-            f"{work.mnemonic}: %{dst.name} must have one valid column, it has {dst.valid_cols} of {dst.cols}",
-            span=work.span,
-            legal=(f"{dst.rows}x1 column-major", f"{dst.rows}x{dst.cols} row-major with valid={dst.valid_rows}x1"),
+        raise tile_error(
+            work,
+            f"%{dst.name} must have one valid column, it has {dst.valid_cols} of {dst.cols}",
+            f"{dst.rows}x1 column-major",
+            f"{dst.rows}x{dst.cols} row-major with valid={dst.valid_rows}x1",
         )
     _not_empty(work)
-
-
-def _check_row_argument(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
-    _check_row_reduction(target, work, operation)
 
 
 def _check_row_broadcast(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
@@ -195,16 +185,14 @@ def _check_row_broadcast(_target: DataflowTarget, work: ResolvedTileOp, _operati
     per_block = BLOCK * 8 // vector.element_bits
     if is_column(vector):
         if (vector.cols, vector.valid_cols) != (1, 1):
-            raise TileError(
-                f"{work.mnemonic}: column-major %{vector.name} must have one column, it has {vector.cols}",
-                span=work.span,
-            )
+            raise tile_error(work, f"column-major %{vector.name} must have one column, it has {vector.cols}")
     elif (vector.cols, vector.valid_cols) != (per_block, per_block):
-        raise TileError(
-            f"{work.mnemonic}: row-major %{vector.name} must have rows of one full block, {per_block} elements of "
+        raise tile_error(
+            work,
+            f"row-major %{vector.name} must have rows of one full block, {per_block} elements of "
             f"{vector.format.name}; it has {vector.valid_cols} valid of {vector.cols}",
-            span=work.span,
-            legal=(f"{vector.rows}x{per_block} row-major", f"{vector.rows}x1 column-major"),
+            f"{vector.rows}x{per_block} row-major",
+            f"{vector.rows}x1 column-major",
         )
 
 
@@ -229,10 +217,10 @@ def _check_pair_scratch(work: ResolvedTileOp) -> None:
     if not work.binary or tmp is None:
         return
     if tmp.format != source.format or tmp.cols < source.valid_cols or tmp.rows < (source.valid_rows + 1) // 2:
-        raise TileError(
-            f"{work.mnemonic}: tmp %{tmp.name} must hold {(source.valid_rows + 1) // 2} rows of {source.valid_cols} "
+        raise tile_error(
+            work,
+            f"tmp %{tmp.name} must hold {(source.valid_rows + 1) // 2} rows of {source.valid_cols} "
             f"{source.format.name}, it has {tmp.rows} x {tmp.cols} {tmp.format.name}",
-            span=work.span,
         )
 
 
@@ -241,7 +229,7 @@ def _check_columns_broadcast(_target: DataflowTarget, work: ResolvedTileOp, oper
         _columns(work, source)
     vector = work.sources[-1]
     if not vector.valid_rows and work.dst.valid_rows:
-        raise TileError(f"{work.mnemonic}: %{vector.name} has no valid row", span=work.span)
+        raise tile_error(work, f"%{vector.name} has no valid row")
     if operation.kind is Kind.COLUMN_BROADCAST:
         _same_region(work, work.sources[0])
         _same_shape(work, work.sources[0])
@@ -250,11 +238,10 @@ def _check_columns_broadcast(_target: DataflowTarget, work: ResolvedTileOp, oper
 def _check_ramp(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     dst = work.dst
     if dst.rows != 1 or dst.cols == 1:
-        raise TileError(
-            f"{work.mnemonic}: %{dst.name} must have one row of more than one element, it is "
-            f"{_extent((dst.rows, dst.cols))}",
-            span=work.span,
-            legal=(f"1x{max(2, dst.cols)}",),
+        raise tile_error(
+            work,
+            f"%{dst.name} must have one row of more than one element, it is {shape_text((dst.rows, dst.cols))}",
+            f"1x{max(2, dst.cols)}",
         )
 
 
@@ -262,12 +249,9 @@ def _check_gather(target: DataflowTarget, work: ResolvedTileOp, _operation: Vect
     (source, places), dst = work.sources, work.dst
     for tile in (dst, places):
         if tile.type.valid_cols not in (None, tile.cols):
-            raise TileError(
-                f"{work.mnemonic}: all columns of %{tile.name} must be valid, {tile.valid_cols} of {tile.cols} are",
-                span=work.span,
-            )
+            raise tile_error(work, f"all columns of %{tile.name} must be valid, {tile.valid_cols} of {tile.cols} are")
     if places.valid_rows < dst.valid_rows or places.valid_cols < dst.valid_cols:
-        raise _refusal(work, "valid region", places, _extent(region(places)), dst, _extent(region(dst)))
+        raise _other_region(work, places, dst)
     tmp = work.tmp
     if not target.tile_arithmetic.gather_scales_in_tmp:
         return
@@ -280,7 +264,7 @@ def _check_gather(target: DataflowTarget, work: ResolvedTileOp, _operation: Vect
     if (tmp.format, region(tmp)) != (places.format, region(places)):
         raise TileError(
             f"{work.mnemonic} wants a tmp tile of the type and valid region of %{places.name}: "
-            f"{_extent(region(places))} {places.format.name}",
+            f"{shape_text(region(places))} {places.format.name}",
             span=work.span,
         )
 
@@ -292,8 +276,8 @@ def _check_pattern(_target: DataflowTarget, work: ResolvedTileOp, _operation: Ve
     wanted = (dst.valid_rows * times, dst.valid_cols) if work.by_columns else (dst.valid_rows, dst.valid_cols * times)
     if region(source) != wanted:
         raise TileError(
-            f"{work.mnemonic} by P{work.pattern}: valid region of %{source.name} is {_extent(region(source))}, "
-            f"%{dst.name} with {_extent(region(dst))} takes {_extent(wanted)}",
+            f"{work.mnemonic} by P{work.pattern}: valid region of %{source.name} is {shape_text(region(source))}, "
+            f"%{dst.name} with {shape_text(region(dst))} takes {shape_text(wanted)}",
             span=work.span,
         )
 
@@ -303,7 +287,7 @@ def _check_comparison(target: DataflowTarget, work: ResolvedTileOp, _operation: 
     assert counts is not None
     _rows(work, source)
     if counts.valid_rows != source.valid_rows and region(counts) != (1, source.valid_rows):
-        raise _refusal(work, "valid region", counts, _extent(region(counts)), source, _extent(region(source)))
+        raise _other_region(work, counts, source)
     if target.tile_arithmetic.gather_scales_in_tmp and work.tmp is None:
         raise TileError(
             f"{work.mnemonic} on {target.name} needs a tmp tile",
@@ -323,7 +307,7 @@ def _check_sort(target: DataflowTarget, work: ResolvedTileOp, _operation: Vector
     _rows(work, source)
     one_row = region(places) == (1, source.valid_cols)  # serves every row of the source
     if region(places) != region(source) and not one_row:
-        raise _refusal(work, "valid region", places, _extent(region(places)), source, _extent(region(source)))
+        raise _other_region(work, places, source)
     _holds_pairs(work, source.valid_cols)
     ragged = source.valid_cols % GROUP
     if ragged and target.tile_arithmetic.sort_pads_in_tmp and work.tmp is None and source.valid_rows:
@@ -337,10 +321,8 @@ def _check_sort(target: DataflowTarget, work: ResolvedTileOp, _operation: Vector
 
 def _holds_pairs(work: ResolvedTileOp, count: int) -> None:
     if work.dst.valid_rows and work.dst.row_pitch < count * PAIR_BYTES:
-        raise TileError(
-            f"{work.mnemonic}: {count} pairs are {count * PAIR_BYTES} bytes, a row of %{work.dst.name} has "
-            f"{work.dst.row_pitch}",
-            span=work.span,
+        raise tile_error(
+            work, f"{count} pairs are {count * PAIR_BYTES} bytes, a row of %{work.dst.name} has {work.dst.row_pitch}"
         )
 
 
@@ -348,17 +330,15 @@ def _check_merge(_target: DataflowTarget, work: ResolvedTileOp, _operation: Vect
     for source in work.sources:
         _rows(work, source)
         if source.valid_cols * source.element_bits // 8 % PAIR_BYTES:
-            raise TileError(
-                f"{work.mnemonic}: {source.valid_cols} elements of %{source.name} are no whole pairs", span=work.span
-            )
+            raise tile_error(work, f"{source.valid_cols} elements of %{source.name} are no whole pairs")
     _holds_pairs(work, sum(map(pairs_of, work.sources)))
     if work.scalars:
         length, (source,) = block_elements(work), work.sources
         if length <= 0 or length * source.element_bits // 8 % PAIR_BYTES or source.valid_cols % (4 * length):
-            raise TileError(
-                f"{work.mnemonic}: four blocks of {length} elements, whole pairs, do not divide the "
+            raise tile_error(
+                work,
+                f"four blocks of {length} elements, whole pairs, do not divide the "
                 f"{source.valid_cols} valid ones of a row of %{source.name}",
-                span=work.span,
             )
 
 
@@ -367,7 +347,7 @@ def _check_part(_target: DataflowTarget, work: ResolvedTileOp, _operation: Vecto
     dst = work.dst
     for source in work.sources:
         if source.valid_rows > dst.valid_rows or source.valid_cols > dst.valid_cols:
-            raise _refusal(work, "valid region", source, _extent(region(source)), dst, _extent(region(dst)))
+            raise _other_region(work, source, dst)
     if all(region(source) != region(dst) for source in work.sources):
         _same_region(work, work.sources[0])
 
@@ -377,10 +357,10 @@ def _check_transposition(_target: DataflowTarget, work: ResolvedTileOp, _operati
     if 0 in region(source):
         return
     if dst.rows < source.valid_cols or dst.cols < source.valid_rows:
-        raise TileError(
-            f"{work.mnemonic}: {_extent(region(source))} elements of %{source.name} become "
-            f"{_extent((source.valid_cols, source.valid_rows))}, %{dst.name} has {_extent((dst.rows, dst.cols))}",
-            span=work.span,
+        raise tile_error(
+            work,
+            f"{shape_text(region(source))} elements of %{source.name} become "
+            f"{shape_text((source.valid_cols, source.valid_rows))}, %{dst.name} has {shape_text((dst.rows, dst.cols))}",
         )
 
 
@@ -393,10 +373,10 @@ def _check_concatenation(target: DataflowTarget, work: ResolvedTileOp, _operatio
     room = dst.valid_cols if exactly else dst.cols
     if joined > room or (exactly and joined < room):
         one, two = work.sources
-        raise TileError(
-            f"{work.mnemonic}: {one.valid_cols} and {two.valid_cols} columns of %{one.name} and %{two.name} do not "
+        raise tile_error(
+            work,
+            f"{one.valid_cols} and {two.valid_cols} columns of %{one.name} and %{two.name} do not "
             f"{'make' if exactly else 'fit into'} the {room} of %{dst.name}",
-            span=work.span,
         )
 
 
@@ -405,7 +385,7 @@ def _check_counted_concatenation(_target: DataflowTarget, work: ResolvedTileOp, 
         _rows(work, source)
     for counts in work.sources[2:]:
         if not counts.valid_cols and work.dst.valid_rows:
-            raise TileError(f"{work.mnemonic}: %{counts.name} has no valid column of counts", span=work.span)
+            raise tile_error(work, f"%{counts.name} has no valid column of counts")
 
 
 def _check_quantisation(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
@@ -419,10 +399,10 @@ def _check_quantisation(target: DataflowTarget, work: ResolvedTileOp, operation:
         return
     for tile in parameters:
         if not is_column(tile) or tile.valid_cols != 1:
-            raise TileError(
-                f"{work.mnemonic}: %{tile.name} must be a column of one factor per row on {target.name}",
-                span=work.span,
-                legal=(f"{tile.rows}x1 column-major",),
+            raise tile_error(
+                work,
+                f"%{tile.name} must be a column of one factor per row on {target.name}",
+                f"{tile.rows}x1 column-major",
             )
     tmp = work.tmp
     if tmp is None:
@@ -434,7 +414,7 @@ def _check_quantisation(target: DataflowTarget, work: ResolvedTileOp, operation:
     if (tmp.rows, tmp.cols, region(tmp)) != (source.rows, source.cols, region(source)):
         raise TileError(
             f"{work.mnemonic} wants a tmp tile of shape and valid region of %{source.name}: "
-            f"{_extent((source.rows, source.cols))}, valid {_extent(region(source))}",
+            f"{shape_text((source.rows, source.cols))}, valid {shape_text(region(source))}",
             span=work.span,
         )
 
@@ -457,7 +437,7 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, ResolvedTileOp, VectorOperation
     Kind.ROW_EXPAND: _check_row_expansion,
     Kind.ROW_BROADCAST: _check_row_broadcast,
     Kind.COLUMN_REDUCE: _check_column_reduction,
-    Kind.ROW_ARGUMENT: _check_row_argument,
+    Kind.ROW_ARGUMENT: _check_row_reduction,
     Kind.COLUMN_ARGUMENT: _check_column_reduction,
     Kind.COLUMN_EXPAND: _check_columns_broadcast,
     Kind.COLUMN_BROADCAST: _check_columns_broadcast,

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.tree import ResolvedTileOp, Tile
+from castsim.execution.tree import Access, ResolvedTileOp, Tile, strided
+from castsim.isa.errors import TileError
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.numerics.blocks import code_dtype
@@ -27,6 +28,23 @@ BUFFER = "ub"
 def region(tile: Tile) -> tuple[int, int]:
     """Return the valid rows and columns."""
     return tile.valid_rows, tile.valid_cols
+
+
+def shape_text(pair: tuple[int, int]) -> str:
+    """Return rows and columns as messages have them."""
+    return f"{pair[0]} x {pair[1]}"
+
+
+def tile_error(work: ResolvedTileOp, text: str, *legal: str) -> TileError:
+    """Return (not raise) the refusal of an operation for its tiles."""
+    return TileError(f"{work.mnemonic}: {text}", span=work.span, legal=legal)
+
+
+def row_bytes(tile: Tile, rows: int, length: int, *, write: bool) -> Access:
+    """Return the first `length` bytes of the first rows of a row-major tile."""
+    if not rows or not length:
+        return Access(BUFFER, tile.address, tile.address, write)
+    return strided(BUFFER, tile.address, ((rows, tile.row_pitch),), length, write=write)
 
 
 def is_column(tile: Tile) -> bool:

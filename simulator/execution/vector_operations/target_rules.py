@@ -13,6 +13,7 @@ from castsim.execution.vector_operations.shapes import (
     block_end,
     is_column,
     region,
+    tile_error,
     transposes_by_blocks,
 )
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
@@ -241,10 +242,7 @@ def _check_ramp_scratch(target: DataflowTarget, work: ResolvedTileOp, tmp: Tile,
     if rule.tmp != "used" or sizes is None:
         return
     if tmp.element_bits != sizes.element_bits or is_column(tmp):
-        raise TileError(
-            f"{work.mnemonic}: tmp %{tmp.name} must be row-major, its elements of {sizes.element_bits} bits",
-            span=work.span,
-        )
+        raise tile_error(work, f"tmp %{tmp.name} must be row-major, its elements of {sizes.element_bits} bits")
     _check_size(work, tmp, sizes.bytes_32 if work.dst.element_bits == 32 else sizes.bytes_16)
 
 
