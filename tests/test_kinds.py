@@ -44,7 +44,6 @@ READERS = {
     "isa/pto/statement_forms.py": "reads attributes of program text",
     "isa/pto/control_flow.py": "reads names of operations, some of which are refused by their beginnings",
     "isa/pto/lexer.py": "takes the text apart",
-    "isa/pto/micro_reading.py": "reads words of program text",
     "isa/pto/pto_parser.py": "reads names of operations, which begin statements",
     "isa/pto/pto_scalars.py": "reads names of operations, and numbers of program text",
     "isa/pto/tile_operation_forms.py": "reads names of operations; the matrix unit's are an open list of beginnings",

@@ -5,7 +5,7 @@ Source: docs/reference/pto.md sections 3 and 7.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from castsim.isa.errors import CastsimError, closest
 from castsim.isa.pto import pto_scalars, tile_forms, tile_operation_forms
@@ -89,11 +89,8 @@ VMI_READERS: dict[str, Handler] = {f"pto.{PREFIX}{name}": _read_vmi for name in 
 
 # Reading `scf.while` (docs/reference/pto.md section 7.10).
 
-Region = Callable[[PtoReader, type[Yield] | type[Condition]], tuple[Operation, ...]]
-"""What reads a region that ends with this operation; its opening brace and the names of its own have been read."""
 
-
-def read_while(reader: PtoReader, statement: NamedOperation, region: Region) -> Operation:
+def _read_while(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `(%x = %a) : (T) -> (U) { ... scf.condition(%c) %v : U } do { ^bb0(%y: U): ... scf.yield %w : T }`.
 
     Raises:
@@ -105,17 +102,14 @@ def read_while(reader: PtoReader, statement: NamedOperation, region: Region) -> 
     reader.expect(":")
     index = reader.expect("(")
     kinds = tuple(reader.listed(reader.type, ")"))
-    if len(kinds) != len(pairs):
-        raise reader.error(f"{len(pairs)} values carried with {len(kinds)} types", index)
-    for (_, first), kind in zip(pairs, kinds, strict=True):
-        reader.check_use(first, kind)
+    _check_carried(reader, pairs, kinds, index)
     reader.expect("->")
     passed = reader.type_list()
     reader.scope.enter()
     for ((name, place), _), kind in zip(pairs, kinds, strict=True):
         reader.define(name, kind, place)
     reader.expect("{")
-    before = region(reader, Condition)
+    before = _read_rest(reader, Condition)
     last = before[-1] if before else None
     _check_handed(reader, statement, last.types if isinstance(last, Condition) else None, passed, "scf.condition")
     reader.scope.leave()
@@ -123,7 +117,7 @@ def read_while(reader: PtoReader, statement: NamedOperation, region: Region) -> 
     reader.scope.enter()
     reader.expect("{")
     names = _arguments(reader, passed)
-    after = region(reader, Yield)
+    after = _read_rest(reader, Yield)
     last = after[-1] if after else None
     _check_handed(reader, statement, last.types if isinstance(last, Yield) else (), kinds, "scf.yield")
     reader.scope.leave()
@@ -144,6 +138,16 @@ def _carried(reader: PtoReader) -> tuple[tuple[str, int], Use]:
     own = reader.new_name()
     reader.expect("=")
     return own, reader.operand()
+
+
+def _check_carried(
+    reader: PtoReader, pairs: Sequence[tuple[tuple[str, int], Use]], kinds: Sequence[Type], index: int
+) -> None:
+    """Reject types, the first of which stands at a token, that are not those of the initial values."""
+    if len(kinds) != len(pairs):
+        raise reader.error(f"{len(pairs)} values carried with {len(kinds)} types", index)
+    for (_, first), kind in zip(pairs, kinds, strict=True):
+        reader.check_use(first, kind)
 
 
 def _arguments(reader: PtoReader, kinds: Sequence[Type]) -> tuple[str, ...]:
@@ -449,10 +453,7 @@ def _read_carried(reader: PtoReader) -> tuple[list[tuple[str, int]], list[Use], 
     reader.expect("->")
     index = reader.position
     kinds = reader.type_list()
-    if len(kinds) != len(pairs):
-        raise reader.error(f"{len(pairs)} values carried with {len(kinds)} types", index)
-    for (_, first), kind in zip(pairs, kinds, strict=True):
-        reader.check_use(first, kind)
+    _check_carried(reader, pairs, kinds, index)
     return [own for own, _ in pairs], [first for _, first in pairs], kinds
 
 
@@ -501,10 +502,6 @@ def _read_branch(reader: PtoReader, kinds: tuple[Type, ...], statement: NamedOpe
     _check_yield(reader, body, kinds, statement)
     reader.scope.leave()
     return body
-
-
-def _read_while(reader: PtoReader, statement: NamedOperation) -> Operation:
-    return read_while(reader, statement, _read_rest)
 
 
 def _read_section(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -572,10 +569,7 @@ def _read_call(reader: PtoReader, statement: NamedOperation) -> Operation:
     types = () if reader.take(")") else tuple(reader.types())
     if types and not reader.take(")"):
         reader.unexpected("',' or ')'", (")",))
-    if len(types) != len(uses):
-        raise reader.error(f"{len(uses)} operands with {len(types)} types", reader.position - 1)
-    for use, (kind, index) in zip(uses, types, strict=True):
-        reader.check_use(use, kind, index)
+    reader.check_uses(uses, types, index=reader.position - 1)
     reader.expect("->")
     kinds = reader.type_list()
     results = statement.define(reader, kinds)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
-from castsim.isa.errors import IllegalError, WarningKind, closest
+from castsim.isa.errors import IllegalError, WarningKind
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro_forms import BURSTS, COPIES, GROUPS, ROWS
 from castsim.isa.pto.micro_words import (
@@ -32,7 +32,7 @@ from castsim.isa.pto.micro_words import (
     undocumented_rounding,
 )
 from castsim.isa.pto.program import Operation
-from castsim.isa.pto.statement_forms import Attributes, enum_value, read_attributes
+from castsim.isa.pto.statement_forms import Attributes, bare_word, read_attributes, unknown_key
 from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
 from castsim.isa.pto.types import element_spelling as _spelled
 from castsim.isa.pto.types import format_type, lane_bits
@@ -427,10 +427,8 @@ def _read_text(reader: PtoReader, name: str, *, has_results: bool) -> _Text:
 def _keep_words(text: _Text, attributes: Attributes) -> None:
     """Keep what a dictionary says, enumerations without their frame."""
     for key, attribute in attributes.items():
-        word = attribute.text.strip('"')
-        if attribute.text.startswith("#pto") and "<" in attribute.text:
-            word = enum_value(attribute.text)
-        text.keyed[key], text.keys[key] = (word, attribute.value_index), attribute.key_index
+        text.keyed[key] = bare_word(attribute.text), attribute.value_index
+        text.keys[key] = attribute.key_index
 
 
 def _begins_item(reader: PtoReader) -> bool:
@@ -438,10 +436,7 @@ def _begins_item(reader: PtoReader) -> bool:
     index = reader.position
     kind = reader.kinds[index]
     if kind is TokenKind.VALUE:
-        behind = index + 1
-        while reader.texts[behind] == "," and reader.kinds[behind + 1] is TokenKind.VALUE:
-            behind += 2
-        return reader.texts[behind] != "=" and ":" not in reader.texts[index]
+        return reader.equals_behind(index) is None and ":" not in reader.texts[index]
     return kind in (TokenKind.STRING, TokenKind.ATTRIBUTE, TokenKind.NUMBER)
 
 
@@ -558,12 +553,9 @@ def _words(reader: PtoReader, statement: NamedOperation, form: MicroForm, text: 
     found = dict(zip(kinds, text.words, strict=False))
     keys = {WRITTEN.get(kind, kind): kind for kind in kinds} | {kind: kind for kind in kinds}
     for key, (word, index) in text.keyed.items():
-        if key not in keys and "." in key:
-            message = f"attribute {key} of {statement.name} is not known and has no effect"
-            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(text.keys[key]))
-            continue
         if key not in keys:
-            raise reader.error(f"{statement.name} has no attribute '{key}'", text.keys[key], closest(key, keys))
+            unknown_key(reader, statement.name, key, text.keys[key], keys)
+            continue
         if keys[key] in found:
             raise reader.error(f"{key} is given twice", index)
         found[keys[key]] = word, index

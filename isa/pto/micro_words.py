@@ -6,14 +6,14 @@ Source: docs/reference/micro.md section 1.4.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Rounding, format_named
 from castsim.isa.pto.micro_forms import ROWS
-from castsim.isa.pto.statement_forms import ENDPOINTS
+from castsim.isa.pto.statement_forms import ENDPOINTS, values_text
 from castsim.isa.pto.types import element_spelling, format_type, lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
@@ -39,7 +39,9 @@ ROUNDINGS: Mapping[str, Rounding] = {
 }
 """The letters of `rnd`."""
 SATURATIONS = ("SAT", "NOSAT")
-PARTS = ("EVEN", "ODD", "P0", "P1", "P2", "P3")
+PARITIES = ("EVEN", "ODD")
+QUARTERS = ("P0", "P1", "P2", "P3")
+PARTS = (*PARITIES, *QUARTERS)
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 HALVES = ("LOWER", "HIGHER")
 BARRIERS = (
@@ -239,6 +241,11 @@ def kind_of(letter: str, kind: Type) -> bool:
             return isinstance(kind, ScalarType)
 
 
+def is_of_element(scalar: str, element: str) -> bool:
+    """Whether a scalar type goes with the elements of a register: of integers the sign is not asked for."""
+    return scalar == element or (scalar[0] in "iu" and element[0] in "iu" and scalar[1:] == element[1:])
+
+
 def mismatch(name: str, form: MicroForm, operands: tuple[Type, ...], results: tuple[Type, ...]) -> FormMismatch | None:
     """Return the first thing in which types differ from a form, None if nothing does."""
     wanted = form.operands
@@ -283,12 +290,13 @@ def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple
         bits = _mask_bits(name, register)
         if bits is not None and kind.bits != bits:
             return f"a mask of b{kind.bits} for lanes of b{bits}", (f"!pto.mask<b{bits}>",)
-    if letter == "T" and isinstance(kind, ScalarType) and isinstance(register, VectorType):
-        same = kind.name == register.element or (
-            kind.name[0] in "iu" and register.element[0] in "iu" and kind.name[1:] == register.element[1:]
-        )
-        if not same:
-            return f"the scalar is of the element type {register.element}, not {kind.name}", (register.element,)
+    if (
+        letter == "T"
+        and isinstance(kind, ScalarType)
+        and isinstance(register, VectorType)
+        and not is_of_element(kind.name, register.element)
+    ):
+        return f"the scalar is of the element type {register.element}, not {kind.name}", (register.element,)
     return "", ()
 
 
@@ -391,7 +399,7 @@ def micro_text(node: MicroOperation) -> str:
     shown = [kind for number, kind in types if number < plain and (number != form.offset or form.offset_typed)]
     start = plain
     for name, count in node.groups:
-        text += f" {name}({_values(node.operands[start : start + count])})"
+        text += f" {name}({values_text(node.operands[start : start + count])})"
         kinds = [kind for _, kind in types[start : start + count]]
         prefix = f"{name} " if name in ("loop", "pad") else ""
         shown += [f"{prefix}{kinds[0]}", *kinds[1:]]
@@ -432,27 +440,16 @@ def _types(shown: list[str], results: tuple[Type, ...]) -> str:
     return f" : {', '.join(shown)}" + (f" -> {given}" if results else "")
 
 
-def _values(names: Iterable[str]) -> str:
-    return ", ".join(f"%{name}" for name in names)
-
-
 # The conversions of the micro level: type pairs of `vcvt`, and which attributes each must and must not have.
 #
 # An attribute is either required or forbidden; there are no defaults. Source: docs/reference/micro.md section 3.1.
 
-PARITIES = ("EVEN", "ODD")
-QUARTERS = ("P0", "P1", "P2", "P3")
 TRUNCATED = ("f16", "bf16", "f32")
 """Element formats of `vtrc`."""
 TRUNCATIONS = ("R", "A", "F", "C", "Z")
 """Letters of `vtrc`."""
 
-_ALIASES: Mapping[str, str] = {
-    **{f"ROUND_{letter}": letter for letter in ROUNDINGS},
-    "RS_ENABLE": "SAT",
-    "RS_DISABLE": "NOSAT",
-    **{f"PART_{part}": part for part in (*PARITIES, *QUARTERS)},
-}
+_ALIASES: Mapping[str, str] = {**SYNONYMS["rnd"], **SYNONYMS["sat"], **SYNONYMS["part"]}
 
 
 def plain_word(word: str) -> str:

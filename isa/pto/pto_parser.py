@@ -303,10 +303,8 @@ class Recovery:
         reader = self._reader
         kind, text = reader.kinds[index], reader.texts[index]
         if kind is TokenKind.VALUE:
-            while reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == ",":
-                index += 2
-            named = reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == "="
-            return named and reader.kinds[index + 2] in (TokenKind.WORD, TokenKind.STRING)
+            sign = reader.equals_behind(index)
+            return sign is not None and reader.kinds[sign + 1] in (TokenKind.WORD, TokenKind.STRING)
         if kind is TokenKind.STRING:
             return self._is_fresh(index) and reader.texts[index + 1] == "("
         if kind is TokenKind.WORD:

@@ -6,7 +6,7 @@ unless the cast itself defines its destination, for which the ins/outs form has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from castsim.isa.formats import Saturation
@@ -33,7 +33,7 @@ from castsim.isa.pto.program import (
     While,
 )
 from castsim.isa.pto.pto_scalars import bits_of
-from castsim.isa.pto.statement_forms import FLOATS, StatementForm, format_attributes
+from castsim.isa.pto.statement_forms import FLOATS, StatementForm, format_attributes, values_text
 from castsim.isa.pto.types import format_type
 from castsim.isa.pto.vector_operations import ALIASES, VECTOR_OPERATIONS, text_name
 
@@ -77,11 +77,6 @@ def results_text(names: tuple[str, ...]) -> str:
         counts[base] = counts.get(base, 0) + 1
     shown = (f"%{base}" if count == 1 else f"%{base}:{count}" for base, count in counts.items())
     return f"{', '.join(shown)} = " if names else ""
-
-
-def values_text(names: Iterable[str]) -> str:
-    """Return values as operands."""
-    return ", ".join(f"%{name}" for name in names)
 
 
 def types_text(kinds: Iterable[Type]) -> str:
@@ -224,24 +219,28 @@ def _tile_operation(node: TileOperation) -> str:
         return _plain(node, node.mnemonic, attributes)
     entries = dict(node.attributes)
     if "maskPattern" not in entries:
-        ins = f"ins({values_text(node.inputs)} : {types_text(node.input_types)})"
-        outs = f"outs({values_text(node.outputs)} : {types_text(node.output_types)})"
-        return f"pto.{text_name(node.mnemonic)} {ins} {outs}{attributes}"
+        ins = _operands("ins", node.inputs, node.input_types)
+        return f"pto.{text_name(node.mnemonic)} {ins} {_outs(node)}{attributes}"
     direction = entries.pop("direction", "")
     pattern = format_attributes(tuple(entries.items()))
     types = types_text(node.input_types) + (f", {direction}" if direction else "")
-    outs = f"outs({values_text(node.outputs)} : {types_text(node.output_types)})"
-    return f"pto.{text_name(node.mnemonic)} ins({values_text(node.inputs)}, {pattern} : {types}) {outs}"
+    return f"pto.{text_name(node.mnemonic)} ins({values_text(node.inputs)}, {pattern} : {types}) {_outs(node)}"
 
 
 def _plain(node: TileOperation, name: str, attributes: str) -> str:
-    if not node.outputs:
-        return f"pto.{name} ins({values_text(node.inputs)}{attributes} : {types_text(node.input_types)})"
-    outs = f"outs({values_text(node.outputs)} : {types_text(node.output_types)})"
-    if not node.inputs:
-        return f"pto.{name} {outs}{attributes}"
     # The operations with attributes of their own want them before the types of their inputs.
-    return f"pto.{name} ins({values_text(node.inputs)}{attributes} : {types_text(node.input_types)}) {outs}"
+    ins = _operands("ins", node.inputs, node.input_types, attributes)
+    if not node.outputs:
+        return f"pto.{name} {ins}"
+    return f"pto.{name} {ins} {_outs(node)}" if node.inputs else f"pto.{name} {_outs(node)}{attributes}"
+
+
+def _operands(word: str, names: Sequence[str], kinds: Sequence[Type], attributes: str = "") -> str:
+    return f"{word}({values_text(names)}{attributes} : {types_text(kinds)})"
+
+
+def _outs(node: TileOperation) -> str:
+    return _operands("outs", node.outputs, node.output_types)
 
 
 def _tcvt(node: Tcvt) -> str:

@@ -357,19 +357,12 @@ def _belongs(reader: PtoReader, depth: int) -> bool:
     index = reader.position
     kind, text = reader.kinds[index], reader.texts[index]
     if kind is TokenKind.VALUE:
-        return ":" not in text and not _begins_results(reader, index)
+        return ":" not in text and reader.equals_behind(index) is None
     if kind is TokenKind.WORD:
         return "." not in text and text not in ("return", "call")
     return kind in (TokenKind.ATTRIBUTE, TokenKind.TYPE, TokenKind.NUMBER) or (
         kind is TokenKind.PUNCTUATION and (depth > 0 or text != "}")
     )
-
-
-def _begins_results(reader: PtoReader, index: int) -> bool:
-    """Whether `%a, %b =` begins here."""
-    while reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == ",":
-        index += 2
-    return reader.kinds[index] is TokenKind.VALUE and reader.texts[index + 1] == "="
 
 
 # Reading the `index` dialect: the operations of `arith` on the type index, without types in the text.

@@ -147,6 +147,11 @@ def enum_value(text: str) -> str:
     return value
 
 
+def bare_word(text: str) -> str:
+    """Return the word that an attribute's text holds: without quotes, of an enumeration without its frame."""
+    return enum_value(text) if text.startswith("#pto") and "<" in text else text.strip('"')
+
+
 def rounding_from(reader: PtoReader, attribute: Attribute) -> RoundMode:
     """Return the mode of `rmode = #pto<round_mode X>`."""
     return ROUND_MODES[enum_word(reader, attribute, "round_mode", ROUND_MODES)]
@@ -165,13 +170,19 @@ def layout_from(reader: PtoReader, attribute: Attribute) -> str:
 def check_keys(reader: PtoReader, attributes: Attributes, legal: tuple[str, ...], owner: str) -> None:
     """Reject unknown keys; a key of another dialect (with a dot) only brings a warning, as it has no effect here."""
     for key, attribute in attributes.items():
-        if key in legal:
-            continue
-        if "." in key:
-            message = f"attribute {key} of {owner} is not known and has no effect"
-            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
-            continue
-        raise reader.error(f"{owner} has no attribute '{key}'", attribute.key_index, closest(key, legal))
+        if key not in legal:
+            unknown_key(reader, owner, key, attribute.key_index, legal)
+
+
+def unknown_key(
+    reader: PtoReader, owner: str, key: str, index: int, legal: Iterable[str], everything_up_to: int = 12
+) -> None:
+    """Reject a key that an operation does not have; one of another dialect is told of in a warning."""
+    if "." not in key:
+        near = closest(key, legal, everything_up_to=everything_up_to)
+        raise reader.error(f"{owner} has no attribute '{key}'", index, near)
+    message = f"attribute {key} of {owner} is not known and has no effect"
+    reader.warn(WarningKind.ATTRIBUTE, message, reader.span(index))
 
 
 def _read_entry(reader: PtoReader, found: Attributes) -> None:
@@ -403,14 +414,15 @@ class StatementForm:
         """Return what writes one item."""
         value, kind, word = match["value"], match["type"], match["word"]
         if value is not None:
-            return lambda node: _values_text(getattr(node, value))
+            return lambda node: values_text(getattr(node, value))
         if kind is not None:
             return (lambda node: format_type(getattr(node, kind))) if kind else (lambda _: str(match["kind"]))
         write, blank = self._words[match["spelling"]].text, match["blank"]
         return lambda node: f"{blank}{written}" if (written := write(node, word)) else ""
 
 
-def _values_text(names: str | tuple[str, ...]) -> str:
+def values_text(names: str | Iterable[str]) -> str:
+    """Return a value, or values, as operands."""
     return f"%{names}" if isinstance(names, str) else ", ".join(f"%{name}" for name in names)
 
 
@@ -571,7 +583,7 @@ def _read_typed(found: StatementReading, _: str) -> tuple[str, ...]:
 
 
 def _typed_text(node: Any, _: str) -> str:
-    return f"{_values_text(node.values)} : {', '.join(map(format_type, node.types))}" if node.values else ""
+    return f"{values_text(node.values)} : {', '.join(map(format_type, node.types))}" if node.values else ""
 
 
 def _pipe_text(node: Any, field: str) -> str:

@@ -401,6 +401,12 @@ class PtoReader:
 
     # --------------------------------------------------------------------------------------------------- values
 
+    def equals_behind(self, index: int) -> int | None:
+        """Return the sign behind the results `%a, %b =` that begin at a token, None if none do."""
+        while self.kinds[index] is TokenKind.VALUE and self.texts[index + 1] == ",":
+            index += 2
+        return index + 1 if self.kinds[index] is TokenKind.VALUE and self.texts[index + 1] == "=" else None
+
     def new_name(self) -> tuple[str, int]:
         """Take the name of one value about to be defined; return it without '%', and its index."""
         index = self.position
@@ -437,6 +443,15 @@ class PtoReader:
                 index,
                 (format_type(defined),),
             )
+
+    def check_uses(
+        self, uses: Sequence[Use], types: Sequence[tuple[Type, int]], what: str = "operands", index: int | None = None
+    ) -> None:
+        """Reject uses under other types than the definitions', or under more or fewer, which is told at `index`."""
+        if len(types) != len(uses):
+            raise self.error(f"{len(uses)} {what} with {len(types)} types", types[-1][1] if index is None else index)
+        for use, (kind, type_index) in zip(uses, types, strict=True):
+            self.check_use(use, kind, type_index)
 
     # ---------------------------------------------------------------------------------------------------- types
 
@@ -493,10 +508,7 @@ class PtoReader:
             uses.append(self.operand())
         self.expect(":")
         types = self.types()
-        if len(types) != len(uses):
-            raise self.error(f"{len(uses)} values with {len(types)} types", types[-1][1])
-        for use, (kind, index) in zip(uses, types, strict=True):
-            self.check_use(use, kind, index)
+        self.check_uses(uses, types, "values")
         return tuple(use[0] for use in uses), tuple(kind for kind, _ in types)
 
     def type_list(self) -> tuple[Type, ...]:

@@ -266,10 +266,7 @@ def _read_ssa(reader: PtoReader, statement: NamedOperation) -> Operation:
     reader.expect("->")
     result_index = reader.position
     result_type = reader.type()
-    _check_count(reader, uses, types)
-    typed = [(use, kind, index) for use, (kind, index) in zip(uses, types, strict=True)]
-    for use, kind, index in typed:
-        reader.check_use(use, kind, index)
+    typed = _typed(reader, uses, types)
     item = statement.results[0]
     result = (item.base, item.token, Definition(result_type, reader.starts[item.token]))
     if isinstance(result_type, TileType) and None in (result_type.valid_rows, result_type.valid_cols):
@@ -299,10 +296,7 @@ def _read_one_line(reader: PtoReader, statement: NamedOperation) -> Operation:
             reader.check_use(uses[0], *types[0])
         typed = [(use, kind, types[0][1]) for use, kind in zip(uses, defined, strict=True)]
     else:
-        _check_count(reader, uses, types)
-        typed = [(use, kind, index) for use, (kind, index) in zip(uses, types, strict=True)]
-        for use, kind, index in typed:
-            reader.check_use(use, kind, index)
+        typed = _typed(reader, uses, types)
     attributes = _read_hash_attributes(reader)
     return _build(reader, statement, typed[1], typed[0], typed[2] if len(typed) == 3 else None, attributes)
 
@@ -350,16 +344,13 @@ def _read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
     reader.expect("->")
     reader.expect("(")
     reader.expect(")")
-    _check_count(reader, uses, types)
-    typed = [(use, kind, index) for use, (kind, index) in zip(uses, types, strict=True)]
-    for use, kind, index in typed:
-        reader.check_use(use, kind, index)
+    typed = _typed(reader, uses, types)
     return _build(reader, statement, typed[0], typed[1], typed[2] if len(typed) == 3 else None, attributes)
 
 
-def _check_count(reader: PtoReader, uses: list[Use], types: list[tuple[Type, int]]) -> None:
-    if len(types) != len(uses):
-        raise reader.error(f"{len(uses)} operands with {len(types)} types", types[-1][1])
+def _typed(reader: PtoReader, uses: list[Use], types: list[tuple[Type, int]]) -> list[Typed]:
+    reader.check_uses(uses, types)
+    return [(use, kind, index) for use, (kind, index) in zip(uses, types, strict=True)]
 
 
 def _tile(reader: PtoReader, typed: Typed) -> TileType:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from castsim.isa.errors import ReadError, Span, TileError, WarningKind, closest
 from castsim.isa.formats import format_named
@@ -43,7 +43,6 @@ PADS = ("null", "zero", "max", "min")
 COMPACTS = ("null", "normal", "row_plus_one")
 
 _REQUIRED = ("loc", "dtype", "rows", "cols", "v_row", "v_col", "blayout", "slayout", "fractal", "pad")
-_OPTIONAL = ("valid", "blayout", "slayout", "fractal", "pad", "compact")
 _CAMEL_BLOCK = {"RowMajor": "row_major", "ColMajor": "col_major"}
 _CAMEL_SCATTER = {"NoneBox": "none_box", **_CAMEL_BLOCK}
 _CAMEL_PAD = {"Null": 0, "Zero": 1, "Max": 2, "Min": 3}
@@ -153,11 +152,7 @@ def _read_key_value(fields: list[FieldText], read_element: ReadElement) -> TileT
         cols=_natural(values["cols"], "cols"),
         valid_rows=_valid_extent(values["v_row"], "v_row"),
         valid_cols=_valid_extent(values["v_col"], "v_col"),
-        block_layout=_choice(values["blayout"], "blayout", BLOCK_LAYOUTS),
-        scatter_layout=_choice(values["slayout"], "slayout", SCATTER_LAYOUTS),
-        fractal=_natural(values["fractal"], "fractal"),
-        pad=_number_of(values["pad"], "pad", PADS),
-        compact=_number_of(values["compact"], "compact", COMPACTS) if "compact" in values else 0,
+        **_keyed(values),
     )
 
 
@@ -176,18 +171,12 @@ def _read_compact(fields: list[FieldText], read_element: ReadElement) -> TileTyp
             raise key.error(f"key '{key.text}' is given twice")
         values[key.text] = value
     valid_rows, valid_cols = _valid_pair(values["valid"]) if "valid" in values else (rows, cols)
-    tile = TileType(location, element, rows, cols, valid_rows, valid_cols)
-    if "blayout" in values:
-        tile = replace(tile, block_layout=_choice(values["blayout"], "blayout", BLOCK_LAYOUTS))
-    if "slayout" in values:
-        tile = replace(tile, scatter_layout=_choice(values["slayout"], "slayout", SCATTER_LAYOUTS))
-    if "fractal" in values:
-        tile = replace(tile, fractal=_natural(values["fractal"], "fractal"))
-    if "pad" in values:
-        tile = replace(tile, pad=_number_of(values["pad"], "pad", PADS))
-    if "compact" in values:
-        tile = replace(tile, compact=_number_of(values["compact"], "compact", COMPACTS))
-    return tile
+    return TileType(location, element, rows, cols, valid_rows, valid_cols, **_keyed(values))
+
+
+def _keyed(values: Mapping[str, FieldText]) -> dict[str, Any]:
+    """Return the fields of a tile type that have keys in both spellings, as far as they are given."""
+    return {name: read(values[key]) for key, (name, read) in _KEYED.items() if key in values}
 
 
 def _read_documented(fields: list[FieldText], read_element: ReadElement) -> TileType:
@@ -267,6 +256,17 @@ def _shape(field: FieldText, read_element: ReadElement) -> tuple[int, int, str]:
     return int(match.group(1)), int(match.group(2)), element
 
 
+_KEYED: Mapping[str, tuple[str, Callable[[FieldText], object]]] = {
+    "blayout": ("block_layout", lambda field: _choice(field, "blayout", BLOCK_LAYOUTS)),
+    "slayout": ("scatter_layout", lambda field: _choice(field, "slayout", SCATTER_LAYOUTS)),
+    "fractal": ("fractal", lambda field: _natural(field, "fractal")),
+    "pad": ("pad", lambda field: _number_of(field, "pad", PADS)),
+    "compact": ("compact", lambda field: _number_of(field, "compact", COMPACTS)),
+}
+"""Keys of a tile type: the field and what reads it, in the order in which they are looked at."""
+_OPTIONAL = ("valid", *_KEYED)
+
+
 def _check_valid(tile: TileType, first: FieldText) -> None:
     if tile.fractal not in FRACTALS:
         sizes = [f"fractal={size}" for size in FRACTALS]
@@ -297,21 +297,30 @@ def read_vector(
     Raises:
         ReadError: malformed, an unknown element, or not 2048 bits.
     """
-    if len(fields) > 1:
-        raise fields[1].error("a vector register has a number of lanes with its element type and nothing more")
-    match = _VECTOR.fullmatch(fields[0].text)
-    if match is None:
-        raise fields[0].error(f"'{fields[0].text[:40]}' is not LANESxTYPE", ("64xf32", "128xf16", "256xi8"))
-    field = fields[0].part(match.start(2), match.group(2))
-    element = read_element(field)
-    if element in ("i4", "f64"):
-        raise field.error(f"{field.text} is not an element of a vector register", ("f32", "f16", "i8"))
-    lanes, wanted = int(match.group(1)), REGISTER_BITS // lane_bits(element)
+    examples = ("64xf32", "128xf16", "256xi8")
+    lanes, field, element = _read_lanes(fields, read_element, "a vector register", examples, ("i4", "f64"))
+    wanted = REGISTER_BITS // lane_bits(element)
     if lanes != wanted:
         given = f"{lanes} lanes of {field.text} have {lanes * lane_bits(element)}"
         legal = (f"!pto.vreg<{wanted}x{field.text}>",)
         raise fields[0].error(f"a vector register has {REGISTER_BITS} bits, {given}", legal)
     return VectorType(lanes, element, spelling(field, element))
+
+
+def _read_lanes(
+    fields: list[FieldText], read_element: ReadElement, what: str, examples: tuple[str, ...], refused: tuple[str, ...]
+) -> tuple[int, FieldText, str]:
+    """Read `64xf32` of a kind of register: its lanes, and the element, which is none of those `refused`."""
+    if len(fields) > 1:
+        raise fields[1].error(f"{what} has a number of lanes with its element type and nothing more")
+    match = _VECTOR.fullmatch(fields[0].text)
+    if match is None:
+        raise fields[0].error(f"'{fields[0].text[:40]}' is not LANESxTYPE", examples)
+    field = fields[0].part(match.start(2), match.group(2))
+    element = read_element(field)
+    if element in refused:
+        raise field.error(f"{field.text} is not an element of {what}", ("f32", "f16", "i8"))
+    return int(match.group(1)), field, element
 
 
 def read_mask(fields: list[FieldText]) -> MaskType:
@@ -337,21 +346,6 @@ def read_align(source: PtoSource, start: int, text: str) -> AlignType:
     return AlignType()
 
 
-def format_micro(kind: VectorType | MaskType | AlignType, spellings: Mapping[str, str]) -> str:
-    """Return the canonical spelling; `spellings` are those of elements, by their formats.
-
-    Raises:
-        ReadError: the element format has no spelling in `.pto`.
-    """
-    if isinstance(kind, AlignType):
-        return "!pto.align"
-    if isinstance(kind, MaskType):
-        return f"!pto.mask<b{kind.bits}>"
-    if kind.element not in spellings:
-        raise ReadError(f"format '{kind.element}' has no spelling in .pto", legal=spellings)
-    return f"!pto.vreg<{kind.lanes}x{of_dialect(kind.spelling or spellings[kind.element])}>"
-
-
 def of_dialect(spelling: str) -> str:
     """Return the spelling of an element with the prefix that it has as a type of the dialect."""
     return f"!pto.{spelling}" if spelling in ("hif8", "f4E2M1x2", "f4E1M2x2") else spelling
@@ -372,17 +366,10 @@ def read_logical_vector(
     Raises:
         ReadError: malformed, an unknown element, or a number of lanes that no program has.
     """
-    if len(fields) > 1:
-        raise fields[1].error("a logical register has a number of lanes with its element type and nothing more")
-    match = _VECTOR.fullmatch(fields[0].text)
-    if match is None:
-        raise fields[0].error(f"'{fields[0].text[:40]}' is not LANESxTYPE", ("256xf32", "128xf16"))
-    field = fields[0].part(match.start(2), match.group(2))
-    element = read_element(field)
-    if element in ("i4", "f64", "e8m0"):
-        raise field.error(f"{field.text} is not an element of a logical register", ("f32", "f16", "i8"))
-    _check_lanes(fields[0], int(match.group(1)))
-    return LogicalVectorType(int(match.group(1)), element, spelling(field, element))
+    examples = ("256xf32", "128xf16")
+    lanes, field, element = _read_lanes(fields, read_element, "a logical register", examples, ("i4", "f64", "e8m0"))
+    _check_lanes(fields[0], lanes)
+    return LogicalVectorType(lanes, element, spelling(field, element))
 
 
 def read_logical_mask(fields: list[FieldText]) -> LogicalMaskType:
@@ -401,15 +388,6 @@ def read_logical_mask(fields: list[FieldText]) -> LogicalMaskType:
 def _check_lanes(field: FieldText, lanes: int) -> None:
     if not 1 <= lanes <= MOST_LANES:
         raise field.error(f"{lanes} lanes", (f"1 to {MOST_LANES}",))
-
-
-def format_logical(kind: LogicalVectorType | LogicalMaskType, spellings: Mapping[str, str]) -> str:
-    """Return the canonical spelling; `spellings` are those of elements, by their formats."""
-    if isinstance(kind, LogicalMaskType):
-        return f"!pto.vmi.mask<{kind.lanes}{f'x{kind.granularity}' if kind.granularity else ''}>"
-    spelling = kind.spelling or spellings[kind.element]
-    known = spelling.startswith("!") or spelling not in ("hif8", "f4E2M1x2", "f4E1M2x2")
-    return f"!pto.vmi.vreg<{kind.lanes}x{spelling if known else f'!pto.{spelling}'}>"
 
 
 Warn = Callable[[WarningKind, str, Span], None]
@@ -601,13 +579,14 @@ def format_type(kind: Type) -> str:
     """
     if isinstance(kind, ScalarType):
         return _SCALAR_SPELLING.get(kind.name, kind.name)
-    if isinstance(kind, VectorType | MaskType | AlignType):
-        return format_micro(kind, _ELEMENT_SPELLING)
-    if isinstance(kind, LogicalVectorType | LogicalMaskType):
-        return format_logical(kind, _ELEMENT_SPELLING)
+    if isinstance(kind, MaskType | LogicalMaskType | AlignType):
+        return _format_mask(kind)
     if kind.element not in _ELEMENT_SPELLING:
         raise ReadError(f"format '{kind.element}' has no spelling in .pto", legal=_ELEMENT_SPELLING)
     element = _ELEMENT_SPELLING[kind.element]
+    if isinstance(kind, VectorType | LogicalVectorType):
+        name = "vreg" if isinstance(kind, VectorType) else "vmi.vreg"
+        return f"!pto.{name}<{kind.lanes}x{of_dialect(kind.spelling or element)}>"
     if isinstance(kind, PointerType):
         element = kind.spelling or element
         return f"!pto.ptr<{element}>" if kind.space is None else f"!pto.ptr<{element}, {kind.space}>"
@@ -618,6 +597,12 @@ def format_type(kind: Type) -> str:
     name = "tensor_view" if isinstance(kind, ViewType) else "partition_tensor_view"
     shape = "".join(f"{'?' if extent is None else extent}x" for extent in kind.dims)
     return f"!pto.{name}<{shape}{element}>"
+
+
+def _format_mask(kind: MaskType | LogicalMaskType | AlignType) -> str:
+    if isinstance(kind, LogicalMaskType):
+        return f"!pto.vmi.mask<{kind.lanes}{f'x{kind.granularity}' if kind.granularity else ''}>"
+    return f"!pto.mask<b{kind.bits}>" if isinstance(kind, MaskType) else "!pto.align"
 
 
 def _read_scalar(source: PtoSource, start: int, text: str) -> ScalarType:

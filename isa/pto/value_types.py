@@ -153,16 +153,9 @@ Type = (
 )  # fmt: skip
 
 
-# What the level of logical registers adds to the operations of a program (docs/reference/micro.md section 9.1).
-
-
 @dataclass(frozen=True, slots=True)
-class VmiOperation(Located):
-    """`%r = pto.vmi.NAME %a, %p[%i], %m {key = value} : types -> types`.
-
-    `operands` are all values in the order of the text; `offset_at` is the place of the one in brackets, whose type the
-    text leaves out. Words have their short names (`R`, not `ROUND_R`).
-    """
+class RegisterOperation(Located):
+    """What operations on registers have, whichever level they belong to."""
 
     mnemonic: str
     operands: tuple[str, ...]
@@ -170,11 +163,24 @@ class VmiOperation(Located):
     results: tuple[str, ...] = ()
     result_types: tuple[Type, ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
-    offset_at: int | None = None
 
     def word(self, key: str) -> str | None:
         """Return a word or number of the text, None if it has none of the kind."""
         return next((text for name, text in self.attributes if name == key), None)
+
+
+# What the level of logical registers adds to the operations of a program (docs/reference/micro.md section 9.1).
+
+
+@dataclass(frozen=True, slots=True)
+class VmiOperation(RegisterOperation):
+    """`%r = pto.vmi.NAME %a, %p[%i], %m {key = value} : types -> types`.
+
+    `operands` are all values in the order of the text; `offset_at` is the place of the one in brackets, whose type the
+    text leaves out. Words have their short names (`R`, not `ROUND_R`).
+    """
+
+    offset_at: int | None = None
 
     def count(self, key: str) -> int | None:
         """Return a number of the text, None if it has none of the kind."""
@@ -189,7 +195,7 @@ class VmiOperation(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class MicroOperation(Located):
+class MicroOperation(RegisterOperation):
     """`%r = pto.NAME %a, %p[%i], "WORD", %m group(%x, %y) {key = "WORD"} : types -> types`.
 
     `operands` are all values in the order of the text, those of `groups` last; `groups` are the names of the groups
@@ -197,17 +203,7 @@ class MicroOperation(Located):
     they stand between the operands or in the dictionary, under their short names (`R`, not `ROUND_R`).
     """
 
-    mnemonic: str
-    operands: tuple[str, ...]
-    operand_types: tuple[Type, ...]
-    results: tuple[str, ...] = ()
-    result_types: tuple[Type, ...] = ()
-    attributes: tuple[tuple[str, str], ...] = ()
     groups: tuple[tuple[str, int], ...] = ()
-
-    def word(self, key: str) -> str | None:
-        """Return a word of the text, None if it has none of the kind."""
-        return next((text for name, text in self.attributes if name == key), None)
 
 
 # Elements that hold two values: how many columns a tile of them stands for, and what it holds.

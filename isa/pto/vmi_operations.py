@@ -9,7 +9,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NoReturn
 
-from castsim.isa.errors import IllegalError, WarningKind, closest
+from castsim.isa.errors import IllegalError, WarningKind
 from castsim.isa.formats import FORMATS, IntFormat
 from castsim.isa.pto.lexer import TokenKind
 from castsim.isa.pto.micro_forms import (
@@ -29,13 +29,14 @@ from castsim.isa.pto.micro_words import (
     SATURATIONS,
     Conversion,
     check_truncation,
+    is_of_element,
     kind_of,
     plain_word,
     short,
     undocumented_rounding,
 )
 from castsim.isa.pto.program import Operation
-from castsim.isa.pto.statement_forms import enum_value, read_attributes
+from castsim.isa.pto.statement_forms import bare_word, read_attributes, unknown_key
 from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
 from castsim.isa.pto.types import format_type, lane_bits
 from castsim.isa.pto.value_types import (
@@ -278,8 +279,7 @@ def _check_masks(node: VmiOperation, lanes: int) -> None:
 
 
 def _check_scalar(node: VmiOperation, kind: ScalarType, element: str) -> None:
-    same = kind.name == element or (kind.name[0] in "iu" and element[0] in "iu" and kind.name[1:] == element[1:])
-    if not same:
+    if not is_of_element(kind.name, element):
         _refuse(node, f"has a scalar of {kind.name} beside elements of {element}", (element,))
 
 
@@ -568,13 +568,9 @@ def _read_text(reader: PtoReader, statement: NamedOperation, row: VmiRow) -> _Vm
             break
     for key, attribute in read_attributes(reader).items():
         plain = SYNONYMS.get(key, key) if key not in row.keys else key
-        if plain not in row.keys and "." in key:
-            message = f"attribute {key} of {statement.name} is not known and has no effect"
-            reader.warn(WarningKind.ATTRIBUTE, message, reader.span(attribute.key_index))
-            continue
         if plain not in row.keys:
-            raise reader.error(f"{statement.name} has no attribute '{key}'", attribute.key_index,
-                               closest(key, row.keys, everything_up_to=8))  # fmt: skip
+            unknown_key(reader, statement.name, key, attribute.key_index, row.keys, everything_up_to=8)
+            continue
         _word(reader, statement, row, text, plain, attribute.text, attribute.value_index)
     if row.word and row.word not in text.words:
         raise reader.error(f"{statement.name} needs its {row.word}", statement.index, (row.example,))
@@ -605,8 +601,7 @@ def _word(
     if key == "reassoc":
         text.words[key] = "", index
         return
-    plain = enum_value(written) if written.startswith("#pto") and "<" in written else written.strip('"')
-    plain = short(_KINDS.get(key, key), plain)
+    plain = short(_KINDS.get(key, key), bare_word(written))
     if plain not in _WORDS[key]:
         raise reader.error(f"unknown {key} '{plain[:40]}' of {statement.name}", index, _WORDS[key])
     text.words[key] = plain, index

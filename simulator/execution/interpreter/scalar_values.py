@@ -7,6 +7,7 @@ value also knows how it depends on loops of which only some trips are walked (`d
 from __future__ import annotations
 
 import math
+import operator
 import struct
 import sys
 from collections.abc import Callable, Mapping
@@ -252,12 +253,7 @@ def _root(value: float) -> float:
 
 
 _ORDER: dict[str, Callable[[float, float], bool]] = {
-    "eq": lambda a, b: a == b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "ne": lambda a, b: a != b,
+    name: getattr(operator, name) for name in ("eq", "gt", "ge", "lt", "le", "ne")
 }
 
 _OPERATIONS: dict[str, Callable[..., float]] = {
@@ -451,14 +447,7 @@ _DIVISIONS = ("divsi", "remsi", "divui", "remui", "ceildivsi", "ceildivui", "flo
 
 _OF_FLOATS = frozenset((*FLOAT_UNARY, *FLOAT_BINARY, *FLOAT_TERNARY))
 
-_PREDICATES = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b,
-    "sgt": lambda a, b: a > b,
-    "sge": lambda a, b: a >= b,
-}
+_PREDICATES = {name if name in ("eq", "ne") else f"s{name}": test for name, test in _ORDER.items()}
 
 
 def constant(value: int | float, kind: str) -> int | float:

@@ -107,8 +107,8 @@ def read_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     if kind in (Kind.TRANSPOSE, Kind.PATTERN_GATHER):
         (source,) = work.sources
         return [row_bytes(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False)]
-    rows, lengths = work.dst.valid_rows, _copied_bytes(work, unit)
-    return [row_bytes(source, rows, length, write=False) for source, length in zip(work.sources, lengths, strict=True)]
+    rows, copied = work.dst.valid_rows, _copied_bytes(work, unit)
+    return [row_bytes(source, rows, length, write=False) for source, length in zip(work.sources, copied, strict=True)]
 
 
 def _ramp(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
