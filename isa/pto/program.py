@@ -97,11 +97,11 @@ class Pipe(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SetFlag(Located):
-    """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished.
+class _Flag(Located):
+    """A flag between two pipes.
 
-    `inserted` tells one that the text does not have; so do those of waits and barriers. `number` is the value that
-    holds the id in `pto.set_flag_dyn[src, dst, %n]`, as in waits; `event` is then -1.
+    `inserted` tells one that the text does not have; so does that of barriers. `number` is the value that holds the id
+    in `pto.set_flag_dyn[src, dst, %n]` and in such waits; `event` is then -1.
     """
 
     src: Pipe
@@ -112,14 +112,13 @@ class SetFlag(Located):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitFlag(Located):
-    """`pto.wait_flag[src, dst, id]`: holds `dst` until the matching signal arrives, and consumes it."""
+class SetFlag(_Flag):
+    """`pto.set_flag[src, dst, id]`: signals once everything issued before it on `src` has finished."""
 
-    src: Pipe
-    dst: Pipe
-    event: int
-    number: str | None = None
-    inserted: bool = field(default=False, compare=False, repr=False)
+
+@dataclass(frozen=True, slots=True)
+class WaitFlag(_Flag):
+    """`pto.wait_flag[src, dst, id]`: holds `dst` until the matching signal arrives, and consumes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,9 +102,7 @@ def tile_codes(buffer: Bytes, tile: Tile, stretches: Sequence[tuple[int, int]] =
         found = []
         for start, elements in stretches or ((0, length),):
             packed = as_strided(buffer[tile.address + start :], (lines, -(-elements // 2)), (pitch, 1))
-            codes = np.empty((lines, 2 * packed.shape[1]), np.uint8)
-            codes[:, 0::2], codes[:, 1::2] = packed & 15, packed >> 4
-            found.append(codes[:, :elements])
+            found.append(unpack_nibbles(packed)[:, :elements])
         return np.concatenate(found, axis=1)
     size = tile.element_bits // 8
     first = buffer[tile.address : tile.address + size].view(f"<u{size}")

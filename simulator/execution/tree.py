@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from castsim.isa.errors import Span
 from castsim.isa.formats import Format, Rounding, Saturation
@@ -350,6 +350,8 @@ class Lowered:
 
 Node = Operation | Block | Loop | Lowered
 
+_Row = TypeVar("_Row")
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -434,11 +436,8 @@ def operations(lowered: Lowered, deltas: Sequence[Deltas] | None) -> Iterator[Op
 
 def _operations(node: Node, deltas: Sequence[Deltas] | None) -> Iterator[Operation]:
     if isinstance(node, Block):
-        start = 0
-        for item in node.items:
-            end = start + width(item)
-            yield from _operations(item, None if deltas is None else deltas[start:end])
-            start = end
+        for item, own in _parts(node, deltas):
+            yield from _operations(item, own)
     elif isinstance(node, Loop):
         for trip in range(node.trips):
             yield from _operations(node.body, _advance(deltas, node.steps, trip))
@@ -454,11 +453,8 @@ def _instances(
     if idle(node):
         return
     if isinstance(node, Block):
-        start = 0
-        for item in node.items:
-            end = start + width(item)
-            yield from _instances(item, None if deltas is None else deltas[start:end], idle)
-            start = end
+        for item, own in _parts(node, deltas):
+            yield from _instances(item, own, idle)
     elif isinstance(node, Loop):
         for trip in range(node.trips):
             yield from _instances(node.body, _advance(deltas, node.steps, trip), idle)
@@ -466,6 +462,15 @@ def _instances(
         yield node, deltas
     else:
         raise TypeError("an operation outside an instruction")
+
+
+def _parts(block: Block, rows: Sequence[_Row] | None) -> Iterator[tuple[Node, Sequence[_Row] | None]]:
+    """Yield the items of a block with their own of the rows, of which there is one for each addressed element."""
+    start = 0
+    for item in block.items:
+        end = start + width(item)
+        yield item, None if rows is None else rows[start:end]
+        start = end
 
 
 def _advance(deltas: Sequence[Deltas] | None, steps: Sequence[Deltas], trip: int) -> Sequence[Deltas] | None:
@@ -533,11 +538,8 @@ def moved_accesses(root: Block) -> Iterator[tuple[tuple[int, int], Access, Reach
 def _accesses(node: Node, reach: Sequence[tuple[Reach, ...]] | None) -> Iterator[tuple[tuple[int, int], Access, Reach]]:
     """Yield the accesses below `node`; `reach` has one entry per addressed element, None for no surrounding loop."""
     if isinstance(node, Block):
-        start = 0
-        for item in node.items:
-            end = start + width(item)
-            yield from _accesses(item, None if reach is None else reach[start:end])
-            start = end
+        for item, own in _parts(node, reach):
+            yield from _accesses(item, own)
     elif isinstance(node, Loop):
         yield from _accesses(node.body, _widened(reach, node.steps, node.trips))
     elif isinstance(node, Lowered):

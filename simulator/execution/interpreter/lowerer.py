@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 from castsim.execution.input_data import MAKE_SCRATCH, TOOLCHAIN, ProgramChoice
@@ -305,17 +305,7 @@ class Label:
 
     def instruction(self, pipe: str, span: Span) -> Instruction:
         """Return the instruction that stands at a place and does its main work on a pipe."""
-        return Instruction(
-            self.text,
-            pipe,
-            span,
-            inserted=self.inserted,
-            role=self.role,
-            mnemonic=self.mnemonic,
-            element=self.element,
-            spelling=self.spelling,
-            casts=self.casts,
-        )
+        return Instruction(pipe=pipe, span=span, **{each.name: getattr(self, each.name) for each in fields(self)})
 
 
 def order_label(node: pto.SetFlag | pto.WaitFlag | pto.Barrier) -> Label:

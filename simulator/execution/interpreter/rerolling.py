@@ -186,17 +186,15 @@ def _run(first: list[Block], steps: tuple[Deltas, ...] | None, count: int) -> It
         yield from first[0].items
 
 
-def _node_steps(one: Node, two: Node) -> list[Deltas] | None:
+def _node_steps(one: Node, two: Node) -> tuple[Deltas, ...] | None:
     if one is two:
-        return [(0,) * len(element.addresses) for element in elements(one)]
+        return tuple([(0,) * len(element.addresses) for element in elements(one)])
     if type(one) is not type(two) or width(one) != width(two):
         return None
     if isinstance(one, Block) and isinstance(two, Block):
-        found = address_steps(one, two)
-        return None if found is None else list(found)
+        return address_steps(one, two)
     if isinstance(one, Loop) and isinstance(two, Loop):
-        found = address_steps(one.body, two.body) if (one.trips, one.steps) == (two.trips, two.steps) else None
-        return None if found is None else list(found)
+        return address_steps(one.body, two.body) if (one.trips, one.steps) == (two.trips, two.steps) else None
     if isinstance(one, Lowered) and isinstance(two, Lowered):
         if one.instruction != two.instruction or len(one.accesses) != len(two.accesses):
             return None
@@ -204,10 +202,10 @@ def _node_steps(one: Node, two: Node) -> list[Deltas] | None:
         same = all(a.shifted(d) == b for a, b, d in zip(one.accesses, two.accesses, own, strict=True))
         same &= _same_effect(one, two, own)
         found = address_steps(one.body, two.body) if same else None
-        return None if found is None else [own, *found]
+        return None if found is None else (own, *found)
     assert not isinstance(one, Block | Loop | Lowered) and not isinstance(two, Block | Loop | Lowered)
     deltas = tuple(after - before for before, after in zip(one.addresses, two.addresses, strict=True))
-    return [deltas] if one.shifted(deltas) == two else None
+    return (deltas,) if one.shifted(deltas) == two else None
 
 
 def _same_effect(one: Lowered, two: Lowered, deltas: Deltas) -> bool:

@@ -102,7 +102,7 @@ class ReadElements:
         if place.argument is not None:
             self.arguments.setdefault(place.argument, span)
         if memory is not None:
-            held = memory.buffer if place.argument is None else memory.arguments[place.argument]
+            held = _bytes(memory, place)
             code = int.from_bytes(held[_elements_bytes(place, held.size)].tobytes(), "little")
         else:
             number = len(self.read)
@@ -113,7 +113,7 @@ class ReadElements:
 
 def store(place: BytePointer, code: bytes, memory: MicroMemory) -> None:
     """Write the code of an element, whose bytes are defined from then on."""
-    held = memory.buffer if place.argument is None else memory.arguments[place.argument]
+    held = _bytes(memory, place)
     reached = _elements_bytes(place, held.size)
     held[reached] = list(code)
     if place.argument is None:
@@ -389,8 +389,7 @@ def _rows(
     start = (copy.source, copy.destination)[side].address + first
     shape = (*copy.shape[:-1], length)
     strides = (*(level[1 + side] for level in copy.levels), 1)
-    low = start + sum(min(0, (count - 1) * step) for count, step in zip(shape[:-1], strides, strict=False))
-    high = start + sum(max(0, (count - 1) * step) for count, step in zip(shape[:-1], strides, strict=False)) + length
+    low, high = (first + end for end in copy.reach(side, length - copy.length))
     if low < 0 or high > memory.size:
         raise TileError(f"a transfer reaches bytes {low} .. {high - 1} of {memory.size}")
     return as_strided(memory[start:], shape, strides, writeable=True)
@@ -511,35 +510,10 @@ class Followed:
 
     __slots__ = ()
 
-    def enter(self, scope: Section) -> None:
+    def _nothing(self, *_: object, **__: object) -> None:
         """Do nothing."""
 
-    def leave(self, scope: Section) -> None:
-        """Do nothing."""
-
-    def loop(self, loop: For, trips: int, *, fixed: bool) -> None:
-        """Do nothing."""
-
-    def trip(self, loop: For) -> None:
-        """Do nothing."""
-
-    def branch(self, node: Operation) -> None:
-        """Do nothing."""
-
-    def transfer(self, copy: Copy, node: MicroOperation) -> None:
-        """Do nothing."""
-
-    def synchronise(self, node: SetFlag | WaitFlag | Barrier, event: int) -> None:
-        """Do nothing."""
-
-    def element(self, node: ScalarAccess, place: BytePointer, code: bytes) -> None:
-        """Do nothing."""
-
-    def hold(self, node: MicroOperation, pipe: str, buffer: int, *, release: bool) -> None:
-        """Do nothing."""
-
-    def external(self, node: External) -> None:
-        """Do nothing."""
+    enter = leave = loop = trip = branch = transfer = synchronise = element = hold = external = _nothing
 
 
 class PathOnly(Followed):

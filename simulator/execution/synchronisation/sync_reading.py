@@ -195,15 +195,19 @@ class _ElementReader:
                 return  # the walk says so, if it comes here
 
     def _tile(self, node: TileNode, name: str, kind: pto.TileType, address: str | None) -> OperandBytes:
-        root, bits = self.roots.setdefault(id(node), len(self.roots)), self._bits(kind)
-        size = kind.rows * kind.cols * bits // 8
-        start = self._address(node, kind, address, size)
+        bits = self._bits(kind)
+        found = self._allocated(node, kind, address, kind.rows * kind.cols * bits // 8)
         self.placed.pop(name, None)
-        if start is not None:
-            self.placed[name] = PlacedTile.of(kind, start, bits)
-        return OperandBytes(
-            kind.location, root, None if start is None else ((start, start + size),), _filled(kind, bits)
-        )
+        if found.ranges is not None:
+            self.placed[name] = PlacedTile.of(kind, found.ranges[0][0], bits)
+        return found
+
+    def _allocated(self, node: TileNode, kind: pto.TileType, address: str | None, size: int) -> OperandBytes:
+        """Return what an operation allocates: `size` bytes for a tile of a type, or for several."""
+        start = self._address(node, kind, address, size)
+        root = self.roots.setdefault(id(node), len(self.roots))
+        ranges = None if start is None else ((start, start + size),)
+        return OperandBytes(kind.location, root, ranges, _filled(kind, self._bits(kind)))
 
     def _bits(self, kind: pto.TileType) -> int:
         fmt = element_format(kind.element)
@@ -211,14 +215,10 @@ class _ElementReader:
 
     def _slots(self, node: pto.AllocTiles) -> None:
         """Several tiles of one type: what a slot is, if the text tells its number, else all of them."""
-        kind, bits = node.type.tile, self._bits(node.type.tile)
-        size = kind.rows * kind.cols * bits // 8
+        kind = node.type.tile
+        size = kind.rows * kind.cols * self._bits(kind) // 8
         step = slot_bytes(size, self.alignment)
-        start = self._address(node, kind, node.address, step * (node.type.count - 1) + size)
-        root = self.roots.setdefault(id(node), len(self.roots))
-        whole = OperandBytes(
-            kind.location, root, None if start is None else ((start, start + size),), _filled(kind, bits)
-        )
+        whole = self._allocated(node, kind, node.address, step * (node.type.count - 1) + size)
         self.values[node.result] = slots_of(node.type, whole, size, self.alignment)
 
     def _slot(self, node: pto.GetTile) -> None:
@@ -260,10 +260,8 @@ class _ElementReader:
     def _alias(self, node: pto.TileOperation) -> None:
         (kind,) = node.output_types
         assert isinstance(kind, pto.TileType)
-        fmt = element_format(kind.element)
-        filled = _filled(kind, fmt.storage_bits if is_foreign(kind) else self.lowerer.element_bits(fmt))
-        sources = self.values.get(node.inputs[0], ())
-        self.values[node.outputs[0]] = tuple(OperandBytes(b.space, b.root, b.ranges, filled) for b in sources)
+        filled, sources = _filled(kind, self._bits(kind)), self.values.get(node.inputs[0], ())
+        self.values[node.outputs[0]] = tuple(replace(each, filled=filled) for each in sources)
 
     # ------------------------------------------------------------------------------------------------- control flow
 
