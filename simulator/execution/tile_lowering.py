@@ -39,7 +39,7 @@ from castsim.execution.tree import (
 from castsim.execution.vector_operations.accesses import check_work, tile_bytes, work_accesses
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.regions import over_destination
-from castsim.execution.vector_operations.shapes import as_rows
+from castsim.execution.vector_operations.shapes import as_rows, row_bytes
 from castsim.execution.vector_operations.target_rules import behaviour_of
 from castsim.isa.errors import IllegalError, Span, TileError, WarningKind, Warnings, WarningText
 from castsim.isa.formats import Saturation
@@ -444,16 +444,12 @@ def _opaque_bytes(place: Tile | Part, *, write: bool) -> tuple[Access, ...]:
     if isinstance(place, Tile):
         if place.type.scatter_layout != "none_box":
             return (Access("ub", place.address, place.end, write),)
+        found = tile_bytes(place, write=write)
         if place.format.bits == 4 != place.element_bits and place.type.block_layout == "row_major":
-            return _whole_rows(place, write=write)
-        return tuple(each for each in (tile_bytes(place, write=write),) if each.start < each.end)
+            # Where 4-bit elements lie in rows with gaps is for the operation to say.
+            found = row_bytes(place, place.valid_rows, place.valid_cols * place.element_bits // 8, write=write)
+        return (found,) if found.start < found.end else ()
     return () if 0 in place.sizes else (_far(place, write=write),)
-
-
-def _whole_rows(tile: Tile, *, write: bool) -> tuple[Access, ...]:
-    """Return all that 4-bit elements in rows with gaps may take: where they lie is for the operation to say."""
-    rows, length = tile.valid_rows, tile.valid_cols * tile.element_bits // 8
-    return (strided("ub", tile.address, ((rows, tile.row_pitch),), length, write=write),) if rows and length else ()
 
 
 def _without_tails(work: ResolvedTileOp, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
@@ -517,7 +513,7 @@ def _padded(transfer: TileTransfer) -> Access:
     if not transfer.load or not tile.type.pad or tile.type.block_layout != "row_major" or near.start == near.end:
         return near
     length = -(-((tile.valid_cols * tile.packed_bits + 7) // 8) // BLOCK) * BLOCK
-    return strided(near.space, tile.address, ((tile.valid_rows, tile.row_pitch),), length, write=True)
+    return row_bytes(tile, tile.valid_rows, length, write=True)
 
 
 def tile_access(tile: Tile, *, write: bool) -> Access:

@@ -192,27 +192,15 @@ def _key(value: float) -> tuple[float, float]:
     return value, math.copysign(1.0, value)
 
 
-def _maximum(a: float, b: float) -> float:
-    return math.nan if math.isnan(a) or math.isnan(b) else max(a, b, key=_key)
+def _extreme(choose: Callable[..., float], *, of_numbers: bool) -> Callable[[float, float], float]:
+    """Return what chooses the larger or smaller of two: of a NaN and a number the NaN, or (`of_numbers`) the number."""
 
+    def apply(a: float, b: float) -> float:
+        if not math.isnan(a) and not math.isnan(b):
+            return choose(a, b, key=_key)
+        return math.nan if not of_numbers else b if math.isnan(a) else a
 
-def _minimum(a: float, b: float) -> float:
-    return math.nan if math.isnan(a) or math.isnan(b) else min(a, b, key=_key)
-
-
-def _one_number(a: float, b: float) -> float | None:
-    """Return the other one if one is NaN."""
-    return b if math.isnan(a) else a if math.isnan(b) else None
-
-
-def _maximum_number(a: float, b: float) -> float:
-    found = _one_number(a, b)
-    return max(a, b, key=_key) if found is None else found
-
-
-def _minimum_number(a: float, b: float) -> float:
-    found = _one_number(a, b)
-    return min(a, b, key=_key) if found is None else found
+    return apply
 
 
 def _whole(rule: Callable[[float], int]) -> Callable[[float], float]:
@@ -262,10 +250,10 @@ _OPERATIONS: dict[str, Callable[..., float]] = {
     "mulf": lambda a, b: a * b,
     "divf": _quotient,
     "remf": _remainder,
-    "maximumf": _maximum,
-    "minimumf": _minimum,
-    "maxnumf": _maximum_number,
-    "minnumf": _minimum_number,
+    "maximumf": _extreme(max, of_numbers=False),
+    "minimumf": _extreme(min, of_numbers=False),
+    "maxnumf": _extreme(max, of_numbers=True),
+    "minnumf": _extreme(min, of_numbers=True),
     "negf": lambda a: -a,
     "math.copysign": math.copysign,
     "math.absf": abs,
@@ -592,44 +580,41 @@ def arithmetic(
     return arithmetic_result(operation, left, right, width, value, loops)
 
 
+def _truncated(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+_OF_SIGNED: dict[str, Callable[[int, int], int]] = {
+    "addi": operator.add,
+    "subi": operator.sub,
+    "muli": operator.mul,
+    "divsi": _truncated,
+    "remsi": lambda a, b: a - b * _truncated(a, b),
+    "ceildivsi": lambda a, b: -(-a // b),
+    "floordivsi": operator.floordiv,
+    "minsi": min,
+    "maxsi": max,
+}
+_OF_UNSIGNED: dict[str, Callable[[int, int], int]] = {
+    "divui": operator.floordiv,
+    "remui": operator.mod,
+    "ceildivui": lambda a, b: -(-a // b),
+    "minui": min,
+    "maxui": max,
+    "andi": operator.and_,
+    "ori": operator.or_,
+    "xori": operator.xor,
+}
+
+
 def _integer(operation: str, a: int, b: int, width: int) -> int:
-    ua, ub = unsigned(a, width), unsigned(b, width)
-    match operation:
-        case "addi":
-            return a + b
-        case "subi":
-            return a - b
-        case "muli":
-            return a * b
-        case "divsi":
-            return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        case "remsi":
-            return a - b * (abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
-        case "divui":
-            return ua // ub
-        case "remui":
-            return ua % ub
-        case "ceildivsi" | "floordivsi":
-            return -(-a // b) if operation == "ceildivsi" else a // b
-        case "ceildivui":
-            return -(-ua // ub)
-        case "minsi" | "maxsi":
-            return min(a, b) if operation == "minsi" else max(a, b)
-        case "minui" | "maxui":
-            return min(ua, ub) if operation == "minui" else max(ua, ub)
-        case _:
-            return _bitwise(operation, a, ua, ub, width)
-
-
-def _bitwise(operation: str, a: int, ua: int, ub: int, width: int) -> int:
     """Shifts by the width or more give 0, or the sign for `shrsi` (MLIR leaves them undefined)."""
+    if operation in _OF_SIGNED:
+        return _OF_SIGNED[operation](a, b)
+    ua, ub = unsigned(a, width), unsigned(b, width)
+    if operation in _OF_UNSIGNED:
+        return _OF_UNSIGNED[operation](ua, ub)
     match operation:
-        case "andi":
-            return ua & ub
-        case "ori":
-            return ua | ub
-        case "xori":
-            return ua ^ ub
         case "shli":
             return ua << ub if ub < width else 0
         case "shrui":
