@@ -26,7 +26,6 @@ from castsim.isa.pto.micro_words import (
     check_truncation,
     conversion,
     forms_of,
-    kind_of,
     mismatch,
     short,
     undocumented_rounding,
@@ -45,9 +44,6 @@ from castsim.isa.pto.value_types import (
     Type,
     VectorType,
 )
-
-__all__ = ["kind_of", "read_generic", "read_micro"]
-
 
 # What the verifier asks of a micro operation beyond its operands: elements, distribution modes, types of results.
 #

@@ -48,24 +48,29 @@ def head_text(operation: For | If | While) -> str:
     if isinstance(operation, If):
         types = f" -> {parenthesised(operation.result_types)}" if operation.result_types else ""
         return f"{results}scf.if %{operation.condition}{types} {{"
-    pairs = ", ".join(
-        f"%{name} = %{initial}" for name, initial in zip(operation.carried, operation.initial, strict=True)
-    )
+    pairs = _carried(operation)
     types = f"{parenthesised(operation.carried_types)} -> {parenthesised(operation.result_types)}"
     return f"{results}scf.while{f' ({pairs})' if pairs else ''} : {types} {{"
 
 
 def region_arguments(loop: While) -> str:
     """Return the line that names the values of the second region; empty if it has none."""
-    own = zip(loop.arguments, loop.result_types, strict=True)
-    return f"^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):" if loop.arguments else ""
+    return _block_head(loop.arguments, loop.result_types) if loop.arguments else ""
+
+
+def _block_head(names: Sequence[str], kinds: Sequence[Type]) -> str:
+    own = zip(names, kinds, strict=True)
+    return f"^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):"
+
+
+def _carried(loop: For | While) -> str:
+    return ", ".join(f"%{name} = %{initial}" for name, initial in zip(loop.carried, loop.initial, strict=True))
 
 
 def _loop_head(loop: For) -> str:
     text = f"scf.for %{loop.variable} = %{loop.lower} to %{loop.upper} step %{loop.step}"
     if loop.carried:
-        pairs = (f"%{name} = %{initial}" for name, initial in zip(loop.carried, loop.initial, strict=True))
-        text += f" iter_args({', '.join(pairs)}) -> {parenthesised(loop.result_types)}"
+        text += f" iter_args({_carried(loop)}) -> {parenthesised(loop.result_types)}"
     return text if loop.type.name == "index" else f"{text} : {format_type(loop.type)}"
 
 
@@ -159,9 +164,9 @@ def _print_nested(operation: For | If | While | Section, lines: _Lines, depth: i
 
 
 def _print_strict_scope(scope: Section, lines: _Lines, depth: int) -> None:
-    margin, own = _INDENT * depth, zip(scope.carried, scope.types, strict=True)
+    margin = _INDENT * depth
     lines.append(f"{margin}pto.strict_vecscope({values_text(scope.initial)}) {{")
-    lines.append(f"{margin}^bb0({', '.join(f'%{name}: {format_type(kind)}' for name, kind in own)}):")
+    lines.append(margin + _block_head(scope.carried, scope.types))
     _print_body(scope.body, lines, depth + 1)
     lines.append(f"{margin}}} : {parenthesised(scope.types)} -> ()")
 

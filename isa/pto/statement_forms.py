@@ -152,21 +152,6 @@ def bare_word(text: str) -> str:
     return enum_value(text) if text.startswith("#pto") and "<" in text else text.strip('"')
 
 
-def rounding_from(reader: PtoReader, attribute: Attribute) -> RoundMode:
-    """Return the mode of `rmode = #pto<round_mode X>`."""
-    return ROUND_MODES[enum_word(reader, attribute, "round_mode", ROUND_MODES)]
-
-
-def saturation_from(reader: PtoReader, attribute: Attribute) -> Saturation:
-    """Return the mode of `sat_mode = #pto<saturation_mode X>`."""
-    return SATURATIONS[enum_word(reader, attribute, "saturation_mode", SATURATIONS)]
-
-
-def layout_from(reader: PtoReader, attribute: Attribute) -> str:
-    """Return the layout of `layout = #pto.layout<x>`."""
-    return enum_word(reader, attribute, "layout", LAYOUTS)
-
-
 def check_keys(reader: PtoReader, attributes: Attributes, legal: tuple[str, ...], owner: str) -> None:
     """Reject unknown keys; a key of another dialect (with a dot) only brings a warning, as it has no effect here."""
     for key, attribute in attributes.items():

@@ -32,9 +32,8 @@ from castsim.isa.pto.statement_forms import (
     FormWord,
     StatementForm,
     StatementReading,
+    enum_word,
     read_attributes,
-    rounding_from,
-    saturation_from,
 )
 from castsim.isa.pto.statement_reader import Definition, Handler, NamedOperation, PtoReader, Use
 from castsim.isa.pto.tile_operation_forms import check_cast_shapes, read_operands, result_type_text, tile_type
@@ -367,12 +366,13 @@ def _modes(reader: PtoReader, attributes: Attributes) -> tuple[RoundMode | None,
             meant = _OTHER_KEYS.get(key)
             legal = (meant,) if meant else closest(key, _KEYS)
             raise reader.error(f"tcvt has no attribute '{key}'", attribute.key_index, legal)
-    rounding = rounding_from(reader, attributes["rmode"]) if "rmode" in attributes else None
+    mode = attributes.get("rmode")
+    rounding = None if mode is None else ROUND_MODES[enum_word(reader, mode, "round_mode", ROUND_MODES)]
     given = [attributes[key] for key in ("sat_mode", "satmode") if key in attributes]
     if len(given) > 1:
         last = max(given, key=lambda attribute: attribute.key_index)
         raise reader.error("sat_mode and satmode are one attribute; tcvt takes it once", last.key_index, ("sat_mode",))
-    return rounding, saturation_from(reader, given[0]) if given else None
+    return rounding, SATURATIONS[enum_word(reader, given[0], "saturation_mode", SATURATIONS)] if given else None
 
 
 def _build(

@@ -29,6 +29,7 @@ from castsim.isa.pto.program import (
 from castsim.isa.pto.statement_forms import (
     DIRECTION,
     INDEX,
+    LAYOUTS,
     OFFSET,
     Attribute,
     Attributes,
@@ -40,7 +41,6 @@ from castsim.isa.pto.statement_forms import (
     enum_word,
     form_of,
     handlers_of,
-    layout_from,
     read_attributes,
     sorted_texts,
     types_by_pattern,
@@ -565,7 +565,8 @@ def _check_rank(found: StatementReading, field: str, what: str, rank: int, index
 def _read_layout(found: StatementReading, _: str) -> str | None:
     attributes = read_attributes(found.reader)
     check_keys(found.reader, attributes, ("layout",), found.statement.name)
-    return layout_from(found.reader, attributes["layout"]) if "layout" in attributes else None
+    given = attributes.get("layout")
+    return None if given is None else enum_word(found.reader, given, "layout", LAYOUTS)
 
 
 def _layout_text(node: MakeView, _: str) -> str:

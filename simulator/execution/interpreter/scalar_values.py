@@ -192,7 +192,7 @@ def _key(value: float) -> tuple[float, float]:
     return value, math.copysign(1.0, value)
 
 
-def _extreme(choose: Callable[..., float], *, of_numbers: bool) -> Callable[[float, float], float]:
+def _choosing(choose: Callable[..., float], *, of_numbers: bool) -> Callable[[float, float], float]:
     """Return what chooses the larger or smaller of two: of a NaN and a number the NaN, or (`of_numbers`) the number."""
 
     def apply(a: float, b: float) -> float:
@@ -250,10 +250,10 @@ _OPERATIONS: dict[str, Callable[..., float]] = {
     "mulf": lambda a, b: a * b,
     "divf": _quotient,
     "remf": _remainder,
-    "maximumf": _extreme(max, of_numbers=False),
-    "minimumf": _extreme(min, of_numbers=False),
-    "maxnumf": _extreme(max, of_numbers=True),
-    "minnumf": _extreme(min, of_numbers=True),
+    "maximumf": _choosing(max, of_numbers=False),
+    "minimumf": _choosing(min, of_numbers=False),
+    "maxnumf": _choosing(max, of_numbers=True),
+    "minnumf": _choosing(min, of_numbers=True),
     "negf": lambda a: -a,
     "math.copysign": math.copysign,
     "math.absf": abs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -86,7 +86,7 @@ def select(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = np.where(bits, operands[0], operands[1])
 
 
-def choose(buffer: Bytes, work: ResolvedTileOp) -> None:
+def choose(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
     """Write, packed to the left, the numbers of the columns whose elements compare so with the scalar; count them.
 
     What of a row of the result they do not fill stays.
@@ -198,32 +198,8 @@ class TileEffect:
 
     def apply(self, buffer: Bytes) -> None:
         """Run the operation on the unified buffer; every source is read before anything is written."""
-        work, behaviour = self.work, self.behaviour
-        match VECTOR_OPERATIONS[work.mnemonic].kind:
-            case Kind.MOVE:
-                move(buffer, work, behaviour)
-            case Kind.FILL:
-                fill(buffer, work, behaviour)
-            case Kind.COMPARE:
-                compare(buffer, work, behaviour)
-            case Kind.ROW_REDUCE | Kind.COLUMN_REDUCE:
-                _reduce(buffer, work, behaviour)
-            case Kind.ROW_ARGUMENT | Kind.COLUMN_ARGUMENT:
-                _locate(buffer, work, behaviour)
-            case Kind.SELECT:
-                select(buffer, work, behaviour)
-            case Kind.PART:
-                _in_part(buffer, work, behaviour)
-            case Kind.COMPARE_GATHER:
-                choose(buffer, work)
-            case Kind.SORT:
-                sort_groups(buffer, work)
-            case Kind.MERGE:
-                merge_lists(buffer, work)
-            case kind if kind in (*REARRANGING, *QUANTISING):
-                (rearrange if kind in REARRANGING else quantise_tiles)(buffer, work, behaviour)
-            case _:
-                _per_element(buffer, work, behaviour)
+        act = _ACTIONS.get(VECTOR_OPERATIONS[self.work.mnemonic].kind, _per_element)
+        act(buffer, self.work, self.behaviour)
 
 
 def _per_element(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
@@ -338,3 +314,20 @@ def _locate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     places = places_of_extremes(operation.function, codes if by_rows else codes.T, source.format, behaviour)
     shape = (len(places), 1) if by_rows else (1, len(places))
     tile_view(buffer, dst, *shape)[...] = places.reshape(shape)
+
+
+_ACTIONS: Mapping[Kind, Callable[[Bytes, ResolvedTileOp, Behaviour], None]] = {
+    Kind.MOVE: move,
+    Kind.FILL: fill,
+    Kind.COMPARE: compare,
+    **dict.fromkeys((Kind.ROW_REDUCE, Kind.COLUMN_REDUCE), _reduce),
+    **dict.fromkeys((Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT), _locate),
+    Kind.SELECT: select,
+    Kind.PART: _in_part,
+    Kind.COMPARE_GATHER: choose,
+    Kind.SORT: sort_groups,
+    Kind.MERGE: merge_lists,
+    **dict.fromkeys(REARRANGING, rearrange),
+    **dict.fromkeys(QUANTISING, quantise_tiles),
+}
+"""What an operation of each kind does to the buffer; all others apply a function per element."""

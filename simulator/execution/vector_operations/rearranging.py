@@ -210,7 +210,7 @@ GROUP = 32
 Pairs = NDArray[np.uint64]
 
 
-def sort_groups(buffer: Bytes, work: ResolvedTileOp) -> None:
+def sort_groups(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
     """Sort every 32 elements of every row; the last group of a row may be shorter."""
     source, places = work.sources
     codes = valid_codes(buffer, source)
@@ -222,7 +222,7 @@ def sort_groups(buffer: Bytes, work: ResolvedTileOp) -> None:
     pairs_view(buffer, work.dst, codes.shape[1])[...] = np.take_along_axis(pairs, order, axis=1)
 
 
-def merge_lists(buffer: Bytes, work: ResolvedTileOp) -> None:
+def merge_lists(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
     """Merge the lists of several tiles, or each four neighbouring blocks of one, whose length the scalar says."""
     if not work.scalars:
         lists = [pairs_view(buffer, source, pairs_of(source)).copy() for source in work.sources]
