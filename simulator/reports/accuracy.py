@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from castsim.evidence.measured_rows import CAST
 from castsim.execution.origins import Origins
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Cycles, Name, Percent, WorkerEntry
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 from castsim.targets.description import SourceKind
 from castsim.targets.loader import Residuals, intervals
 
@@ -218,26 +218,36 @@ _LONGEST = 40
 """Characters of the longest bar."""
 
 
-def accuracy_text(found: Sequence[AccuracyTable]) -> RenderableType:
-    """Return the report on one table, or on several."""
-    parts: list[RenderableType] = []
-    for accuracy in found:
-        parts += [*_one(accuracy), Text("")]
-    return Group(*parts[:-1])
+@composed
+def accuracy_text(found: Sequence[AccuracyTable]) -> Iterator[RenderableType]:
+    """Yield the report on one table, or on several."""
+    for number, accuracy in enumerate(found):
+        if number:
+            yield Text("")
+        yield from _one(accuracy)
+
+
+ERROR_COLUMNS = ("mean %", "median %", "max %", "public: mean %")
+"""Columns of `error_cells` but the last, the public model's maximum, which each table calls its own way."""
+
+
+def error_cells(own: Statistics, public: Statistics | None) -> tuple[str, ...]:
+    """Return the errors of the simulation, then mean and maximum of the public model."""
+    peer = ("", "") if public is None else (f"{public.mean:.2f}", f"{public.maximum:.2f}")
+    return *_cells(own), *peer
 
 
 def accuracy_summary(found: Sequence[AccuracyTable]) -> RenderableType:
     """Return the errors of each table, rows that were not fitted first, by what they were read off."""
-    numbers = ("rows", "mean %", "median %", "max %", "public: mean %", "max % ")
+    numbers = ("rows", *ERROR_COLUMNS, "max % ")
     made = table("target", "measurements", "rows were", "read off", *numbers, numbers=numbers)
     groups = [(each, sort, rows) for each in found for sort, rows in by_evidence(each.rows).items()]
     for accuracy, (fitted, kind), rows in sorted(groups, key=lambda group: group[1][0]):
-        own, public_model = simulated(rows), predicted(rows)
-        public = ("", "") if public_model is None else (f"{public_model.mean:.2f}", f"{public_model.maximum:.2f}")
-        errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
+        own = simulated(rows)
+        errors = error_cells(own, predicted(rows))
         name = accuracy.target.name
         measured = Path(accuracy.table.file).stem.removeprefix(f"{name}_measured_")
-        made.add_row(name, measured, "fitted" if fitted else "not fitted", kind or "", str(own.rows), *errors, *public)
+        made.add_row(name, measured, "fitted" if fitted else "not fitted", kind or "", str(own.rows), *errors)
     legend = "absolute errors of simulated against measured cycles; public: the vendor's public cost model"
     elsewhere = [accuracy for accuracy in found if accuracy.measured_on is not None]
     notes = dict.fromkeys(_measured_elsewhere(accuracy) for accuracy in elsewhere)
@@ -283,7 +293,7 @@ def _measured_elsewhere(accuracy: AccuracyTable) -> str:
     )
 
 
-def _one(accuracy: AccuracyTable) -> list[RenderableType]:
+def _one(accuracy: AccuracyTable) -> Iterator[RenderableType]:
     casts = all(assessed.row.operation == CAST for assessed in accuracy.rows)
     what = ("src", "dst") if casts else ("operation", "type")
     counted = any(assessed.row.convention for assessed in accuracy.rows)
@@ -308,32 +318,28 @@ def _one(accuracy: AccuracyTable) -> list[RenderableType]:
         cycles = (str(row.measured_cycles), str(assessed.simulated_cycles), f"{assessed.error:+.2f}")
         types = _types(row.label, row.src.name, row.dst.name, casts=casts)
         rows.add_row(*types, row.path, shape, *([row.convention or ""] if counted else []), *cycles, *public)
-    curves = table(
-        *what, "path", "rows", "mean %", "median %", "max %", "public: mean %", "max % ",
-        numbers=("rows", "mean %", "median %", "max %", "public: mean %", "max % "),
-    )  # fmt: skip
+    numbers = ("rows", *ERROR_COLUMNS, "max % ")
+    curves = table(*what, "path", *numbers, numbers=numbers)
     for curve in accuracy.curves:
-        own, public_model = curve.simulated, curve.predicted
-        public = ("", "") if public_model is None else (f"{public_model.mean:.2f}", f"{public_model.maximum:.2f}")
-        errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
         types = _types(curve.operation, curve.src, curve.dst, casts=casts)
-        curves.add_row(*types, curve.path, str(own.rows), *errors, *public)
-    parts: list[RenderableType] = [Text(f"{accuracy.target.name}: {Path(accuracy.table.file).name}")]
+        own = curve.simulated
+        curves.add_row(*types, curve.path, str(own.rows), *error_cells(own, curve.predicted))
+    yield Text(f"{accuracy.target.name}: {Path(accuracy.table.file).name}")
     if accuracy.measured_on is not None:
-        parts.append(Text(_measured_elsewhere(accuracy), style="yellow"))
-    parts.append(indented(rows))
+        yield Text(_measured_elsewhere(accuracy), style="yellow")
+    yield indented(rows)
     if any(assessed.convention == LABEL_SHAPE for assessed in accuracy.rows):
-        parts.append(Text("  * rows and columns of the published loop trips of the variant that runs"))
+        yield Text("  * rows and columns of the published loop trips of the variant that runs")
     meanings = {assessed.row.convention: assessed.convention_meaning for assessed in accuracy.rows}
-    parts += [indented(Text(f"{name}: {meaning}")) for name, meaning in meanings.items() if meaning]
-    parts += [indented(Text(f"({number}) {reason}")) for reason, number in reasons.items()]
-    parts += [Text(""), indented(curves), *_sentences(accuracy)]
+    yield from (indented(Text(f"{name}: {meaning}")) for name, meaning in meanings.items() if meaning)
+    yield from (indented(Text(f"({number}) {reason}")) for reason, number in reasons.items())
+    yield from (Text(""), indented(curves))
+    yield from _sentences(accuracy)
     public_model = predicted(accuracy.rows)
     if public_model is not None:
-        parts.append(Text(_sentence("public model", public_model)))
+        yield Text(_sentence("public model", public_model))
     if accuracy.table.skipped:
-        parts.append(Text(f"{accuracy.table.skipped} rows left out: operations that no target has, or not measured"))
-    return parts
+        yield Text(f"{accuracy.table.skipped} rows left out: operations that no target has, or not measured")
 
 
 def _types(label: str, src: str, dst: str, *, casts: bool) -> tuple[str, str]:

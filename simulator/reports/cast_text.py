@@ -23,17 +23,12 @@ from castsim.reports.cast import Accepted, CastResultRow, CastResults, SourceVal
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import Number, bits_text, json_value
 from castsim.reports.schemas.keys import Bits, Elements, Name, Value
-from castsim.reports.terminal import table
+from castsim.reports.terminal import composed, table
 
 _OUTCOME = "outcome"
 
 DIGITS = 20
 """Longest decimal that is written out exactly; longer ones are cut to 9 significant digits and marked."""
-
-
-def cast_text(found: CastResults) -> RenderableType:
-    """Return the table, one row per value, target and mode, and the warnings."""
-    return Group(*_sections(found))
 
 
 def string_table(src: str, dst: str, rows: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -59,7 +54,9 @@ def number_text(value: Fraction | float) -> str:
     return f"~{float(value):.9g}"  # no format has a finite number beyond the range of a double
 
 
-def _sections(found: CastResults) -> Iterator[RenderableType]:
+@composed
+def cast_text(found: CastResults) -> Iterator[RenderableType]:
+    """Yield the table, one row per value, target and mode, and the warnings."""
     request = found.request
     yield Text(f"{request.src.name} -> {request.dst.name}", style="bold")
     yield _table(found)
@@ -320,16 +317,11 @@ def quantised_document(
 # What block quantisation made of an array, as text.
 
 
+@composed
 def quantised_text(
     src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
-) -> RenderableType:
-    """Return the elements if they are few, and the statistics of the error."""
-    return Group(*_block_parts(src, made, rows, files))
-
-
-def _block_parts(
-    src: Format, made: Quantised, rows: Sequence[QuantisedRow], files: Mapping[str, Path]
 ) -> Iterator[RenderableType]:
+    """Yield the elements if they are few, and the statistics of the error."""
     chosen, found = made.format, made.statistics
     yield Text(f"{src.name} -> {chosen.name}", style="bold")
     blocks = f"{made.scales.size} block{'' if made.scales.size == 1 else 's'}"

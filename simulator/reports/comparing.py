@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.execution.input_data import digest, read_array
@@ -43,7 +43,7 @@ from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json,
 from castsim.reports.numbers import bits_text, grouped, json_value
 from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
 from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 from castsim.running.loaded import LoadedProgram, LoadRequest
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
@@ -520,12 +520,9 @@ _SYNCHRONISING = re.compile(r"^\s*(?:pto\.)?(?:set_flag|wait_flag|barrier|record
 _NO_VALUES = "outputs: not compared, as no values were computed"
 
 
-def difference_text(found: RunDifference, width: int) -> RenderableType:
-    """Return the text of a difference for a terminal of `width` columns."""
-    return Group(*_parts(found, width))
-
-
-def _parts(found: RunDifference, width: int) -> Iterator[RenderableType]:
+@composed
+def difference_text(found: RunDifference, width: int) -> Iterator[RenderableType]:
+    """Yield the text of a difference for a terminal of `width` columns."""
     yield from head_of(found)
     if found.pipes:
         yield Text()

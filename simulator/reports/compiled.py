@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,7 +15,7 @@ from castsim.reports.cast_text import number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, json_value, number_document
 from castsim.reports.schemas.keys import Bits, Bundles, Number, Value
-from castsim.reports.terminal import table
+from castsim.reports.terminal import composed, table
 from castsim.targets.description import Status
 from castsim.tpc_compiler.c_table import CompiledCastTable
 from castsim.tpc_compiler.cast_building import Order
@@ -188,12 +188,9 @@ def table_document(table: CompiledCastTable) -> Document:
 # Compiled casts as text.
 
 
-def compiled_text(found: ResultComparison, sources: Sequence[SourceValue]) -> RenderableType:
-    """Return the path of a cast, its results for the inputs, and where accounts differ."""
-    return Group(*_sections(found, sources))
-
-
-def _sections(found: ResultComparison, sources: Sequence[SourceValue]) -> Iterator[RenderableType]:
+@composed
+def compiled_text(found: ResultComparison, sources: Sequence[SourceValue]) -> Iterator[RenderableType]:
+    """Yield the path of a cast, its results for the inputs, and where accounts differ."""
     cast = found.cast
     yield Text(f"{cast.src.name} -> {cast.dst.name} on {cast.target.name}, {_said(found)}", style="bold")
     for each in [cast] if found.other is None else [cast, found.other]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.lowering.graphs.kernel_runner import KernelRun, NodeVerdict, OutputComparison, WrongElement, number_of
@@ -21,7 +21,7 @@ from castsim.reports.run_cycles import clock, duration
 from castsim.reports.run_report import output_of
 from castsim.reports.schemas.keys import Bits, Column, Cycles, Elements, Line, Name, Output, Scalar, Seconds
 from castsim.reports.specification import specification_words
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 
 if TYPE_CHECKING:
     from castsim.lowering.graphs.graph_execution import GraphRun, NodeRun
@@ -183,35 +183,36 @@ _DETAILED = 64
 """Nodes of a graph that are told about in detail, the ones that differ or were refused aside: those always are."""
 
 
-def graph_text(found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]) -> RenderableType:
-    """Return the report; `files` are those of outputs, `emitted` those of programs by node and place."""
+@composed
+def graph_text(
+    found: GraphRun, files: Mapping[str, Path], emitted: Mapping[tuple[str, int], Path]
+) -> Iterator[RenderableType]:
+    """Yield the report; `files` are those of outputs, `emitted` those of programs by node and place."""
     graph = found.graph
     spec = specification_words(f"{graph.spec}@{graph.version}")
-    head = f"{graph.file}: {graph.name}, {spec}, on {found.target.name}: "
-    head += headline(found)
+    yield Text(f"{graph.file}: {graph.name}, {spec}, on {found.target.name}: {headline(found)}")
+    yield Text("")
     rows = table("node", "operator", "programs", "cycles", "verdict", numbers=("programs", "cycles"))
     for node in found.nodes:
         rows.add_row(node.node.name, node.node.op, str(len(node.stages)), str(node.cycles), node.verdict.value)
-    parts: list[RenderableType] = [Text(head), Text(""), indented(rows)]
+    yield indented(rows)
     time = f"{duration(seconds_of(found))} at {clock(found.target)}"
-    parts.append(Text(f"\ntotal: {found.cycles:,} cycles, {time}"))
-    parts += [indented(Text(line)) for line in CONVENTIONS]
+    yield Text(f"\ntotal: {found.cycles:,} cycles, {time}")
+    yield from (indented(Text(line)) for line in CONVENTIONS)
     shown = [node for place, node in enumerate(found.nodes) if place < _DETAILED or _is_wrong(node)]
     for node in shown:
-        parts += _node(node, emitted)
+        yield from _node(node, emitted)
     if len(shown) < len(found.nodes):
         more = len(found.nodes) - len(shown)
-        parts.append(Text(f"\nand {more} more nodes, none of which differs; --json has them all"))
+        yield Text(f"\nand {more} more nodes, none of which differs; --json has them all")
     if found.comparisons:
-        parts.append(Text("\noutputs of the whole graph"))
-        parts += [indented(Text(_compared(each))) for each in found.comparisons]
+        yield Text("\noutputs of the whole graph")
+        yield from (indented(Text(_compared(each))) for each in found.comparisons)
     if found.unjudged is not None:
-        parts.append(Text(f"\noutputs of the whole graph are not compared: {found.unjudged}"))
+        yield Text(f"\noutputs of the whole graph are not compared: {found.unjudged}")
     for name, path in files.items():
-        parts.append(Text(f"{name} written to {path}"))
-    folders = {path.parent for path in emitted.values()}
-    parts += [Text(f"programs written to {folder}") for folder in folders]
-    return Group(*parts)
+        yield Text(f"{name} written to {path}")
+    yield from (Text(f"programs written to {folder}") for folder in {path.parent for path in emitted.values()})
 
 
 def headline(found: GraphRun) -> str:
@@ -228,36 +229,33 @@ def _is_wrong(node: NodeRun) -> bool:
     return node.refusal is not None or node.verdict is NodeVerdict.DIFFERS
 
 
-def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> list[RenderableType]:
+def _node(node: NodeRun, emitted: Mapping[tuple[str, int], Path]) -> Iterator[RenderableType]:
     if not (node.stages or node.refusal or node.remarks):
-        return []
+        return
     place = f"{node.node.span}: " if node.node.span else ""
-    parts: list[RenderableType] = [Text(f"\n{place}{node.node.name} ({node.node.op})")]
+    yield Text(f"\n{place}{node.node.name} ({node.node.op})")
     if node.refusal is not None:
-        parts.append(indented(Text(f"not run: {node.refusal}")))
+        yield indented(Text(f"not run: {node.refusal}"))
     if node.answer is not None:
-        parts += _answer(node.answer)
+        yield from _answer(node.answer)
     else:
-        parts += [indented(Text(line)) for line in _stages(node)]
+        yield from (indented(Text(line)) for line in _stages(node))
     for number, stage in enumerate(node.stages):
         if stage.settings:
-            parts.append(indented(Text(f"run it with: {run_command(stage, emitted.get((node.node.name, number)))}")))
-    parts += [indented(Text(_compared(each))) for each in node.comparisons]
-    parts += [indented(Text(f"all codes: {_compared(each)}")) for each in node.trial]
-    parts += [indented(Text(remark)) for remark in node.remarks]
-    return parts
+            yield indented(Text(f"run it with: {run_command(stage, emitted.get((node.node.name, number)))}"))
+    yield from (indented(Text(_compared(each))) for each in node.comparisons)
+    yield from (indented(Text(f"all codes: {_compared(each)}")) for each in node.trial)
+    yield from (indented(Text(remark)) for remark in node.remarks)
 
 
-def _answer(answer: Answer) -> list[RenderableType]:
+def _answer(answer: Answer) -> Iterator[RenderableType]:
     plan = answer.plan
-    headline = f"{answer.kind.value}, {plan.claim}: {chain_text(plan.chain) or 'a copy'}"
-    parts: list[RenderableType] = [indented(Text(headline))]
-    parts += [indented(Text(option_text(plan.target, name, value))) for name, value in answer.settings]
+    yield indented(Text(f"{answer.kind.value}, {plan.claim}: {chain_text(plan.chain) or 'a copy'}"))
+    yield from (indented(Text(option_text(plan.target, name, value))) for name, value in answer.settings)
     if plan.evidence is not None:
-        parts.append(indented(Text(evidence_text(plan, plan.evidence))))
+        yield indented(Text(evidence_text(plan, plan.evidence)))
     if plan.counterexample is not None:
-        parts += counterexample_text(plan.counterexample, plan)
-    return parts
+        yield from counterexample_text(plan.counterexample, plan)
 
 
 def _stages(node: NodeRun) -> list[str]:

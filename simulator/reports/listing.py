@@ -10,13 +10,13 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.isa.tpc.assembler import AssembledBinary, Disassembly, ListedLine
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Bundles, Bytes, Cycles, Hexadecimal, Line, LintEntry, Name
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 from castsim.targets.description import Fact
 from castsim.targets.vliw import VliwTarget
 from castsim.targets.vliw_latency import DistanceRule, stage_name
@@ -171,12 +171,9 @@ def unswizzle_document(found: Compared, output: Path | None) -> Document:
     return Unswizzled.of(found, output=output)
 
 
-def unswizzle_text(found: Compared, output: Path | None) -> RenderableType:
-    """Return cycles before and after, a row per block that moves lanes, and the new program or where it is."""
-    return Group(*_sections(found, output))
-
-
-def _sections(found: Compared, output: Path | None) -> Iterator[RenderableType]:
+@composed
+def unswizzle_text(found: Compared, output: Path | None) -> Iterator[RenderableType]:
+    """Yield cycles before and after, a row per block that moves lanes, and the new program or where it is."""
     before, after = found.cycles
     yield Text(f"{found.file}, target {found.target.name}", style="bold")
     if not found.elimination.blocks:

@@ -18,7 +18,7 @@ from castsim.lowering.steps import Chain, path_of
 from castsim.reports.lower import code_text, number_text, required_text
 from castsim.reports.numbers import grouped
 from castsim.reports.specification import specification_words
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
     from castsim.running.block_lowering import BlockLowering, BlockWay
 
 
-def lower_text(answer: Answer, out: str | None) -> RenderableType:
-    """Return the report on an answer; `out` is the file that its program was written to."""
-    following = [] if answer.plan.text is None else [Text(""), *_next(answer, out)]
-    return Group(*answer_parts(answer), *following)
+@composed
+def lower_text(answer: Answer, out: str | None) -> Iterator[RenderableType]:
+    """Yield the report on an answer; `out` is the file that its program was written to."""
+    yield from answer_parts(answer)
+    if answer.plan.text is not None:
+        yield Text("")
+        yield from map(Text, _next(answer, out))
 
 
-def answer_parts(answer: Answer) -> list[RenderableType]:
-    """Return what an answer says: how, why the verdict holds, the cost, and where what does not conform fails."""
+def answer_parts(answer: Answer) -> Iterator[RenderableType]:
+    """Yield what an answer says: how, why the verdict holds, the cost, and where what does not conform fails."""
     found = answer.plan
     demand = found.demand
     cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
-    parts: list[RenderableType] = [
-        Text(f"{cast}{headline(answer)}"),
-        indented(Text(f"rule: {demand.cast.rule.meaning}")),
-    ]
-    parts += [indented(Text(option_text(found.target, name, value))) for name, value in answer.settings]
+    yield Text(f"{cast}{headline(answer)}")
+    yield indented(Text(f"rule: {demand.cast.rule.meaning}"))
+    yield from (indented(Text(option_text(found.target, name, value))) for name, value in answer.settings)
     if found.chain:
-        parts += [Text(""), indented(_steps(found.chain))]
+        yield from (Text(""), indented(_steps(found.chain)))
     if found.evidence is not None:
-        parts.append(indented(Text(evidence_text(found, found.evidence))))
+        yield indented(Text(evidence_text(found, found.evidence)))
     if found.cost is not None:
-        parts.append(indented(Text(cost_text(found.cost))))
+        yield indented(Text(cost_text(found.cost)))
     if answer.native is not None:
-        parts.append(indented(Text(_native_text(answer.native))))
+        yield indented(Text(_native_text(answer.native)))
     if found.counterexample is not None:
-        parts += counterexample_text(found.counterexample, found)
+        yield from counterexample_text(found.counterexample, found)
     for one in found.refuted:
         shown = ", ".join(step.label for step in one.chain)
-        parts += [Text(""), Text(f"not as it stands: {shown}"), *counterexample_text(one.counterexample, found)]
+        yield from (Text(""), Text(f"not as it stands: {shown}"), *counterexample_text(one.counterexample, found))
     if answer.refuted is not None and answer.refuted.counterexample is not None:
         shown = ", ".join(step.label for step in answer.refuted.chain)
-        parts += [Text(""), Text(f"not without these options; the closest chain is {shown}")]
-        parts += counterexample_text(answer.refuted.counterexample, found)
-    return parts
+        yield from (Text(""), Text(f"not without these options; the closest chain is {shown}"))
+        yield from counterexample_text(answer.refuted.counterexample, found)
 
 
 def program_text(program: str) -> RenderableType:
@@ -67,14 +67,16 @@ def program_text(program: str) -> RenderableType:
     return Text(program.rstrip("\n"), no_wrap=True)
 
 
-def _next(answer: Answer, out: str | None) -> list[RenderableType]:
-    """Return the commands that print the program and run it."""
+def _next(answer: Answer, out: str | None) -> Iterator[str]:
+    """Yield the commands that print the program and run it."""
     options = f" {options_text(answer.settings)}" if answer.settings else ""
     run = f"castsim run {out or 'FILE'}{options} --in src=random:0"
     if out is not None:
-        return [Text(f"program written to {out}; run it with: {run}")]
-    lines = [Text("--out FILE writes the program, --out - prints only the program")]
-    return [*lines, Text(f"run it with: {run}")] if options else list[RenderableType](lines)
+        yield f"program written to {out}; run it with: {run}"
+        return
+    yield "--out FILE writes the program, --out - prints only the program"
+    if options:
+        yield f"run it with: {run}"
 
 
 def _asked(found: Plan) -> str:
@@ -173,12 +175,9 @@ def chain_text(chain: Chain) -> str:
 # The ways to a block format on a target.
 
 
-def block_lowering_text(found: BlockLowering, out: str | None) -> RenderableType:
-    """Return the report; `out` is the file that the first program was written to."""
-    return Group(*_parts(found, out))
-
-
-def _parts(found: BlockLowering, out: str | None) -> Iterator[RenderableType]:
+@composed
+def block_lowering_text(found: BlockLowering, out: str | None) -> Iterator[RenderableType]:
+    """Yield the report; `out` is the file that the first program was written to."""
     answer = "no way" if not found.ways else f"{found.ways[0].kind} ({len(found.ways)} in all)"
     yield Text(f"{found.src} -> {found.format} on {found.target}: {answer}", style="bold")
     for way in found.ways:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Literal
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.evidence.user_conversions import BinadeErrors, Comparison, ConversionCounterexample
@@ -16,7 +16,7 @@ from castsim.reports.cast_text import number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, grouped, json_value
 from castsim.reports.schemas.keys import Bits, Elements, Name, Ulps, Value
-from castsim.reports.terminal import table
+from castsim.reports.terminal import composed, table
 
 
 class FirstDifference(Keys):
@@ -85,12 +85,9 @@ _SHOWN = 12
 """Binades that are printed."""
 
 
-def comparison_text(found: Comparison) -> RenderableType:
-    """Return what was found, the answer first."""
-    return Group(*_parts(found))
-
-
-def _parts(found: Comparison) -> Iterator[RenderableType]:
+@composed
+def comparison_text(found: Comparison) -> Iterator[RenderableType]:
+    """Yield what was found, the answer first."""
     cast = f"{found.src.name} -> {found.dst.name}" + (f" on {found.target}" if found.target else "")
     tried = f"all {grouped(found.inputs)} codes" if found.all_codes else f"{grouped(found.inputs)} inputs"
     if found.equal:

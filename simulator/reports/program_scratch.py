@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
@@ -14,7 +14,7 @@ from castsim.isa.errors import IllegalError
 from castsim.machines.strided.strided_lowering import CastScratch, StridedLowerer
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Bytes, Elements, Line
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 from castsim.running.program_loading import load_program
 from castsim.targets.loader import Target
 
@@ -108,9 +108,10 @@ def program_document(found: ScratchOfProgram) -> Document:
     return ProgramScratch.of(found)
 
 
-def program_text(found: ScratchOfProgram) -> RenderableType:
-    """Return a program's scratch as text."""
-    parts: list[RenderableType] = [Text(f"{found.file} on {found.target.name}")]
+@composed
+def program_text(found: ScratchOfProgram) -> Iterator[RenderableType]:
+    """Yield a program's scratch as text."""
+    yield Text(f"{found.file} on {found.target.name}")
     if found.uses:
         made = table("line", "cast", "shape", "stride", "tmp", "given", "needed", "")
         for use in found.uses:
@@ -126,17 +127,14 @@ def program_text(found: ScratchOfProgram) -> RenderableType:
                 str(use.need.total),
                 f"{missing} bytes missing" if missing > 0 else f"{-missing} to spare",
             )
-        parts.append(indented(made))
+        yield indented(made)
     else:
-        parts.append(Text("  no cast is given a tmp tile"))
+        yield Text("  no cast is given a tmp tile")
     fits = "fits" if found.minimal <= found.capacity else f"exceeds it by {found.minimal - found.capacity}"
-    parts.append(
-        Text(
-            f"tiles take {found.occupied} bytes, with the smallest tmp tiles {found.minimal}: {fits} "
-            f"(buffer of {found.capacity})"
-        )
+    yield Text(
+        f"tiles take {found.occupied} bytes, with the smallest tmp tiles {found.minimal}: {fits} "
+        f"(buffer of {found.capacity})"
     )
-    return Group(*parts)
 
 
 def _covered(spans: list[tuple[int, int]]) -> int:

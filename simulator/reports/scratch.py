@@ -15,7 +15,7 @@ from castsim.isa.errors import IllegalError
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Bytes, Elements
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 
 # Auditing scratch sizes over ranges of shapes, with a progress bar.
 
@@ -229,9 +229,10 @@ def sweep_document(found: SweptShapes) -> Document:
     return ScratchSweep.of(found, differences=differences)
 
 
-def audit_text(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> RenderableType:
-    """Return one shape as text: every term, what decides, and what the operations touch."""
-    head = Text(
+@composed
+def audit_text(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -> Iterator[RenderableType]:
+    """Yield one shape as text: every term, what decides, and what the operations touch."""
+    yield Text(
         f"{auditor.src.name} -> {auditor.dst.name} on {auditor.target.name}, saturation off, "
         f"{audit.rows} x {audit.cols}, row stride {audit.row_stride}"
     )
@@ -239,27 +240,24 @@ def audit_text(auditor: ScratchAuditor, audit: ScratchAudit, *, touched: bool) -
     for name, size in audit.need.terms:
         terms.add_row(name, str(size))
     terms.add_row("tmp tile needs (largest)", str(audit.need.total))
-    parts: list[RenderableType] = [head, indented(terms)]
+    yield indented(terms)
     if touched:
-        parts.append(Text(f"touched: {audit.exact} bytes, {audit.in_blocks} in whole blocks"))
-        parts.append(Text(f"formula and blocks {'agree' if audit.agrees else 'differ'}"))
-        parts += [Text(f"  {reason}") for reason in audit.reasons]
+        yield Text(f"touched: {audit.exact} bytes, {audit.in_blocks} in whole blocks")
+        yield Text(f"formula and blocks {'agree' if audit.agrees else 'differ'}")
+        yield from (Text(f"  {reason}") for reason in audit.reasons)
     if not audit.rows and audit.need.total:
-        parts.append(Text("nothing is issued for 0 rows; castsim run then needs no tmp bytes"))
-    return Group(*parts)
+        yield Text("nothing is issued for 0 rows; castsim run then needs no tmp bytes")
 
 
-def sweep_text(found: SweptShapes) -> RenderableType:
-    """Return a sweep as text: how many shapes agree, and the others by reason."""
+@composed
+def sweep_text(found: SweptShapes) -> Iterator[RenderableType]:
+    """Yield a sweep as text: how many shapes agree, and the others by reason."""
     auditor = found.auditor
-    parts: list[RenderableType] = [
-        Text(f"{auditor.src.name} -> {auditor.dst.name} on {auditor.target.name}: {found.shapes} shapes"),
-        Text(f"formula equals the touched bytes: {found.equal}; formula smaller: {found.smaller}"),
-    ]
+    yield Text(f"{auditor.src.name} -> {auditor.dst.name} on {auditor.target.name}: {found.shapes} shapes")
+    yield Text(f"formula equals the touched bytes: {found.equal}; formula smaller: {found.smaller}")
     for reason, count in found.reasons.most_common():
         examples = table("rows", "cols", "stride", "formula", "blocks", "bytes", title=f"{reason}: {count} shapes")
         for audit in found.examples[reason]:
             values = (audit.rows, audit.cols, audit.row_stride, audit.need.total, audit.in_blocks, audit.exact)
             examples.add_row(*map(str, values))
-        parts.append(indented(examples))
-    return Group(*parts)
+        yield indented(examples)

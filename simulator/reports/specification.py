@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import format_named
 from castsim.reports.documents import CommandDocument, Document, Keys, numbered, says
 from castsim.reports.schemas.keys import Name, Scalar
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 from castsim.targets.description import Status
 from castsim.targets.specification import TEXT, AcceptanceRule, Specification
 
@@ -226,17 +226,9 @@ def list_text(specifications: Sequence[Specification]) -> RenderableType:
     return made
 
 
-def specification_text(spec: Specification) -> RenderableType:
-    """Return one specification: versions, legal casts, rules, attributes, RESCALE."""
-    return Group(*_specification(spec))
-
-
-def pair_text(spec: Specification, src: str, dst: str) -> RenderableType:
-    """Return all rules of one pair."""
-    return Group(*_pair(spec, src, dst))
-
-
-def _specification(spec: Specification) -> Iterator[RenderableType]:
+@composed
+def specification_text(spec: Specification) -> Iterator[RenderableType]:
+    """Yield one specification: versions, legal casts, rules, attributes, RESCALE."""
     yield Text.assemble((spec.name, "bold"), f": {spec.title}")
     yield Text("a specification: it says what casts must give, nothing runs on it")
     yield Text(f"versions {', '.join(spec.versions.known)}; {spec.versions.default} unless another is named")
@@ -275,7 +267,9 @@ def _rule(name: str, rule: AcceptanceRule) -> Iterator[RenderableType]:
         yield indented(indented(Text(rule.note, style="dim")))
 
 
-def _pair(spec: Specification, src: str, dst: str) -> Iterator[RenderableType]:
+@composed
+def pair_text(spec: Specification, src: str, dst: str) -> Iterator[RenderableType]:
+    """Yield all rules of one pair."""
     yield Text.assemble((f"{src} -> {dst}", "bold"), f" in {spec.name} ({spec.title})")
     for found in pair_rules(spec, src, dst):
         needs = f"; requires {' and '.join(found.requires)}" if found.requires else ""

@@ -16,7 +16,7 @@ from castsim.reports.numbers import OPTIONS, NamedFact, described, facts_by_part
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence, pair_rows
 from castsim.reports.schemas.keys import FactEntry
 from castsim.reports.specification import SpecificationHeader
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 from castsim.targets.description import Status
 from castsim.targets.loader import Target
 from castsim.targets.tpc_compiler import FunctionKind, builtins_of, special_functions
@@ -158,17 +158,9 @@ def list_text(targets: Sequence[Target]) -> RenderableType:
     )
 
 
-def target_text(target: Target) -> RenderableType:
-    """Return one target: pairs, memories, timing, other facts, options."""
-    return Group(*_target(target))
-
-
-def pair_text(target: Target, detail: PairDetail) -> RenderableType:
-    """Return one pair in full."""
-    return Group(*_pair(target, detail))
-
-
-def _target(target: Target) -> Iterator[RenderableType]:
+@composed
+def target_text(target: Target) -> Iterator[RenderableType]:
+    """Yield one target: pairs, memories, timing, other facts, options."""
     yield Text.assemble((target.name, "bold"), f": {target.title}")
     yield Text(f"mechanism {target.mechanism}; programs: {', '.join(target.languages)}")
     yield Text(f"programs ask for it as {', '.join(target.architectures)}")
@@ -223,7 +215,9 @@ def _fact(fact: NamedFact) -> Iterator[RenderableType]:
     yield indented(Text(f"{fact.name} ({fact.status}){about}"))
 
 
-def _pair(target: Target, detail: PairDetail) -> Iterator[RenderableType]:
+@composed
+def pair_text(target: Target, detail: PairDetail) -> Iterator[RenderableType]:
+    """Yield one pair in full."""
     row = detail.row
     yield Text.assemble((f"{row.src} -> {row.dst}", "bold"), f" on {target.name} ({target.title})")
     if detail.note:
@@ -356,23 +350,25 @@ def diff_document(diff: TargetComparison) -> Document:
     return TargetsDiff.of(diff)
 
 
-def diff_text(diff: TargetComparison) -> RenderableType:
-    """Return a comparison as a table."""
+@composed
+def diff_text(diff: TargetComparison) -> Iterator[RenderableType]:
+    """Yield a comparison as a table, and the facts that differ."""
     made = table("source", diff.first.name, diff.second.name, "difference")
     for row in diff.rows:
         made.add_row(row.src, ", ".join(row.first) or "-", ", ".join(row.second) or "-", diff.difference(row))
+    yield made
     if not diff.facts:
-        return Group(made, Text("facts: the same"))
+        yield Text("facts: the same")
+        return
     # Those that both have say most; what one lacks is counted behind them.
     facts = sorted(diff.facts, key=lambda fact: fact.first is None or fact.second is None)
-    parts: list[RenderableType] = [made, Text(), Text(f"facts that differ: {len(facts)}")]
+    yield from (Text(), Text(f"facts that differ: {len(facts)}"))
     for fact in facts[:_SHOWN]:
-        parts.append(Text(fact.name))
+        yield Text(fact.name)
         for target, side in ((diff.first, fact.first), (diff.second, fact.second)):
-            parts.append(indented(Text(f"{target.name}: {'-' if side is None else described(side.value)}")))
+            yield indented(Text(f"{target.name}: {'-' if side is None else described(side.value)}"))
     if len(facts) > _SHOWN:
-        parts.append(Text(f"  and {len(facts) - _SHOWN} more (--json has all)"))
-    return Group(*parts)
+        yield Text(f"  and {len(facts) - _SHOWN} more (--json has all)")
 
 
 def _destinations(target: Target) -> dict[str, tuple[str, ...]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import wraps
 from io import StringIO
 from textwrap import wrap
-from typing import Literal, TextIO
+from typing import Literal, ParamSpec, TextIO
 
 from rich.box import Box
 from rich.cells import cell_len
@@ -22,6 +23,8 @@ from rich.text import Text
 
 from castsim.files import is_coloured
 from castsim.isa.errors import escaped
+
+_Given = ParamSpec("_Given")
 
 PIPED_WIDTH = 100
 """Columns of a report that does not go to a terminal, unless COLUMNS says otherwise."""
@@ -119,6 +122,16 @@ def table(*headings: str, title: str | None = None, numbers: tuple[str, ...] = (
             heading, justify="right" if right else "left", no_wrap=right, overflow="fold", min_width=len(heading)
         )
     return made
+
+
+def composed(parts: Callable[_Given, Iterator[RenderableType]]) -> Callable[_Given, RenderableType]:
+    """Make what yields the parts of a report return the report: the parts below one another."""
+
+    @wraps(parts)
+    def report(*args: _Given.args, **kwargs: _Given.kwargs) -> RenderableType:
+        return Group(*parts(*args, **kwargs))
+
+    return report
 
 
 def indented(renderable: RenderableType) -> Padding:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.exploration.advice_search import Advice
@@ -19,7 +19,7 @@ from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import grouped
 from castsim.reports.schemas.command_documents import SweepResults
 from castsim.reports.schemas.keys import Bytes, Cycles, Line, Name, Percent, Sha256
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 
 if TYPE_CHECKING:
     from castsim.exploration.sweep_studies import Sweep
@@ -126,21 +126,23 @@ _SHOWN = 20
 """Rows of a table."""
 
 
-def tuning_text(found: Tuning, width: int) -> RenderableType:
-    """Return the report; a `*` marks the points to which none is preferable in cycles and bytes both."""
+@composed
+def tuning_text(found: Tuning, width: int) -> Iterator[RenderableType]:
+    """Yield the report; a `*` marks the points to which none is preferable in cycles and bytes both."""
     del width
     answer, *settled = answer_lines(found)
-    parts: list[RenderableType] = [Text(answer), Text("")]
+    yield Text(answer)
     if found.best is not None:
         command, *settled = settled
-        parts[1:1] = [Text(f"  {command}", no_wrap=True, overflow="ignore")]  # to be copied
-        parts += [indented(_ranking(found)), Text(""), Text(_legend(found))]
-    parts += [Text(line) for line in settled]
+        yield Text(f"  {command}", no_wrap=True, overflow="ignore")  # to be copied
+    yield Text("")
+    if found.best is not None:
+        yield from (indented(_ranking(found)), Text(""), Text(_legend(found)))
+    yield from map(Text, settled)
     if found.waiting:
-        parts += [Text(""), indented(_waiting(found))]
+        yield from (Text(""), indented(_waiting(found)))
     if found.misfits:
-        parts += [Text(""), indented(_misfits(found))]
-    return Group(*parts)
+        yield from (Text(""), indented(_misfits(found)))
 
 
 def answer_lines(found: Tuning) -> list[str]:
@@ -306,31 +308,32 @@ def advice_document(advice: Advice, applied: int | None = None, output: Path | N
     return Advise.of(advice, applied=applied, output=output)
 
 
+@composed
 def advice_text(
     advice: Advice, applied: int | None = None, output: Path | None = None, *, why: bool = False
-) -> RenderableType:
-    """Return the answer first, then a table of the changes, and the first one, or the one applied, as a diff.
+) -> Iterator[RenderableType]:
+    """Yield the answer first, then a table of the changes, and the first one, or the one applied, as a diff.
 
     With `why` the changes that were rejected come before the diff.
     """
-    parts: list[RenderableType] = [_answer(advice, applied)]
+    yield _answer(advice, applied)
     if advice.offers:
-        parts += [Text(), _offers(advice)]
+        yield from (Text(), _offers(advice))
     if why:
-        parts += [Text(), _rejected(advice)]
+        yield from (Text(), _rejected(advice))
     elif not advice.offers and advice.rejected:
-        parts.append(Text("next: --why says what was tried and why it was rejected"))
+        yield Text("next: --why says what was tried and why it was rejected")
     if advice.unfinished:
-        parts.append(Text("the time was over before all changes were tried: --seconds N gives more"))
+        yield Text("the time was over before all changes were tried: --seconds N gives more")
     if not advice.offers:
-        return Group(*parts)
-    parts.append(Text())
+        return
+    yield Text()
     if output is not None:
-        parts.append(Text(f"{output}: written with change {applied}"))
-        return Group(*parts)
+        yield Text(f"{output}: written with change {applied}")
+        return
     shown = advice.offers[(applied or 1) - 1]
-    diff = Text(shown.diff.rstrip("\n"), no_wrap=True, overflow="ignore")
-    return Group(*parts, Text(f"change 1: {shown.change.reason}"), Text(), diff)
+    yield from (Text(f"change 1: {shown.change.reason}"), Text())
+    yield Text(shown.diff.rstrip("\n"), no_wrap=True, overflow="ignore")
 
 
 def _answer(advice: Advice, applied: int | None) -> Text:

@@ -15,7 +15,7 @@ from castsim.evidence.verification.running import PartProgress, VerificationReco
 from castsim.isa.formats import Format
 from castsim.numerics.codec import value_of
 from castsim.reports.documents import VERSIONS, Document
-from castsim.reports.terminal import indented, table
+from castsim.reports.terminal import composed, indented, table
 
 if TYPE_CHECKING:
     from castsim.evidence.verification.lowering import SubstitutionRecord
@@ -93,12 +93,9 @@ _COLUMNS: dict[str, Callable[[VerificationPart], str]] = {
 """The properties that tell the parts of a record apart."""
 
 
-def verify_text(record: VerificationRecord, path: Path | None) -> RenderableType:
-    """Return one row per part, the first mismatches, why the input sets suffice, and the sum."""
-    return Group(*_sections(record, path))
-
-
-def _sections(record: VerificationRecord, path: Path | None) -> Iterator[RenderableType]:
+@composed
+def verify_text(record: VerificationRecord, path: Path | None) -> Iterator[RenderableType]:
+    """Yield one row per part, the first mismatches, why the input sets suffice, and the sum."""
     yield from _parts(record)
     if record.mismatches:
         yield Text()

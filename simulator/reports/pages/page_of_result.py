@@ -23,10 +23,12 @@ from castsim.lowering.graphs.model import TEXT
 from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.lowering.planner import PlanKind
 from castsim.reports.accuracy import (
+    ERROR_COLUMNS,
     accuracy_document,
     accuracy_summary,
     cross_validation_document,
     cross_validation_text,
+    error_cells,
 )
 from castsim.reports.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
 from castsim.reports.conform import LEGEND_LINES, cast_text, cell_text, conform_document
@@ -38,6 +40,7 @@ from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
+    Cell,
     Diagram,
     DiagramNode,
     Figure,
@@ -151,15 +154,14 @@ def _shape(assessed: AssessedRow) -> str:
 
 def curve_table(found: Sequence[Accuracy]) -> PageTable:
     """Return the errors of each curve of tables of measurements."""
-    columns = ("target", "operation", "types", "path", "rows", "mean %", "median %", "max %", "public: mean %", "max %")
-    rows = []
+    columns = ("target", "operation", "types", "path", "rows", *ERROR_COLUMNS, "max %")
+    rows: list[tuple[Cell, ...]] = []
     for accuracy in found:
         for curve in accuracy.curves:
-            own, other = curve.simulated, curve.predicted
-            public = ("", "") if other is None else (f"{other.mean:.2f}", f"{other.maximum:.2f}")
+            own = curve.simulated
             types = curve.src if curve.src == curve.dst else f"{curve.src} -> {curve.dst}"
-            errors = (f"{own.mean:.2f}", f"{own.median:.2f}", f"{own.maximum:.2f}")
-            rows.append((accuracy.target.name, curve.operation, types, curve.path, own.rows, *errors, *public))
+            errors = error_cells(own, curve.predicted)
+            rows.append((accuracy.target.name, curve.operation, types, curve.path, own.rows, *errors))
     caption = "Absolute errors by operation, types and kind of shape"
     return PageTable(caption, columns, tuple(rows), numbers=tuple(range(4, len(columns))), most=25)
 
