@@ -29,7 +29,7 @@ from castsim.exploration.equivalence import original
 from castsim.exploration.program_edits import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, Language, Source, read_source
-from castsim.reports.tuning import advice_document, advice_text
+from castsim.reports.tuning import Advise, advice_text
 
 
 def declare(parser: OptionParser) -> None:
@@ -86,7 +86,8 @@ def execute(options: Namespace) -> CommandOutcome:
     advice = advice_on(original(source, setting))
     written = None if number is None else _applied(advice, number, options)
     return CommandOutcome(
-        advice_document(advice, number, written), lambda _: advice_text(advice, number, written, why=options.why)
+        Advise.of(advice, applied=number, output=written),
+        lambda _: advice_text(advice, number, written, why=options.why),
     )
 
 

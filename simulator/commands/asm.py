@@ -25,7 +25,7 @@ from castsim.isa.tpc.encoding_tables import Encoding
 from castsim.isa.tpc.parser import canonical_text, parse, target_declared_in
 from castsim.machines.vliw import tpc_target
 from castsim.reports.documents import json_of
-from castsim.reports.listing import assembled_document, assembled_text
+from castsim.reports.listing import Assembled, assembled_text
 from castsim.targets.loader import load_target
 from castsim.targets.tpc_encoding import encoding_of
 from castsim.targets.vliw import VliwTarget
@@ -147,7 +147,7 @@ def execute(options: Namespace) -> CommandOutcome:
         )
     assembled = assemble(parse(text, target.dialect, file), encoding)
     written = write_out(options.out, assembled.code, options.file)
-    document = assembled_document(file, target.name, assembled, written)
+    document = Assembled.of(assembled, file=file, target=target, output=written)
 
     def shown(_: int) -> Any:
         return assembled_text(assembled, disassemble(assembled.code, encoding, file), target.name, written)

@@ -14,9 +14,9 @@ from castsim.execution.input_data import ArgumentUse, make_inputs, read_input, w
 from castsim.isa.errors import ReadError
 from castsim.isa.formats import FORMATS, Codes, Format, format_named
 from castsim.reports.builtins import (
+    DescriptorCall,
     builtin_document,
     builtin_text,
-    descriptor_document,
     descriptor_text,
     function_document,
     function_text,
@@ -111,7 +111,7 @@ def _descriptor(options: Namespace, target: VliwTarget, row: SpecialFunction) ->
     call = descriptor_call(row, target, {name: scalar(name, text) for name, text in numbers.items()})
 
     return CommandOutcome(
-        descriptor_document(call), lambda _: plain(call.text()) if options.emit else descriptor_text(call)
+        DescriptorCall.of(call), lambda _: plain(call.text()) if options.emit else descriptor_text(call)
     )
 
 

@@ -46,11 +46,6 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def finding_entry(found: Finding) -> Document:
-    """Return a finding as JSON; places are null if it is about the whole file, `help` if there is none."""
-    return FindingEntry.of(found)
-
-
 def findings_text(found: Sequence[Finding], files: int) -> Text:
     """Return findings for people: each with its line and a caret, and how many there are."""
     from rich.text import Text  # noqa: PLC0415 - rich, only if printed
@@ -169,7 +164,7 @@ def execute(options: Namespace) -> CommandOutcome:
     found: list[Finding] = []
     for file in dict.fromkeys(options.files):
         found += check(file, target=target, args=args, language=options.language, limits=limits)
-    document = {"findings": [finding_entry(one) for one in found]}
+    document = {"findings": [FindingEntry.of(one) for one in found]}
 
     def text(_: int) -> RenderableType:
         if options.format == "text":

@@ -29,7 +29,7 @@ from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import read_text
-from castsim.reports.compiled import cast_document, compiled_document, compiled_text, table_document, table_text
+from castsim.reports.compiled import CompiledHead, compiled_document, compiled_text, table_document, table_text
 from castsim.tpc_compiler.c_table import cast_table
 from castsim.tpc_compiler.cast_comparison import casts_of_text, compare, source_format
 from castsim.tpc_compiler.compiled_casts import compile_cast, tpc_target
@@ -85,7 +85,7 @@ def execute(options: Namespace) -> CommandOutcome:
     if not options.emit:
         return _compared(cast, options.values)
     assembly = cast.kernel.text()  # of one vector
-    return CommandOutcome({**cast_document(cast), "assembly": assembly}, lambda _: plain(assembly.rstrip("\n")))
+    return CommandOutcome({**CompiledHead.of(cast), "assembly": assembly}, lambda _: plain(assembly.rstrip("\n")))
 
 
 def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
@@ -108,7 +108,7 @@ def _text(options: Namespace) -> CommandOutcome:
     texts = [options.dst, *options.values] if options.dst is not None else []
     if options.emit:
         parts = [f"// {each.span}: {each.written}\n{each.cast.kernel.text()}" for each in found]
-        casts = [{**place, **cast_document(each.cast), "assembly": part} for place, each, part in
+        casts = [{**place, **CompiledHead.of(each.cast), "assembly": part} for place, each, part in
                  zip(places, found, parts, strict=True)]  # fmt: skip
         return CommandOutcome({"casts": casts}, lambda _: plain("".join(parts).rstrip("\n")))
     shown = [_compared(each.cast, texts) for each in found]

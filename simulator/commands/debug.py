@@ -54,7 +54,7 @@ from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 from castsim.isa.reading import CPP_SUFFIXES
 from castsim.reports.documents import Document
-from castsim.reports.stepping import element_lines, operation_text, pipe_lines, source_lines, stop_document, stop_line
+from castsim.reports.stepping import Stop, element_lines, operation_text, pipe_lines, source_lines, stop_line
 from castsim.running.stepper import SteppedLaunch, Stepper
 from castsim.running.stops import Breakpoint, parse_selection
 
@@ -199,7 +199,7 @@ class Console:
         self._stopped()
 
     def _stopped(self) -> None:
-        self._stops.append(stop_document(self.stepper))
+        self._stops.append(Stop.of(self.stepper))
         self._say(stop_line(self.stepper))
         if self.stepper.ended:
             self._say("the program has ended")

@@ -18,7 +18,7 @@ from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, BINARY_SUFFIXES, TILE_SUFFIX
 from castsim.isa.tpc.assembler import disassemble, program_bytes
-from castsim.reports.listing import disassembled_document, disassembled_text, source_text
+from castsim.reports.listing import Disassembled, disassembled_text, source_text
 
 
 def declare(parser: OptionParser) -> None:
@@ -56,4 +56,4 @@ def execute(options: Namespace) -> CommandOutcome:
             return plain(source_text(found, target.name))
         return disassembled_text(found, file, target.name, written)
 
-    return CommandOutcome(disassembled_document(found, file, target.name, written), shown)
+    return CommandOutcome(Disassembled.of(found, file=file, target=target, output=written), shown)

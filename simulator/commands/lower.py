@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, integer_from, output_folder, refuse_workers, workers_of
-from castsim.commands.outcome import STDOUT, CommandOutcome, write_program
+from castsim.commands.outcome import STDOUT, CommandOutcome, plain, write_program
 from castsim.commands.run_views import (
     check_page,
     ledger_of,
@@ -184,10 +184,10 @@ def execute(options: Namespace) -> CommandOutcome:
     write_page_of(found, options, options.out)
 
     def text(_: int) -> RenderableType:
-        from castsim.reports.lower_text import lower_text, program_text  # noqa: PLC0415 - rich, only if printed
+        from castsim.reports.lower_text import lower_text  # noqa: PLC0415 - rich, only if printed
 
         if options.out == STDOUT and found.text is not None:
-            return program_text(found.text)
+            return plain(found.text.rstrip("\n"))
         return with_note(lower_text(found, options.out), options)
 
     document = answer_document(found, options.out)
@@ -287,7 +287,7 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
         ReadError: what was typed; options that are for casts of elements. IllegalError: a source without exponents.
     """
     from castsim.reports.lower import block_lowering_document  # noqa: PLC0415 - few casts need these
-    from castsim.reports.lower_text import block_lowering_text, program_text  # noqa: PLC0415 - as above
+    from castsim.reports.lower_text import block_lowering_text  # noqa: PLC0415 - as above
     from castsim.running.block_lowering import lower_blocks  # noqa: PLC0415 - as above
 
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
@@ -305,7 +305,7 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
 
     def text(_: int) -> RenderableType:
         if options.out == STDOUT and program is not None:
-            return program_text(program)
+            return plain(program.rstrip("\n"))
         return block_lowering_text(found, options.out)
 
     return CommandOutcome(block_lowering_document(found, options.out), text, code=0 if found.ways else 1)

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
-from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, tell
+from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, tell
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, EngineError, ReadError
@@ -422,5 +422,5 @@ def matrix_report(
     from castsim.reports import conform as texts  # noqa: PLC0415 - rich, only if printed
 
     if markdown and not summary:
-        return texts.markdown_text(found)
+        return plain(texts.conform_markdown(found))
     return with_note(texts.conform_summary(found) if summary else texts.conform_text(found), options, *notes)

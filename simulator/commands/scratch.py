@@ -98,11 +98,11 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _program(options: Namespace, program: str) -> CommandOutcome:
-    from castsim.reports.program_scratch import program_document, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
+    from castsim.reports.program_scratch import ProgramScratch, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
 
     scalars = scalars_of(options)
     found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))
-    return CommandOutcome(program_document(found), lambda _: program_text(found), 0 if found.suffices else 1)
+    return CommandOutcome(ProgramScratch.of(found), lambda _: program_text(found), 0 if found.suffices else 1)
 
 
 def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:

@@ -38,7 +38,8 @@ from castsim.files import LEDGER
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import Document
 from castsim.reports.progress import stage_progress
-from castsim.reports.tuning import sweep_document, sweep_text
+from castsim.reports.schemas.command_documents import SweepResults
+from castsim.reports.tuning import sweep_text
 
 
 def declare(parser: OptionParser) -> None:
@@ -72,7 +73,11 @@ def execute(options: Namespace) -> CommandOutcome:
         found = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )
-    return CommandOutcome(sweep_document(found), lambda _: sweep_text(found), code=1 if found.failed else 0)
+    return CommandOutcome(
+        SweepResults.of(found, out=found.path, resumed_chunks=found.resumed),
+        lambda _: sweep_text(found),
+        code=1 if found.failed else 0,
+    )
 
 
 def _drawn(options: Namespace) -> CommandOutcome:

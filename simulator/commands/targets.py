@@ -25,22 +25,20 @@ from functools import cache
 from types import UnionType
 from typing import Any
 
-from rich.text import Text
-
-from castsim.commands.outcome import CommandOutcome, stacked
+from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
 from castsim.reports import specification
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import (
+    TargetDescription,
+    TargetsDiff,
     TargetsList,
-    diff_document,
     diff_text,
     list_text,
     pair_document,
     pair_text,
-    target_document,
     target_text,
     targets_diff,
 )
@@ -80,11 +78,6 @@ def template(name: str) -> str:
     )
     lines = [*_comment(head), *_TemplateWriter().table((), described(name), model)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def template_text(name: str) -> Text:
-    """Return `template` for printing."""
-    return Text(template(name).rstrip("\n"), no_wrap=True)
 
 
 class _TemplateWriter:
@@ -280,7 +273,7 @@ def _list() -> CommandOutcome:
 
 def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
-    document = specification.pair_document(spec, *pair) if pair else specification.specification_document(spec)
+    document = specification.pair_document(spec, *pair) if pair else specification.SpecificationDescription.of(spec)
 
     return CommandOutcome(
         document, lambda _: specification.pair_text(spec, *pair) if pair else specification.specification_text(spec)
@@ -290,15 +283,11 @@ def _specification(name: str, *pair: str) -> CommandOutcome:
 def _one(name: str) -> CommandOutcome:
     target = load_target(name)
 
-    return CommandOutcome(target_document(target), lambda _: target_text(target))
+    return CommandOutcome(TargetDescription.of(target), lambda _: target_text(target))
 
 
 def _template(name: str) -> CommandOutcome:
-    def text(_: int) -> Any:
-
-        return template_text(name)
-
-    return CommandOutcome(target_document(load_target(name)), text)
+    return CommandOutcome(TargetDescription.of(load_target(name)), lambda _: plain(template(name)))
 
 
 def _pair(name: str, src: str, dst: str) -> CommandOutcome:
@@ -310,4 +299,4 @@ def _pair(name: str, src: str, dst: str) -> CommandOutcome:
 
 def _diff(first: str, second: str) -> CommandOutcome:
     diff = targets_diff(load_target(first), load_target(second))
-    return CommandOutcome(diff_document(diff), lambda _: diff_text(diff))
+    return CommandOutcome(TargetsDiff.of(diff), lambda _: diff_text(diff))

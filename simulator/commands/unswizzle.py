@@ -19,7 +19,7 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.machines.vliw import chosen_target
-from castsim.reports.listing import unswizzle_document, unswizzle_text
+from castsim.reports.listing import Unswizzled, unswizzle_text
 from castsim.tpc_compiler.swizzle_elimination import compared
 
 
@@ -50,4 +50,4 @@ def execute(options: Namespace) -> CommandOutcome:
     found = compared(source, file, chosen_target(source, file, options.target), inputs, limits_of(options))
     written = write_out(options.out, found.elimination.text.encode(), options.program)
 
-    return CommandOutcome(unswizzle_document(found, written), lambda _: unswizzle_text(found, written))
+    return CommandOutcome(Unswizzled.of(found, output=written), lambda _: unswizzle_text(found, written))

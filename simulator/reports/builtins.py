@@ -242,11 +242,6 @@ class DescriptorCall(CommandDocument, name="builtin-descriptor"):
     assembly: str = says("Its assembly.", lambda call: call.text())
 
 
-def descriptor_document(call: CalledDescriptor) -> Document:
-    """Return a call that reads or writes a word of a descriptor."""
-    return DescriptorCall.of(call)
-
-
 def descriptor_text(call: CalledDescriptor) -> Text:
     """Return the same as text."""
     did = "read" if call.stored is None else f"set to {call.stored:#x}"

@@ -20,7 +20,7 @@ from castsim.targets.description import Status
 from castsim.tpc_compiler.c_table import CompiledCastTable
 from castsim.tpc_compiler.cast_building import Order
 from castsim.tpc_compiler.cast_comparison import AccountMismatch, Column, ResultComparison, source_format
-from castsim.tpc_compiler.compiled_casts import CompiledCast, MatrixEntry, SourceForm, entries
+from castsim.tpc_compiler.compiled_casts import MatrixEntry, SourceForm, entries
 
 
 class Hop(Keys):
@@ -137,16 +137,11 @@ class CompiledTable(CommandDocument, name="compiled-table"):
     cells: list[TableCell] = says("Every pair.")
 
 
-def cast_document(cast: CompiledCast) -> Document:
-    """Return the document of a cast: types, path, mode, kind of lowering."""
-    return CompiledHead.of(cast)
-
-
 def compiled_document(found: ResultComparison, sources: Sequence[SourceValue]) -> Document:
     """Return a comparison; results are listed per account."""
     src, dst = source_format(found.cast), FORMATS[found.cast.dst.element]
     return {
-        **cast_document(found.cast),
+        **CompiledHead.of(found.cast),
         "vector_operations": found.vector_operations,
         "bundles": found.bundles,
         "ir": [*found.instructions],

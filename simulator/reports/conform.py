@@ -241,11 +241,6 @@ def _count(found: Matrix, target: str, kind: PlanKind) -> int:
     return sum(entry.kind is kind for entry in found.entries if entry.cell.target == target)
 
 
-def markdown_text(found: Matrix) -> RenderableType:
-    """Return the page for the terminal, as it stands."""
-    return Text(conform_markdown(found).rstrip("\n"), no_wrap=True)
-
-
 def conform_markdown(found: Matrix) -> str:
     """Return the matrix as a page."""
     lines = [

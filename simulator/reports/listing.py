@@ -48,11 +48,6 @@ class CanonicalText(CommandDocument, name="asm-text"):
     output: str | None = says("The file that it was written to; null if it was not written.")
 
 
-def assembled_document(file: str, target: str, assembled: AssembledBinary, output: Path | None) -> Document:
-    """Return the JSON of an assembled program."""
-    return Assembled.of(assembled, file=file, target=target, output=output)
-
-
 def assembled_text(assembled: AssembledBinary, listing: Disassembly, target: str, output: Path | None) -> Text:
     """Return the listing of an assembled program, or where it was written; and which positions are assumed."""
     if output is None:
@@ -61,7 +56,7 @@ def assembled_text(assembled: AssembledBinary, listing: Disassembly, target: str
         lines = [f"{output}: {assembled.bundles} bundles for {target}, {len(assembled.code)} bytes"]
     if assembled.assumed:
         lines += ["", "positions that no source states:", *(f"  {item}" for item in assembled.assumed)]
-    return plain_text("\n".join(lines))
+    return Text("\n".join(lines), no_wrap=True)
 
 
 class DisassembledLine(Keys):
@@ -89,28 +84,18 @@ class Disassembled(CommandDocument, name="disasm"):
     output: str | None = says("The file that the text was written to; null if it was not written.")
 
 
-def disassembled_document(found: Disassembly, file: str, target: str, output: Path | None) -> Document:
-    """Return the JSON of a disassembled program."""
-    return Disassembled.of(found, file=file, target=target, output=output)
-
-
 def disassembled_text(found: Disassembly, file: str, target: str, output: Path | None) -> Text:
     """Return the listing of a binary, or where its text was written; and how much of it is unknown."""
     lines = [f"{file}: {target}", *_listing(found)] if output is None else [f"{output}: assembly for {target}"]
     unknown = sum(not line.known for line in found.lines)
     if unknown:
         lines += ["", f"unknown: {unknown} of {len(found.lines)} lines are not bundles of {target}"]
-    return plain_text("\n".join(lines))
+    return Text("\n".join(lines), no_wrap=True)
 
 
 def source_text(found: Disassembly, target: str) -> str:
     """Return text that assembles to the same bytes and names its target."""
     return f"// castsim: target {target}\n{found.text()}"
-
-
-def plain_text(text: str) -> Text:
-    """Return text that is shown as it is, however wide."""
-    return Text(text.removesuffix("\n"), no_wrap=True)
 
 
 def _listing(found: Disassembly) -> Iterator[str]:
@@ -164,11 +149,6 @@ class Unswizzled(CommandDocument, name="unswizzle"):
     blocks: list[MovesBlock] = says("The blocks that move lanes.", "elimination.blocks")
     text: str = says("The new program.", "elimination.text")
     output: str | None = says("The file that it was written to; null if it was not written.")
-
-
-def unswizzle_document(found: Compared, output: Path | None) -> Document:
-    """Return the removed instructions, the savings, and the new program."""
-    return Unswizzled.of(found, output=output)
 
 
 @composed

@@ -62,11 +62,6 @@ def answer_parts(answer: Answer) -> Iterator[RenderableType]:
         yield from counterexample_text(answer.refuted.counterexample, found)
 
 
-def program_text(program: str) -> RenderableType:
-    """Return a program as it stands."""
-    return Text(program.rstrip("\n"), no_wrap=True)
-
-
 def _next(answer: Answer, out: str | None) -> Iterator[str]:
     """Yield the commands that print the program and run it."""
     options = f" {options_text(answer.settings)}" if answer.settings else ""

@@ -12,7 +12,7 @@ from rich.text import Text
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.strided_lowering import CastScratch, StridedLowerer
-from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.schemas.keys import Bytes, Elements, Line
 from castsim.reports.terminal import composed, indented, table
 from castsim.running.program_loading import load_program
@@ -101,11 +101,6 @@ class ProgramScratch(CommandDocument, name="scratch-program"):
     suffices: bool = says("Whether every tmp tile is large enough.")
     fits: bool = says(of=lambda found: found.minimal <= found.capacity)
     """Whether all fits the buffer with the smallest tmp tiles."""
-
-
-def program_document(found: ScratchOfProgram) -> Document:
-    """Return the JSON of a program's scratch."""
-    return ProgramScratch.of(found)
 
 
 @composed

@@ -178,11 +178,6 @@ class SpecificationPair(CommandDocument, name="specification-pair"):
     rules: list[PairRule] = says("Its rules.")
 
 
-def specification_document(spec: Specification) -> Document:
-    """Return everything but the sources of tables: header, legal casts, rules, attributes, RESCALE."""
-    return SpecificationDescription.of(spec)
-
-
 def pair_rules(spec: Specification, src: str, dst: str) -> list[LegalPair]:
     """Return all rules of a pair; formats by any of their names, or `string`.
 

@@ -9,7 +9,7 @@ from castsim.execution.timing import Cause
 from castsim.isa.errors import SHOWN
 from castsim.isa.formats import Format, IntFormat
 from castsim.numerics.codec import value_of
-from castsim.reports.documents import CommandDocument, Document, Keys, says
+from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.reports.numbers import bits_text
 from castsim.reports.schemas.keys import Cycles, Line
 from castsim.running.stepper import Stepper
@@ -55,11 +55,6 @@ class Debug(CommandDocument, name="debug"):
     operations: int = says("How many operations were executed in all, which `step` goes through.")
     stops: list[Stop] = says("The first stop, and that of each command that moved the program.")
     failed: int = says("Commands that could not be carried out.")
-
-
-def stop_document(stepper: Stepper) -> Document:
-    """Return a stop as JSON."""
-    return Stop.of(stepper)
 
 
 def number_text(code: int, fmt: Format) -> str:

@@ -133,11 +133,6 @@ class TargetPair(CommandDocument, PairEntry, name="targets-pair"):
     source: str = says("Where it is from.")
 
 
-def target_document(target: Target) -> Document:
-    """Return everything a description says: header, pairs, facts by path, options."""
-    return TargetDescription.of(target)
-
-
 def pair_document(target: Target, detail: PairDetail) -> Document:
     """Return one pair in full."""
     row = {name: getattr(detail.row, name) for name in keys_of(PairEntry)}
@@ -343,11 +338,6 @@ class TargetsDiff(CommandDocument, name="targets-diff"):
     )
     """One entry for each source format."""
     facts: list[DiffFact] = says("The facts whose values differ; none for two chips of the same facts.")
-
-
-def diff_document(diff: TargetComparison) -> Document:
-    """Return the JSON of a comparison."""
-    return TargetsDiff.of(diff)
 
 
 @composed

@@ -17,7 +17,6 @@ from castsim.exploration.tuning_studies import Tuning
 from castsim.isa.errors import escaped
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import grouped
-from castsim.reports.schemas.command_documents import SweepResults
 from castsim.reports.schemas.keys import Bytes, Cycles, Line, Name, Percent, Sha256
 from castsim.reports.terminal import composed, indented, table
 
@@ -242,11 +241,6 @@ def _known(value: int | None) -> str:
 # The outcome of a sweep.
 
 
-def sweep_document(found: Sweep) -> Document:
-    """Return what was swept and where the results are; the rows stand in the Parquet file."""
-    return SweepResults.of(found, out=found.path, resumed_chunks=found.resumed)
-
-
 def sweep_text(found: Sweep) -> Text:
     """Return what was written, and what failed."""
     rows = f"{grouped(found.rows)} rows in {escaped(str(found.path))}"
@@ -301,11 +295,6 @@ class Advise(CommandDocument, name="advise"):
     unfinished: bool = says("Whether the time was over before all changes were tried.")
     applied: int | None = says("The number of the change that was written; null if none was.")
     output: str | None = says("The file that it was written to.")
-
-
-def advice_document(advice: Advice, applied: int | None = None, output: Path | None = None) -> Document:
-    """Return what `castsim advise --json` writes."""
-    return Advise.of(advice, applied=applied, output=output)
 
 
 @composed
