@@ -226,6 +226,13 @@ def json_of(value: object) -> Json:
     raise TypeError(f"no JSON form of a {type(value).__name__}")
 
 
+def shortened(made: Document, key: str, most: int) -> Document:
+    """Return a document without one of its lists, where that has more than `most` entries."""
+    listed = made.get(key)
+    long = isinstance(listed, list) and len(listed) > most
+    return {name: value for name, value in made.items() if not (long and name == key)}
+
+
 def identifier(words: str) -> str:
     """Return words as one identifier: `operand_wait` for `operand wait`; keys have no blanks."""
     return words.replace(" ", "_")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
 from castsim.reports.documents import Document, Json, json_of
+from castsim.reports.schemas.keys import FactEntry
 from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
 
@@ -92,18 +92,7 @@ _ABOUT = frozenset({*Fact.model_fields, "validated"})
 """Fields that say where a fact is from and how well it is known, not what it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFact:
-    """One fact table: its path in the description, its values, and how well it is known."""
-
-    name: str
-    status: str
-    value: Json
-    source: str
-    note: str
-
-
-def facts_by_part(target: Target) -> dict[str, tuple[NamedFact, ...]]:
+def facts_by_part(target: Target) -> dict[str, tuple[FactEntry, ...]]:
     """Return the fact tables of a target by the part of its description, in the order of the description."""
     return {
         part: tuple(_named(path, fact) for path, fact in _facts(getattr(target, part), part))
@@ -111,13 +100,13 @@ def facts_by_part(target: Target) -> dict[str, tuple[NamedFact, ...]]:
     }
 
 
-def facts_of(target: Target) -> Iterator[NamedFact]:
+def facts_of(target: Target) -> Iterator[FactEntry]:
     """Yield every fact table of a target, in the order of its description."""
     for found in facts_by_part(target).values():
         yield from found
 
 
-def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[NamedFact, ...]:
+def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[FactEntry, ...]:
     """Return those of the facts at `paths` that are assumed, fitted or a vendor's model, sorted by path.
 
     A path is that of the description, `timing.vector.vconv`.
@@ -150,12 +139,12 @@ def _facts(node: object, path: str) -> Iterator[tuple[str, Fact]]:
             yield from _facts(item, f"{path}[{number}]")
 
 
-def _named(path: str, fact: Fact) -> NamedFact:
+def _named(path: str, fact: Fact) -> FactEntry:
     if isinstance(fact, Option):
         value: Json = fact.value
     else:
         value = {name: _plain(getattr(fact, name)) for name in type(fact).model_fields if _is_told(fact, name)}
-    return NamedFact(path, fact.status.value, value, fact.source, fact.note)
+    return FactEntry(path, fact.status, value, fact.source, fact.note)
 
 
 def _is_told(fact: Fact, name: str) -> bool:

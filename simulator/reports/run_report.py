@@ -16,8 +16,8 @@ from castsim.execution.timing import Cause, Timing, repeated
 from castsim.execution.tree import BufferUse, Instruction, Tree, buffer_use
 from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
-from castsim.reports.numbers import NamedFact, doubtful_facts, grouped
-from castsim.reports.schemas.keys import Elements, Output
+from castsim.reports.numbers import doubtful_facts, grouped
+from castsim.reports.schemas.keys import Elements, FactEntry, Output
 from castsim.running.estimating.cast_estimates import Sensitivity, Trust, trust_of
 from castsim.running.loaded import Loaded, Partial
 from castsim.running.program_runs import Result, SourceLine, bookkeeping, inserted, source_lines
@@ -127,7 +127,7 @@ class RunReport:
     outputs: tuple[Output, ...]
     partial: tuple[PartialOutput, ...]
     undefined: tuple[UndefinedOutput, ...]
-    facts: tuple[NamedFact, ...]
+    facts: tuple[FactEntry, ...]
     """Those that no document states, by weight where it is known."""
     trust: Trust
     findings: tuple[LintFinding, ...] | None = None
@@ -193,10 +193,10 @@ class RunReport:
         )
 
 
-def _by_weight(facts: tuple[NamedFact, ...], found: tuple[Sensitivity, ...]) -> tuple[NamedFact, ...]:
+def _by_weight(facts: tuple[FactEntry, ...], found: tuple[Sensitivity, ...]) -> tuple[FactEntry, ...]:
     """Return facts, those first of which a number weighs most; those without weight stay in their order."""
 
-    def weight(fact: NamedFact) -> int:
+    def weight(fact: FactEntry) -> int:
         return max((each.weight for each in found if each.fact.startswith(f"{fact.name}.")), default=0)
 
     return tuple(sorted(facts, key=lambda fact: -weight(fact)))

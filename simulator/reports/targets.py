@@ -12,7 +12,7 @@ from rich.text import Text
 
 from castsim.isa.formats import FORMATS
 from castsim.reports.documents import ABSENT, CommandDocument, Document, Keys, keys_of, says
-from castsim.reports.numbers import OPTIONS, NamedFact, described, facts_by_part, facts_of
+from castsim.reports.numbers import OPTIONS, described, facts_by_part, facts_of
 from castsim.reports.pairs import ModeEntry, PairDetail, PairEntry, SaturationEntry, ScratchSequence, pair_rows
 from castsim.reports.schemas.keys import FactEntry
 from castsim.reports.specification import SpecificationHeader
@@ -191,7 +191,7 @@ def _pairs(rows: Sequence[PairEntry]) -> Table:
     return made
 
 
-def _fact_sections(by_part: Mapping[str, Sequence[NamedFact]]) -> Iterator[RenderableType]:
+def _fact_sections(by_part: Mapping[str, Sequence[FactEntry]]) -> Iterator[RenderableType]:
     sections = {"memories": ("memories",), "timing": ("frequency", "timing")}
     for title, parts in sections.items():
         yield Text()
@@ -205,7 +205,7 @@ def _fact_sections(by_part: Mapping[str, Sequence[NamedFact]]) -> Iterator[Rende
         yield from _fact(fact)
 
 
-def _fact(fact: NamedFact) -> Iterator[RenderableType]:
+def _fact(fact: FactEntry) -> Iterator[RenderableType]:
     about = f": {described(fact.value)}" if fact.value else ""
     yield indented(Text(f"{fact.name} ({fact.status}){about}"))
 
@@ -240,28 +240,31 @@ def pair_text(target: Target, detail: PairDetail) -> Iterator[RenderableType]:
 # Two targets side by side: which conversions each has, source type by source type, and the facts that differ.
 
 
-@dataclass(frozen=True, slots=True)
-class DiffRow:
-    """The destinations of one source type on two targets, and what each has alone."""
-
-    src: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
-
-
 _SHOWN = 40
 """Facts that the text shows; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedFact:
-    """A fact by its path, on two targets; None on one that lacks it. Sources and notes do not count."""
+class DiffFact(Keys):
+    """A fact whose value differs between two targets."""
 
-    name: str
-    first: NamedFact | None
-    second: NamedFact | None
+    name: str = says("Its path in the description.")
+    first: object = says()
+    """Its value on the first target; null if that lacks it."""
+    second: object = says()
+    """Its value on the second target; null if that lacks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiffEntry(Keys):
+    """The casts from one format on both targets."""
+
+    src: str = says("Name of the source format.")
+    first: Sequence[str] = says("Its destinations on the first target.")
+    second: Sequence[str] = says("Its destinations on the second target.")
+    only_first: Sequence[str] = says("Those that the second lacks.")
+    only_second: Sequence[str] = says("Those that the first lacks.")
+    difference: str = says("The same in words.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,22 +273,8 @@ class TargetComparison:
 
     first: Target
     second: Target
-    rows: tuple[DiffRow, ...]
-    facts: tuple[ChangedFact, ...]
-
-    def difference(self, row: DiffRow) -> str:
-        """Describe what differs."""
-        first, second = self.first.name, self.second.name
-        if not row.second:
-            return f"{first} only"
-        if not row.first:
-            return f"{second} only"
-        parts = [
-            f"{name} adds {', '.join(added)}"
-            for name, added in ((first, row.only_first), (second, row.only_second))
-            if added
-        ]
-        return "; ".join(parts) or "same"
+    rows: tuple[DiffEntry, ...]
+    facts: tuple[DiffFact, ...]
 
 
 def targets_diff(first: Target, second: Target) -> TargetComparison:
@@ -296,47 +285,28 @@ def targets_diff(first: Target, second: Target) -> TargetComparison:
         here, there = (found.get(src, ()) for found in destinations)
         if here or there:
             alone = tuple(dst for dst in here if dst not in there), tuple(dst for dst in there if dst not in here)
-            rows.append(DiffRow(src, here, there, *alone))
+            if here and there:
+                added = zip((first, second), alone, strict=True)
+                words = "; ".join(f"{target.name} adds {', '.join(dsts)}" for target, dsts in added if dsts) or "same"
+            else:
+                words = f"{(first if here else second).name} only"
+            rows.append(DiffEntry(src, here, there, *alone, words))
     return TargetComparison(first, second, tuple(rows), tuple(_changed_facts(first, second)))
 
 
-def _changed_facts(first: Target, second: Target) -> Iterator[ChangedFact]:
-    here, there = ({fact.name: fact for fact in facts_of(target)} for target in (first, second))
+def _changed_facts(first: Target, second: Target) -> Iterator[DiffFact]:
+    here, there = ({fact.name: fact.value for fact in facts_of(target)} for target in (first, second))
     for name in dict.fromkeys((*here, *there)):
         one, other = here.get(name), there.get(name)
-        if one is None or other is None or one.value != other.value:
-            yield ChangedFact(name, one, other)
-
-
-class DiffFact(Keys):
-    """A fact whose value differs between two targets."""
-
-    name: str = says("Its path in the description.")
-    first: object = says(of=lambda fact: fact.first and fact.first.value)
-    """Its value on the first target; null if that lacks it."""
-    second: object = says(of=lambda fact: fact.second and fact.second.value)
-    """Its value on the second target; null if that lacks it."""
-
-
-class DiffEntry(Keys):
-    """The casts from one format on both targets."""
-
-    src: str = says("Name of the source format.")
-    first: list[str] = says("Its destinations on the first target.")
-    second: list[str] = says("Its destinations on the second target.")
-    only_first: list[str] = says("Those that the second lacks.")
-    only_second: list[str] = says("Those that the first lacks.")
-    difference: str = says("The same in words.")
+        if one != other:
+            yield DiffFact(name, one, other)
 
 
 class TargetsDiff(CommandDocument, name="targets-diff"):
     """With `--diff`: two targets side by side."""
 
     targets: list[str] = says("Names of the first and of the second target.", lambda diff: [diff.first, diff.second])
-    rows: list[DiffEntry] = says(
-        of=lambda diff: [DiffEntry.of(row, difference=diff.difference(row)) for row in diff.rows]
-    )
-    """One entry for each source format."""
+    rows: list[DiffEntry] = says("One entry for each source format.")
     facts: list[DiffFact] = says("The facts whose values differ; none for two chips of the same facts.")
 
 
@@ -345,7 +315,7 @@ def diff_text(diff: TargetComparison) -> Iterator[RenderableType]:
     """Yield a comparison as a table, and the facts that differ."""
     made = table("source", diff.first.name, diff.second.name, "difference")
     for row in diff.rows:
-        made.add_row(row.src, ", ".join(row.first) or "-", ", ".join(row.second) or "-", diff.difference(row))
+        made.add_row(row.src, ", ".join(row.first) or "-", ", ".join(row.second) or "-", row.difference)
     yield made
     if not diff.facts:
         yield Text("facts: the same")
@@ -356,7 +326,7 @@ def diff_text(diff: TargetComparison) -> Iterator[RenderableType]:
     for fact in facts[:_SHOWN]:
         yield Text(fact.name)
         for target, side in ((diff.first, fact.first), (diff.second, fact.second)):
-            yield indented(Text(f"{target.name}: {'-' if side is None else described(side.value)}"))
+            yield indented(Text(f"{target.name}: {'-' if side is None else described(side)}"))
     if len(facts) > _SHOWN:
         yield Text(f"  and {len(facts) - _SHOWN} more (--json has all)")
 

@@ -30,7 +30,19 @@ from castsim.reports.notebooks.presentation import (
     short,
 )
 from castsim.reports.numbers import grouped
-from castsim.reports.pages.blocks import Bars, Block, Cell, Folded, Line, Listing, PageTable, Series, Text, text_blocks
+from castsim.reports.pages.blocks import (
+    Bars,
+    Block,
+    Cell,
+    Folded,
+    Line,
+    Listing,
+    PageTable,
+    Series,
+    Text,
+    cause_series,
+    text_blocks,
+)
 from castsim.running.estimating import Estimate, Estimates
 
 if TYPE_CHECKING:
@@ -67,8 +79,7 @@ class EstimatePresentation(DrawnPresentation):
         """Yield the cycles, and their causes as a bar and in a table."""
         result, found = self._result, self._present()
         yield Text((Line(f"{grouped(result.cycles)} cycles, bound by {result.bound_by}", "strong"),))
-        series = (Series(str(cause), (cycles,), identifier(cause)) for cause, cycles in found.items())
-        yield Bars("", "cycles", ("",), tuple(series))
+        yield Bars("", "cycles", ("",), cause_series([found]))
         rows = [(str(cause), cycles, share(cycles, result.cycles)) for cause, cycles in found.items()]
         yield PageTable("", ("cause", "cycles", "share"), tuple(rows), numbers=(1, 2))
 

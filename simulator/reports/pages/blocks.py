@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
@@ -18,6 +18,7 @@ from rich.padding import Padding
 from rich.table import Table as TextTable
 from rich.text import Text as StyledText
 
+from castsim.execution.timing import Cause
 from castsim.isa.errors import escaped
 from castsim.reports.documents import Document, Json, document, identifier
 from castsim.reports.numbers import CAUSE_COLOURS, grouped
@@ -102,6 +103,15 @@ class Series:
     name: str
     values: tuple[int | float, ...]
     tone: str = ""
+
+
+def cause_series(bars: Sequence[Mapping[Cause, int]]) -> tuple[Series, ...]:
+    """Return the cycles of bars by cause, for each cause that one of them has."""
+    return tuple(
+        Series(str(cause), tuple(causes.get(cause, 0) for causes in bars), identifier(cause))
+        for cause in Cause
+        if any(causes.get(cause) for causes in bars)
+    )
 
 
 @dataclass(frozen=True, slots=True)

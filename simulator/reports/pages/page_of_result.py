@@ -13,7 +13,6 @@ from rich.console import RenderableType
 
 from castsim.evidence.accuracy_assessment import Accuracy, AssessedRow
 from castsim.evidence.left_out import CrossValidation
-from castsim.execution.timing import Cause
 from castsim.exploration.differences import Difference, ProgramSide, by_effect
 from castsim.exploration.tuning_candidates import ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
@@ -32,7 +31,7 @@ from castsim.reports.accuracy import (
 )
 from castsim.reports.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
 from castsim.reports.conform import LEGEND_LINES, cast_text, cell_text, conform_document
-from castsim.reports.documents import Document, Json, identifier
+from castsim.reports.documents import Document, Json, shortened
 from castsim.reports.graph_text import graph_text, headline, seconds_of
 from castsim.reports.lower import answer_document
 from castsim.reports.lower_text import lower_text
@@ -56,6 +55,7 @@ from castsim.reports.pages.blocks import (
     Series,
     Text,
     Tone,
+    cause_series,
     text_blocks,
 )
 from castsim.reports.pages.run_timeline import interval_columns, run_timeline, timeline_lanes, value_blocks
@@ -88,9 +88,7 @@ def accuracy_page(found: Sequence[Accuracy]) -> Page:
             PageSection("curves", "Curves", (curve_table(found),)),
             PageSection("sources", "Sources", (_sources(document),)),
         ),
-        result={
-            key: value for key, value in document.items() if key != "rows" or len(rows) <= _ACCURACY_PAGE_MOST_ROWS
-        },
+        result=shortened(document, "rows", _ACCURACY_PAGE_MOST_ROWS),
     )
 
 
@@ -276,11 +274,7 @@ def _pipes(found: Difference) -> Iterator[Block]:
     sides: tuple[tuple[str, ProgramSide], ...] = (("A", found.a), ("B", found.b))
     pipes = dict.fromkeys((*found.a.pipes, *found.b.pipes))
     bars = [(f"{pipe}, {letter}", side.pipes.get(pipe, {})) for pipe in pipes for letter, side in sides]
-    series = tuple(
-        Series(str(cause), tuple(causes.get(cause, 0) for _, causes in bars), identifier(cause))
-        for cause in Cause
-        if any(causes.get(cause) for _, causes in bars)
-    )
+    series = cause_series([causes for _, causes in bars])
     if series:
         yield Bars("Cycles of each pipe by cause", "cycles", tuple(name for name, _ in bars), series)
 
@@ -320,7 +314,7 @@ def conform_page(found: Matrix) -> Page:
             PageSection("matrix", "Matrix", (matrix,)),
             PageSection("legend", "Legend", (_legend(found),)),
         ),
-        result=_conform_page_kept(document, len(found.entries)),
+        result=shortened(document, "cells", _MOST_CELLS),
     )
 
 
@@ -366,11 +360,6 @@ def _command(found: Matrix, entry: ConformanceEntry) -> str:
     return shlex.join(words)
 
 
-def _conform_page_kept(document: Document, cells: int) -> Document:
-    """Return the JSON of a matrix without its cells where they are many."""
-    return {key: value for key, value in document.items() if key != "cells" or cells <= _MOST_CELLS}
-
-
 # The page of a search of tile shapes: the answer, cycles against bytes of the buffer, the ranking.
 
 _MOST_ROWS = 3000
@@ -396,7 +385,7 @@ def tune_page(found: Tuning) -> Page:
         title=f"{file}: tile shapes and choices",
         subtitle=f"castsim tune {Path(file).name}: {', '.join(axis.name for axis in found.study.space.axes)}",
         sections=tuple(sections),
-        result=_kept(document),
+        result=shortened(document, "rows", _MOST_ROWS),
     )
 
 
@@ -433,13 +422,6 @@ def _view(found: Tuning, rows: list[ChoiceRow]) -> ResultsView:
 def _misfits(found: Tuning) -> PageTable:
     rows = tuple((choices_text(row), row.reason) for row in found.misfits[:_MOST_ROWS])
     return PageTable("", ("choices", "reason"), rows)
-
-
-def _kept(document: Document) -> Document:
-    """Return the JSON of a search without its points where they are many."""
-    rows = document["rows"]
-    long = isinstance(rows, list) and len(rows) > _MOST_ROWS
-    return {key: value for key, value in document.items() if key != "rows" or not long}
 
 
 # The page of a planned cast: the answer, the chain, where others fail, the program.

@@ -9,8 +9,8 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from castsim.execution.timing import WAITING, Cause, limiter, repeated, share
-from castsim.reports.documents import Document, Json, identifier
-from castsim.reports.numbers import described, grouped, present_causes
+from castsim.reports.documents import Document, Json, identifier, shortened
+from castsim.reports.numbers import described, grouped
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
@@ -30,6 +30,7 @@ from castsim.reports.pages.blocks import (
     SourceRow,
     Text,
     Tone,
+    cause_series,
     text_blocks,
 )
 from castsim.reports.pages.run_timeline import (
@@ -326,16 +327,8 @@ def run_page(
         title=f"{loaded.file} @{loaded.entry}",
         subtitle=f"castsim run, target {loaded.target.name} ({loaded.target.title})",
         sections=tuple(each for each in sections if each.blocks),
-        result=_kept(document),
+        result=shortened(document, "instructions", _MOST_EXECUTIONS),
     )
-
-
-def _kept(document: Document) -> Document:
-    """Return the JSON of a run without the list of executions where that is long."""
-    listed = document.get("instructions")
-    long = isinstance(listed, list) and len(listed) > _MOST_EXECUTIONS
-    kept: dict[str, Json] = {key: value for key, value in document.items() if not (long and key == "instructions")}
-    return kept
 
 
 def _sections(
@@ -438,10 +431,7 @@ def _doubts(report: RunReport) -> Iterator[str]:
 def cause_bars(report: RunReport) -> Bars:
     """Return the cycles of each pipe as a bar whose parts are its causes."""
     pipes = report.result.pipes
-    series = tuple(
-        Series(str(cause), tuple(pipe.causes.get(cause, 0) for pipe in pipes.values()), identifier(cause))
-        for cause in present_causes(pipes)
-    )
+    series = cause_series([pipe.causes for pipe in pipes.values()])
     return Bars("Cycles of each pipe by cause", "cycles", tuple(pipes), series, table=False)
 
 

@@ -98,12 +98,13 @@ class StaleRead(Keys):
     times: int = says("How often it happened.")
 
 
+@dataclass(frozen=True, slots=True)
 class FactEntry(Keys):
     """A fact of a target."""
 
     name: str = says("Its path in the description.")
     status: Status = says("How well it is known.")
-    value: object
+    value: object = says()
     """The number of an option, or an object with the values of the table, whose keys are those of the description."""
     source: str = says("Where it is from.")
     note: str = says("What else is to be said; may be empty.")
