@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
 from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING
@@ -20,7 +19,13 @@ from castsim.numerics.codec import codes_from_array, decode_to_float64, is_codes
 from castsim.reports.documents import Json, identifier
 from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import Block, Histogram, Lanes, Line, Packed, Text, Tone
-from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window, operation_segments
+from castsim.reports.views.recording import (
+    SegmentRecorder,
+    Window,
+    cut_segment,
+    free_tracks,
+    operation_segments,
+)
 from castsim.reports.views.timeline import (
     Dependence,
     DrawnOperation,
@@ -133,7 +138,7 @@ def run_timeline(result: Result, window: Window | None = None, links: Sequence[A
         )
     found = make_timeline("", tree, timing, recorder, Window(start, end))
     if not in_detail:
-        segments = (_cut(each, start, end) for each in operation_segments(timing, start, end))
+        segments = (cut_segment(each, start, end) for each in operation_segments(timing, start, end))
         found = replace(found, segments=tuple(each for each in segments if each.start < each.end))
     if found.cut is not None:
         notes.append(f"Cut in cycle {found.cut}: there was more than can be shown; choose a --window.")
@@ -207,22 +212,17 @@ def _latencies(
     """Return rows for the cycles from the issue of an operation to its result: as many a slot as overlap."""
     found: dict[str, list[_Interval]] = {}
     for pipe in timeline.pipes:
-        busy: list[tuple[int, int]] = []
-        free: list[int] = []
-        tracks = 0
-        for row in rows:
-            start, end = max(row.start, timeline.start), min(row.end, timeline.end)
-            if row.pipe != pipe or end - start < 2:
-                continue
-            while busy and busy[0][0] <= start:
-                heappush(free, heappop(busy)[1])
-            if not free:
-                tracks += 1
-                heappush(free, tracks)
-            track = heappop(free)
-            heappush(busy, (end, track))
+        own = [
+            (start, end, items[row.index])
+            for row in rows
+            if row.pipe == pipe
+            for start, end in [(max(row.start, timeline.start), min(row.end, timeline.end))]
+            if end - start >= 2
+        ]
+        tracks = free_tracks((start, end) for start, end, _ in own)
+        for track, (start, end, item) in zip(tracks, own, strict=True):
             name = f"{pipe} {_ABOVE}" + (f" {track}" if track > 1 else "")
-            found.setdefault(name, []).append((start, end, _WINDOW, items[row.index]))
+            found.setdefault(name, []).append((start, end, _WINDOW, item))
     return found
 
 
@@ -291,10 +291,6 @@ def _each_difference(values: Iterable[int], before: int) -> Iterator[int]:
     for value in values:
         yield value - before
         before = value
-
-
-def _cut(segment: PipeSegment, start: int, end: int) -> PipeSegment:
-    return replace(segment, start=max(segment.start, start), end=min(segment.end, end))
 
 
 # The values of a run's outputs: their spread, and how many are special or at the ends of their format's range.

@@ -19,7 +19,6 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import islice
 from typing import Any
 
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from castsim.execution.timing import Cause, Timing
 from castsim.execution.tree import Access, Block, Deltas, Loop, Lowered, Node, Tree, accesses, instances, width
 from castsim.machines.mechanisms import LaunchSlice
-from castsim.reports.views.recording import PipeSegment
+from castsim.reports.views.recording import PipeSegment, free_tracks
 from castsim.reports.views.timeline import Dependence, DrawnOperation, ExecutionSpan, Timeline
 from castsim.targets.dataflow import BLOCK_BYTES
 
@@ -283,30 +282,16 @@ def instruction_slices(timeline: Timeline) -> tuple[InstructionSlice, ...]:
         working = [span for span in timeline.spans if span.pipe == pipe and not span.synchronises]
         working.sort(key=lambda span: (span.start, span.end))
         segments = [segment for segment in timeline.segments if segment.pipe == pipe]
-        for track, span in _tracks(f"{pipe} instructions", [(span.start, span.end, span) for span in working]):
-            found += _cut(timeline, track, span)
+        name = f"{pipe} instructions"
+        tracks = free_tracks((span.start, max(span.end, span.start + 1)) for span in working)
+        for number, span in zip(tracks, working, strict=True):
+            found += _cut(timeline, name if number == 1 else f"{name} ({number})", span)
         before: ExecutionSpan | None = None
         for span in working:
             lower = span.since if before is None else max(span.since, before.start)
             found += _waited(timeline, f"{pipe} waits", span, lower, segments)
             before = span
     return tuple(found)
-
-
-def _tracks(name: str, wanted: Sequence[tuple[int, int, ExecutionSpan]]) -> Iterator[tuple[str, ExecutionSpan]]:
-    """Yield on which track each stands, in order of start: the lowest that is free."""
-    free: list[int] = []
-    taken: list[tuple[int, int]] = []
-    made = 0
-    for start, end, span in wanted:
-        while taken and taken[0][0] <= start:
-            heappush(free, heappop(taken)[1])
-        if not free:
-            made += 1
-            heappush(free, made)
-        number = heappop(free)
-        heappush(taken, (max(end, start + 1), number))
-        yield name if number == 1 else f"{name} ({number})", span
 
 
 def _cut(timeline: Timeline, track: str, span: ExecutionSpan) -> Iterator[InstructionSlice]:
@@ -421,6 +406,14 @@ def _names(threads: Mapping[str, int], target: str) -> Iterator[Event]:
         yield {**about, "name": "thread_sort_index", "args": {"sort_index": place}}
 
 
+def _slice(thread: int, start: int, end: int, name: str, kind: str, about: Event) -> Event:
+    """Return cycles [start, end) of a thread as an event."""
+    return {
+        "ph": "X", "pid": _PROCESS, "tid": thread, "ts": start, "dur": end - start, "name": name, "cat": kind,
+        "args": about,
+    }  # fmt: skip
+
+
 def _slices(timeline: Timeline, threads: Mapping[str, int]) -> Iterator[Event]:
     rows = {row.index: row for row in (*timeline.rows, *timeline.sent)}
     for segment in timeline.segments:
@@ -431,49 +424,30 @@ def _slices(timeline: Timeline, threads: Mapping[str, int]) -> Iterator[Event]:
         arguments: Event = {"cause": str(segment.cause)}
         if row is not None:
             arguments |= {"operation": row.index, "name": row.name, "instruction": row.text, "line": row.line}
-        yield {
-            "ph": "X",
-            "pid": _PROCESS,
-            "tid": threads[segment.pipe],
-            "ts": segment.start,
-            "dur": segment.end - segment.start,
-            "name": row.name if working and row is not None else str(segment.cause),
-            "cat": "work" if working else "stall",
-            "args": arguments,
-        }
+        name = row.name if working and row is not None else str(segment.cause)
+        kind = "work" if working else "stall"
+        yield _slice(threads[segment.pipe], segment.start, segment.end, name, kind, arguments)
 
 
 def _moments(rows: Iterable[DrawnOperation], threads: Mapping[str, int]) -> Iterator[Event]:
     """Yield a slice of no length for every operation that takes no time, so that flows have an end to bind to."""
     for row in rows:
-        yield {
-            "ph": "X", "pid": _PROCESS, "tid": threads[row.pipe], "ts": row.end, "dur": 0, "name": row.name,
-            "cat": "moment", "args": {"operation": row.index, "line": row.line},
-        }  # fmt: skip
+        about = {"operation": row.index, "line": row.line}
+        yield _slice(threads[row.pipe], row.end, row.end, row.name, "moment", about)
 
 
 def _line_of_launch(each: LaunchSlice, timeline: Timeline, thread: int) -> Event:
     """Return the slice of a line of a launch, cut to the window."""
     start, end = max(each.start, timeline.start), min(each.end, timeline.end)
-    return {
-        "ph": "X", "pid": _PROCESS, "tid": thread, "ts": start, "dur": end - start, "name": each.text,
-        "cat": "launch", "args": {"cause": str(each.cause), "line": each.number},
-    }  # fmt: skip
+    return _slice(thread, start, end, each.text, "launch", {"cause": str(each.cause), "line": each.number})
 
 
 def _instruction(each: InstructionSlice, thread: int) -> Event:
     """Return the slice of an instruction, executed or waiting; the latter is named after what it waits for."""
     span = each.span
-    return {
-        "ph": "X",
-        "pid": _PROCESS,
-        "tid": thread,
-        "ts": each.start,
-        "dur": each.end - each.start,
-        "name": span.text if each.cause is None else each.cause,
-        "cat": "instruction" if each.cause is None else "wait",
-        "args": {"execution": span.execution, "instruction": span.text, "line": span.line},
-    }
+    name, kind = (span.text, "instruction") if each.cause is None else (each.cause, "wait")
+    about = {"execution": span.execution, "instruction": span.text, "line": span.line}
+    return _slice(thread, each.start, each.end, name, kind, about)
 
 
 def _flows(timeline: Timeline, found: Iterable[Dependence], threads: Mapping[str, int]) -> Iterator[Event]:

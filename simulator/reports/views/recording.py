@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Self
 
 from castsim.execution.timing import WAITING, Cause, IgnoresBlocks, Listener, OperationTiming, Timing
@@ -119,6 +120,29 @@ class SegmentRecorder(IgnoresBlocks):
         self.segments.sort(key=lambda segment: segment.start)
         self.cut = self.segments[self._limit].start
         self.segments = [segment for segment in self.segments if segment.start < (self.cut or 0)]
+
+
+def free_tracks(spans: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """Yield the track, from 1, of each [start, end), which come in order of start: the lowest that is free then."""
+    free: list[int] = []
+    taken: list[tuple[int, int]] = []
+    made = 0
+    for start, end in spans:
+        while taken and taken[0][0] <= start:
+            heappush(free, heappop(taken)[1])
+        if not free:
+            made += 1
+            heappush(free, made)
+        number = heappop(free)
+        heappush(taken, (end, number))
+        yield number
+
+
+def cut_segment(segment: PipeSegment, start: int, end: int) -> PipeSegment:
+    """Return the part of a segment that lies in cycles [start, end)."""
+    if segment.start >= start and segment.end <= end:
+        return segment
+    return PipeSegment(segment.pipe, max(segment.start, start), min(segment.end, end), segment.cause, segment.operation)
 
 
 # The cycles of pipes operation by operation, from what every engine tells of an operation.

@@ -16,7 +16,7 @@ from textwrap import wrap
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, Timing
 from castsim.execution.tree import Access, Lowered, Tree, accesses, instances, operations
-from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window
+from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window, cut_segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def make_timeline(title: str, tree: Tree, timing: Timing, recorder: SegmentRecor
     start, end = window.within(timing.total)
     if recorder.cut is not None:
         end = min(end, recorder.cut)
-    kept = [_cut(each, start, end) for each in recorder.segments if each.start < end and each.end > start]
+    kept = [cut_segment(each, start, end) for each in recorder.segments if each.start < end and each.end > start]
     rows: list[DrawnOperation] = []
     spans: list[ExecutionSpan] = []
     executions = 0
@@ -226,12 +226,6 @@ def _span(
         first=first.index,
         last=last.index,
     )
-
-
-def _cut(segment: PipeSegment, start: int, end: int) -> PipeSegment:
-    if segment.start >= start and segment.end <= end:
-        return segment
-    return PipeSegment(segment.pipe, max(segment.start, start), min(segment.end, end), segment.cause, segment.operation)
 
 
 # The dependences between the operations of a window: flags and the bytes of buffers and tensors, by the tree.
