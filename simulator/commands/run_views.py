@@ -24,8 +24,15 @@ from castsim.reports.views.recording import SegmentRecorder, Window
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.execution.timing import Listener
+    from castsim.exploration.advice_search import Advice
+    from castsim.lowering.conformance import Matrix
+    from castsim.reports.documents import Document
     from castsim.reports.pages.blocks import Page
     from castsim.reports.pages.page_of_result import Found
+    from castsim.reports.run_report import RunReport
+    from castsim.reports.views.timeline import Timeline
+    from castsim.running.program_runs import Result
 
 
 # `--html FILE` and `--ledger FILE` of commands: the names of files checked before, the page written after.
@@ -212,19 +219,6 @@ def _terminated_is_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from castsim.execution.timing import Listener
-    from castsim.exploration.advice_search import Advice
-    from castsim.lowering.conformance import Matrix
-    from castsim.reports.documents import Document
-    from castsim.reports.pages.blocks import Page
-    from castsim.reports.run_report import RunReport
-    from castsim.reports.views.timeline import Timeline
-    from castsim.running.program_runs import Result
 
 
 SHOWN = 80

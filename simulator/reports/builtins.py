@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,21 +77,23 @@ def _called(result: BuiltinResult | FunctionResult | None, fmt: str, files: Mapp
 # What calls of builtins and special functions gave, as lines of text.
 
 
-def _duration_line(result: BuiltinResult | FunctionResult) -> str:
-    """Return how many calls there were, and the cycles of all of them."""
-    return f"{result.calls} call{'s' if result.calls > 1 else ''}, {result.cycles} cycles"
+def _called_lines(
+    told: Mapping[str, Any], result: BuiltinResult | FunctionResult | None, operand: str, *said: str
+) -> Iterator[str]:
+    """Yield what calls gave, without any how to call: outputs of the document, warnings, reads that came too early.
 
-
-def _output_lines(outputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the outputs of a document: format, shape, digest, file."""
-    for output in outputs:
+    `said` stands in front of the outputs.
+    """
+    if result is None:
+        yield f"values: not computed; --in {operand}=FILE.npy|random:SEED|zeros calls it"
+        return
+    yield f"{result.calls} call{'s' if result.calls > 1 else ''}, {result.cycles} cycles"
+    yield from said
+    for output in told["outputs"]:
         shape = " x ".join(map(str, output["shape"]))
         yield f"output {output['name']}: {output['format']} [{shape}], sha256 {output['sha256']}"
         yield f"  written to {output['file']}" if output["file"] else "  not written; --out DIR writes DIR/NAME.npy"
 
-
-def _notice_lines(result: BuiltinResult | FunctionResult) -> Iterator[str]:
-    """Yield the warnings, and the reads of registers that came too early."""
     yield from (f"warning: {warning}" for warning in result.warnings)
     if not result.stale_reads:
         yield "stale reads: none"
@@ -108,7 +110,7 @@ _ORDERS = {
 
 def builtin_text(found: Builtin, document: Mapping[str, Any], result: BuiltinResult | None) -> RenderableType:
     """Return one builtin, and what its calls computed; `document` is the same as JSON. Lines are never folded."""
-    return _unfolded([*_builtin(found, document), *_values(document, result)])
+    return _unfolded([*_builtin(found, document), *_called_lines(document, result, "x")])
 
 
 def _unfolded(lines: list[str]) -> Text:
@@ -132,15 +134,6 @@ def _builtin(found: Builtin, document: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield from (f"  {line}" for line in document["assembly"].splitlines())
     yield ""
-
-
-def _values(document: Mapping[str, Any], result: BuiltinResult | None) -> Iterator[str]:
-    if result is None:
-        yield "values: not computed; --in x=FILE.npy|random:SEED|zeros calls it"
-        return
-    yield _duration_line(result)
-    yield from _output_lines(document["outputs"])
-    yield from _notice_lines(result)
 
 
 # A special function of TPC-C, emitted or called, as JSON and as text.
@@ -191,7 +184,9 @@ def function_document(program: FunctionProgram, result: FunctionResult | None, f
 
 def function_text(program: FunctionProgram, told: Document, result: FunctionResult | None) -> Text:
     """Return the same as text; lines are never folded."""
-    return Text("\n".join([*_function(program, told), *_operand_values(told, result)]), no_wrap=True)
+    claimed = result is not None and result.claimed
+    values = "computed by the instructions" if claimed else "correctly rounded, not claimed to be the chip's"
+    return _unfolded([*_function(program, told), *_called_lines(told, result, "NAME", f"values: {values}")])
 
 
 def _function(program: FunctionProgram, told: Document) -> Iterator[str]:
@@ -211,19 +206,6 @@ def _function(program: FunctionProgram, told: Document) -> Iterator[str]:
     yield ""
     yield from (f"  {line}" for line in str(told["assembly"]).splitlines())
     yield ""
-
-
-def _operand_values(told: Document, result: FunctionResult | None) -> Iterator[str]:
-    if result is None:
-        yield "values: not computed; --in NAME=FILE.npy|random:SEED|zeros calls it"
-        return
-    yield _duration_line(result)
-    claimed = "computed by the instructions" if result.claimed else "correctly rounded, not claimed to be the chip's"
-    yield f"values: {claimed}"
-    outputs = told["outputs"]
-    assert isinstance(outputs, list)
-    yield from _output_lines(outputs)
-    yield from _notice_lines(result)
 
 
 class DescriptorCall(CommandDocument, name="builtin-descriptor"):
@@ -257,4 +239,4 @@ def descriptor_text(call: CalledDescriptor) -> Text:
     if call.stored is None:
         unknown = "not computed; --arg word=NUMBER says what the descriptor holds"
         lines.append(f"result: {unknown if call.result is None else call.result}")
-    return Text("\n".join(lines), no_wrap=True)
+    return _unfolded(lines)

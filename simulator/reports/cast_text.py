@@ -54,6 +54,11 @@ def number_text(value: Fraction | float) -> str:
     return f"~{float(value):.9g}"  # no format has a finite number beyond the range of a double
 
 
+def coded_number(code: int, fmt: Format) -> str:
+    """Return the number that a code stands for, with the code behind it."""
+    return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
+
+
 @composed
 def cast_text(found: CastResults) -> Iterator[RenderableType]:
     """Yield the table, one row per value, target and mode, and the warnings."""

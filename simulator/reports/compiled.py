@@ -8,10 +8,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.isa.formats import FORMATS, Format
+from castsim.isa.formats import FORMATS
 from castsim.numerics.codec import value_of
 from castsim.reports.cast import SourceValue
-from castsim.reports.cast_text import number_text
+from castsim.reports.cast_text import coded_number, number_text
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, json_value, number_document
 from castsim.reports.schemas.keys import Bits, Bundles, Number, Value
@@ -249,19 +249,15 @@ def _cell(found: ResultComparison, column: int, place: int) -> str:
     if chosen.poison[place]:
         return "poison"
     fmt = FORMATS[found.cast.dst.element]
-    return ", ".join(_number(int(code), fmt) for code in chosen.codes[place])
-
-
-def _number(code: int, fmt: Format) -> str:
-    return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
+    return ", ".join(coded_number(int(code), fmt) for code in chosen.codes[place])
 
 
 def _difference(found: ResultComparison, difference: AccountMismatch) -> Text:
     src, dst, witness = source_format(found.cast), FORMATS[found.cast.dst.element], difference.witness
     return Text.assemble(
         ("differs from ", "bold yellow"),
-        f"{difference.label}: {number_text(value_of(witness.code, src))} ({bits_text(witness.code, src)}) becomes "
-        f"{_number(witness.ours, dst)}, there {_number(witness.other, dst)}",
+        f"{difference.label}: {coded_number(witness.code, src)} becomes {coded_number(witness.ours, dst)}, there "
+        f"{coded_number(witness.other, dst)}",
     )
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from castsim.evidence.user_conversions import BinadeErrors, Comparison, ConversionCounterexample
 from castsim.isa.formats import FORMATS
 from castsim.numerics.codec import value_of
-from castsim.reports.cast_text import number_text
+from castsim.reports.cast_text import coded_number
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import bits_text, grouped, json_value
 from castsim.reports.schemas.keys import Bits, Elements, Name, Ulps, Value
@@ -116,12 +116,10 @@ def comparison_text(found: Comparison) -> Iterator[RenderableType]:
 
 
 def _first_text(found: Comparison, first: ConversionCounterexample) -> str:
-    def told(code: int, of_source: bool) -> str:
-        fmt = found.src if of_source else found.dst
-        return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
-
-    given = f"{first.number:.9g}, which {found.dst.name} lacks" if first.given is None else told(first.given, False)
-    return f"first: {told(first.code, True)} gives {given}; the cast gives {told(first.expected, False)}"
+    dst = found.dst
+    given = f"{first.number:.9g}, which {dst.name} lacks" if first.given is None else coded_number(first.given, dst)
+    right = coded_number(first.expected, dst)
+    return f"first: {coded_number(first.code, found.src)} gives {given}; the cast gives {right}"
 
 
 def _magnitude(binade: BinadeErrors) -> str:

@@ -38,15 +38,29 @@ class SymbolKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrence:
-    """A name in a text: line and columns from 1, the end exclusive; `grouped` is a register named within a group."""
+class Item:
+    """A name in a line: columns from 1, the end exclusive; `name` is how it is looked up.
 
-    line: int
+    `grouped` is a register named within a group.
+    """
+
+    name: str
     column: int
     end: int
-    defines: bool
-    kind: SymbolKind
+    defines: bool = False
+    kind: SymbolKind = SymbolKind.VALUE
     grouped: bool = False
+
+    def at(self, line: int) -> Occurrence:
+        """Return the occurrence in a line, from 1."""
+        return Occurrence(self.name, self.column, self.end, self.defines, self.kind, self.grouped, line)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence(Item):
+    """A name in a text, in a line from 1."""
+
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +93,6 @@ class TextBlock:
         while block is not None:
             yield block
             block = block.outer
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A name in a line, as `Occurrence` has it; `name` is how it is looked up."""
-
-    name: str
-    column: int
-    end: int
-    defines: bool = False
-    kind: SymbolKind = SymbolKind.VALUE
-    grouped: bool = False
-
-    def at(self, line: int) -> Occurrence:
-        """Return the occurrence in a line, from 1."""
-        return Occurrence(line, self.column, self.end, self.defines, self.kind, self.grouped)
 
 
 class TokenType(StrEnum):
