@@ -176,13 +176,13 @@ class Limiter:
 
 def limiter(timing: Timing) -> Limiter | None:
     """Return the bottleneck of a run, None if no pipe did anything; of equals the pipe named first."""
-    occupied = {name: _occupied(pipe) for name, pipe in timing.pipes.items()}
-    pipe = max(occupied, key=lambda name: occupied[name], default=None)
-    if pipe is None or not occupied[pipe]:
+    spent = {name: occupied(pipe.causes) for name, pipe in timing.pipes.items()}
+    pipe = max(spent, key=lambda name: spent[name], default=None)
+    if pipe is None or not spent[pipe]:
         return None
     own = {cause: cycles for cause, cycles in timing.pipes[pipe].causes.items() if cause not in WAITING}
     cause = max(own, key=lambda name: own[name])
-    return Limiter(pipe, cause, own[cause], occupied[pipe], timing.total)
+    return Limiter(pipe, cause, own[cause], spent[pipe], timing.total)
 
 
 def share(part: int, whole: int) -> str:
@@ -190,5 +190,6 @@ def share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "0.0 %"
 
 
-def _occupied(pipe: PipeTiming) -> int:
-    return sum(cycles for cause, cycles in pipe.causes.items() if cause not in WAITING)
+def occupied(causes: Mapping[Cause, int]) -> int:
+    """Return the cycles of work of one's own: all but the waits for other units."""
+    return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)

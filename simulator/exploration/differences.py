@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.input_data import digest
-from castsim.execution.timing import WAITING, Cause
+from castsim.execution.timing import Cause, occupied
 from castsim.isa.errors import CastsimError
 from castsim.isa.formats import Codes, Format
 from castsim.numerics.codec import codes_from_array
@@ -487,7 +487,7 @@ class LineDifference:
         costs = self.cost_a, self.cost_b
         if any(cost is not None and cost.causes is None for cost in costs):
             return self.cycles_a, self.cycles_b
-        a, b = (None if cost is None or cost.causes is None else _occupied(cost.causes) for cost in costs)
+        a, b = (None if cost is None or cost.causes is None else occupied(cost.causes) for cost in costs)
         return a, b
 
     @property
@@ -574,10 +574,6 @@ class Difference:
 def by_effect(lines: Sequence[LineDifference]) -> list[LineDifference]:
     """Return lines by how much their pipe cycles differ, those of equal effect as they stand."""
     return sorted(lines, key=lambda line: -abs(line.effect))
-
-
-def _occupied(causes: Mapping[Cause, int]) -> int:
-    return sum(cycles for cause, cycles in causes.items() if cause not in WAITING)
 
 
 def difference(a: ProgramSide, b: ProgramSide) -> Difference:

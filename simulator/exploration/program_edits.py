@@ -13,6 +13,7 @@ from castsim.isa.errors import CastsimError, WarningKind
 from castsim.isa.formats import Codes, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
+from castsim.isa.pto.pto_printer import operation_text
 from castsim.isa.pto.types import format_type, parse_type
 from castsim.isa.reading import Source
 from castsim.running.loaded import LoadedProgram
@@ -170,6 +171,11 @@ class Edited:
         self.remove(statement)
         self.instead[statement.first] = tuple(lines)
 
+    def rewrite(self, statement: TextOperation, *nodes: pto.Operation) -> None:
+        """Write operations in place of a statement, as far from the margin."""
+        margin = indent(self.lines[statement.first])
+        self.replace(statement, [margin + operation_text(node) for node in nodes])
+
     def insert(self, line: int, lines: Sequence[str]) -> None:
         """Write lines before a line."""
         self.before.setdefault(line, []).extend(lines)
@@ -196,6 +202,10 @@ class TileText:
     def all(self) -> Iterator[TextOperation]:
         """Yield every statement in the order of the text."""
         yield from each_of(self.statements)
+
+    def has(self, *kinds: type[pto.Operation]) -> bool:
+        """Return whether it has a statement of one of some kinds."""
+        return any(isinstance(one.node, kinds) for one in self.all())
 
     def written(self, statement: TextOperation) -> list[str]:
         """Return the lines of a statement."""
@@ -422,7 +432,7 @@ def placed_sizes(text: TileText) -> dict[str, int] | None:
 def first_free(text: TileText) -> int | None:
     """Return the first byte behind all tiles that are placed by hand; None if an address is no constant."""
     sizes, constants = placed_sizes(text), text.constants()
-    if sizes is None or any(isinstance(one.node, pto.AllocTiles) for one in text.all()):
+    if sizes is None or text.has(pto.AllocTiles):
         return None
     return -(-max((constants[name] + size for name, size in sizes.items()), default=0) // 256) * 256
 

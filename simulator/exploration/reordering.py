@@ -43,7 +43,7 @@ _Order = tuple[int, ...]
 
 def reordered_statements(text: TileText, cost: Cost) -> Iterator[ProposedChange]:
     """Yield each sequence of statements in better orders; `cost` tells the cycles of a text, None of a refused one."""
-    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for one in text.all()):
+    if text.has(pto.SetFlag, pto.WaitFlag, pto.Barrier):
         return
     blocks = [text.statements, *(one.body for one in text.all() if isinstance(one.node, pto.For))]
     for block in blocks:

@@ -28,7 +28,6 @@ from castsim.isa.errors import WarningKind
 from castsim.isa.formats import Saturation
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import RoundMode
-from castsim.isa.pto.pto_printer import operation_text
 from castsim.isa.pto.types import ELEMENTS
 
 # Barriers and flags that order nothing: what the rest orders already, or what needs no order.
@@ -98,7 +97,7 @@ _MOVABLE = (pto.Constant, pto.Arith, pto.Convert, pto.Compare, pto.MakeView, pto
 
 def hoisted_loads(text: TileText) -> Iterator[ProposedChange]:
     """Yield each loop with its invariant loads before it."""
-    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag | pto.Barrier) for one in text.all()):
+    if text.has(pto.SetFlag, pto.WaitFlag, pto.Barrier):
         return
     for loop in text.all():
         if not isinstance(loop.node, pto.For):
@@ -156,15 +155,21 @@ _PADDING = 64
 """Elements: whole blocks of 32 bytes for every width."""
 
 
+_Cast = tuple[TextOperation, pto.Tcvt]
+
+
+def _casts(text: TileText) -> Iterator[_Cast]:
+    for one in text.all():
+        if isinstance(one.node, pto.Tcvt):
+            yield one, one.node
+
+
 def other_routes(text: TileText) -> Iterator[ProposedChange]:
     """Yield the text with a tmp tile taken from one cast, or given to it, and with full tiles padded."""
-    for one in text.all():
-        node = one.node
-        if not isinstance(node, pto.Tcvt):
-            continue
-        edited, margin = text.edited(), indent(text.lines[one.first])
+    for one, node in _casts(text):
+        edited = text.edited()
         if node.tmp is not None:
-            edited.replace(one, [margin + operation_text(replace(node, tmp=None, tmp_type=None))])
+            edited.rewrite(one, replace(node, tmp=None, tmp_type=None))
             yield ProposedChange(
                 OTHER_ROUTE,
                 f"cast without a tmp tile in line {one.number}", "the sequence with scratch has more steps",
@@ -173,9 +178,7 @@ def other_routes(text: TileText) -> Iterator[ProposedChange]:
             continue
         tmp = fresh("tmp", set(used(text.lines)), "cast")
         kind = replace(node.src_type, valid_rows=node.src_type.rows, valid_cols=node.src_type.cols)
-        made = f"{margin}%{tmp} = {operation_text(pto.AllocTile('tmp', kind)).partition(' = ')[2]}"
-        changed = operation_text(replace(node, tmp=tmp, tmp_type=kind))
-        edited.replace(one, [made, margin + changed])
+        edited.rewrite(one, pto.AllocTile(tmp, kind), replace(node, tmp=tmp, tmp_type=kind))
         yield ProposedChange(
             OTHER_ROUTE,
             f"cast with a tmp tile in line {one.number}", "the sequence with scratch has fewer or cheaper steps",
@@ -186,12 +189,11 @@ def other_routes(text: TileText) -> Iterator[ProposedChange]:
 
 def _padded(text: TileText) -> Iterator[ProposedChange]:
     types = tile_types(text)
-    cast = [one for one in text.all() if isinstance(one.node, pto.Tcvt)]
+    casts = list(_casts(text))
     shapes = {
         (kind.rows, kind.cols)
-        for one in cast
-        if isinstance(one.node, pto.Tcvt)
-        for kind in (types.get(one.node.src), types.get(one.node.dst))
+        for _, node in casts
+        for kind in (types.get(node.src), types.get(node.dst))
         if kind is not None and kind.rows > 1 and kind.cols == kind.valid_cols and kind.block_layout == "row_major"
     }
     for rows, cols in sorted(shapes):
@@ -207,7 +209,7 @@ def _padded(text: TileText) -> Iterator[ProposedChange]:
                 OTHER_ROUTE,
                 f"pad the tiles of {rows} x {cols} to {cols + _PADDING} columns, so that they are cast by rows",
                 "the route of padded tiles takes fewer steps for these formats",
-                cast[0].number, edited.text(), recasts=True,
+                casts[0][0].number, edited.text(), recasts=True,
             )  # fmt: skip
 
 
@@ -222,41 +224,37 @@ Casts = Mapping[str, frozenset[str]]
 
 def cheaper_chains(text: TileText, casts: Casts) -> Iterator[ProposedChange]:
     """Yield the text with two casts in a row made one, or taken through another format."""
-    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
+    if text.has(pto.SetFlag, pto.WaitFlag):
         return
-    for first, second in _pairs(text):
-        one, two = first.node, second.node
-        assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
+    for pair in _pairs(text):
+        (_, one), (_, two) = pair
         src, middle, dst = one.src_type.element, one.dst_type.element, two.dst_type.element
         if dst in casts.get(src, ()) or src == dst:
-            yield from _direct(text, first, second)
+            yield from _direct(text, *pair)
         for other in sorted(casts.get(src, frozenset()) - {middle, src}):
             if dst in casts.get(other, ()) and other in ELEMENTS.values():
-                yield from _through(text, first, second, other)
+                yield from _through(text, *pair, other)
 
 
-def _pairs(text: TileText) -> Iterator[tuple[TextOperation, TextOperation]]:
+def _pairs(text: TileText) -> Iterator[tuple[_Cast, _Cast]]:
     """Yield casts of which the second alone reads what the first gives."""
-    for one in text.all():
-        if not isinstance(one.node, pto.Tcvt):
-            continue
-        readers = [each for each in text.all() if one.node.dst in read_by(each.node)]
+    for one, node in _casts(text):
+        readers = [each for each in text.all() if node.dst in read_by(each.node)]
         reader = readers[0] if len(readers) == 1 and readers[0].path == one.path else None
         behind = reader is not None and reader.first > one.first
-        if reader is not None and behind and isinstance(reader.node, pto.Tcvt) and reader.node.src == one.node.dst:
-            yield one, reader
+        if reader is not None and behind and isinstance(reader.node, pto.Tcvt) and reader.node.src == node.dst:
+            yield (one, node), (reader, reader.node)
 
 
-def _direct(text: TileText, first: TextOperation, second: TextOperation) -> Iterator[ProposedChange]:
-    one, two = first.node, second.node
-    assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
+def _direct(text: TileText, first_cast: _Cast, second_cast: _Cast) -> Iterator[ProposedChange]:
+    (first, one), (second, two) = first_cast, second_cast
     path = f"{one.src_type.element} -> {two.dst_type.element}"
     for mode in dict.fromkeys((one.rounding, two.rounding, *_MODES)):
         for saturation in tuple(dict.fromkeys((two.saturation, Saturation.ON, Saturation.OFF))):
             node = replace(two, src=one.src, src_type=one.src_type, rounding=mode, saturation=saturation)
             edited = text.edited()
             edited.remove(first)
-            edited.replace(second, [indent(text.lines[second.first]) + operation_text(node)])
+            edited.rewrite(second, node)
             word = "" if mode is None else f" with {mode.name}"
             yield ProposedChange(
                 CHEAPER_CHAIN, f"cast {path} in one step{word} in line {second.number}, not by {one.dst_type.element}",
@@ -264,9 +262,8 @@ def _direct(text: TileText, first: TextOperation, second: TextOperation) -> Iter
             )  # fmt: skip
 
 
-def _through(text: TileText, first: TextOperation, second: TextOperation, other: str) -> Iterator[ProposedChange]:
-    one, two = first.node, second.node
-    assert isinstance(one, pto.Tcvt) and isinstance(two, pto.Tcvt)
+def _through(text: TileText, first_cast: _Cast, second_cast: _Cast, other: str) -> Iterator[ProposedChange]:
+    (first, one), (second, two) = first_cast, second_cast
     tile, uses = one.dst, [each for each in text.all() if not each.body and one.dst in used(text.written(each))]
     path = f"{one.src_type.element} -> {other} -> {two.dst_type.element}"
     for before in dict.fromkeys((one.rounding, two.rounding, RoundMode.RINT, RoundMode.TRUNC)):
@@ -279,11 +276,8 @@ def _through(text: TileText, first: TextOperation, second: TextOperation, other:
             kind = replace(one.dst_type, element=other)
             if not retype(text, edited, change, uses):
                 return
-            for place, node in (
-                (first, replace(one, dst_type=kind, rounding=before)),
-                (second, replace(two, src_type=kind, rounding=after)),
-            ):
-                edited.replace(place, [indent(text.lines[place.first]) + operation_text(node)])
+            edited.rewrite(first, replace(one, dst_type=kind, rounding=before))
+            edited.rewrite(second, replace(two, src_type=kind, rounding=after))
             yield ProposedChange(
                 CHEAPER_CHAIN,
                 f"cast {path} in lines {first.number} and {second.number}, not by {one.dst_type.element}",
@@ -387,7 +381,7 @@ def _merged(text: TileText, row: _Row, instead: Sequence[TextOperation], words: 
             edited.remove(one)
     for one in instead:
         edited.remove(one)
-    edited.replace(last, [indent(text.lines[last.first]) + operation_text(whole)])
+    edited.rewrite(last, whole)
     return ProposedChange(
         MERGING, f"cast at once {words}: %{row.source.source} to %{row.destination.source}",
         "a cast of a whole tile starts once, not once per row", instead[0].number, edited.text(),
@@ -411,7 +405,7 @@ BUFFERING = "double-buffer"
 
 def double_buffered(text: TileText) -> Iterator[ProposedChange]:
     """Yield each innermost loop with two or four sets of its tiles: those that are transferred, and all of its own."""
-    if any(isinstance(one.node, pto.SetFlag | pto.WaitFlag) for one in text.all()):
+    if text.has(pto.SetFlag, pto.WaitFlag):
         return  # events would have to be told apart as well
     for one in text.all():
         if not isinstance(one.node, pto.For) or one.node.carried or any(inner.body for inner in one.body):

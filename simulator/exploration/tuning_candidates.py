@@ -15,7 +15,7 @@ from castsim.engines import simulate
 from castsim.execution.input_data import digest
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
-from castsim.execution.timing import WAITING, Cause, Timing
+from castsim.execution.timing import Cause, Timing, occupied
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
 from castsim.isa.errors import CastsimError, EngineError, ReadError, SourceText, Span
 from castsim.isa.formats import Codes
@@ -367,8 +367,4 @@ def _sized(row: ChoiceRow, loaded: LoadedProgram | Loaded) -> ChoiceRow:
 
 def _bound_by(timing: Timing) -> str | None:
     """Return the pipe that spends most cycles on work of its own, the first one of equals."""
-    own = {
-        name: sum(cycles for cause, cycles in pipe.causes.items() if cause not in WAITING)
-        for name, pipe in timing.pipes.items()
-    }
-    return max(own, key=lambda name: own[name], default=None)
+    return max(timing.pipes, key=lambda name: occupied(timing.pipes[name].causes), default=None)
