@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from pathlib import Path
 from types import FrameType
@@ -41,7 +41,7 @@ from castsim.evidence.verification.kept import (
     today,
 )
 from castsim.execution.distributing import Workers, distributed, here
-from castsim.execution.origins import FinishedPiece, Origins, ResultOrigin, Task
+from castsim.execution.origins import Origins, ResultOrigin, Task
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.isa.formats import DETERMINISTIC, Format, Overflow, Rounding, format_named
 from castsim.isa.reading import read_text
@@ -249,17 +249,9 @@ def progress_document(one: PartProgress, origins: Origins) -> dict[str, Any]:
 
 
 def _read_progress(entry: Mapping[str, Any], workers: Sequence[ResultOrigin]) -> PartProgress:
-    part = VerificationPart(
-        src=entry["src"],
-        dst=entry["dst"],
-        rounding=Rounding(entry["rounding"]),
-        overflow=Overflow(entry["overflow"]),
-        tier=entry["tier"],
-        against=entry["against"],
-        inputs=entry["inputs"],
-        count=int(entry["count"]),
-        seed=int(entry["seed"]),
-    )
+    kinds = {"rounding": Rounding, "overflow": Overflow, "count": int, "seed": int}
+    given = {each.name: entry[each.name] for each in fields(VerificationPart)}
+    part = VerificationPart(**given | {name: kind(given[name]) for name, kind in kinds.items()})
     part.check()
     size = input_set(part).size
     done = [(int(start), int(stop)) for start, stop in entry["done"]]
@@ -315,14 +307,20 @@ def verify(
         KeyboardInterrupt: interrupted; the record holds all that was found.
         ReadError, EngineError: as `castsim.execution.distributed`.
     """
-    ledger = _Ledger(record, save, observer)
+    saved = time.monotonic()
     try:
         with _patient() as interrupted:
             who = Workers(workers, scheduler)
             beside = oracle_digest if any(one.part.against == ORACLE for one in record.progress) else None
             task = Task("verification", _compared, here(beside, who), beside)
-            for done in distributed(task, ledger.pieces(interrupted), who):
-                ledger.add(done)
+            for done in distributed(task, _pieces(record, interrupted), who):
+                one, finding = record.progress[done.piece.number], done.result
+                one.add(finding, done.origin)
+                if observer is not None:
+                    observer.advance(one, finding.stop - finding.start)
+                if save is not None and time.monotonic() - saved > SAVE_SECONDS:
+                    save()
+                    saved = time.monotonic()
         if interrupted.is_set():
             raise KeyboardInterrupt
     finally:
@@ -339,38 +337,17 @@ class _Piece(NamedTuple):
     stop: int
 
 
-class _Ledger:
-    """Hands out pieces and takes in findings."""
-
-    def __init__(
-        self, record: VerificationRecord, save: Callable[[], None] | None, observer: VerificationObserver | None
-    ) -> None:
-        self._record = record
-        self._save = save
-        self._observer = observer
-        self._saved = time.monotonic()
-
-    def pieces(self, interrupted: threading.Event) -> Iterator[_Piece]:
-        """Yield what is missing until interrupted, in pieces that grow until they take long enough."""
-        for number, one in enumerate(self._record.progress):
-            for first, last in list(one.missing()):
-                start = first
-                while start < last:
-                    if interrupted.is_set():
-                        return
-                    stop = min(start + _piece(one), last)
-                    yield _Piece(number, one.part, start, stop)
-                    start = stop
-
-    def add(self, done: FinishedPiece[_Piece, ComparisonResult]) -> None:
-        """Take in a finding, and save if that is due."""
-        one, finding = self._record.progress[done.piece.number], done.result
-        one.add(finding, done.origin)
-        if self._observer is not None:
-            self._observer.advance(one, finding.stop - finding.start)
-        if self._save is not None and time.monotonic() - self._saved > SAVE_SECONDS:
-            self._save()
-            self._saved = time.monotonic()
+def _pieces(record: VerificationRecord, interrupted: threading.Event) -> Iterator[_Piece]:
+    """Yield what is missing until interrupted, in pieces that grow until they take long enough."""
+    for number, one in enumerate(record.progress):
+        for first, last in list(one.missing()):
+            start = first
+            while start < last:
+                if interrupted.is_set():
+                    return
+                stop = min(start + _piece(one), last)
+                yield _Piece(number, one.part, start, stop)
+                start = stop
 
 
 def _piece(one: PartProgress) -> int:
