@@ -168,7 +168,7 @@ def _moved(target: Target, numbers: Mapping[str, Decimal]) -> Iterator[Target]:
 
 
 def _cycles_or_none(target: Target, row: MeasuredRow) -> int | None:
-    """Return the cycles; None where so large a change leaves a row that cannot run."""
+    """Return the cycles; None of a row that cannot run, or cannot after so large a change."""
     try:
         return cycles_of(target, row)
     except (CastsimError, ArithmeticError):
@@ -534,15 +534,7 @@ def _variants(model: _Model) -> list[MeasuredRow]:
                     continue
                 made = replace(row, **{name: extent, f"valid_{name}": valid, **trips})  # type: ignore[arg-type]
                 found.setdefault((made.label, made.src, made.dst, made.rows, made.cols), made)
-    return [row for row in list(found.values())[:48] if _runs(model.target, row)]
-
-
-def _runs(target: Target, row: MeasuredRow) -> bool:
-    try:
-        cycles_of(target, row)
-    except CastsimError:
-        return False
-    return True
+    return [row for row in list(found.values())[:48] if _cycles_or_none(model.target, row) is not None]
 
 
 # A calibration as a target description: derived from the target, only what was fitted, each with its source.

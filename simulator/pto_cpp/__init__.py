@@ -292,12 +292,9 @@ class _Core:
     """A compiled kernel being recorded on one core."""
 
     request: Request
-    program: Path
-    entry: str
-    names: tuple[str, ...]
+    kernel: CppKernel
     target: Target
     lines: Lines
-    text: str
 
     def recorded(self) -> CppRecording:
         """Run it, again with random inputs of the sizes that it asked for.
@@ -318,18 +315,19 @@ class _Core:
 
     def _once(self, arrays: Mapping[str, Codes]) -> CppRecording:
         """Run it once."""
-        kinds = {self.names.index(name): array.dtype.str[1:] for name, array in arrays.items()}
+        names = self.kernel.names
+        kinds = {names.index(name): array.dtype.str[1:] for name, array in arrays.items()}
         given_types = {position: _DTYPES[kind] for position, kind in kinds.items() if kind in _DTYPES}
         elements: dict[int, str] = {}
         sizes = {name: int(array.size) for name, array in arrays.items()}
-        a5, chip = _A5 in self.target.architectures, tile_target(self.target)
+        chip = tile_target(self.target)
 
         def maker() -> Maker:
             capacity = chip.memories["ub"].capacity_bytes
-            return Maker(self.names, elements, self.lines.span, a5, capacity, sizes)
+            return Maker(names, elements, self.lines.span, self.kernel.a5, capacity, sizes)
 
-        data = {self.names.index(name): _bytes_of(array) for name, array in arrays.items()}
-        unsized = [self.names.index(name) for name in self.request.inputs if name not in arrays]
+        data = {names.index(name): _bytes_of(array) for name, array in arrays.items()}
+        unsized = [names.index(name) for name in self.request.inputs if name not in arrays]
         data |= dict.fromkeys(unsized, np.zeros(_UNSIZED, np.uint8))
         lockstep = Lockstep(chip, lowerer_of(self.target), maker, data)
         whole = maker()
@@ -348,7 +346,7 @@ class _Core:
             if pointers.get(position):
                 elements.setdefault(position, pointers[position])
 
-        for line in recorded_lines(self.program, self._words(), answer, self.request.limits.max_statements):
+        for line in recorded_lines(self.lines.program, self._words(), answer, self.request.limits.max_statements):
             kind = line[0]
             if kind == "b":
                 number, _, element = line[2:].partition(" ")
@@ -363,12 +361,14 @@ class _Core:
                 lockstep.note(line)
         for given in set(pointers) & set(given_types):
             elements.setdefault(given, given_types[given])
-        name = re.sub(r"\W+", "_", self.entry.rpartition("::")[2]).strip("_")
+        name = re.sub(r"\W+", "_", self.kernel.entry.rpartition("::")[2]).strip("_")
         function = whole.function(name, sorted(elements))
-        program = pto.Program((function,), (("pto.target_arch", f'"{_A5 if a5 else "a3"}"'),), tuple(whole.warnings))
+        program = pto.Program(
+            (function,), (("pto.target_arch", f'"{_A5 if self.kernel.a5 else "a3"}"'),), tuple(whole.warnings)
+        )
         return CppRecording(
-            self.request, self.text, program, blocks, {self.names[p]: kind for p, kind in elements.items()},
-            {self.names[p]: size for p, size in whole.ends.items()}, arrays, decisive
+            self.request, self.lines.text, program, blocks, {names[p]: kind for p, kind in elements.items()},
+            {names[p]: size for p, size in whole.ends.items()}, arrays, decisive
         )  # fmt: skip
 
     def _words(self) -> list[str]:
@@ -381,7 +381,9 @@ class _Core:
         _, place, *words = line.split(" ")
         if words[0] == "missing":
             name = words[1]
-            return ReadError(f"scalar argument {name} of {self.entry} needs a value", legal=(f"--arg {name}=VALUE",))
+            return ReadError(
+                f"scalar argument {name} of {self.kernel.entry} needs a value", legal=(f"--arg {name}=VALUE",)
+            )
         message = " ".join(words)
         if place.strip("f") == "":
             return ReadError(f"{self.request.file}: {message}")
@@ -410,17 +412,18 @@ def record(request: Request, cores: range | None = None) -> list[CppRecording]:
     for name in request.inputs:
         if isinstance(request.inputs[name], str) and not _is_drawn(str(request.inputs[name])):
             read_input(str(request.inputs[name]), name)  # before anything is compiled
+    folders = tuple(path.resolve() for path in request.folders)
     a5 = _A5 in target.architectures
-    kernel = CppKernel(file, for_host(text_of_entry), entry, names, request.folders, request.macros, a5)
+    kernel = CppKernel(file, for_host(text_of_entry), entry, names, folders, request.macros, a5)
     found: list[CppRecording] = []
     with tempfile.TemporaryDirectory(prefix="castsim-cpp-") as folder:
-        program = compile_kernel(replace(kernel, folders=tuple(p.resolve() for p in kernel.folders)), Path(folder))
+        program = compile_kernel(kernel, Path(folder))
         lines = Lines(program, file, text)
         try:
             blocks = list(cores or [request.block])
             while len(found) < len(blocks):
                 one = replace(request, block=blocks[len(found)])
-                found.append(_Core(one, program, entry, names, target, lines, text).recorded())
+                found.append(_Core(one, kernel, target, lines).recorded())
                 if cores is not None and request.blocks is None:  # a launch of the file has said how many there are
                     blocks = list(range(max(found[0].blocks, len(blocks))))
         finally:
