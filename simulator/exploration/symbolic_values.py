@@ -108,19 +108,35 @@ _PER_ROW = (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
 _MOVED = (Kind.MOVE, Kind.FILL, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.PATTERN_GATHER)
 
 
-@dataclass(frozen=True, slots=True)
+MOST_BYTES = 1 << 25
+"""Bytes of all arguments of a program that is followed."""
+
+
+class UnprovenError(Exception):
+    """Something whose term is not known."""
+
+
 class SymbolicMemory:
     """The terms of the buffer's bytes by one seed, and those of the 256 constants that a byte can hold."""
 
-    seed: int
-    buffer: Fingerprints
-    constants: Fingerprints
+    def __init__(self, seed: int, capacity: int) -> None:
+        self.seed = seed
+        self.buffer: Fingerprints = np.zeros(capacity, np.uint64)
+        self.constants = np.array([key_of(seed, "byte", value) for value in range(256)], np.uint64)
+
+    def rows(self, start: int, pitch: int, shape: tuple[int, int, int], across: int | None = None) -> Fingerprints:
+        """Return a writable view of rows of elements of so many bytes, one behind the other if not `across` apart."""
+        rows, cols, size = shape
+        across = size if across is None else across
+        if start < 0 or start + (rows - 1) * pitch + (cols - 1) * across + size > self.buffer.size:
+            raise UnprovenError("beyond the buffer")
+        return as_strided(self.buffer[start:], shape, (pitch * 8, across * 8, 8), writeable=True)
 
     def elements(self, tile: Tile, rows: int, cols: int) -> Fingerprints:
         """Return a writable view of the bytes of a tile's first elements, shape (rows, cols, bytes)."""
         size = tile.element_bits // 8
         down, across = (size, tile.rows * size) if is_column(tile) else (tile.row_pitch, size)
-        return as_strided(self.buffer[tile.address :], (rows, cols, size), (down * 8, across * 8, 8), writeable=True)
+        return self.rows(tile.address, down, (rows, cols, size), across)
 
     def valid(self, tile: Tile) -> Fingerprints:
         """Return the terms of a tile's valid elements."""
@@ -316,22 +332,12 @@ class SymbolicTables:
         )
 
 
-MOST_BYTES = 1 << 25
-"""Bytes of all arguments of a program that is followed."""
-
-
-class UnprovenError(Exception):
-    """Something whose term is not known."""
-
-
-class SeededTerms:
+class SeededTerms(SymbolicMemory):
     """Terms by one seed; see `castsim.exploration.symbolic_values`."""
 
     def __init__(self, seed: int, target: TileTarget, arguments: Mapping[str, ArgumentUse]) -> None:
-        self.seed = seed
-        self.buffer: Fingerprints = np.zeros(target.memories["ub"].capacity_bytes, np.uint64)
+        super().__init__(seed, target.memories["ub"].capacity_bytes)
         self.arguments = {name: self._initial(name, use) for name, use in arguments.items()}
-        self.constants = np.array([key_of(seed, "byte", value) for value in range(256)], np.uint64)
         self.tables = SymbolicTables(seed)
 
     def _initial(self, name: str, use: ArgumentUse) -> Fingerprints:
@@ -358,7 +364,7 @@ class SeededTerms:
             raise UnprovenError(shortcut.name)
         if isinstance(shortcut, TileEffect):
             effect = shortcut if deltas is None else shortcut.moved(deltas[0])
-            if not effect_terms(SymbolicMemory(self.seed, self.buffer, self.constants), effect):
+            if not effect_terms(self, effect):
                 key = key_of(0, *effect_words(effect), "whole")  # wherever its tiles lie
                 self._whole(key, accesses(lowered, deltas))
             return
@@ -405,26 +411,19 @@ class SeededTerms:
     def _elements(self, side: Side, start: int, shape: tuple[int, int]) -> Fingerprints:
         rows, cols = shape
         if side.format.bits == 4:
-            held = self._rows(start, side.pitch, (rows, (cols + 1) // 2, 1))[..., 0]
+            held = self.rows(start, side.pitch, (rows, (cols + 1) // 2, 1))[..., 0]
             return np.stack([mixed(held ^ np.uint64(n)) for n in (1, 2)], -1).reshape(rows, -1)[:, :cols]
-        return joined(self._rows(start, side.pitch, (rows, cols, side.format.storage_bits // 8)))
+        return joined(self.rows(start, side.pitch, (rows, cols, side.format.storage_bits // 8)))
 
     def _store(self, side: Side, start: int, terms: Fingerprints) -> None:
         rows, cols = terms.shape
         if side.format.bits == 4:
             if cols % 2:
                 raise UnprovenError("half a byte is written")
-            self._rows(start, side.pitch, (rows, cols // 2, 1))[..., 0] = joined(terms.reshape(rows, -1, 2))
+            self.rows(start, side.pitch, (rows, cols // 2, 1))[..., 0] = joined(terms.reshape(rows, -1, 2))
             return
         size = side.format.storage_bits // 8
-        self._rows(start, side.pitch, (rows, cols, size))[...] = spread(terms, size)
-
-    def _rows(self, start: int, pitch: int, shape: tuple[int, int, int]) -> Fingerprints:
-        """Return a view of rows of elements of so many bytes in the buffer."""
-        rows, cols, size = shape
-        if start < 0 or start + (rows - 1) * pitch + cols * size > self.buffer.size:
-            raise UnprovenError("beyond the buffer")
-        return as_strided(self.buffer[start:], shape, (pitch * 8, size * 8, 8), writeable=True)
+        self.rows(start, side.pitch, (rows, cols, size))[...] = spread(terms, size)
 
     # -------------------------------------------------------------------------------------------------- operations
 

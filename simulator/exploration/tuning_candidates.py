@@ -16,7 +16,7 @@ from castsim.execution.input_data import digest
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
 from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
 from castsim.execution.timing import Cause, Timing, occupied
-from castsim.execution.tree import Block, Loop, Lowered, Node, Tree, buffer_use
+from castsim.execution.tree import Block, Lowered, Node, Tree, buffer_use, issued
 from castsim.isa.errors import CastsimError, EngineError, ReadError, SourceText, Span
 from castsim.isa.formats import Codes
 from castsim.isa.pto.lexer import with_values
@@ -220,21 +220,12 @@ def _grouped(root: Block) -> Iterator[tuple[Lowered, int]]:
     """Yield the instructions that do work with how often each is executed; one object counts once."""
     times: Counter[int] = Counter()
     first: dict[int, Lowered] = {}
-    for lowered, count in _instructions(root, 1):
-        times[id(lowered.body)] += count
-        first.setdefault(id(lowered.body), lowered)
+    for count, lowered in issued(root):
+        if not all(map(_orders, lowered.body.items)):
+            times[id(lowered.body)] += count
+            first.setdefault(id(lowered.body), lowered)
     for key, lowered in first.items():
         yield lowered, times[key]
-
-
-def _instructions(node: Node, times: int) -> Iterator[tuple[Lowered, int]]:
-    if isinstance(node, Block):
-        for item in node.items:
-            yield from _instructions(item, times)
-    elif isinstance(node, Loop):
-        yield from _instructions(node.body, times * node.trips)
-    elif isinstance(node, Lowered) and not all(map(_orders, node.body.items)):
-        yield node, times
 
 
 def _orders(node: Node) -> bool:
