@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -346,19 +346,15 @@ def assess_all(
 def _keeping(ledger: Path, measured: Measured, rows: Sequence[MeasuredRow]) -> Keeping[AssessedRow]:
     """Return where and how simulated rows are kept."""
 
+    names = [each.name for each in fields(AssessedRow) if each.name != "row"]
+
     def write(one: AssessedRow) -> object:
-        return [
-            one.convention, one.simulated_rows, one.simulated_cols, one.simulated_cycles, one.reason,
-            one.convention_meaning,
-        ]  # fmt: skip
+        return [getattr(one, name) for name in names]
 
     def read(number: int, held: object) -> AssessedRow:
         if not isinstance(held, list):
             raise TypeError(f"{held!r} is not a list")
-        convention, height, width, cycles, reason, meaning = held
-        return AssessedRow(
-            rows[number], str(convention), int(height), int(width), int(cycles), str(reason), str(meaning)
-        )
+        return AssessedRow(rows[number], **dict(zip(names, held, strict=True)))
 
     about = {
         **about_installation(),

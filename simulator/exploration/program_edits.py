@@ -104,15 +104,15 @@ class RunConfig:
     max_cycles: int = MAX_CYCLES
     limits: Limits = DEFAULT_LIMITS
 
-    def loaded(self, source: Source, args: Mapping[str, int | float] | None = None) -> LoadedProgram:
+    def loaded(self, source: Source) -> LoadedProgram:
         """Read a program.
 
         Raises:
             CastsimError: whatever it is refused for.
         """
         return load(
-            source, self.target, self.entry, self.args if args is None else args,
-            lambda chosen: with_options(chosen, self.options), limits=self.limits,
+            source, self.target, self.entry, self.args, lambda chosen: with_options(chosen, self.options),
+            limits=self.limits,
         )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from castsim.exploration.program_edits import (
@@ -304,9 +304,13 @@ def merged_rows(text: TileText) -> Iterator[ProposedChange]:
     constants = text.constants()
     for one in text.all():
         if isinstance(one.node, pto.For) and not one.node.carried:
-            row = _row_of(one.body)
-            trips = trips_of(one.node, constants)
-            if row and trips and _covers_by_loop(row, one.node, trips, constants):
+            row, loop = _row_of(one.body), one.node
+            trips = trips_of(loop, constants)
+            if (
+                row
+                and trips
+                and all(_covers_by_loop(part, loop, trips, constants) for part in (row.source, row.destination))
+            ):
                 yield _merged(text, row, [one], f"the {trips} rows that the loop of line {one.number} casts one by one")
     yield from _of_runs(text, constants)
 
@@ -329,20 +333,21 @@ def _row(cast: TextOperation, parts: Mapping[str, pto.Subview]) -> _Row | None:
     return None if source.valid or destination.valid else _Row(cast, source, destination)
 
 
-def _covers_by_loop(row: _Row, loop: pto.For, trips: int, constants: Mapping[str, int]) -> bool:
-    for part in (row.source, row.destination):
-        across = constants.get(part.offsets[1])
-        starts = (constants.get(loop.lower), constants.get(loop.step))
-        if part.offsets[0] != loop.variable or across != 0 or starts != (0, part.type.rows):
-            return False
-        whole = part.source_type
-        if (trips * part.type.rows, part.type.cols) != (whole.rows, whole.cols) or not _full(whole):
-            return False
-    return True
+def _covers_by_loop(part: pto.Subview, loop: pto.For, trips: int, constants: Mapping[str, int]) -> bool:
+    step = constants[loop.step]
+    starts = range(constants[loop.lower], constants[loop.lower] + trips * step, step)
+    return part.offsets[0] == loop.variable and step == part.type.rows and _covers([part], constants, starts)
 
 
-def _full(kind: pto.TileType) -> bool:
-    return (kind.rows, kind.cols) == (kind.valid_rows, kind.valid_cols)
+def _covers(parts: Sequence[pto.Subview], constants: Mapping[str, int], starts: Iterable[int] | None = None) -> bool:
+    """Whether parts are the rows of all of their tile; `starts`: where one of them begins that a loop moves."""
+    if starts is None:
+        starts = sorted(constants.get(part.offsets[0], -1) for part in parts)
+    whole, height = parts[0].source_type, parts[0].type.rows
+    across = all(constants.get(part.offsets[1]) == 0 and part.type.cols == whole.cols for part in parts)
+    same = all(part.type.rows == height for part in parts)
+    full = (whole.rows, whole.cols) == (whole.valid_rows, whole.valid_cols)
+    return across and same and full and list(starts) == list(range(0, whole.rows, height))
 
 
 def _of_runs(text: TileText, constants: Mapping[str, int]) -> Iterator[ProposedChange]:
@@ -355,17 +360,9 @@ def _of_runs(text: TileText, constants: Mapping[str, int]) -> Iterator[ProposedC
             key = (one.path, row.source.source, row.destination.source, one.node.rounding, one.node.saturation)
             groups.setdefault(tuple(map(str, key)), []).append(row)
     for rows in groups.values():
-        if len(rows) > 1 and all(_covers(rows, constants, far) for far in (False, True)):
+        sides = [row.source for row in rows], [row.destination for row in rows]
+        if len(rows) > 1 and all(_covers(parts, constants) for parts in sides):
             yield _merged(text, rows[-1], [row.cast for row in rows], f"the rows of {len(rows)} casts")
-
-
-def _covers(rows: Sequence[_Row], constants: Mapping[str, int], far: bool) -> bool:
-    parts = [row.destination if far else row.source for row in rows]
-    starts = sorted(constants.get(part.offsets[0], -1) for part in parts)
-    whole, height = parts[0].source_type, parts[0].type.rows
-    across = all(constants.get(part.offsets[1]) == 0 and part.type.cols == whole.cols for part in parts)
-    same = all(part.type.rows == height for part in parts)
-    return across and same and _full(whole) and starts == list(range(0, whole.rows, height))
 
 
 def _merged(text: TileText, row: _Row, instead: Sequence[TextOperation], words: str) -> ProposedChange:

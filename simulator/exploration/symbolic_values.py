@@ -217,7 +217,7 @@ def _moved(memory: SymbolicMemory, effect: TileEffect) -> None:
     work = effect.work
     touched = work_accesses(work, effect.behaviour)
     base, end = min(access.start for access in touched), max(access.end for access in touched)
-    moved = replace(effect, work=_shifted(work, -base))
+    moved = effect.moved([-base] * len(touched))
     size = end - base
     numbers = np.arange(size)
     runs = [np.zeros(size, np.uint8), np.full(size, 255, np.uint8)]
@@ -230,14 +230,6 @@ def _moved(memory: SymbolicMemory, effect: TileEffect) -> None:
     memory.buffer[base:end] = np.where(
         constant, memory.constants[runs[0]], before[np.where(constant, 0, np.minimum(origin, size - 1))]
     )
-
-
-def _shifted(work: ResolvedTileOp, delta: int) -> ResolvedTileOp:
-    def shifted(tile: Tile) -> Tile:
-        return replace(tile, address=tile.address + delta)
-
-    tmp = None if work.tmp is None else shifted(work.tmp)
-    return replace(work, dst=shifted(work.dst), sources=tuple(map(shifted, work.sources)), tmp=tmp)
 
 
 # Casts of small elements as tables of all their codes, so that different steps with one result have one term.

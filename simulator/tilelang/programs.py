@@ -365,11 +365,8 @@ def converted(
             heads.append(f"%{name}: {kind}")
         elif name in dims:
             numbers[each] = _number(name, dims[name], dtype)
-        elif "int" in dtype:
-            numbers[each] = TextValue(f"%{name}", INDEX)
-            heads.append(f"%{name}: index")
         else:
-            kind = element_of(dtype)
+            kind = INDEX if "int" in dtype else element_of(dtype)
             numbers[each] = TextValue(f"%{name}", kind)
             heads.append(f"%{name}: {kind}")
     known = {str(each.name) for each in lowered.parameters if str(each.dtype) != "handle"}
