@@ -226,7 +226,7 @@ def timed(loaded: LoadedProgram, setting: RunConfig, engine: str | None = None) 
     assembly = loaded.language != "pto"
     needs = loaded.tree is None and bool(setting.inputs)
     return run_loaded(
-        loaded, setting.inputs if needs else {}, engine=engine, timing_only=not needs, max_cycles=setting.max_cycles,
+        loaded, setting.inputs if needs else {}, engine=engine, timing_only=not needs,
         stale_reads="stop" if assembly else None, limits=setting.limits,
     )  # fmt: skip
 

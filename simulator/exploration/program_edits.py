@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from enum import StrEnum
 
-from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, Limits
+from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import CastsimError, WarningKind
 from castsim.isa.formats import Codes, format_named
 from castsim.isa.pto import program as pto
@@ -101,7 +101,6 @@ class RunConfig:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     tries: int = TRIES
     seconds: float = SECONDS
-    max_cycles: int = MAX_CYCLES
     limits: Limits = DEFAULT_LIMITS
 
     def loaded(self, source: Source) -> LoadedProgram:

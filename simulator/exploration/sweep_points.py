@@ -28,6 +28,7 @@ from castsim.execution.timing import Cause, limiter
 from castsim.exploration.sweep_specification import (
     CAST_AXES,
     DEFAULT,
+    EXTENTS,
     LARGEST_EXTENT,
     PROGRAM_AXES,
     Axis,
@@ -156,7 +157,6 @@ class SweepWork:
     identity: InstallationIdentity
     chunk: int
     digest: str
-    max_cycles: int = MAX_CYCLES
 
     @property
     def chunks(self) -> int:
@@ -189,7 +189,7 @@ class SweepWork:
     def canonical(self) -> str:
         """Return the specification in one form: JSON, ranges written as their ends and step."""
         return json.dumps({
-            "kind": self.kind, "mode": self.mode, "max_cycles": self.max_cycles,
+            "kind": self.kind, "mode": self.mode, "max_cycles": MAX_CYCLES,
             "grid": {axis.name: _shown(axis.values) for axis in self.grid.axes},
             "exclude": [
                 {**{name: sorted(map(repr, each)) for name, each in sorted(exclusion.values.items())},
@@ -420,7 +420,7 @@ def _run(work: SweepWork, results: Results, row: int, point: Mapping[str, Settin
         return with_options(target, options)
 
     target = work.target(point["target"]) if "target" in point else None
-    result = run_loaded(load(source, target, None, scalars, prepared), {}, timing_only=True, max_cycles=work.max_cycles)
+    result = run_loaded(load(source, target, None, scalars, prepared), {}, timing_only=True, max_cycles=MAX_CYCLES)
     found, cycles = limiter(result.timing), result.cycles
     pipes = result.timing.pipes
     if found is None:
@@ -460,7 +460,6 @@ OK, FAILED = "ok", "failed"
 """What `status` says."""
 FORM = "1"
 """Version of the columns."""
-_EXTENTS = ("rows", "cols", "row_stride")
 
 
 def column_of(cause: str) -> str:
@@ -543,7 +542,7 @@ def unpacked(rows: bytes) -> pa.Table:
 
 
 def _type_of(name: str, axis: Axis | None) -> pa.DataType:
-    if name in _EXTENTS:
+    if name in EXTENTS:
         return pa.int64()
     if axis is None or not is_argument(name):
         return pa.string()
@@ -629,7 +628,7 @@ def _fits(field: pa.Field) -> bool:
     """Whether a column has the type that a sweep gives it."""
     if is_argument(field.name):
         return field.type in (pa.int64(), pa.float64(), pa.string())
-    return bool(field.type == (pa.int64() if field.name in ("rows", "cols", "row_stride", "cycles") else pa.string()))
+    return bool(field.type == (pa.int64() if field.name in (*EXTENTS, "cycles") else pa.string()))
 
 
 def check_values(path: Path, table: pa.Table) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from castsim.execution.distributing import Ledger, LedgerLabels, Workers, distributed
 from castsim.execution.origins import Task
@@ -215,17 +215,20 @@ def _numeric(table: pa.Table, axes: Sequence[str]) -> list[str]:
 
 def _routes(table: pa.Table, what: Sequence[str], how: Sequence[str], x: str) -> list[Route]:
     """Return all routes, those with most points first."""
-    columns = [*what, *how]
-    grouped = table.group_by([*columns, x]).aggregate([("cycles", "min")]).to_pylist()
-    found: dict[tuple[object, ...], list[tuple[float, float]]] = {}
-    for row in grouped:
-        found.setdefault(tuple(row[name] for name in columns), []).append((row[x], row["cycles_min"]))
     routes = []
-    for key, points in found.items():
-        given = dict(zip(columns, key, strict=True))
+    for rows in _fewest_cycles(table, [*what, *how], [x]):
+        points = sorted((row[x], row["cycles_min"]) for row in rows)
         every = max(1, -(-len(points) // MOST_POINTS))
-        routes.append(Route(_words(given, what), _words(given, how), tuple(sorted(points)[::every])))
+        routes.append(Route(_words(rows[0], what), _words(rows[0], how), tuple(points[::every])))
     return sorted(routes, key=lambda route: (-len(route.points), route.name))
+
+
+def _fewest_cycles(table: pa.Table, columns: Sequence[str], keys: Sequence[str]) -> list[list[dict[str, Any]]]:
+    """Return the fewest cycles by some keys, those together that have the same in some columns."""
+    found: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+    for row in table.group_by([*columns, *keys]).aggregate([("cycles", "min")]).to_pylist():
+        found.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return list(found.values())
 
 
 def _words(given: dict[str, object], names: Sequence[str]) -> str:
@@ -255,18 +258,16 @@ def _crossings(routes: Sequence[Route]) -> tuple[RouteCrossing, ...]:
 def _heats(table: pa.Table, columns: Sequence[str], keys: Sequence[str], x: str) -> tuple[Heat, ...]:
     if len(keys) < 2:
         return ()
-    grouped = table.group_by([*columns, *keys]).aggregate([("cycles", "min")]).to_pylist()
-    parts: dict[tuple[object, ...], list[tuple[float, float, float]]] = {}
-    for row in grouped:
-        each = row["cycles_min"] / (row["rows"] * row["cols"]) if x == _SIZE else row["cycles_min"]
-        parts.setdefault(tuple(row[name] for name in columns), []).append((row[keys[0]], row[keys[1]], each))
     found = []
-    for key, cells in sorted(parts.items(), key=lambda part: -len(part[1]))[:6]:
+    for rows in sorted(_fewest_cycles(table, columns, keys), key=lambda rows: -len(rows))[:6]:
+        cells = []
+        for row in rows:
+            each = row["cycles_min"] / (row["rows"] * row["cols"]) if x == _SIZE else row["cycles_min"]
+            cells.append((row[keys[0]], row[keys[1]], each))
         across, down = (_thinned({cell[place] for cell in cells}) for place in (0, 1))
         kept = [(across.index(a), down.index(b), value) for a, b, value in cells if a in across and b in down]
-        given = dict(zip(columns, key, strict=True))
         pair = [name for name in ("src", "dst", "program") if name in columns]
-        name = " ".join((_words(given, pair), _words(given, [name for name in columns if name not in pair])))
+        name = " ".join((_words(rows[0], pair), _words(rows[0], [name for name in columns if name not in pair])))
         found.append(Heat(name.strip(), tuple(across), tuple(down), tuple(sorted(kept))))
     return tuple(found)
 

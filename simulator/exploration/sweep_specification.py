@@ -130,7 +130,8 @@ MOST_VALUES = 10_000_000
 LARGEST_EXTENT = 1 << 28
 """Rows, columns and strides of a cast: bytes of a tile stay within 63 bits."""
 
-_EXTENTS = ("rows", "cols", "row_stride")
+EXTENTS = ("rows", "cols", "row_stride")
+"""Keys of casts that are numbers of elements."""
 _RANGES = ("8", "[8, 16]", '"8..64"', '"8..64:8"', '"8..64*2"', "{ from = 8, to = 64, step = 8 }")
 _WORDS = ('"word"', '["one", "two"]')
 _RANGE_KEYS = ("from", "to", "step", "times")
@@ -195,7 +196,7 @@ def _values(name: str, item: object) -> Sequence[Setting]:
         return (item,)
     if not isinstance(item, str) or not item:
         raise ReadError(f"{shown(item)} is not a value", legal=_legal(name))
-    if (name in _EXTENTS and not (name == "row_stride" and item == DEFAULT)) or (is_argument(name) and ".." in item):
+    if (name in EXTENTS and not (name == "row_stride" and item == DEFAULT)) or (is_argument(name) and ".." in item):
         return _typed_range(name, item)
     return (_typed_argument(item),) if is_argument(name) else (item,)
 
@@ -268,7 +269,7 @@ def meaning(name: str, value: Setting) -> Setting:
     Raises:
         ReadError: it cannot be a value of this key.
     """
-    if name in _EXTENTS:
+    if name in EXTENTS:
         if isinstance(value, int) and not -LARGEST_EXTENT <= value <= LARGEST_EXTENT:
             raise ReadError(f"{value} is too large", legal=(f"up to {LARGEST_EXTENT}",))
         return value
@@ -293,11 +294,11 @@ def shown(item: object) -> str:
 
 
 def _has_numbers(name: str) -> bool:
-    return name in _EXTENTS or is_argument(name) or is_option(name)
+    return name in EXTENTS or is_argument(name) or is_option(name)
 
 
 def _legal(name: str) -> tuple[str, ...]:
-    return _RANGES if name in _EXTENTS or is_argument(name) else _WORDS
+    return _RANGES if name in EXTENTS or is_argument(name) else _WORDS
 
 
 def _refuse_long(name: str, numbers: Iterable[int]) -> None:
@@ -348,7 +349,7 @@ class CycleSource(StrEnum):
     """An engine."""
 
 
-CAST_AXES = ("src", "dst", "rows", "cols", "row_stride", "rounding", "saturation", "target")
+CAST_AXES = ("src", "dst", *EXTENTS, "rounding", "saturation", "target")
 """The choices of casts, in the order of the columns."""
 PROGRAM_AXES = ("program", "target")
 """Those of programs; `args.NAME` and `option.NAME` come behind them."""

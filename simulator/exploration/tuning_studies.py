@@ -175,14 +175,13 @@ class Tuning:
     @property
     def differing(self) -> tuple[tuple[ChoiceRow, tuple[str, ...]], ...]:
         """Simulated rows whose outputs are not those of the best to the bit, with the names of these outputs."""
-        best = self.best
+        if (best := self.best) is None:
+            return ()
         found = []
-        for row in self.simulated if best is not None else ():
-            names = {*row.outputs, *best.outputs} if best is not None else set()
-            other = [name for name in names if best is not None and row.outputs.get(name) != best.outputs.get(name)]
-            if other:
-                found.append((row, tuple(sorted(other))))
-        return tuple(found)
+        for row in self.simulated:
+            names = sorted({*row.outputs, *best.outputs})
+            found.append((row, tuple(name for name in names if row.outputs.get(name) != best.outputs.get(name))))
+        return tuple(each for each in found if each[1])
 
 
 def front(rows: Sequence[ChoiceRow]) -> tuple[ChoiceRow, ...]:

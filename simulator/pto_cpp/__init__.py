@@ -48,7 +48,7 @@ PAGE = 4096
 class Lockstep:
     """The buffer and global memory as far as the kernel has come.
 
-    `given` are the bytes of the inputs by position; `asked` tells whether the kernel has read anything of them.
+    `given` are the bytes of the inputs by position.
     """
 
     target: TileTarget
@@ -56,7 +56,6 @@ class Lockstep:
     maker: Callable[[], Maker]
     given: Mapping[int, NDArray[np.uint8]]
     pending: list[str] = field(default_factory=list)
-    asked: set[int] = field(default_factory=set)
     stored: set[int] = field(default_factory=set)
     _buffer: NDArray[np.uint8] | None = None
     _memory: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
@@ -106,7 +105,6 @@ class Lockstep:
                 f"the kernel reads {unit} {int(offset) // size} of {name}: no input given",
                 span=maker.span_of(place), legal=(f"--in {name}=FILE.npy",)
             )  # fmt: skip
-        self.asked.add(position)
         if position in self.stored:
             self._advance()
         held = self._memory.get(name)

@@ -355,9 +355,9 @@ class ScalarTranslator:
         kind = "i1" if name.startswith("is") else given[0].kind
         return self.text.once(f"math.{_FUNCTIONS[name]} {names(given)} : {given[0].kind}", kind)
 
-    def pure(self, operation: str, a: TextValue, b: TextValue, kind: str = "") -> TextValue:
-        """Put an operation of two operands of one type, whose result is of that type where none is given."""
-        return self.text.once(f"{operation} {a.name}, {b.name} : {a.kind}", kind or a.kind)
+    def pure(self, operation: str, a: TextValue, b: TextValue) -> TextValue:
+        """Put an operation of two operands of one type, which is that of its result."""
+        return self.text.once(f"{operation} {a.name}, {b.name} : {a.kind}", a.kind)
 
     def binary(self, kind: str, a: Number, b: Number, dtype: str) -> Number:
         """Return what an operation of two numbers comes to."""
