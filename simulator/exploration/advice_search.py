@@ -156,11 +156,10 @@ def _strip_of(text: TileText, loop: TextOperation, constants: Mapping[str, int])
             parts[one.first] = axis
             moved[part.result] = axis - len(part.sizes)
     fixed = _fixed_tiles(loop, moved)
-    inside = {name for one in each_of(loop.body) for name in (*read_by(one.node), *written_by(one.node))}
     written = {name for one in each_of(loop.body) for name in written_by(one.node)}
     tmps = {name for one in each_of(loop.body) for name in read_by(one.node) if _is_tmp(one.node, name)}
     kinds = tile_types(text)
-    tiles = frozenset(name for name in inside & ((written | tmps) - fixed) if name in kinds)
+    tiles = frozenset(name for name in (written | tmps) - fixed if name in kinds)
     if not parts or not tiles:
         return None
     along = [
