@@ -216,6 +216,28 @@ def check(mnemonic: str, given: dict[str, np.ndarray], found: np.ndarray) -> Non
         assert np.array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("loop", ["for", "while"])
+def test_operations_in_loops_get_their_tmp_too(loop: str, tmp_path: Path) -> None:
+    text = program("txor", "a3")
+    operation = next(line.strip() for line in text.splitlines() if "pto.txor" in line)
+    counted = f"scf.for %i = %c0 to %c1 step %c1 {{\n{operation}\n}}"
+    asked = f"""%end = scf.while (%i = %c0) : (index) -> (index) {{
+  %go = arith.cmpi slt, %i, %c1 : index
+  scf.condition(%go) %i : index
+}} do {{
+^bb0(%i: index):
+  {operation}
+  %n = arith.addi %i, %c1 : index
+  scf.yield %n : index
+}}"""
+    file = kernel_file(tmp_path, text.replace(operation, counted if loop == "for" else asked))
+    given = operands_of("txor")
+    result, found = outputs(file, chip("a2a3", toolchain="2026-07"), given)
+    ((choice, _),) = result.choices
+    assert choice.effect == f"txor has no tmp tile and gets one of {OPERATIONS['txor'][2]}"
+    check("txor", given, found["pd"])
+
+
 @pytest.mark.parametrize("mnemonic", OPERATIONS)
 def test_operations_get_their_tmp_on_a2a3(mnemonic: str, tmp_path: Path) -> None:
     file = kernel_file(tmp_path, program(mnemonic, "a3"))

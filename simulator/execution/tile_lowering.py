@@ -105,7 +105,7 @@ class _Completing:
 
     def _operation(self, node: pto.Operation) -> Iterator[pto.Operation]:
         match node:
-            case pto.For() | pto.Section() | pto.If():
+            case pto.For() | pto.Section() | pto.If() | pto.While():
                 yield pto.with_regions(node, self.region)
             case pto.Tcvt(tmp=None):
                 # This assembler hands OFF on where the text names nothing.
