@@ -237,6 +237,20 @@ def error_cells(own: Statistics, public: Statistics | None) -> tuple[str, ...]:
     return *_cells(own), *peer
 
 
+CURVE_COLUMNS = ("target", "operation", "types", "path", "rows", *ERROR_COLUMNS, "max %")
+"""Columns of `curve_cells`."""
+
+
+def curve_cells(found: Sequence[AccuracyTable]) -> Iterator[tuple[str | int, ...]]:
+    """Yield a row for each curve of tables of measurements: what it is of, its rows, their absolute errors."""
+    for accuracy in found:
+        for curve in accuracy.curves:
+            own = curve.simulated
+            types = curve.src if curve.src == curve.dst else f"{curve.src} -> {curve.dst}"
+            errors = error_cells(own, curve.predicted)
+            yield accuracy.target.name, curve.operation, types, curve.path, own.rows, *errors
+
+
 def accuracy_summary(found: Sequence[AccuracyTable]) -> RenderableType:
     """Return the errors of each table, rows that were not fitted first, by what they were read off."""
     numbers = ("rows", *ERROR_COLUMNS, "max % ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from castsim.lowering.conformance import Matrix
 from castsim.lowering.demand import Verdict
 from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.reports import notebooks
-from castsim.reports.accuracy import accuracy_summary
+from castsim.reports.accuracy import CURVE_COLUMNS, accuracy_summary, curve_cells
 from castsim.reports.conform import cast_text, cell_text, conform_totals
 from castsim.reports.documents import identifier
 from castsim.reports.lower_text import answer_parts
@@ -221,14 +220,11 @@ class AccuracyPresentation(DrawnPresentation):
 
     def blocks(self) -> Iterator[Block]:
         """Yield the errors table by table, and those of the curves, the largest first."""
-        from castsim.reports.pages.page_of_result import curve_table  # noqa: PLC0415 - all pages, 0.1 s
-
         yield Text((Line(short(self._result), "strong"),))
         yield from text_blocks([accuracy_summary(self._result.tables)])
-        curves = curve_table(self._result.tables)
-        mean = curves.columns.index("mean %")
-        rows = sorted(curves.rows, key=lambda row: -float(str(row[mean])))
-        yield replace(curves, rows=tuple(rows), most=_MOST_CURVES)
+        mean = CURVE_COLUMNS.index("mean %")
+        rows = sorted(curve_cells(self._result.tables), key=lambda row: -float(row[mean]))
+        yield PageTable("", CURVE_COLUMNS, tuple(rows), tuple(range(4, len(CURVE_COLUMNS))), most=_MOST_CURVES)
 
     def draw(self, figure: Figure) -> None:
         """Draw simulated over measured cycles, and how many rows have which error."""

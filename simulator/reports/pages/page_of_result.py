@@ -22,12 +22,12 @@ from castsim.lowering.graphs.model import TEXT
 from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.lowering.planner import PlanKind
 from castsim.reports.accuracy import (
-    ERROR_COLUMNS,
+    CURVE_COLUMNS,
     accuracy_document,
     accuracy_summary,
     cross_validation_document,
     cross_validation_text,
-    error_cells,
+    curve_cells,
 )
 from castsim.reports.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
 from castsim.reports.conform import LEGEND_LINES, cast_text, cell_text, conform_document
@@ -39,7 +39,6 @@ from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
-    Cell,
     Diagram,
     DiagramNode,
     Figure,
@@ -85,7 +84,7 @@ def accuracy_page(found: Sequence[Accuracy]) -> Page:
         sections=(
             PageSection("summary", "Summary", tuple(text_blocks([accuracy_summary(found)]))),
             PageSection("measurements", "Residuals", (_accuracy_page_view(rows),)),
-            PageSection("curves", "Curves", (curve_table(found),)),
+            PageSection("curves", "Curves", (_curves(found),)),
             PageSection("sources", "Sources", (_sources(document),)),
         ),
         result=shortened(document, "rows", _ACCURACY_PAGE_MOST_ROWS),
@@ -150,18 +149,9 @@ def _shape(assessed: AssessedRow) -> str:
     return " ".join(word for word in (*words, counts) if word)
 
 
-def curve_table(found: Sequence[Accuracy]) -> PageTable:
-    """Return the errors of each curve of tables of measurements."""
-    columns = ("target", "operation", "types", "path", "rows", *ERROR_COLUMNS, "max %")
-    rows: list[tuple[Cell, ...]] = []
-    for accuracy in found:
-        for curve in accuracy.curves:
-            own = curve.simulated
-            types = curve.src if curve.src == curve.dst else f"{curve.src} -> {curve.dst}"
-            errors = error_cells(own, curve.predicted)
-            rows.append((accuracy.target.name, curve.operation, types, curve.path, own.rows, *errors))
-    caption = "Absolute errors by operation, types and kind of shape"
-    return PageTable(caption, columns, tuple(rows), numbers=tuple(range(4, len(columns))), most=25)
+def _curves(found: Sequence[Accuracy]) -> PageTable:
+    caption, numbers = "Absolute errors by operation, types and kind of shape", tuple(range(4, len(CURVE_COLUMNS)))
+    return PageTable(caption, CURVE_COLUMNS, tuple(curve_cells(found)), numbers, most=25)
 
 
 def _sources(document: Document) -> PageTable:
