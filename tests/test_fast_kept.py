@@ -255,3 +255,11 @@ def test_a_file_that_goes_while_the_folder_is_looked_at_does_not_make_it_unsafe(
     monkeypatch.setattr(os, "scandir", scandir)
     assert folder_of(ROOT) == own
     assert not (own / "unfinished").exists()
+
+
+def test_where_users_cannot_be_told_apart_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in WebAssembly, whose Python lacks the call."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.delattr(os, "geteuid", raising=False)
+    monkeypatch.setattr(sys, "platform", "emscripten")
+    assert folder_of(ROOT) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -96,6 +97,13 @@ def test_lists_and_numbers_are_arrays_of_the_source(src: str, given: Any) -> Non
         given, dtype or {"f": "float", "i": "int", "u": "uint"}.get(src[0], "") + src[1:].lstrip("ol") or "bool"
     )
     assert same(cast(given, src, "f32"), cast(native, src, "f32"))
+
+
+@pytest.mark.parametrize(("src", "largest"), [("f16", 70000.0), ("bf16", 1e39), ("f32", 1e39), ("e5m2", 1e6)])
+def test_numbers_beyond_a_format_raise_no_warning(src: str, largest: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert castsim.cast([largest, -largest], src, "f64").tolist() == [np.inf, -np.inf]
 
 
 def test_lists_without_a_source_are_what_numpy_makes_of_them() -> None:

@@ -9,6 +9,7 @@ import sys
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -17,7 +18,9 @@ from numerics_samples import samples
 
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.formats import FORMATS, IntFormat, Overflow, Rounding
+from castsim.numerics import blocks, codec, pack, rounding
 from castsim.numerics.blocks import code_dtype
+from castsim.numerics.cast import cast_codes
 from castsim.numerics.codec import (
     array_from_codes,
     codes_from_array,
@@ -333,3 +336,40 @@ def test_decode_table_of_the_tile_instruction_specification(spec_name: str) -> N
         got, want = float(value_of(int(row["code"], 16), fmt)), SPEC_SPECIALS.get(row["class"]) or float(row["value"])
         assert got == want or (math.isnan(got) and math.isnan(want)), row
         assert math.copysign(1, got) == (-1 if row["class"].startswith("Neg") else 1) or math.isnan(got), row
+
+
+# ------------------------------------------------------------------------------------- NumPy whose integers are 32 bits
+
+
+class NarrowNumpy:
+    """NumPy as on a 32-bit machine, a browser for instance: results of Python integers alone are int32."""
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(np, name)
+        if isinstance(function, type) or not callable(function):
+            return function
+
+        def narrow(*args: Any, **options: Any) -> Any:
+            result = function(*args, **options)
+            typed = any(hasattr(argument, "dtype") for argument in (*args, *options.values()))
+            if typed or not isinstance(result, np.ndarray | np.generic) or result.dtype != np.int64:
+                return result
+            return np.asarray(result, np.int32)
+
+        return narrow
+
+
+@pytest.mark.parametrize("dst", ["f32", "f16", "hif8", "e4m3fn", "e8m0", "i8", "i32", "u32", "bool"])
+@pytest.mark.parametrize("src", ["i8", "i32", "u16", "bool", "f32", "hif8", "e5m2"])
+def test_casts_need_no_64_bit_default_integers(src: str, dst: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, destination = FORMATS[src], FORMATS[dst]
+    policy = abstract_policy(source, destination)
+    codes = np.arange(min(1 << source.bits, 256)).astype(code_dtype(source))
+    texts = ("0", "0.25", "3", "inf")
+    want = cast_codes(codes, source, destination, policy), [encode_value(text, FORMATS["f16"]) for text in texts]
+    for module in (blocks, codec, pack, rounding):
+        monkeypatch.setattr(module, "np", NarrowNumpy())
+    assert np.maximum(pack.np.array(1), 0).dtype == np.int32  # what `view(np.uint64)` fails on
+    got = cast_codes(codes, source, destination, policy), [encode_value(text, FORMATS["f16"]) for text in texts]
+    assert np.array_equal(got[0], want[0])
+    assert got[1] == want[1]

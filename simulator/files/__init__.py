@@ -215,6 +215,8 @@ def _is_ours_alone(folder: Path) -> bool:
     """
     if sys.platform == "win32":  # caches lie in the profile, which Windows gives to its user alone
         return True
+    if not hasattr(os, "geteuid"):  # WebAssembly has no users to tell apart
+        return False
     ours = os.geteuid()
     for each in (folder, *folder.parents):
         if each.is_symlink() and (each in (folder, folder.parent) or each.lstat().st_uid != _SUPERUSER):

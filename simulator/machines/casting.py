@@ -231,7 +231,8 @@ def _held(array: Codes, name: str, native: np.dtype[Any] | None) -> Codes:
     whole = isinstance(format_named(name), IntFormat)
     if array.size and array.dtype.kind not in ("biu" if whole else "biuf"):
         raise ReadError(f"{name} holds {'integers' if whole else 'numbers'}, not {array.dtype}")
-    held = array.astype(native)
+    with np.errstate(over="ignore"):  # beyond the largest number is infinity, which is a result and no mishap
+        held = array.astype(native)
     if whole and (held.astype(array.dtype) != array).any():
         raise ReadError(f"{name} does not hold all of {str(array.tolist())[:60]}")
     return held

@@ -98,7 +98,7 @@ def encode_value(value: str | Number, fmt: Format, policy: Policy | None = None)
     special = np.array([True])
     source = Unpacked(
         negative=np.array([negative], np.uint64),
-        exponent=np.array([0]),
+        exponent=np.array([0], np.int64),
         significand=np.array([0], np.uint64),
         nan=special if math.isnan(magnitude) else None,
         infinite=None if math.isnan(magnitude) else special,
@@ -144,7 +144,7 @@ def _nearest(fmt: Format) -> Policy:
 
 
 def _single(negative: bool, exponent: int, significand: int) -> Unpacked:
-    return Unpacked(np.array([negative], np.uint64), np.array([exponent]), np.array([significand], np.uint64))
+    return Unpacked(np.array([negative], np.uint64), np.array([exponent], np.int64), np.array([significand], np.uint64))
 
 
 def _unpack_fraction(negative: bool, magnitude: Fraction, policy: Policy) -> Unpacked:

@@ -54,7 +54,7 @@ def unpack(codes: U64, fmt: Format, flush: bool = False) -> Unpacked:
 
 
 def _unpack_integer(codes: U64, fmt: IntFormat) -> Unpacked:
-    exponent = np.array(63)
+    exponent = np.array(63, np.int64)
     if fmt.boolean:
         return Unpacked(np.zeros_like(codes), exponent, (codes != 0).astype(np.uint64))
     if not fmt.signed:
