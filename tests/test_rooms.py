@@ -48,7 +48,7 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    200
-commands          55  13100
+commands          55  13200
 engines           20   7900
 evidence          12   4400
 execution         38  14800

@@ -96,7 +96,7 @@ def test_a_report_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         ("a.json", '{"traceEvents": 3}', "is not a trace"),
         ("a.json", '{"traceEvents": []}', "castsim did not write it"),
         ("a.json", '{"traceEvents": [], "otherData": {"time_unit": "ns", "program": "x"}}', "castsim did not write it"),
-        ("a.json", '{"schema_version": 2}', "neither a trace nor the result"),
+        ("a.json", '{"schema_version": 2}', "not what `castsim run --json` writes"),
         ("a.json", "[1]", "neither a trace nor the result"),
         ("a.json", "{\n1}", "a.json:2:1: not JSON"),
         ("a.onnx", "", "cannot be viewed"),

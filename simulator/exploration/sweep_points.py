@@ -44,7 +44,7 @@ from castsim.exploration.sweep_specification import (
 )
 from castsim.isa.errors import CastsimError, EngineError, ReadError
 from castsim.isa.pto.lexer import PtoSource, parameters, with_values
-from castsim.isa.reading import Language, Source, read_source
+from castsim.isa.reading import STDIN, Language, Source, read_source
 from castsim.running.estimating.tile_estimates import estimator_of
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
@@ -241,6 +241,8 @@ def _target(specification: SweepSpecification, name: str) -> tuple[Target, str |
 
 
 def _program(specification: SweepSpecification, name: str) -> SweptProgram:
+    if name == STDIN:
+        raise ReadError("the program '-' is not a file", legal=("program.pto", "program.tpc"))
     source = read_source(specification.path(name), lambda: False)
     if source.language is not Language.TILES:
         return SweptProgram(source, frozenset())

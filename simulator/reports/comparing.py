@@ -73,7 +73,7 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
     Raises:
         ReadError: no JSON, no result of a run, or one of another version; outputs of which not all was computed.
     """
-    found = _run(_object(data, file), file)
+    found = recorded_run(data, file)
     if found.outputs_not_computed and values:
         name = found.outputs_not_computed[0].name
         raise ReadError(f"result '{file}': not all elements of output '{name}' were computed")
@@ -94,6 +94,15 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
             for each in instructions
         ),
     )
+
+
+def recorded_run(data: bytes, file: str) -> RecordedRun:
+    """Return the run that a document holds; no file that it names is opened.
+
+    Raises:
+        ReadError: no JSON, no result of a run, or one of another version.
+    """
+    return _run(_object(data, file), file)
 
 
 def _object(data: bytes, file: str) -> Mapping[str, Any]:
@@ -130,7 +139,7 @@ def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
     version, own = found.get("schema_version"), VERSIONS["run"]
     if version != own or isinstance(version, bool):
         raise ReadError(
-            f"result '{file}': has schema_version {json.dumps(version)[:40]}, and this castsim compares {own}",
+            f"result '{file}': has schema_version {json.dumps(version)[:40]}; this castsim reads {own}",
             legal=_LEGAL,
         )
     try:
