@@ -71,6 +71,7 @@ class StructureOf:
 
 
 LANEWISE = (Kind.ELEMENTWISE, Kind.BROADCAST)
+COMBINING = (Kind.NARROW, Kind.PAIR_REDUCE, Kind.INTERLEAVE, Kind.BLOCK_GATHER, Kind.PART_ARGUMENT)
 MANY = 16
 """Instructions of a structure that runs any number of them one behind the other."""
 

@@ -15,6 +15,7 @@ from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Rounding
 from castsim.isa.pto.vector_operations import Kind
 from castsim.targets.dataflow import (
+    COMBINING,
     LANEWISE,
     MANY,
     Banks,
@@ -290,6 +291,7 @@ class StridedOperation(TileOperationFacts):
         "counted_concatenation",
         "quantisation",
         "dequantisation",
+        "combination",
     ]
     lines: Literal["never", "whole_repeats", "up_to_repeat", "always"] = "never"
 
@@ -323,6 +325,7 @@ STRUCTURES = {
     "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,)),
     "quantisation": StructureOf((Kind.QUANTISE,), 2, 2),
     "dequantisation": StructureOf((Kind.DEQUANTISE,), 2, 2),
+    "combination": StructureOf(COMBINING, 1, MANY),
 }
 """The purposes of the structures of kernels."""
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from castsim.isa.pto.vector_operations import Kind
-from castsim.targets.dataflow import LANEWISE, MANY, DataflowTiming, StructureOf, TileOperationFacts
+from castsim.targets.dataflow import COMBINING, LANEWISE, MANY, DataflowTiming, StructureOf, TileOperationFacts
 from castsim.targets.description import Count, Fact, Table, Words
 
 # Timing facts of chips that run vector functions (docs/reference/a5.md sections 1, 6 and 7).
@@ -268,6 +268,7 @@ Structure = Literal[
     "packing",
     "block_quantisation",
     "boxing",
+    "combination",
 ]
 """Shapes of kernels; `castsim.machines.vector_function.function_lowering` lays them out."""
 
@@ -341,6 +342,7 @@ STRUCTURES = {
     "packing": StructureOf((Kind.PACK,)),
     "block_quantisation": StructureOf((Kind.BLOCK_QUANTISE,), 1, MANY),
     "boxing": StructureOf((Kind.BOX,), 0, MANY),
+    "combination": StructureOf(COMBINING, 1, MANY),
 }
 """The purposes of the structures of kernels."""
 

@@ -375,7 +375,7 @@ def _check_operands(
     if count != known.destinations or not all(isinstance(kind, TileType) for kind in outputs.types):
         words = {
             1: ("one tile", "outs(%tile : T)"),
-            2: ("two tiles", "outs(%tile, %counts : T, T)"),
+            2: ("two tiles", "outs(%tile, %other : T, T)"),
             4: ("four tiles", "outs(%codes, %exponents, %maxima, %scaling : T, T, T, T)"),
         }[known.destinations]
         if known.kind is Kind.BLOCK_QUANTISE and len(outputs.types) == 5:

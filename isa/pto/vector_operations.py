@@ -83,6 +83,16 @@ class Kind(StrEnum):
     """The low bytes of every element."""
     COUNTED_CONCATENATE = "concatenation by counts"
     """As many elements of the rows of two tiles side by side as two tiles of counts say."""
+    NARROW = "element-wise and conversion"
+    """Equal valid regions; the results are converted to narrower elements."""
+    PAIR_REDUCE = "pair reduction"
+    """Every two neighbouring elements of a row become one."""
+    INTERLEAVE = "interleaving"
+    """The elements of rows of two tiles by turns, or those in even and odd columns apart: two results."""
+    BLOCK_GATHER = "gather of blocks"
+    """The blocks of 32 bytes, or elements, at the byte offsets that a tile names."""
+    PART_ARGUMENT = "part arg-reduction"
+    """The better of two operands with its number, or the one that is valid: two results."""
 
     @property
     def gives_places(self) -> bool:
@@ -106,6 +116,9 @@ COMPOSITIONS: Mapping[str, tuple[Application, ...]] = {
     "neg": (Application("mul", -1),),
     "recip": (Application("div", 1, constant_first=True),),
     "expdif": (Application("sub"), Application("exp")),
+    "addrelu": (Application("add"), Application("relu")),
+    "subrelu": (Application("sub"), Application("relu")),
+    "maddrelu": (Application("madd"), Application("relu")),
 }
 """Functions that others make up, each rounded on its own (docs/reference/pto.md section 7.3)."""
 
@@ -147,7 +160,7 @@ class VectorOperation:
     @property
     def destinations(self) -> int:
         """How many tiles it writes."""
-        return {Kind.COMPARE_GATHER: 2, Kind.BLOCK_QUANTISE: 4}.get(self.kind, 1)
+        return _DESTINATIONS.get(self.kind, 1)
 
     @property
     def name(self) -> str:
@@ -195,6 +208,7 @@ def text_name(mnemonic: str) -> str:
     return mnemonic.partition(".")[0] if mnemonic in VECTOR_OPERATIONS and mnemonic != _DOTTED else mnemonic
 
 
+_DESTINATIONS = {Kind.COMPARE_GATHER: 2, Kind.BLOCK_QUANTISE: 4, Kind.INTERLEAVE: 2, Kind.PART_ARGUMENT: 2}
 _WORDS = {Role.SOURCE: "%tile", Role.SCALAR: "%scalar", Role.MASK: "%mask", Role.TMP: "%tmp"}
 
 PATTERNS = ("P0101", "P1010", "P0001", "P0010", "P0100", "P1000", "P1111")
@@ -308,10 +322,23 @@ _ALL = (
     _row("tlrelu", Kind.ELEMENTWISE, "prelu", "as", "7.3"),
     _row("taxpy", Kind.ELEMENTWISE, "axpy", "as", "7.3", accumulates=True),
     _row("taddc", Kind.ELEMENTWISE, "addc", "aaa", "7.3"),
+    _row("taddrelu", Kind.ELEMENTWISE, "addrelu", "aa", "7.3"),
+    _row("tsubrelu", Kind.ELEMENTWISE, "subrelu", "aa", "7.3"),
+    _row("tmuladddst", Kind.ELEMENTWISE, "axpy", "aa", "7.3", accumulates=True),
+    _row("tfusedmuladd", Kind.ELEMENTWISE, "madd", "aa", "7.3", accumulates=True),
+    _row("tfusedmuladdrelu", Kind.ELEMENTWISE, "maddrelu", "aa", "7.3", accumulates=True),
+    _row("tpow", Kind.ELEMENTWISE, "pow", "aa aat", "7.3"),
+    _row("tpows", Kind.ELEMENTWISE, "pow", "as ast", "7.3"),
+    _row("taddreluconv", Kind.NARROW, "addrelu", "aa", "7.3"),
+    _row("tsubreluconv", Kind.NARROW, "subrelu", "aa", "7.3"),
+    _row("tadddeqrelu", Kind.NARROW, "adddeqrelu", "aas aast", "7.3"),
     _row("tpartadd", Kind.PART, "add", "aa", "7.3"),
     _row("tpartmul", Kind.PART, "mul", "aa", "7.3"),
     _row("tpartmax", Kind.PART, "max", "aa", "7.3"),
     _row("tpartmin", Kind.PART, "min", "aa", "7.3"),
+    _row("tpartargmax", Kind.PART_ARGUMENT, "max", "aaaa", "7.3"),
+    _row("tpartargmin", Kind.PART_ARGUMENT, "min", "aaaa", "7.3"),
+    _row("tpairreducesum", Kind.PAIR_REDUCE, "add", "a", "7.4"),
     _row("tcmp", Kind.COMPARE, "compare", "aa", "7.3", "cmpMode"),
     _row("tcmps", Kind.COMPARE, "compare", "as", "7.3", "cmpMode"),
     _row("tsel", Kind.SELECT, "select", "maat", "7.3"),
@@ -326,7 +353,7 @@ _ALL = (
     _row("trowexpandmul", Kind.ROW_BROADCAST, "mul", "aa aat", "7.4"),
     _row("trowexpandsub", Kind.ROW_BROADCAST, "sub", "aa aat", "7.4"),
     _row("trowexpanddiv", Kind.ROW_BROADCAST, "div", "aa aat", "7.4"),
-    _row("trowexpandadd", Kind.ROW_BROADCAST, "add", "aa", "7.4"),
+    _row("trowexpandadd", Kind.ROW_BROADCAST, "add", "aa aat", "7.4"),
     _row("trowexpandmax", Kind.ROW_BROADCAST, "max", "aa aat", "7.4"),
     _row("trowexpandmin", Kind.ROW_BROADCAST, "min", "aa aat", "7.4"),
     _row("trowexpandexpdif", Kind.ROW_BROADCAST, "expdif", "aa aat", "7.4"),
@@ -346,6 +373,9 @@ _ALL = (
     _row("tcolexpandexpdif", Kind.COLUMN_BROADCAST, "expdif", "aa", "7.5"),
     _row("tci", Kind.RAMP, "ramp", "s st", "7.7", "descending", scalar_unit=True),
     _row("tgather", Kind.GATHER, "move", "aat aa", "7.7"),
+    _row("tgatherb", Kind.BLOCK_GATHER, "move", "aa", "7.7"),
+    _row("tinterleave", Kind.INTERLEAVE, "interleave", "aa", "7.7"),
+    _row("tdeinterleave", Kind.INTERLEAVE, "deinterleave", "aa a", "7.7"),
     _row("tgather.mask", Kind.PATTERN_GATHER, "move", "a", "7.7", "maskPattern"),
     _row("tgather.compare", Kind.COMPARE_GATHER, "compare", "ast as", "7.7", "cmpMode"),
     _row("tsort32", Kind.SORT, "move", "aa aat", "7.7"),

@@ -15,7 +15,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.statement_forms import form_of, variant_of
 from castsim.isa.pto.types import SCALARS
 from castsim.isa.pto.value_types import element_format
-from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS
+from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, Kind
 
 _INDEX = pto.ScalarType("index")
 _I64 = pto.ScalarType("i64")
@@ -29,7 +29,8 @@ _BY_POINTER = 3
 _JOINED = 2
 _FORMS = {
     "tload": "tg", "tstore": "gt", "tcvt": "ttt?", "tgather": "tt|tttt?|ttstt", "tquant": "ttt?t?(&t+)?",
-    "tsetval": "tis", "textract": "tt(ii)?", "tinsert": "tt(ii)?",
+    "tsetval": "tis", "textract": "tt(ii)?", "tinsert": "tt(ii)?", "tpartargmax": "t{6}", "tpartargmin": "t{6}",
+    "tinterleave": "t{4}", "tdeinterleave": "t{3,4}", "tadddeqrelu": "ttt(ts?|st?)",
 }  # fmt: skip
 """Operands as they are sent: tiles, scalars, indices, global tensors, tiles by pointer."""
 
@@ -244,6 +245,13 @@ class Maker:
             attributes.setdefault("descending", "0")
         elif mnemonic == "tconcat" and len(inputs) > _JOINED:
             mnemonic = "tconcatidx"
+        elif mnemonic in ("tinterleave", "tdeinterleave"):
+            outputs, inputs = [*outputs, inputs[0]], inputs[1:]
+        elif mnemonic in ("tpartargmax", "tpartargmin"):
+            first, second, places, *numbered = inputs
+            outputs, inputs = [*outputs, places], [first, second, *numbered]
+        elif mnemonic == "tadddeqrelu":
+            inputs = sorted(inputs, key=lambda word: word[0] != "t")[:2] + [word for word in inputs if word[0] == "s"]
         elif mnemonic not in VECTOR_OPERATIONS:  # refused by name, or given cycles: its tiles are enough
             inputs, attributes = [word for word in inputs if word[0] == "t"], {}
         names, kinds = self._operands(inputs)
@@ -252,7 +260,8 @@ class Maker:
         elif mnemonic == "tmov":
             mnemonic = variant_of(mnemonic, {}, kinds, [SentTile.of(word).type for word in outputs])
         known = VECTOR_OPERATIONS.get(mnemonic)
-        if known is not None and form_of(known, kinds) is None and form_of(known, kinds[:-1]) is not None:
+        spread = known is not None and known.kind is Kind.ROW_BROADCAST and self.a5 and len(kinds) > _JOINED
+        if spread or (known is not None and form_of(known, kinds) is None and form_of(known, kinds[:-1]) is not None):
             names, kinds = names[:-1], kinds[:-1]  # a tmp tile that the operation has no use for
         results = [self._tile(SentTile.of(word)) for word in outputs]
         if known is not None and form_of(known, kinds) is None:

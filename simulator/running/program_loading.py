@@ -251,8 +251,9 @@ def walking_of_function(
             source.file, source.text, function, chosen, scalars, parsed,
             as_written=request.sync == PROGRAM, elements=elements,
         )  # fmt: skip
-    if function.is_recorded and FORMS in chosen.options:  # no assembler has seen it
-        chosen = with_options(chosen, {FORMS: "library"})
+    if function.is_recorded:  # no assembler has seen it
+        beyond = {FORMS: "library", "library_types": "accept"}
+        chosen = with_options(chosen, {name: value for name, value in beyond.items() if name in chosen.options})
     chip = tile_target(chosen)
     function, choices = request.make_lowerer(chosen).completed(function)
     flagged = has_flags(function.body or ())

@@ -87,6 +87,11 @@ SHAPES: Mapping[Kind, str] = {
     Kind.BLOCK_QUANTISE: "divides groups of 32 elements by shared powers of two and rounds them to 8 bits",
     Kind.PACK: "keeps the low bytes of every element",
     Kind.BOX: "moves bytes into boxes as the matrix unit reads them: shared exponents, or codes",
+    Kind.NARROW: "works element by element, then converts to narrower elements",
+    Kind.PAIR_REDUCE: "combines every two neighbouring elements of a row",
+    Kind.INTERLEAVE: "takes the elements of two rows by turns, or those of even and odd columns apart",
+    Kind.BLOCK_GATHER: "takes the blocks of 32 bytes, or elements, at the byte offsets of a tile",
+    Kind.PART_ARGUMENT: "takes the better operand with its number, or the one that is valid",
     Kind.COUNTED_CONCATENATE: "puts as many elements of the rows of two tiles side by side as two tiles of counts say",
 }
 """What an operation of each kind does."""

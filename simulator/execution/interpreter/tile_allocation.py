@@ -41,14 +41,15 @@ KNOWN: Mapping[str, str] = {
     "mgather": "its order of accesses to global memory has no source",
     "mscatter": "its order of accesses to global memory has no source",
     "tscatter": "no sheet states which of two equal indices wins",
-    "tgatherb": "its blocks of indices have no source",
-    "tpow": "no source states its results",
-    "tpows": "no source states its results",
     "tsubc": "a difference of three, whose roundings have no source",
     "tget_scale_addr": "scales of the matrix unit",
     "tprefetch": "caches are not modelled",
 }
 """Operations of public kernels and of the front end that are not modelled, and why."""
+
+
+_WITH_FURTHER = (Kind.BLOCK_QUANTISE, Kind.INTERLEAVE, Kind.PART_ARGUMENT)
+"""Kinds of which all destinations but the first are further tiles."""
 
 
 def resolve_work(
@@ -90,7 +91,7 @@ def resolve_work(
         names_tmp=bool(tiles[Role.TMP]),
         pattern=enum_value(attributes["maskPattern"])[1:] if operation.attribute == "maskPattern" else None,
         counts=tile_of(node.outputs[1]) if operation.kind is Kind.COMPARE_GATHER else None,
-        further=tuple(map(tile_of, node.outputs[1:])) if operation.kind is Kind.BLOCK_QUANTISE else (),
+        further=tuple(map(tile_of, node.outputs[1:])) if operation.kind in _WITH_FURTHER else (),
         offset=offset_of(attributes.get(OFFSET, "0")) or 0,
         by_columns=attributes.get("direction") == DIRECTIONS[1] or GROUP_AXES[1] in attributes.get("grpAxis", ""),
         interleaved=attributes.get("interleave") == "true",
@@ -149,10 +150,8 @@ def unsupported(node: pto.TileOperation) -> IllegalError:
             legal=(f"--opaque {node.mnemonic}=CYCLES, which takes it for so many cycles and computes no result of it",),
         )
     words = (*SUPPORTED, *KNOWN)
-    near: Sequence[str] = closest(node.mnemonic, words, everything_up_to=0) or SUPPORTED
-    return IllegalError(
-        f"unknown operation pto.{node.mnemonic}", span=node.span, legal=[f"pto.{name}" for name in near]
-    )
+    near = [f"pto.{name}" for name in closest(node.mnemonic, words, everything_up_to=0)]
+    return IllegalError(f"unknown operation pto.{node.mnemonic}", span=node.span, legal=near)
 
 
 def _mode(attributes: dict[str, str], operation: VectorOperation) -> str | None:

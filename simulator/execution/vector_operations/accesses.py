@@ -68,7 +68,10 @@ def work_accesses(work: ResolvedTileOp, behaviour: Behaviour) -> tuple[Access, .
         found.append(row_bytes(work.mask, work.dst.valid_rows, (work.dst.valid_cols + 7) // 8, write=False))
     if work.counts is not None:
         found.append(count_bytes(work, work.counts))
-    found += group_bytes(work)
+    if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BLOCK_QUANTISE:
+        found += group_bytes(work)
+    else:
+        found += [tile_bytes(tile, write=True) for tile in work.further]
     if VECTOR_OPERATIONS[work.mnemonic].accumulates:
         found.append(tile_bytes(work.dst, write=False))
     if float_route(work, behaviour.facts) is not None:
@@ -401,7 +404,7 @@ def _check_types(
     )
 
 
-_ALIKE = {Kind.GATHER: 1, Kind.SORT: 1, Kind.COUNTED_CONCATENATE: 2}
+_ALIKE = {Kind.GATHER: 1, Kind.SORT: 1, Kind.COUNTED_CONCATENATE: 2, Kind.BLOCK_GATHER: 1, Kind.PART_ARGUMENT: 2}
 """How many sources have the element type that is computed in, where not all have; the others hold numbers."""
 
 
@@ -441,9 +444,20 @@ def _check_quantised_types(work: ResolvedTileOp, operation: VectorOperation) -> 
         )
 
 
+_NARROWER = {"f32": "f16", "f16": "i8", "i16": "i8", "i32": "f16"}
+"""Elements to which those of sources are narrowed: AddReluCast and AddDeqRelu of asc-devkit @ 0da921b9."""
+
+
 def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None:
     wanted, alike = compared_format(work), _ALIKE.get(operation.kind, len(work.sources))
-    if operation.kind is not Kind.GATHER:
+    if operation.kind is Kind.PART_ARGUMENT:
+        number = work.further[0]
+        for tile in work.sources[alike:]:
+            if tile.format != number.format or not isinstance(number.format, IntFormat):
+                found = tile if isinstance(number.format, IntFormat) else number
+                text = f"{work.mnemonic} takes numbers of one integer type: %{found.name} holds {found.format.name}"
+                raise ReadError(text, span=work.span, legal=("i32", "ui32", "i16", "ui16"))
+    elif operation.kind is not Kind.GATHER:
         for tile in work.sources[alike:]:
             _check_counting(work, tile, "takes numbers from")
     named = [(source.name, source.format.name) for source in work.sources[1:alike]]
@@ -458,12 +472,20 @@ def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None
     elif operation.kind.gives_places:
         for tile in (work.dst, *((work.counts,) if work.counts is not None else ())):
             _check_counting(work, tile, "writes numbers of elements into")
+    elif operation.kind is Kind.NARROW:
+        if _NARROWER.get(wanted) != work.dst.format.name:
+            raise ReadError(
+                f"{work.mnemonic} narrows {wanted} to {_NARROWER.get(wanted, 'nothing')}: %{work.dst.name} holds "
+                f"{work.dst.format.name}", span=work.span, legal=[_NARROWER[wanted]] if wanted in _NARROWER else ()
+            )  # fmt: skip
     elif not widens(work, operation):
         named.append((work.dst.name, work.dst.format.name))
+        named += [(tile.name, tile.format.name) for tile in work.further if operation.kind is Kind.INTERLEAVE]
     if operation.kind is Kind.MERGE:
         named += [("the scalar", "no integer") for _, fmt in work.scalars if not isinstance(fmt, IntFormat)]
     else:
-        named += [("the scalar", fmt.name) for _, fmt in work.scalars]
+        scaled = operation.kind is Kind.NARROW  # by a scale in f32
+        named += [("the scalar", wanted if scaled and fmt.name == "f32" else fmt.name) for _, fmt in work.scalars]
     for name, found in named:
         if found != wanted:
             shown = name if name == "the scalar" else f"%{name}"
@@ -499,7 +521,7 @@ def _check_widths(target: DataflowTarget, work: ResolvedTileOp) -> None:
 
 
 def _check_layouts(work: ResolvedTileOp, operation: VectorOperation) -> None:
-    """Refuse column-major tiles where the operation reads rows; a move takes them if both are."""
+    """Refuse column-major tiles where the operation reads rows; a move takes them if both are, a fill any."""
     if moves_columns(work):
         return
     tiles: list[Tile] = list(work.sources)
@@ -514,6 +536,8 @@ def _check_layouts(work: ResolvedTileOp, operation: VectorOperation) -> None:
         tiles.append(work.dst)
     if work.mask is not None:
         tiles.append(work.mask)
+    if operation.kind is not Kind.BLOCK_QUANTISE:
+        tiles += work.further
     for tile in tiles:
         if is_column(tile):
             raise tile_error(

@@ -83,6 +83,7 @@ _ARITHMETIC: dict[str, Callable[..., Numbers]] = {
     "sqrt": np.sqrt,
     "exp": lambda a: np.exp(a.astype(np.float64)),
     "log": lambda a: np.log(a.astype(np.float64)),
+    "pow": lambda a, b: np.power(a.astype(np.float64), b.astype(np.float64)),
     "estimate": lambda a: 1.0 / np.sqrt(a.astype(np.float64)),
 }
 """Functions whose result is rounded to the element type."""
@@ -120,6 +121,8 @@ def _computed(function: str, operands: Sequence[Codes], fmt: Format, behaviour: 
     values = [numbers(codes, fmt) for codes in operands]
     if isinstance(fmt, IntFormat) and function == "div":
         return _quotient(values[0], values[1], fmt, behaviour)
+    if isinstance(fmt, IntFormat) and function == "pow":
+        return _integer_power(values[0], values[1], fmt)
     if isinstance(fmt, IntFormat) and behaviour.saturates:
         exact = _ARITHMETIC[function](*(each.astype(np.int64) for each in values))
         return encoded(np.clip(exact, fmt.minimum, fmt.maximum).astype(values[0].dtype), fmt)
@@ -134,6 +137,17 @@ def _quotient(dividend: Numbers, divisor: Numbers, fmt: IntFormat, behaviour: Be
     quotient = np.where((a < 0) == (b < 0), magnitude, -magnitude)
     quotient[zero] = -1 if zero.any() and behaviour.choice("integer_division_by_zero") == "all_ones" else 0
     codes: Codes = quotient.astype(f"<i{fmt.bits // 8}").view(f"<u{fmt.bits // 8}")
+    return codes
+
+
+def _integer_power(base: Numbers, exponent: Numbers, fmt: IntFormat) -> Codes:
+    """Multiply again and again, low bits kept; a negative exponent gives the quotient of 1, truncated: assumed."""
+    square, steps = np.broadcast_arrays(base.astype(np.int64), exponent.astype(np.int64))
+    result = np.ones_like(square)
+    for bit in range(fmt.bits):
+        result = np.where(np.abs(steps) >> bit & 1 == 1, result * square, result)
+        square = square * square
+    codes: Codes = np.where((steps < 0) & (np.abs(base.astype(np.int64)) != 1), 0, result).astype(f"<u{fmt.bits // 8}")
     return codes
 
 
@@ -215,6 +229,12 @@ def _accumulated(_function: str, operands: Sequence[Codes], fmt: Format, behavio
     return encoded(result, fmt, saturates=behaviour.saturates)
 
 
+def _product_with_result(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
+    """Multiply the first operand with the last and add the second."""
+    factor, addend, before = operands
+    return _accumulated("axpy", (factor, before, addend), fmt, behaviour)
+
+
 def _sum_of_three(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Add the first two operands, then the third, each sum rounded."""
     return apply("add", (apply("add", operands[:2], fmt, behaviour), operands[2]), fmt, behaviour)
@@ -248,6 +268,7 @@ _FUNCTIONS: dict[str, Callable[[str, Sequence[Codes], Format, Behaviour], Codes]
     "prelu": _leaky,
     "axpy": _accumulated,
     "addc": _sum_of_three,
+    "madd": _product_with_result,
 }
 """Functions that are more than a result rounded to the element type."""
 

@@ -240,6 +240,57 @@ def _in_part(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = result
 
 
+def _better_in_part(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
+    """Take the better operand and its number, of equal ones the second's; the one that is valid elsewhere."""
+    first, second, *numbered = work.sources
+    dst, places = work.dst, work.further[0]
+    least = VECTOR_OPERATIONS[work.mnemonic].function == "min"
+    one, two = (numbers(valid_codes(buffer, source), source.format) for source in (first, second))
+    rows, cols = (min(one.shape[axis], two.shape[axis]) for axis in range(2))
+    a, b = one[:rows, :cols], two[:rows, :cols]
+    chosen = np.zeros((dst.valid_rows, dst.valid_cols), np.bool_)
+    chosen[: one.shape[0], : one.shape[1]] = True
+    chosen[: two.shape[0], : two.shape[1]] = False
+    chosen[:rows, :cols] = a < b if least else a > b
+    taken = []
+    for pair in ((first, second), numbered):
+        codes = [valid_codes(buffer, tile) for tile in pair]
+        whole = np.zeros((2, dst.valid_rows, dst.valid_cols), codes[0].dtype)
+        for into, part in zip(whole, codes, strict=True):
+            into[: part.shape[0], : part.shape[1]] = part
+        taken.append(np.where(chosen, whole[0], whole[1]))
+    for tile, codes in zip((dst, places), taken, strict=True):
+        tile_view(buffer, tile, dst.valid_rows, dst.valid_cols)[...] = codes
+
+
+_DEQUANTISED_BY = np.float32(2.0**-17)
+"""Factor by which a sum of integers is scaled down before its scale, and up after it, all in f32."""
+
+
+def _narrowed(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
+    """Compute in the sources' format, then convert to the narrower one: to nearest even, clamped, NaN to integer 0."""
+    operation, fmt = VECTOR_OPERATIONS[work.mnemonic], work.sources[0].format
+    operands = [valid_codes(buffer, source) for source in work.sources]
+    if work.scalars:
+        total = numbers(apply("add", operands, fmt, behaviour), fmt).astype(np.float32)
+        scale = np.array([work.scalars[0][0]], "<u4").view("<f4")
+        with np.errstate(all="ignore"):
+            scaled = total * _DEQUANTISED_BY * scale / _DEQUANTISED_BY
+        fmt = format_named("f32")
+        codes = apply("relu", (scaled.view("<u4"),), fmt, behaviour)
+    else:
+        codes = apply(operation.function, operands, fmt, behaviour)
+    policy = Policy(Rounding.RINT, Overflow.SATURATE)
+    result = convert_codes(np.ascontiguousarray(codes), fmt, work.dst.format, policy)
+    tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = result
+
+
+def _paired(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
+    codes, dst = valid_codes(buffer, work.sources[0]), work.dst
+    pairs = apply(VECTOR_OPERATIONS[work.mnemonic].function, (codes[:, ::2], codes[:, 1::2]), dst.format, behaviour)
+    tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = pairs
+
+
 def _operands(buffer: Bytes, work: ResolvedTileOp, kind: Kind) -> list[Codes]:
     """Return the operands in the order of the text, in shapes that broadcast to the destination's valid region."""
     tiles = [valid_codes(buffer, source) for source in work.sources]
@@ -324,6 +375,9 @@ _ACTIONS: Mapping[Kind, Callable[[Bytes, ResolvedTileOp, Behaviour], None]] = {
     **dict.fromkeys((Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT), _locate),
     Kind.SELECT: select,
     Kind.PART: _in_part,
+    Kind.PART_ARGUMENT: _better_in_part,
+    Kind.NARROW: _narrowed,
+    Kind.PAIR_REDUCE: _paired,
     Kind.COMPARE_GATHER: choose,
     Kind.SORT: sort_groups,
     Kind.MERGE: merge_lists,

@@ -31,7 +31,10 @@ from castsim.execution.vector_operations.target_rules import Behaviour
 from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 
-REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE, Kind.PATTERN_GATHER)
+REARRANGING = (
+    Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE, Kind.PATTERN_GATHER,
+    Kind.INTERLEAVE, Kind.BLOCK_GATHER,
+)  # fmt: skip
 """The kinds of operations that are all of this module."""
 
 
@@ -58,6 +61,10 @@ def rearrange(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None
             tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = kept
         case Kind.COUNTED_CONCATENATE:
             _concatenate_counted(buffer, work)
+        case Kind.INTERLEAVE:
+            _interleave(buffer, work)
+        case Kind.BLOCK_GATHER:
+            _gather_blocks(buffer, work)
         case _:
             _concatenate(buffer, work, behaviour)
 
@@ -104,9 +111,11 @@ def read_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
         return [
             row_bytes(source, rows, length, write=False) for source, length in zip(work.sources, lengths, strict=True)
         ]
-    if kind in (Kind.TRANSPOSE, Kind.PATTERN_GATHER):
-        (source,) = work.sources
-        return [row_bytes(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False)]
+    if kind in (Kind.TRANSPOSE, Kind.PATTERN_GATHER, Kind.INTERLEAVE, Kind.BLOCK_GATHER):
+        return [
+            row_bytes(source, source.valid_rows, source.valid_cols * source.element_bits // 8, write=False)
+            for source in work.sources
+        ]
     rows, copied = work.dst.valid_rows, _copied_bytes(work, unit)
     return [row_bytes(source, rows, length, write=False) for source, length in zip(work.sources, copied, strict=True)]
 
@@ -140,6 +149,45 @@ def _gather(buffer: Bytes, work: ResolvedTileOp) -> None:
         )
     elements: Codes = buffer[source.address : source.end].view(f"<u{size}").copy()
     tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = elements[chosen]
+
+
+def _gather_blocks(buffer: Bytes, work: ResolvedTileOp) -> None:
+    """Copy blocks, or elements where there is an offset for each, from byte offsets behind the first byte."""
+    (source, offsets), dst = work.sources, work.dst
+    size = dst.element_bits // 8
+    count = gathered_elements(work)
+    starts = valid_codes(buffer, offsets)[: dst.valid_rows].astype(np.int64)
+    starts = np.repeat(starts, count, axis=1)[:, : dst.valid_cols]
+    places = starts + np.arange(dst.valid_cols) % count * size
+    outside = np.argwhere(places > source.size - size)
+    if outside.size:
+        row, column = outside[0]
+        raise tile_error(
+            work,
+            f"offset ({row}, {column // count}) of %{offsets.name} is {starts[row, column]}: outside "
+            f"%{source.name}, which has {source.size} bytes",
+        )
+    held = buffer[source.address : source.end][places[..., None] + np.arange(size)]
+    tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = np.ascontiguousarray(held).view(f"<u{size}")[..., 0]
+
+
+def gathered_elements(work: ResolvedTileOp) -> int:
+    """Return the elements that an offset of a gather of blocks stands for: one, or those of a block."""
+    return 1 if work.sources[1].valid_cols >= work.dst.valid_cols else BLOCK * 8 // work.dst.element_bits
+
+
+def _interleave(buffer: Bytes, work: ResolvedTileOp) -> None:
+    """Write rows of both tiles by turns, one behind the other to both results; or even columns to one, odd to one."""
+    rows = [valid_codes(buffer, source) for source in work.sources]
+    dst, other = work.dst, work.further[0]
+    if VECTOR_OPERATIONS[work.mnemonic].function == "interleave":
+        turns = np.stack(rows, axis=2).reshape(len(rows[0]), -1)
+        parts = turns[:, : dst.valid_cols], turns[:, dst.valid_cols :]
+    else:
+        joined = np.concatenate(rows, axis=1)
+        parts = joined[:, ::2], joined[:, 1::2]
+    for tile, part in zip((dst, other), parts, strict=True):
+        tile_view(buffer, tile, tile.valid_rows, tile.valid_cols)[...] = part
 
 
 def _concatenate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.quantising import FLAT_NV, FORMS, check_block_quantisation
-from castsim.execution.vector_operations.rearranging import GROUP, block_elements, pairs_of
+from castsim.execution.vector_operations.rearranging import GROUP, block_elements, gathered_elements, pairs_of
 from castsim.execution.vector_operations.shapes import BLOCK, is_column, region, shape_text, tile_error, vector_operand
 from castsim.isa.errors import TileError
 from castsim.isa.formats import IntFormat
@@ -69,7 +69,7 @@ def _region_over(kind: Kind, last: bool, source: Tile, dst: Tile, *, whole: bool
     return region(dst)
 
 
-_OVER_DESTINATION = (Kind.ELEMENTWISE, Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST, Kind.PART)
+_OVER_DESTINATION = (Kind.ELEMENTWISE, Kind.NARROW, Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST, Kind.PART)
 
 
 def _refusal(work: ResolvedTileOp, what: str, one: Tile, ours: object, two: Tile, theirs: object) -> TileError:
@@ -157,7 +157,7 @@ def _check_compare(target: DataflowTarget, work: ResolvedTileOp, _operation: Vec
     for other in work.sources[1:]:
         if region(other) != region(first):
             raise _other_region(work, other, first)
-    if target.tile_arithmetic.mask_has_source_shape:
+    if target.tile_arithmetic.mask_has_source_shape and target.option("library_types") != "accept":
         _same_region(work, first)
         _same_shape(work, first)
     _rows(work, first)
@@ -352,6 +352,44 @@ def _check_part(_target: DataflowTarget, work: ResolvedTileOp, _operation: Vecto
         _same_region(work, work.sources[0])
 
 
+def _check_part_argument(target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
+    """Numbers have the regions of their elements."""
+    first, second, *numbered = work.sources
+    _check_part(target, replace(work, sources=(first, second)), operation)
+    for one, other in zip((first, second, work.dst), (*numbered, *work.further), strict=True):
+        if region(one) != region(other):
+            raise _other_region(work, one, other)
+
+
+def _check_pairs(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
+    (source,), dst = work.sources, work.dst
+    _rows(work, source)
+    if source.valid_cols != 2 * dst.valid_cols:
+        raise _other_region(work, source, dst)
+
+
+def _check_interleaving(_target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
+    """Equal rows; the results have as many columns as the sources, those of even and odd places apart as they come."""
+    first, dst, other = work.sources[0], work.dst, work.further[0]
+    for tile in (*work.sources, other):
+        _rows(work, tile)
+    total = sum(tile.valid_cols for tile in work.sources)
+    turns = operation.function == "interleave"
+    if (turns and total != 2 * first.valid_cols) or dst.valid_cols + other.valid_cols != total:
+        raise tile_error(
+            work, f"{total} valid columns of the sources do not make {dst.valid_cols} of %{dst.name} and "
+            f"{other.valid_cols} of %{other.name}"
+        )  # fmt: skip
+    if not turns and dst.valid_cols != (total + 1) // 2:
+        raise _refusal(work, "number of valid columns", dst, dst.valid_cols, other, other.valid_cols)
+
+
+def _check_block_gather(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
+    offsets, dst = work.sources[1], work.dst
+    if offsets.valid_rows < dst.valid_rows or offsets.valid_cols * gathered_elements(work) < dst.valid_cols:
+        raise _other_region(work, offsets, dst)
+
+
 def _check_transposition(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
     (source,), dst = work.sources, work.dst
     if 0 in region(source):
@@ -442,6 +480,11 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, ResolvedTileOp, VectorOperation
     Kind.COLUMN_EXPAND: _check_columns_broadcast,
     Kind.COLUMN_BROADCAST: _check_columns_broadcast,
     Kind.PART: _check_part,
+    Kind.PART_ARGUMENT: _check_part_argument,
+    Kind.NARROW: _check_elementwise,
+    Kind.PAIR_REDUCE: _check_pairs,
+    Kind.INTERLEAVE: _check_interleaving,
+    Kind.BLOCK_GATHER: _check_block_gather,
     Kind.RAMP: _check_ramp,
     Kind.GATHER: _check_gather,
     Kind.TRANSPOSE: _check_transposition,

@@ -53,8 +53,9 @@ def is_column(tile: Tile) -> bool:
 
 
 def moves_columns(work: ResolvedTileOp) -> bool:
-    """Whether an operation copies a column-major tile to another one."""
-    return VECTOR_OPERATIONS[work.mnemonic].kind is Kind.MOVE and all(map(is_column, (work.dst, *work.sources)))
+    """Whether an operation copies a column-major tile, or a scalar, to a column-major one."""
+    kind = VECTOR_OPERATIONS[work.mnemonic].kind
+    return kind in (Kind.MOVE, Kind.BROADCAST) and all(map(is_column, (work.dst, *work.sources)))
 
 
 def expands_column(work: ResolvedTileOp) -> bool:

@@ -331,6 +331,12 @@ def compared_format(work: ResolvedTileOp) -> str:
     return (work.sources[0] if work.sources else work.dst).format.name
 
 
+def computed_format(work: ResolvedTileOp) -> Format:
+    """Return the format of what is computed, which a conversion to narrower elements follows."""
+    narrows = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.NARROW
+    return work.sources[0].format if narrows else work.dst.format
+
+
 def float_route(work: ResolvedTileOp, facts: TileArithmetic) -> str | None:
     """Return the float format through which a division by a scalar goes, None if it needs none."""
     if not VECTOR_OPERATIONS[work.mnemonic].divides_by_scalar:
@@ -356,11 +362,16 @@ def _relevant(work: ResolvedTileOp, facts: TileArithmetic) -> tuple[str, ...]:
         return ("unequal_of_nan",) if inverts else ()
     if operation.kind.gives_places:  # a comparison has been dealt with
         return () if isinstance(work.sources[0].format, IntFormat) else ("maximum_of_nan",)
-    read = _OF_FUNCTION.get(operation.function)
+    read = next((_OF_FUNCTION[part] for part in operation.parts if part in _OF_FUNCTION), None)
     if read is not None:
-        needed = operation.function in ("shl", "shr", "axpy") or isinstance(work.dst.format, IntFormat)
-        return (read,) if needed else ()
-    if isinstance(work.dst.format, IntFormat):
+        needed = operation.function not in ("rem", "fmod") or isinstance(work.dst.format, IntFormat)
+        nan = ("relu_of_nan",) if "relu" in operation.parts else ()
+        return (read, *nan) if needed else ()
+    if operation.kind in (Kind.INTERLEAVE, Kind.BLOCK_GATHER, Kind.PART_ARGUMENT):
+        return ()
+    if operation.function == "adddeqrelu":
+        return ("relu_of_nan",)
+    if isinstance(computed_format(work), IntFormat):
         if operation.integers_exact:
             return ()
         routed = float_route(work, facts) is not None
@@ -378,6 +389,7 @@ _OF_FUNCTION = {
     "rem": "remainder_by_zero",
     "fmod": "remainder_by_zero",
     "axpy": "axpy_rounding",
+    "madd": "axpy_rounding",
 }
 """Options that say what else no source states of a function; remainders read theirs for integers only."""
 

@@ -89,6 +89,35 @@ def lower_part(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
         sequence.cover(join, region_of(smaller), dst, (dst, operand_of(smaller)), merges=merges)
 
 
+def lower_combination(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
+    """Append, for every result, each instruction over all rows, column of repeats by column of repeats.
+
+    A repeat takes as many elements as its widest operand has lanes; of operands with another number of columns it takes
+    a part alike. Source: none; assumed.
+    """
+    outputs = (work.dst, *work.further)
+    lanes = sequence.lanes(max((*outputs, *work.sources), key=lambda tile: tile.element_bits).format)
+    for output in outputs:
+        for number, mnemonic in enumerate(kernel.instructions):
+            if number:
+                sequence.barrier()
+            for start in range(0, output.valid_cols, lanes):
+                width = min(lanes, output.valid_cols - start)
+                sequence.mask((1 << width) - 1 if width < lanes else sequence.full)
+                for first, repeats in sequence.pieces(output.valid_rows):
+                    to, *origins = (
+                        _part_of_rows(tile, output.valid_cols, first, start, width) for tile in (output, *work.sources)
+                    )
+                    sequence.add((sequence.vector(mnemonic, repeats, to, origins, lanes=lanes),))
+
+
+def _part_of_rows(tile: Tile, columns: int, row: int, start: int, width: int) -> Stream:
+    """Return so many columns of `columns`, from a row and column on, as a share of a tile's."""
+    size = tile.element_bits // 8
+    first, share = start * tile.valid_cols // columns, -(-width * tile.valid_cols // columns)
+    return packed(tile.address + row * tile.row_pitch + first * size, tile.format, tile.row_pitch, max(share, 1))
+
+
 def always(_region: LineRegion, _lanes: int) -> bool:
     """Merge adjacent lines."""
     return True

@@ -165,6 +165,7 @@ _UNSUPPORTED: Mapping[str, str] = {
     "quantisation": "conversions in several steps, whose constants its kernel leaves out",
     "dequantisation": "widening loads of a quarter, which are timed only",
     "packing": "a store of parts of lanes without a conversion",
+    "combination": "parts of several operands or results, which no text of its kernel states",
     "block_quantisation": "passes over exponents, whose constants its kernel leaves out",
     "matrix": "no vector instructions",
 }
@@ -179,7 +180,9 @@ def check_structure(given: Given) -> None:
     """
     found = _UNSUPPORTED.get(given.structure)
     function, fmt = given.operation.function, given.format
-    if function in ("rem", "fmod"):
+    if function == "pow":
+        found = "steps for negative and special operands that its kernel leaves out"
+    elif function in ("rem", "fmod"):
         found = "conversions and a correction that its kernel leaves out"
     elif given.structure == "row_reduction" and fmt.storage_bits == 8:
         found = "8-bit lanes that are widened on the way"

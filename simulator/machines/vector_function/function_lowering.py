@@ -215,6 +215,37 @@ def _packing(k: KernelLayout) -> Nests:
     return (region.nest((region.predicate, load, StoreLanes("v0", "p", packed)), stored, paced=_PACED.get(packed)),)
 
 
+def _combination(k: KernelLayout) -> Nests:
+    """Return a nest for each result: all sources loaded, the instructions, a store, narrowed on the way if need be.
+
+    A trip fills a register of the operand whose rows have most bytes, and takes a part alike of the others: assumed.
+    """
+    outputs, sources = (k.dst, *k.work.further), k.work.sources
+    lead = max((*outputs, *sources), key=_row_bits)
+    region, nests = k.rows(lead, k.dst.valid_rows), list[Nest]()
+
+    def steps(tile: Tile) -> tuple[int, int]:
+        return tile.row_pitch, max(region.trip_bytes * _row_bits(tile) // _row_bits(lead), 1)
+
+    for output in outputs:
+        names = tuple(f"v{number}" for number in range(len(sources)))
+        loads = [
+            k.load(name, "NORM", tile.address, steps(tile)) for name, tile in zip(names, sources, strict=True)
+        ]  # fmt: skip
+        computed = chain(k.rule.instructions, names, region.width)
+        narrows = VECTOR_OPERATIONS[k.work.mnemonic].kind is Kind.NARROW
+        form = _PACKED[sources[0].element_bits, output.element_bits] if narrows else f"NORM_B{region.width}"
+        store = StoreLanes(computed[-1].results[0], "p", form)
+        writes = None if output is k.dst else k.add(output.address)
+        trip: Trip = (*loads, region.predicate, *computed, store)
+        nests.append(region.nest(trip, steps(output), writes=writes, paced=_PACED.get(form)))
+    return tuple(nests)
+
+
+def _row_bits(tile: Tile) -> int:
+    return tile.valid_cols * tile.element_bits
+
+
 def _quantisation(k: KernelLayout) -> Nests:
     """Parameters are loaded again in every trip."""
     source, *parameters = k.work.sources
@@ -501,6 +532,7 @@ _REARRANGING: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "dequantisation": _dequantisation,
     "block_quantisation": _block_quantisation,
     "boxing": _boxing,
+    "combination": _combination,
 }
 """What lays out a kernel of each structure that rearranges or quantises."""
 
