@@ -18,6 +18,7 @@ from castsim import run
 from castsim.execution.vector_operations import arithmetic
 from castsim.isa.errors import TargetDataError
 from castsim.isa.pto.vector_operations import COMPOSITIONS, VECTOR_OPERATIONS, Kind, Role, VectorOperation
+from castsim.targets.dataflow import COMBINING
 from castsim.targets.loader import load_target
 
 
@@ -114,8 +115,11 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
     return kernel("\n".join(lines), ", ".join(f"%x{letter}: !pto.ptr<{kind}>" for letter, kind in types.items()))
 
 
-ALONE = [m for m in VECTOR_OPERATIONS if m not in ("tfillpad_inplace", "tquant", "tquant.mx", "tdequant", "tpack")]
-"""The last four take operands of several types: `test_tile_quantisation` has them in whole programs."""
+ALONE = [
+    m for m, row in VECTOR_OPERATIONS.items()
+    if m not in ("tfillpad_inplace", "tquant", "tquant.mx", "tdequant", "tpack") and row.kind not in COMBINING
+]  # fmt: skip
+"""`test_tile_quantisation` and `test_combined_operations` have those that take operands of several types or shapes."""
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -175,6 +179,9 @@ def test_every_function_is_one_that_values_know(operation: VectorOperation) -> N
         Kind.DEQUANTISE: "dequantise",
         Kind.BLOCK_QUANTISE: "quantise",
     }
+    if operation.function in ("interleave", "deinterleave", "adddeqrelu"):
+        assert operation.kind in (Kind.INTERLEAVE, Kind.NARROW)
+        return
     if operation.kind in whole:
         assert operation.function == whole[operation.kind]
         return
@@ -185,7 +192,7 @@ def test_every_function_is_one_that_values_know(operation: VectorOperation) -> N
 def test_compositions_end_and_take_the_operands_that_they_have() -> None:
     for parts in COMPOSITIONS.values():
         assert not {part.function for part in parts} & {*COMPOSITIONS}
-        assert all(part.constant is not None or part.function in ("exp", "log", "sqrt", "abs") for part in parts[1:])
+        assert all(part.constant is not None or part.function in ("exp", "log", "sqrt", "abs", "relu") for part in parts[1:])
 
 
 def test_roles_follow_from_kinds() -> None:

@@ -6,7 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from pto_cpp_runs import needs_compiler, ran, same_bits
+from pto_cpp_runs import needs_compiler, ran, same_bits, written
+
+from castsim.isa.errors import CastsimError
+from castsim.pto_cpp import run
 
 pytestmark = needs_compiler
 
@@ -189,3 +192,137 @@ def test_one_core_of_several(generator, block, blocks):
     wanted = x * F32(2) * np.arange(1, 7, dtype=F32)[:, None]
     wanted[np.arange(6) % blocks != block] = 0
     np.testing.assert_array_equal(run.outputs["y"].reshape(6, 40), wanted)
+
+
+HALVES = "GlobalTensor<half, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>>"
+COMBINED = f"""
+extern "C" __global__ AICORE void k(__gm__ half *x, __gm__ half *y, __gm__ half *out, __gm__ int8_t *bytes,
+                                    __gm__ int32_t *places)
+{{
+    using G = {HALVES};
+    using T = Tile<TileType::Vec, half, 16, 64>;
+    using I = Tile<TileType::Vec, int32_t, 16, 64, BLayout::RowMajor, -1, -1>;
+    T a, b, c, d;
+    Tile<TileType::Vec, int8_t, 16, 64> e;
+    I i(16, 64), j(16, 64), m(16, 64);
+    TASSIGN(a, 0x0); TASSIGN(b, 0x1000); TASSIGN(c, 0x2000); TASSIGN(d, 0x3000); TASSIGN(e, 0x4000);
+    TASSIGN(i, 0x5000); TASSIGN(j, 0x7000); TASSIGN(m, 0x9000);
+    int at = 0;
+    auto store = [&](T &t) {{
+        set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+        G to(out + at++ * 1024); TSTORE(to, t);
+        set_flag(PIPE_MTE3, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE3, PIPE_V, EVENT_ID0);
+    }};
+    G gx(x), gy(y);
+    TLOAD(a, gx); TLOAD(b, gy);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TSUBRELU(c, a, b); store(c);
+    TFUSEDMULADDRELU(c, a, b); store(c);
+    TMULADDDST(c, a, b); store(c);
+    TPOW<PowAlgorithm::DEFAULT>(c, a, b, d); store(c);
+    TPOWS(c, a, (half)2.0f, d); store(c);
+    TINTERLEAVE(c, d, a, b); store(c); store(d);
+    TDEINTERLEAVE(c, d, a, b); store(c); store(d);
+    TEXPANDS(i, 7); TEXPANDS(j, 9);
+    pipe_barrier(PIPE_ALL);
+    TPARTARGMIN(c, a, b, m, i, j); store(c);
+    GlobalTensor<int32_t, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>> gm(places);
+    TSTORE(gm, m);
+    TADDRELUCONV(e, a, b);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    GlobalTensor<int8_t, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>> ge(bytes);
+    TSTORE(ge, e);
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+def test_combined_operations_of_the_library(tmp_path, target, generator):
+    """Destinations first: two of an interleaving, elements and numbers of a part's better element."""
+    x, y = (generator.integers(0, 4, (16, 64)).astype(np.float16) for _ in range(2))
+    result = run(written(tmp_path, COMBINED), target, inputs={"x": x, "y": y})
+    out = blocks(result.outputs["out"], (16, 64))
+    turns = np.stack([x, y], axis=2).reshape(16, 128)
+    joined = np.concatenate([x, y], axis=1)
+    fused = x * np.maximum(x - y, 0) + y
+    wanted = [
+        np.maximum(x - y, 0), fused, x * y + fused, x**y, x * x, turns[:, :64], turns[:, 64:], joined[:, ::2],
+        joined[:, 1::2], np.minimum(x, y),
+    ]  # fmt: skip
+    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(result.outputs["bytes"].reshape(16, 64), x + y)
+    np.testing.assert_array_equal(result.outputs["places"].reshape(16, 64), np.where(x < y, 7, 9))
+
+
+WIDE = """
+extern "C" __global__ AICORE void k(__gm__ int64_t *x, __gm__ uint8_t *bits, __gm__ int64_t *out)
+{
+    GlobalTensor<int64_t, Shape<1, 1, 1, 4, 24>, Stride<1, 1, 1, 24, 1>> gx(x), sum(out), product(out + 96);
+    GlobalTensor<uint8_t, Shape<1, 1, 1, 4, 3>, Stride<1, 1, 1, 3, 1>> gb(bits);
+    using T = Tile<TileType::Vec, int64_t, 4, 24>;
+    T a, b, c;
+    Tile<TileType::Vec, int32_t, 4, 48, BLayout::RowMajor, 4, 24> low;
+    Tile<TileType::Vec, uint8_t, 4, 32, BLayout::RowMajor, 4, 3> m;
+    TASSIGN(a, 0x0); TASSIGN(b, 0x1000); TASSIGN(c, 0x2000); TASSIGN(low, 0x0); TASSIGN(m, 0x3000);
+    TLOAD(a, gx);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TADDS(b, a, (int64_t)1 << 40); TMULS(c, a, (int64_t)-3); TCMPS(m, low, 5, CmpMode::GT);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(sum, b); TSTORE(product, c); TSTORE(gb, m);
+}
+"""
+
+
+def test_wide_integers_and_packed_bits_of_a5(tmp_path, generator):
+    """64-bit sums and products wrap; a mask tile's valid columns are bytes, eight comparisons each."""
+    x = generator.integers(-(2**63), 2**63 - 1, (4, 24), dtype=np.int64)
+    result = run(written(tmp_path, WIDE), "a5", inputs={"x": x})
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(blocks(result.outputs["out"], (4, 24)), [x + (1 << 40), x * -3])
+    low = np.ascontiguousarray(x).view(np.int32)[:, :24]
+    np.testing.assert_array_equal(result.outputs["bits"].reshape(4, 3), np.packbits(low > 5, axis=1, bitorder="little"))
+    with pytest.raises(CastsimError, match="does not take i64"):
+        run(written(tmp_path, WIDE), "a2a3", inputs={"x": x})
+
+
+SPREAD = """
+extern "C" __global__ AICORE void k(__gm__ float *x, __gm__ float *v, __gm__ float *out, __gm__ int32_t *bits)
+{
+    GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>> gx(x);
+    GlobalTensor<float, Shape<1, 1, 1, 16, 1>, Stride<1, 1, 1, 1, 16>, Layout::DN> gv(v);
+    Tile<TileType::Vec, float, 16, 64> a, d;
+    Tile<TileType::Vec, float, 16, 1, BLayout::ColMajor> c;
+    Tile<TileType::Vec, float, 16, 8> t;
+    Tile<TileType::Vec, int32_t, 16, 64> i, o;
+    TASSIGN(a, 0x0); TASSIGN(c, 0x1000); TASSIGN(t, 0x2000); TASSIGN(d, 0x3000); TASSIGN(i, 0x0); TASSIGN(o, 0x4000);
+    int at = 0;
+    auto store = [&]() {
+        set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+        GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>> to(out + at++ * 1024); TSTORE(to, d);
+        set_flag(PIPE_MTE3, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE3, PIPE_V, EVENT_ID0);
+    };
+    TLOAD(a, gx); TLOAD(c, gv);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TROWEXPANDADD(d, a, c, t); store(); TROWEXPANDMAX(d, a, c, t); store(); TROWEXPANDMIN(d, a, c, t); store();
+    TROWEXPANDEXPDIF(d, a, c, t); store(); TROWEXPANDSUB(d, c, a, t); store();
+    TEXPANDS(c, 2.5f);
+    pipe_barrier(PIPE_ALL);
+    TROWEXPANDMUL(d, a, c, t); store();
+    TORS(o, i, 0x55);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    GlobalTensor<int32_t, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>> gb(bits); TSTORE(gb, o);
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+def test_row_broadcasts_with_tmp_and_fills_of_columns(tmp_path, target, generator):
+    """A tmp tile that the A5's library ignores is taken; `TORS` of 32 bits is the library's on both."""
+    x, v = generator.normal(size=(16, 64)).astype(F32), generator.normal(size=(16, 1)).astype(F32)
+    result = run(written(tmp_path, SPREAD), target, inputs={"x": x, "v": v})
+    out = blocks(result.outputs["out"], (16, 64))
+    wanted = [x + v, np.maximum(x, v), np.minimum(x, v), np.exp((x - v).astype(np.float64)), v - x, x * F32(2.5)]
+    for found, exact in zip(out, wanted, strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-7)
+    np.testing.assert_array_equal(result.outputs["bits"].reshape(16, 64), x.view(np.int32) | 0x55)
+    assert not [one for one in result.warnings if "scratch" in str(one)]

@@ -22,7 +22,9 @@ TARGETS = ("a2a3", "a5")
 APART = {
     "tmov", "tfillpad", "tfillpad_expand", "tfillpad_inplace", "tci", "tgather", "tgather.mask", "tgather.compare",
     "tsort32", "tmrgsort", "ttrans", "tconcat", "tconcatidx", "taxpy", "taddc", "trowargmax", "trowargmin",
-    "tcolargmax", "tcolargmin", "tquant", "tquant.mx", "tdequant", "tpack", "tmov.zz", "tmov.nz",
+    "tcolargmax", "tcolargmin", "tquant", "tquant.mx", "tdequant", "tpack", "tmov.zz", "tmov.nz", "tmuladddst",
+    "tfusedmuladd", "tfusedmuladdrelu", "taddreluconv", "tsubreluconv", "tadddeqrelu", "tpartargmax", "tpartargmin",
+    "tpairreducesum", "tgatherb", "tinterleave", "tdeinterleave",
 }  # fmt: skip
 """Operations whose tests have arithmetic of their own."""
 TYPES = {
@@ -144,6 +146,24 @@ class Model:
     def _relu(self, a: np.ndarray) -> np.ndarray:
         result = np.where(a > 0, a, self.one(0))
         return self.rounded(np.where(np.isnan(a.astype(np.float64)), a, result)) if self.is_float else result
+
+    def _addrelu(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self._relu(self._add(a, b))
+
+    def _subrelu(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return self._relu(self._sub(a, b))
+
+    def _pow(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """C's power of doubles; of integers Python's, low bits kept."""
+        if self.is_float:
+            return self.rounded(np.float_power(a.astype(np.float64), b.astype(np.float64)))
+        pairs = zip(*(x.ravel().tolist() for x in np.broadcast_arrays(a, b)), strict=True)
+        width = 8 * self.dtype.itemsize
+        powers = [
+            pow(x, y, 1 << width) if y >= 0 else (x if y % 2 else 1) if abs(x) == 1 else 0 for x, y in pairs
+        ]  # fmt: skip
+        found = np.array([y % (1 << width) for y in powers], np.uint64).astype(f"<u{width // 8}")
+        return found.view(self.dtype).reshape(np.broadcast(a, b).shape)
 
     def _expdif(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return self._exp(self._sub(a, b))

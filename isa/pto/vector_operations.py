@@ -235,6 +235,9 @@ GROUP_AXES = ("axis1", "axis0")
 SCALE_ALGORITHMS = ("ocp", "nv")
 """Values of `quantScaleAlg`; the first is the default."""
 
+NARROWER: Mapping[str, str] = {"f32": "f16", "f16": "i8", "i16": "i8", "i32": "f16"}
+"""Elements that those of sources become, AddReluCast and AddDeqRelu of asc-devkit @ 0da921b9."""
+
 QUANTISATIONS = ("INT8_SYM", "INT8_ASYM")
 """Values of `quant_type`: without and with an offset."""
 

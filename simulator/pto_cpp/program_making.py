@@ -254,6 +254,9 @@ class Maker:
             inputs = sorted(inputs, key=lambda word: word[0] != "t")[:2] + [word for word in inputs if word[0] == "s"]
         elif mnemonic not in VECTOR_OPERATIONS:  # refused by name, or given cycles: its tiles are enough
             inputs, attributes = [word for word in inputs if word[0] == "t"], {}
+        known = VECTOR_OPERATIONS.get(mnemonic)
+        if known is not None and known.tmp_like_source and len(inputs) == _JOINED:
+            inputs = [inputs[0], _over(inputs[1], inputs[0])]
         names, kinds = self._operands(inputs)
         if "maskPattern" in attributes:
             mnemonic += ".mask"
@@ -511,6 +514,14 @@ class Maker:
 
     def _warn(self, kind: WarningKind, text: str) -> None:
         self.warnings[WarningText(kind, text, self._span)] = None
+
+
+def _over(tmp: str, source: str) -> str:
+    """Return a tmp tile with the valid region of the source, where it has room: the library compares none."""
+    words, (rows, cols) = tmp.split(","), source.split(",")[5:7]
+    if all(int(extent) <= int(room) for extent, room in zip((rows, cols), words[3:5], strict=True)):
+        words[5:7] = rows, cols
+    return ",".join(words)
 
 
 def _alike(tiles: list[SentTile]) -> list[SentTile]:

@@ -42,6 +42,11 @@ KNOWN: Mapping[str, str] = {
     "mscatter": "its order of accesses to global memory has no source",
     "tscatter": "no sheet states which of two equal indices wins",
     "tsubc": "a difference of three, whose roundings have no source",
+    "taddsc": "no sheet states what it adds",
+    "tsubsc": "no sheet states what it subtracts",
+    "ttri": "no sheet states which elements it fills",
+    "thistogram": "no sheet states its bins",
+    "trandom": "no sheet states its generator",
     "tget_scale_addr": "scales of the matrix unit",
     "tprefetch": "caches are not modelled",
 }

@@ -51,7 +51,7 @@ from castsim.execution.vector_operations.target_rules import (
 )
 from castsim.isa.errors import IllegalError, ReadError, TileError, closest
 from castsim.isa.formats import IntFormat
-from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind, VectorOperation
+from castsim.isa.pto.vector_operations import NARROWER, PAIR_BYTES, VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget, TileOperationFacts
 
 
@@ -444,10 +444,6 @@ def _check_quantised_types(work: ResolvedTileOp, operation: VectorOperation) -> 
         )
 
 
-_NARROWER = {"f32": "f16", "f16": "i8", "i16": "i8", "i32": "f16"}
-"""Elements to which those of sources are narrowed: AddReluCast and AddDeqRelu of asc-devkit @ 0da921b9."""
-
-
 def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None:
     wanted, alike = compared_format(work), _ALIKE.get(operation.kind, len(work.sources))
     if operation.kind is Kind.PART_ARGUMENT:
@@ -473,10 +469,10 @@ def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None
         for tile in (work.dst, *((work.counts,) if work.counts is not None else ())):
             _check_counting(work, tile, "writes numbers of elements into")
     elif operation.kind is Kind.NARROW:
-        if _NARROWER.get(wanted) != work.dst.format.name:
+        if NARROWER.get(wanted) != work.dst.format.name:
             raise ReadError(
-                f"{work.mnemonic} narrows {wanted} to {_NARROWER.get(wanted, 'nothing')}: %{work.dst.name} holds "
-                f"{work.dst.format.name}", span=work.span, legal=[_NARROWER[wanted]] if wanted in _NARROWER else ()
+                f"{work.mnemonic} narrows {wanted} to {NARROWER.get(wanted, 'nothing')}: %{work.dst.name} holds "
+                f"{work.dst.format.name}", span=work.span, legal=[NARROWER[wanted]] if wanted in NARROWER else ()
             )  # fmt: skip
     elif not widens(work, operation):
         named.append((work.dst.name, work.dst.format.name))

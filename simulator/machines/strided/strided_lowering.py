@@ -23,7 +23,7 @@ from castsim.execution.tree import (
 )
 from castsim.execution.vector_operations.shapes import is_column, transposes_by_blocks
 from castsim.execution.vector_operations.target_rules import scratch_bytes
-from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText
+from castsim.isa.errors import CastsimError, IllegalError, Span, WarningKind, Warnings, WarningText, closest
 from castsim.isa.formats import Format, IntFormat, Overflow, Saturation, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.value_types import element_format, held_format
@@ -466,7 +466,7 @@ def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
         raise IllegalError(
             f"pto.{work.mnemonic} is not modelled on {target.name}",
             span=work.span,
-            legal=[rule.mnemonic for rule in target.tile_operations],
+            legal=closest(work.mnemonic, [rule.mnemonic for rule in target.tile_operations]),
         )
     if target.option("count_mask_at_start"):
         raise IllegalError(

@@ -19,7 +19,7 @@ from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
 from castsim.execution.vector_operations.shapes import as_rows
 from castsim.execution.vector_operations.target_rules import exponent_shape, is_exponents
-from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.errors import CastsimError, IllegalError, closest
 from castsim.isa.formats import Format, Overflow, Saturation, format_named
 from castsim.isa.pto.vector_operations import PAIR_BYTES, VECTOR_OPERATIONS, Kind
 from castsim.machines.vector_function.function_operations import (
@@ -238,7 +238,9 @@ def _combination(k: KernelLayout) -> Nests:
         store = StoreLanes(computed[-1].results[0], "p", form)
         writes = None if output is k.dst else k.add(output.address)
         trip: Trip = (*loads, region.predicate, *computed, store)
-        nests.append(region.nest(trip, steps(output), writes=writes, paced=_PACED.get(form)))
+        gathers = VECTOR_OPERATIONS[k.work.mnemonic].kind is Kind.BLOCK_GATHER and region.width < 32
+        paced = "block_gather" if gathers else _PACED.get(form)
+        nests.append(region.nest(trip, steps(output), writes=writes, paced=paced))
     return tuple(nests)
 
 
@@ -590,14 +592,14 @@ def kernel_of(target: VectorFunctionTarget, work: ResolvedTileOp) -> VectorFunct
     """Return the kernel of an operation.
 
     Raises:
-        IllegalError: there is none; names the operations there are.
+        IllegalError: there is none; names the closest operations.
     """
     kernel = target.tile_operation(work.mnemonic)
     if kernel is None:
         raise IllegalError(
             f"target '{target.name}' has no kernel of pto.{work.mnemonic}",
             span=work.span,
-            legal=[rule.mnemonic for rule in target.tile_operations],
+            legal=closest(work.mnemonic, [rule.mnemonic for rule in target.tile_operations]),
         )
     return kernel
 

@@ -15,6 +15,7 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.pto.vector_operations import (
     COMPARISONS,
+    NARROWER,
     PAIR_BYTES,
     PATTERNS,
     SCALE_ALGORITHMS,
@@ -137,7 +138,7 @@ class _Operands:
             binary=self.operation.attribute == "isBinary" and Role.TMP in form,
             names_tmp=Role.TMP in form,
             counts=self._counts(),
-            further=self._groups(),
+            further=self._further(),
             pattern=PATTERNS[-1][1:] if self.operation.kind is Kind.PATTERN_GATHER else None,
         )
 
@@ -147,8 +148,11 @@ class _Operands:
             return None
         return self._place("counts", format_named("i32"), (self.shape[0], BLOCK // 4), (self.region[0], 1))
 
-    def _groups(self) -> tuple[Tile, ...]:
-        """Place the exponents, maxima and reciprocals of a block quantisation, each in one row."""
+    def _further(self) -> tuple[Tile, ...]:
+        """Place the exponents, maxima and reciprocals of a block quantisation, each in one row; a second result."""
+        if self.operation.kind in (Kind.INTERLEAVE, Kind.PART_ARGUMENT):
+            fmt = self.format if self.operation.kind is Kind.INTERLEAVE else format_named("i32")
+            return (self._place("dst1", fmt, self.shape, self.region),)
         if self.operation.kind is not Kind.BLOCK_QUANTISE:
             return ()
         count = -(-self.region[0] * self.region[1] // MX_GROUP)
@@ -160,7 +164,7 @@ class _Operands:
         """Return zeros of the element type; a merge is one of quarters of a row."""
         if self.operation.kind is Kind.MERGE:
             return ((self.region[1] // 4, format_named("i32")),)
-        return ((0, self.format),) * count
+        return ((0, format_named("f32") if self.operation.kind is Kind.NARROW else self.format),) * count
 
     def _source(self, number: int) -> Tile:
         (rows, cols), (valid_rows, valid_cols) = self.shape, self.region
@@ -177,6 +181,13 @@ class _Operands:
             return self._place(f"src{number}", self.format, (rows, per_block), (valid_rows, per_block))
         if kind is Kind.COUNTED_CONCATENATE and number > 1:
             return self._place(f"src{number}", format_named("i32"), (rows, BLOCK // 4), (valid_rows, 1))
+        if kind is Kind.PAIR_REDUCE:
+            return self._place("src0", self.format, (rows, 2 * cols), (valid_rows, 2 * valid_cols))
+        if kind is Kind.BLOCK_GATHER and number:
+            wide, used = (-(-columns // self._per_block()) for columns in (cols, valid_cols))
+            return self._place("src1", format_named("i32"), (rows, -(-wide // 8) * 8), (valid_rows, used))
+        if kind is Kind.PART_ARGUMENT and number > 1:
+            return self._place(f"src{number}", format_named("i32"), self.shape, self.region)
         if kind is Kind.SORT and number:
             return self._place("src1", format_named("i32"), self.shape, self.region)
         if kind is Kind.GATHER and number:
@@ -207,7 +218,7 @@ class _Operands:
                 return self._place("dst", self.format, (rows, 2 * cols), (valid_rows, 2 * valid_cols))
             case Kind.GATHER:
                 return self._place("dst", self.format, self.shape, self.region, fixed=False)
-            case Kind.QUANTISE | Kind.DEQUANTISE | Kind.PACK | Kind.BLOCK_QUANTISE:
+            case Kind.QUANTISE | Kind.DEQUANTISE | Kind.PACK | Kind.BLOCK_QUANTISE | Kind.NARROW:
                 fmt = format_named(self._other_format())
                 per_block = BLOCK * 8 // self.lowerer.element_bits(fmt)
                 return self._place("dst", fmt, (rows, -(-cols // per_block) * per_block), self.region)
@@ -226,6 +237,8 @@ class _Operands:
 
     def _other_format(self) -> str:
         """Return the format of the results of a quantisation, of the way back, and of a packing by a half."""
+        if self.operation.kind is Kind.NARROW:
+            return NARROWER[self.format.name]
         if self.operation.kind is Kind.PACK:
             return f"i{self.lowerer.element_bits(self.format) // 2}"
         return "f32" if self.operation.kind is Kind.DEQUANTISE else "i8"
