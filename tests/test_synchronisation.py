@@ -464,7 +464,7 @@ def test_unknown_words_are_refused_with_the_known_ones(option, value, tmp_path, 
         run(written(tmp_path), timing_only=True, **{option[2:]: value})
 
 
-# -------- the worked examples of docs/reference/pto.md section 5.7, line by line: flags that depend on the text alone
+# -------- the worked examples of docs/reference/pto.md section 5, line by line: flags that depend on the text alone
 WORKED = {
     "a straight line": (
         "tload p x\ntcvt x y\ntstore y h",

@@ -243,7 +243,7 @@ def _rows(memory: NDArray[_Cell], address: int, pitch: int, shape: tuple[int, in
 # along byte by byte, operations on elements element by element; of any other, all that it writes is unknown if
 # anything that it reads is.
 #
-# Source: docs/reference/pto.md section 9.
+# Source: docs/reference/pto.md section 8.
 
 _UNKNOWN = 255
 
