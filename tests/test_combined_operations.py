@@ -161,7 +161,8 @@ def test_elements_by_turns_and_apart(name: str, element: str, valid: tuple[int, 
 
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize(
-    ("element", "valid", "each"), [("f32", (2, 128), 8), ("ui16", (7, 100), 16), ("i8", (2, 256), 32), ("f16", (3, 40), 1)]
+    ("element", "valid", "each"),
+    [("f32", (2, 128), 8), ("ui16", (7, 100), 16), ("i8", (2, 256), 32), ("f16", (3, 40), 1)],
 )
 def test_blocks_at_byte_offsets(name: str, element: str, valid: tuple[int, int], each: int) -> None:
     a, d = Spot("a", element, 16, 256, 0), Spot("d", element, 16, 256, 65536, valid)
@@ -215,8 +216,9 @@ def test_the_better_part_with_its_number(
 def test_powers_of_floats(name: str, element: str) -> None:
     """Exact powers, and the special cases: negative bases keep the parity of whole exponents, else there is none."""
     pairs = {
-        (2.0, 10.0): 1024.0, (-2.0, 3.0): -8.0, (-2.0, 2.0): 4.0, (2.0, -1.0): 0.5, (9.0, 0.5): 3.0, (-8.0, 0.5): np.nan,
-        (0.0, 0.0): 1.0, (0.0, 3.0): 0.0, (0.0, -1.0): np.inf, (7.0, 0.0): 1.0, (1.0, 9.0): 1.0, (-1.0, 5.0): -1.0,
+        (2.0, 10.0): 1024.0, (-2.0, 3.0): -8.0, (-2.0, 2.0): 4.0, (2.0, -1.0): 0.5, (9.0, 0.5): 3.0,
+        (-8.0, 0.5): np.nan, (0.0, 0.0): 1.0, (0.0, 3.0): 0.0, (0.0, -1.0): np.inf, (7.0, 0.0): 1.0,
+        (1.0, 9.0): 1.0, (-1.0, 5.0): -1.0,
         (1.5, 2.0): 2.25, (4.0, 1.5): 8.0, (np.inf, -1.0): 0.0,
     }  # fmt: skip
     kind = {"f32": np.float32, "f16": np.float16}[element]
@@ -257,26 +259,34 @@ def test_a_scalar_everywhere_in_columns(name: str) -> None:
     for element, rows, cols, valid in (("f32", 64, 8, (61, 7)), ("i16", 64, 1, None), ("bf16", 32, 3, (30, 3))):
         d = Spot("d", element, rows, cols, 4096, valid, column=True)
         before = noise(target(name))
-        text = program(statement("texpands", [("s", element)], d), [d], {"s": ("3", element) if element == "i16" else ("3.0", element)})
+        text = program(
+            statement("texpands", [("s", element)], d),
+            [d],
+            {"s": ("3", element) if element == "i16" else ("3.0", element)},
+        )
         checked(text, name, before, {d: np.full(d.region, 3).astype(d.get(before).dtype)})
 
 
 A, B, T = Spot("a", "f32", 16, 64, 0), Spot("b", "f32", 16, 64, 8192), Spot("t", "f32", 16, 64, 16384)
-H, I, O = Spot("h", "f16", 16, 64, 24576), Spot("i", "i32", 16, 64, 32768), Spot("o", "f32", 16, 64, 40960, (16, 60))
+HALF, NUMBERS, SHORT = (
+    Spot("h", "f16", 16, 64, 24576),
+    Spot("i", "i32", 16, 64, 32768),
+    Spot("o", "f32", 16, 64, 40960, (16, 60)),
+)
 
 
 @pytest.mark.parametrize(
     ("operation", "spots", "message"),
     [
         (statement("taddreluconv", [A, B], T), [A, B, T], "narrows f32 to f16: %t holds f32"),
-        (two_results("tinterleave", [A, B], (T, O)), [A, B, T, O], "128 valid columns of the sources do not make 64 of %t"),
-        (two_results("tinterleave", [A, B], (T, H)), [A, B, T, H], "works on one element type: %h is f16, not f32"),
+        (two_results("tinterleave", [A, B], (T, SHORT)), [A, B, T, SHORT], "128 valid columns of the sources"),
+        (two_results("tinterleave", [A, B], (T, HALF)), [A, B, T, HALF], "one element type: %h is f16, not f32"),
         (two_results("tdeinterleave", [A], (T, B)), [A, T, B], "64 valid columns of the sources do not make"),
         (statement("tinterleave", [A, B], T), [A, B, T], "writes two tiles"),
-        (two_results("tpartargmin", [A, B, H, H], (T, H)), [A, B, T, H], "takes numbers of one integer type: %h holds f16"),
+        (two_results("tpartargmin", [A, B, HALF, HALF], (T, HALF)), [A, B, T, HALF], "integer type: %h holds f16"),
         (statement("tgatherb", [A, B], T), [A, B, T], "takes numbers from a tile of 32-bit integers, %b holds f32"),
         (statement("tpairreducesum", [A], T), [A, T], "valid region of %a is 16 x 64, of %t 16 x 64"),
-        (statement("tpow", [A, I], T), [A, I, T], "works on one element type: %i is i32, not f32"),
+        (statement("tpow", [A, NUMBERS], T), [A, NUMBERS, T], "works on one element type: %i is i32, not f32"),
         (two_results("tinterleave", [A, B], (T, T)), [A, B, T], "share bytes"),
     ],
 )  # fmt: skip

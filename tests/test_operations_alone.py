@@ -192,7 +192,9 @@ def test_every_function_is_one_that_values_know(operation: VectorOperation) -> N
 def test_compositions_end_and_take_the_operands_that_they_have() -> None:
     for parts in COMPOSITIONS.values():
         assert not {part.function for part in parts} & {*COMPOSITIONS}
-        assert all(part.constant is not None or part.function in ("exp", "log", "sqrt", "abs", "relu") for part in parts[1:])
+        assert all(
+            part.constant is not None or part.function in ("exp", "log", "sqrt", "abs", "relu") for part in parts[1:]
+        )
 
 
 def test_roles_follow_from_kinds() -> None:

@@ -163,6 +163,11 @@ class VectorOperation:
         return _DESTINATIONS.get(self.kind, 1)
 
     @property
+    def counts_finds(self) -> bool:
+        """Whether its second destination gets how many elements it finds in each row."""
+        return self.kind is Kind.COMPARE_GATHER
+
+    @property
     def name(self) -> str:
         """The name in the text, which several operations may share."""
         return text_name(self.mnemonic)

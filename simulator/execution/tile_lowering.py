@@ -71,13 +71,11 @@ def complete(function: pto.Function, toolchain: str, scratch: ScratchType, targe
         IllegalError: the assembler would add one, and the program places its tiles itself.
     """
     body = function.body or ()
-    placed = has_addresses(body)
     if toolchain not in MAKE_SCRATCH:
         for node in nodes(body):
             check_form(node, toolchain)
-        if placed or function.is_recorded or not any(map(_lacks_tmp_behind, nodes(body))):
-            return function, ()
-    completing = _Completing(scratch, toolchain, target, placed)
+        return function, ()
+    completing = _Completing(scratch, toolchain, target, has_addresses(body))
     made = completing.region(body)
     return (replace(function, body=made), tuple(completing.made)) if completing.made else (function, ())
 
@@ -89,12 +87,6 @@ def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
     if operation is None or form is None or (operation.attribute == "isBinary" and not is_binary(node)):
         return None
     return form_with_tmp(operation, form)
-
-
-def _lacks_tmp_behind(node: pto.Operation) -> bool:
-    """Whether an operation has no tmp tile behind its destination: every assembler that knows it adds one."""
-    operation = VECTOR_OPERATIONS.get(node.mnemonic) if isinstance(node, pto.TileOperation) else None
-    return operation is not None and operation.tmp_behind and len(node.outputs) == operation.destinations
 
 
 @dataclass(slots=True)
@@ -119,9 +111,7 @@ class _Completing:
                 # This assembler hands OFF on where the text names nothing.
                 off = node.saturation in (None, Saturation.OFF) and self.toolchain in PASS_OFF
                 yield from self._completed(node, node.src) if off else (node,)
-            case pto.TileOperation() if _lacks_tmp_behind(node) or (
-                self.toolchain in MAKE_SCRATCH and lacks_tmp(node) is not None
-            ):
+            case pto.TileOperation() if lacks_tmp(node) is not None:
                 yield from self._completed(node, node.inputs[0])
             case _:
                 if isinstance(node, pto.Subview):
@@ -150,9 +140,6 @@ class _Completing:
         yield pto.AllocTile(tmp, kind, added=True, span=node.span)
         if isinstance(node, pto.Tcvt):
             yield replace(node, tmp=tmp, tmp_type=kind)
-            return
-        if _lacks_tmp_behind(node):
-            yield replace(node, outputs=(*node.outputs, tmp), output_types=(*node.output_types, kind))
             return
         wanted = lacks_tmp(node)
         assert wanted is not None

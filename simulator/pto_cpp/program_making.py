@@ -15,7 +15,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.statement_forms import form_of, variant_of
 from castsim.isa.pto.types import SCALARS
 from castsim.isa.pto.value_types import element_format
-from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, Kind
+from castsim.isa.pto.vector_operations import COMPARISONS, PATTERNS, VECTOR_OPERATIONS, Kind, VectorOperation
 
 _INDEX = pto.ScalarType("index")
 _I64 = pto.ScalarType("i64")
@@ -33,6 +33,10 @@ _FORMS = {
     "tinterleave": "t{4}", "tdeinterleave": "t{3,4}", "tadddeqrelu": "ttt(ts?|st?)",
 }  # fmt: skip
 """Operands as they are sent: tiles, scalars, indices, global tensors, tiles by pointer."""
+
+
+_SECOND_RESULT = {"tinterleave": 0, "tdeinterleave": 0, "tpartargmax": 2, "tpartargmin": 2}
+"""Where the second of two results stands behind the first."""
 
 
 def _boolean(number: str) -> str:
@@ -245,13 +249,11 @@ class Maker:
             attributes.setdefault("descending", "0")
         elif mnemonic == "tconcat" and len(inputs) > _JOINED:
             mnemonic = "tconcatidx"
-        elif mnemonic in ("tinterleave", "tdeinterleave"):
-            outputs, inputs = [*outputs, inputs[0]], inputs[1:]
-        elif mnemonic in ("tpartargmax", "tpartargmin"):
-            first, second, places, *numbered = inputs
-            outputs, inputs = [*outputs, places], [first, second, *numbered]
-        elif mnemonic == "tadddeqrelu":
-            inputs = sorted(inputs, key=lambda word: word[0] != "t")[:2] + [word for word in inputs if word[0] == "s"]
+        elif mnemonic in _SECOND_RESULT:
+            place = _SECOND_RESULT[mnemonic]
+            outputs, inputs = [*outputs, inputs[place]], inputs[:place] + inputs[place + 1 :]
+        elif mnemonic == "tadddeqrelu":  # its tmp tile has no use
+            inputs = [*inputs[:2], *(word for word in inputs if word[0] == "s")]
         elif mnemonic not in VECTOR_OPERATIONS:  # refused by name, or given cycles: its tiles are enough
             inputs, attributes = [word for word in inputs if word[0] == "t"], {}
         known = VECTOR_OPERATIONS.get(mnemonic)
@@ -263,17 +265,29 @@ class Maker:
         elif mnemonic == "tmov":
             mnemonic = variant_of(mnemonic, {}, kinds, [SentTile.of(word).type for word in outputs])
         known = VECTOR_OPERATIONS.get(mnemonic)
-        spread = known is not None and known.kind is Kind.ROW_BROADCAST and self.a5 and len(kinds) > _JOINED
-        if spread or (known is not None and form_of(known, kinds) is None and form_of(known, kinds[:-1]) is not None):
-            names, kinds = names[:-1], kinds[:-1]  # a tmp tile that the operation has no use for
+        if known is not None:
+            names, kinds = self._needed(known, names, kinds)
         results = [self._tile(SentTile.of(word)) for word in outputs]
-        if known is not None and form_of(known, kinds) is None:
-            raise self._unwritten(mnemonic, known.spellings)
         found = sorted((key, _ATTRIBUTES[key](value)) for key, value in attributes.items())
         self._append(
             pto.TileOperation, mnemonic, tuple(names), tuple(kinds), tuple(name for name, _ in results),
             tuple(kind for _, kind in results), tuple(found)
         )  # fmt: skip
+
+    def _needed(
+        self, operation: VectorOperation, names: list[str], kinds: list[pto.Type]
+    ) -> tuple[list[str], list[pto.Type]]:
+        """Return operands without a tmp tile that the operation has no use for, as row broadcasts on the A5.
+
+        Raises:
+            IllegalError: it is not written with such operands.
+        """
+        spared = self.a5 and operation.kind is Kind.ROW_BROADCAST and len(kinds) > _JOINED
+        if spared or (form_of(operation, kinds) is None and form_of(operation, kinds[:-1]) is not None):
+            names, kinds = names[:-1], kinds[:-1]
+        if form_of(operation, kinds) is None:
+            raise self._unwritten(operation.mnemonic, operation.spellings)
+        return names, kinds
 
     def _operands(self, words: list[str]) -> tuple[list[str], list[pto.Type]]:
         names: list[str] = []

@@ -53,10 +53,6 @@ KNOWN: Mapping[str, str] = {
 """Operations of public kernels and of the front end that are not modelled, and why."""
 
 
-_WITH_FURTHER = (Kind.BLOCK_QUANTISE, Kind.INTERLEAVE, Kind.PART_ARGUMENT)
-"""Kinds of which all destinations but the first are further tiles."""
-
-
 def resolve_work(
     node: pto.TileOperation, tile_of: Callable[[str], Tile], number_of: Callable[[str], int | float]
 ) -> ResolvedTileOp:
@@ -95,8 +91,8 @@ def resolve_work(
         descending=attributes.get("descending") == "true",
         names_tmp=bool(tiles[Role.TMP]),
         pattern=enum_value(attributes["maskPattern"])[1:] if operation.attribute == "maskPattern" else None,
-        counts=tile_of(node.outputs[1]) if operation.kind is Kind.COMPARE_GATHER else None,
-        further=tuple(map(tile_of, node.outputs[1:])) if operation.kind in _WITH_FURTHER else (),
+        counts=tile_of(node.outputs[1]) if operation.counts_finds else None,
+        further=tuple(map(tile_of, node.outputs[1 : operation.destinations])) if not operation.counts_finds else (),
         offset=offset_of(attributes.get(OFFSET, "0")) or 0,
         by_columns=attributes.get("direction") == DIRECTIONS[1] or GROUP_AXES[1] in attributes.get("grpAxis", ""),
         interleaved=attributes.get("interleave") == "true",
@@ -155,8 +151,10 @@ def unsupported(node: pto.TileOperation) -> IllegalError:
             legal=(f"--opaque {node.mnemonic}=CYCLES, which takes it for so many cycles and computes no result of it",),
         )
     words = (*SUPPORTED, *KNOWN)
-    near = [f"pto.{name}" for name in closest(node.mnemonic, words, everything_up_to=0)]
-    return IllegalError(f"unknown operation pto.{node.mnemonic}", span=node.span, legal=near)
+    near: Sequence[str] = closest(node.mnemonic, words, everything_up_to=0) or SUPPORTED
+    return IllegalError(
+        f"unknown operation pto.{node.mnemonic}", span=node.span, legal=[f"pto.{name}" for name in near]
+    )
 
 
 def _mode(attributes: dict[str, str], operation: VectorOperation) -> str | None:

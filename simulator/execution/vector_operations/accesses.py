@@ -446,16 +446,7 @@ def _check_quantised_types(work: ResolvedTileOp, operation: VectorOperation) -> 
 
 def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None:
     wanted, alike = compared_format(work), _ALIKE.get(operation.kind, len(work.sources))
-    if operation.kind is Kind.PART_ARGUMENT:
-        number = work.further[0]
-        for tile in work.sources[alike:]:
-            if tile.format != number.format or not isinstance(number.format, IntFormat):
-                found = tile if isinstance(number.format, IntFormat) else number
-                text = f"{work.mnemonic} takes numbers of one integer type: %{found.name} holds {found.format.name}"
-                raise ReadError(text, span=work.span, legal=("i32", "ui32", "i16", "ui16"))
-    elif operation.kind is not Kind.GATHER:
-        for tile in work.sources[alike:]:
-            _check_counting(work, tile, "takes numbers from")
+    _check_numbers(work, operation, work.sources[alike:])
     named = [(source.name, source.format.name) for source in work.sources[1:alike]]
     if operation.kind is Kind.COMPARE:
         fmt = work.dst.format
@@ -465,16 +456,9 @@ def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None
                 span=work.span,
                 legal=("i8", "ui8"),
             )
-    elif operation.kind.gives_places:
-        for tile in (work.dst, *((work.counts,) if work.counts is not None else ())):
-            _check_counting(work, tile, "writes numbers of elements into")
     elif operation.kind is Kind.NARROW:
-        if NARROWER.get(wanted) != work.dst.format.name:
-            raise ReadError(
-                f"{work.mnemonic} narrows {wanted} to {NARROWER.get(wanted, 'nothing')}: %{work.dst.name} holds "
-                f"{work.dst.format.name}", span=work.span, legal=[NARROWER[wanted]] if wanted in NARROWER else ()
-            )  # fmt: skip
-    elif not widens(work, operation):
+        _check_narrowed(work, wanted)
+    elif not operation.kind.gives_places and not widens(work, operation):
         named.append((work.dst.name, work.dst.format.name))
         named += [(tile.name, tile.format.name) for tile in work.further if operation.kind is Kind.INTERLEAVE]
     if operation.kind is Kind.MERGE:
@@ -490,6 +474,30 @@ def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None
                 span=work.span,
                 legal=(wanted,),
             )
+
+
+def _check_narrowed(work: ResolvedTileOp, source: str) -> None:
+    """Refuse a result of other elements than those of the sources become."""
+    narrower, dst = NARROWER.get(source, "nothing"), work.dst
+    if dst.format.name != narrower:
+        text = f"{work.mnemonic} narrows {source} to {narrower}: %{dst.name} holds {dst.format.name}"
+        raise ReadError(text, span=work.span, legal=(narrower,))
+
+
+def _check_numbers(work: ResolvedTileOp, operation: VectorOperation, numbers: tuple[Tile, ...]) -> None:
+    """Refuse tiles of numbers of elements, read or written, that hold something else."""
+    if operation.kind is Kind.PART_ARGUMENT:
+        number = work.further[0]
+        for tile in (number, *numbers):
+            if tile.format != number.format or not isinstance(tile.format, IntFormat):
+                text = f"{work.mnemonic} takes numbers of one integer type: %{tile.name} holds {tile.format.name}"
+                raise ReadError(text, span=work.span, legal=("i32", "ui32", "i16", "ui16"))
+    elif operation.kind is not Kind.GATHER:
+        for tile in numbers:
+            _check_counting(work, tile, "takes numbers from")
+    if operation.kind.gives_places:
+        for tile in (work.dst, *((work.counts,) if work.counts is not None else ())):
+            _check_counting(work, tile, "writes numbers of elements into")
 
 
 def _check_counting(work: ResolvedTileOp, tile: Tile, what: str) -> None:

@@ -17,7 +17,7 @@ from castsim.execution.vector_operations.shapes import (
     transposes_by_blocks,
 )
 from castsim.isa.errors import IllegalError, ReadError, ScratchError, TileError
-from castsim.isa.formats import IntFormat
+from castsim.isa.formats import Format, IntFormat
 from castsim.isa.pto.value_types import held_format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.targets.dataflow import DataflowTarget, TileArithmetic, TileOperationFacts
@@ -347,7 +347,7 @@ def float_route(work: ResolvedTileOp, facts: TileArithmetic) -> str | None:
 def _relevant(work: ResolvedTileOp, facts: TileArithmetic) -> tuple[str, ...]:
     """Return the options that decide something about an operation on these elements."""
     operation = VECTOR_OPERATIONS[work.mnemonic]
-    if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BOX):
+    if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BOX, Kind.PART_ARGUMENT):
         return ()
     if operation.kind is Kind.BLOCK_QUANTISE:
         return ("maximum_of_nan", "subnormals", "e4m3_nan", "nv_flat_fp4")
@@ -367,10 +367,6 @@ def _relevant(work: ResolvedTileOp, facts: TileArithmetic) -> tuple[str, ...]:
         needed = operation.function not in ("rem", "fmod") or isinstance(work.dst.format, IntFormat)
         nan = ("relu_of_nan",) if "relu" in operation.parts else ()
         return (read, *nan) if needed else ()
-    if operation.kind in (Kind.INTERLEAVE, Kind.BLOCK_GATHER, Kind.PART_ARGUMENT):
-        return ()
-    if operation.function == "adddeqrelu":
-        return ("relu_of_nan",)
     if isinstance(computed_format(work), IntFormat):
         if operation.integers_exact:
             return ()
@@ -390,6 +386,7 @@ _OF_FUNCTION = {
     "fmod": "remainder_by_zero",
     "axpy": "axpy_rounding",
     "madd": "axpy_rounding",
+    "adddeqrelu": "relu_of_nan",
 }
 """Options that say what else no source states of a function; remainders read theirs for integers only."""
 

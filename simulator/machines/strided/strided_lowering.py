@@ -55,9 +55,9 @@ from castsim.machines.strided.kernels_elementwise import (
     lower_column_broadcast,
     lower_column_expansion,
     lower_column_reduction,
+    lower_combination,
     lower_concatenation,
     lower_counted_concatenation,
-    lower_combination,
     lower_division,
     lower_elementwise,
     lower_gather,
@@ -121,8 +121,6 @@ def tmp_of_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> pto.TileTy
             return replace(like.type, valid_rows=like.rows, valid_cols=like.cols) if transposes_by_blocks(work) else (
                 _bytes(block, block)
             )  # fmt: skip
-        case Kind.QUANTISE:
-            return replace(like.type, valid_rows=like.valid_rows, valid_cols=like.valid_cols)
         case Kind.SELECT:
             return _row(1, block * 8 // like.element_bits, like.format.name)
     return _of_function(operation.function, work, block)

@@ -14,7 +14,7 @@ from castsim.execution.input_data import BACKEND, ProgramChoice
 from castsim.execution.interpreter.lowerer import LoweredInstruction
 from castsim.execution.pipe_operations import BLOCK, ControlWrite, ScalarWork
 from castsim.execution.tile_lowering import DataflowLowerer, tile_access
-from castsim.execution.tree import Access, Block, CastTiles, Node, ResolvedTileOp, TileCast, loop_of
+from castsim.execution.tree import Access, Block, CastTiles, Node, ResolvedTileOp, Tile, TileCast, loop_of
 from castsim.execution.vector_operations.quantising import MX_GROUP, grouping_of, is_narrow, repeats_scaling
 from castsim.execution.vector_operations.rearranging import GROUP, block_pairs
 from castsim.execution.vector_operations.shapes import as_rows
@@ -229,9 +229,7 @@ def _combination(k: KernelLayout) -> Nests:
 
     for output in outputs:
         names = tuple(f"v{number}" for number in range(len(sources)))
-        loads = [
-            k.load(name, "NORM", tile.address, steps(tile)) for name, tile in zip(names, sources, strict=True)
-        ]  # fmt: skip
+        loads = [k.load(name, "NORM", tile.address, steps(tile)) for name, tile in zip(names, sources, strict=True)]
         computed = chain(k.rule.instructions, names, region.width)
         narrows = VECTOR_OPERATIONS[k.work.mnemonic].kind is Kind.NARROW
         form = _PACKED[sources[0].element_bits, output.element_bits] if narrows else f"NORM_B{region.width}"
