@@ -212,6 +212,21 @@ def test_the_better_part_with_its_number(
 
 
 @pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("mnemonic", ["tpartmax", "tpartadd"])
+def test_parts_that_leave_a_corner(name: str, mnemonic: str) -> None:
+    """The library takes parts of which neither covers the result; what no part reaches stays."""
+    a, b, d = Spot("a", "i16", 9, 64, 0), Spot("b", "i16", 16, 48, 4096, (16, 40)), Spot("d", "i16", 16, 64, 8192)
+    before = noise(target(name))
+    x, y, wanted = a.get(before), b.get(before), d.get(before)
+    wanted[:9], wanted[:, :40] = x, y
+    wanted[:9, :40] = np.maximum(x[:, :40], y[:9]) if mnemonic == "tpartmax" else x[:, :40] + y[:9]
+    text = program(statement(mnemonic, [a, b], d), [a, b, d])
+    checked(text, name, before, {d: wanted}, ("library_types", "accept"))
+    with pytest.raises(CastsimError, match="valid region"):
+        walked(text, target(name))
+
+
+@pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("element", ["f32", "f16"])
 def test_powers_of_floats(name: str, element: str) -> None:
     """Exact powers, and the special cases: negative bases keep the parity of whole exponents, else there is none."""

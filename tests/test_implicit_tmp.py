@@ -131,6 +131,8 @@ OPERATIONS = {
     "trowexpandmul": (f"ins(%a, %b : {F}, {COLUMN}) outs(%d : {F})", [F, COLUMN, F], "1 x 256 i8"),
     "txor": (f"ins(%a, %b : {HALF}, {HALF}) outs(%d : {HALF})", [HALF, HALF, HALF], "8 x 64 i16"),
     "txors": (f"ins(%a, %s : {HALF}, i16) outs(%d : {HALF})", [HALF, HALF], "8 x 64 i16"),
+    "tpow": (f"ins(%a, %b : {F}, {F}) outs(%d : {F})", [F, F, F], "8 x 64 f32"),
+    "tpows": (f"ins(%a, %f : {F}, f32) outs(%d : {F})", [F, F], "8 x 64 f32"),
     "trem": (f"ins(%a, %b : {F}, {F}) outs(%d : {F})", [F, F, F], "2 x 64 f32"),
     "trems": (f"ins(%a, %f : {F}, f32) outs(%d : {F})", [F, F], "1 x 64 f32"),
     "tprelu": (f"ins(%a, %b : {F}, {F}) outs(%d : {F})", [F, F, F], "9 x 32 u8"),
@@ -196,6 +198,8 @@ MODELS: dict[str, Callable[[dict[str, np.ndarray]], np.ndarray]] = {
     "trowexpandmul": lambda given: given["pa"] * given["pb"].reshape(8, 1),
     "txor": lambda given: given["pa"] ^ given["pb"],
     "txors": lambda given: given["pa"] ^ np.int16(5),
+    "tpow": lambda given: given["pa"] ** given["pb"],
+    "tpows": lambda given: given["pa"] ** np.float32(2.5),
     "trem": lambda given: np.mod(given["pa"], given["pb"]),
     "trems": lambda given: np.mod(given["pa"], np.float32(2.5)),
     "tprelu": lambda given: np.where(given["pa"] > 0, given["pa"], given["pa"] * given["pb"]),
@@ -210,7 +214,7 @@ MODELS: dict[str, Callable[[dict[str, np.ndarray]], np.ndarray]] = {
 def check(mnemonic: str, given: dict[str, np.ndarray], found: np.ndarray) -> None:
     wanted = MODELS[mnemonic](given)
     got = found.view(wanted.dtype).reshape(wanted.shape)
-    if mnemonic == "trowprod":
+    if mnemonic in ("trowprod", "tpow", "tpows"):
         np.testing.assert_allclose(got, wanted, rtol=1e-5)
     else:
         assert np.array_equal(got, wanted)

@@ -25,6 +25,7 @@ from castsim.execution.vector_operations.shapes import (
     compared_bytes,
     is_column,
     numbers,
+    region,
     tile_error,
     tile_view,
     valid_codes,
@@ -229,38 +230,31 @@ def _widened(codes: Codes, narrow: Format, wide: Format) -> Codes:
 
 
 def _in_part(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Apply the function where both operands are valid; the larger one stays as it is elsewhere."""
-    dst = work.dst
-    operands = [valid_codes(buffer, source) for source in work.sources]
-    rows, cols = (min(one.shape[axis] for one in operands) for axis in range(2))
-    result = max(operands, key=lambda one: one.size).copy()
-    common = [one[:rows, :cols] for one in operands]
-    if rows and cols:
-        result[:rows, :cols] = apply(VECTOR_OPERATIONS[work.mnemonic].function, common, dst.format, behaviour)
-    tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = result
+    """Apply the function where both operands are valid; elsewhere keep the one that is, and what no operand reaches."""
+    rows, cols = (min(extents) for extents in zip(*map(region, work.sources), strict=True))
+    both = [valid_codes(buffer, source)[:rows, :cols] for source in work.sources]
+    function, fmt = VECTOR_OPERATIONS[work.mnemonic].function, work.dst.format
+    _join(buffer, work.dst, work.sources, apply(function, both, fmt, behaviour) if rows and cols else both[0])
+
+
+def _join(buffer: Bytes, dst: Tile, parts: Sequence[Tile], common: Codes) -> None:
+    """Write the parts to a tile, and what is given where both lie."""
+    view = tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)
+    result = view.copy()
+    for part in parts:
+        result[: part.valid_rows, : part.valid_cols] = valid_codes(buffer, part)
+    result[: common.shape[0], : common.shape[1]] = common
+    view[...] = result
 
 
 def _better_in_part(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Take the better operand and its number, of equal ones the second's; the one that is valid elsewhere."""
+    """Take the better operand and its number, of equal ones the second's; elsewhere the one that is valid."""
     first, second, *numbered = work.sources
-    dst, places = work.dst, work.further[0]
-    least = VECTOR_OPERATIONS[work.mnemonic].function == "min"
-    one, two = (numbers(valid_codes(buffer, source), source.format) for source in (first, second))
-    rows, cols = (min(one.shape[axis], two.shape[axis]) for axis in range(2))
-    a, b = one[:rows, :cols], two[:rows, :cols]
-    chosen = np.zeros((dst.valid_rows, dst.valid_cols), np.bool_)
-    chosen[: one.shape[0], : one.shape[1]] = True
-    chosen[: two.shape[0], : two.shape[1]] = False
-    chosen[:rows, :cols] = a < b if least else a > b
-    taken = []
-    for pair in ((first, second), numbered):
-        codes = [valid_codes(buffer, tile) for tile in pair]
-        whole = np.zeros((2, dst.valid_rows, dst.valid_cols), codes[0].dtype)
-        for into, part in zip(whole, codes, strict=True):
-            into[: part.shape[0], : part.shape[1]] = part
-        taken.append(np.where(chosen, whole[0], whole[1]))
-    for tile, codes in zip((dst, places), taken, strict=True):
-        tile_view(buffer, tile, dst.valid_rows, dst.valid_cols)[...] = codes
+    rows, cols = (min(extents) for extents in zip(region(first), region(second), strict=True))
+    one, two = (numbers(valid_codes(buffer, source)[:rows, :cols], source.format) for source in (first, second))
+    better = one < two if VECTOR_OPERATIONS[work.mnemonic].function == "min" else one > two
+    for tile, parts in ((work.dst, (first, second)), (work.further[0], numbered)):
+        _join(buffer, tile, parts, np.where(better, *(valid_codes(buffer, part)[:rows, :cols] for part in parts)))
 
 
 _DEQUANTISED_BY = np.float32(2.0**-17)

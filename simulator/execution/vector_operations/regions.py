@@ -60,6 +60,11 @@ def over_destination(target: DataflowTarget, work: ResolvedTileOp) -> tuple[Reso
     return (replace(work, sources=tuple(sources)) if warnings else work), warnings
 
 
+def _as_library(target: DataflowTarget) -> bool:
+    """Whether operands are judged by the library alone, as of kernels in C++."""
+    return target.option("library_types") == "accept"
+
+
 def _region_over(kind: Kind, last: bool, source: Tile, dst: Tile, *, whole: bool) -> tuple[int, int]:
     """Return what a source gives for all of the destination; `whole`: another part covers that."""
     if kind is Kind.PART and whole:
@@ -157,7 +162,7 @@ def _check_compare(target: DataflowTarget, work: ResolvedTileOp, _operation: Vec
     for other in work.sources[1:]:
         if region(other) != region(first):
             raise _other_region(work, other, first)
-    if target.tile_arithmetic.mask_has_source_shape and target.option("library_types") != "accept":
+    if target.tile_arithmetic.mask_has_source_shape and not _as_library(target):
         _same_region(work, first)
         _same_shape(work, first)
     _rows(work, first)
@@ -342,13 +347,13 @@ def _check_merge(_target: DataflowTarget, work: ResolvedTileOp, _operation: Vect
             )
 
 
-def _check_part(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
-    """One source covers the destination, the other one no more than that."""
+def _check_part(target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
+    """One source covers the destination, the other one no more than that; the library asks for no covering."""
     dst = work.dst
     for source in work.sources:
         if source.valid_rows > dst.valid_rows or source.valid_cols > dst.valid_cols:
             raise _other_region(work, source, dst)
-    if all(region(source) != region(dst) for source in work.sources):
+    if all(region(source) != region(dst) for source in work.sources) and not _as_library(target):
         _same_region(work, work.sources[0])
 
 

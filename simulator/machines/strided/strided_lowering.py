@@ -130,7 +130,9 @@ def _of_function(function: str, work: ResolvedTileOp, block: int) -> pto.TileTyp
     """Return the type of the tmp tile of an operation that works element by element."""
     dst = work.dst
     match function:
-        case "xor":
+        case "pow" if isinstance(dst.format, IntFormat):
+            return None
+        case "xor" | "pow":
             return replace(dst.type, valid_rows=dst.valid_rows, valid_cols=dst.valid_cols)
         case "rem":
             return _row(1 if work.scalars else 2, dst.cols, dst.format.name)
