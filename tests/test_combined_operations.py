@@ -303,6 +303,7 @@ HALF, NUMBERS, SHORT = (
         (statement("tpairreducesum", [A], T), [A, T], "valid region of %a is 16 x 64, of %t 16 x 64"),
         (statement("tpow", [A, NUMBERS], T), [A, NUMBERS, T], "works on one element type: %i is i32, not f32"),
         (two_results("tinterleave", [A, B], (T, T)), [A, B, T], "share bytes"),
+        (statement("tfusedmuladd", [HALF, HALF], T), [HALF, T], "one element type: %t is f32, not f16"),
     ],
 )  # fmt: skip
 def test_operands_that_do_not_fit(operation: str, spots: list[Spot], message: str) -> None:

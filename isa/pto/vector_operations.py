@@ -180,7 +180,7 @@ class VectorOperation:
     @property
     def may_widen(self) -> bool:
         """Whether f16 elements may give f32 results."""
-        return self.accumulates
+        return self.function == "axpy"
 
     @property
     def parts(self) -> tuple[str, ...]:
