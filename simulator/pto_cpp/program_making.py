@@ -250,23 +250,23 @@ class Maker:
         elif mnemonic == "tconcat" and len(inputs) > _JOINED:
             mnemonic = "tconcatidx"
         elif mnemonic in _SECOND_RESULT:
-            place = _SECOND_RESULT[mnemonic]
-            outputs, inputs = [*outputs, inputs[place]], inputs[:place] + inputs[place + 1 :]
+            second = _SECOND_RESULT[mnemonic]
+            outputs, inputs = [*outputs, inputs[second]], inputs[:second] + inputs[second + 1 :]
         elif mnemonic == "tadddeqrelu":  # its tmp tile has no use
             inputs = [*inputs[:2], *(word for word in inputs if word[0] == "s")]
         elif mnemonic not in VECTOR_OPERATIONS:  # refused by name, or given cycles: its tiles are enough
             inputs, attributes = [word for word in inputs if word[0] == "t"], {}
-        known = VECTOR_OPERATIONS.get(mnemonic)
-        if known is not None and known.tmp_like_source and len(inputs) == _JOINED:
+        operation = VECTOR_OPERATIONS.get(mnemonic)
+        if operation is not None and operation.tmp_like_source and len(inputs) == _JOINED:
             inputs = [inputs[0], _over(inputs[1], inputs[0])]
         names, kinds = self._operands(inputs)
         if "maskPattern" in attributes:
             mnemonic += ".mask"
         elif mnemonic == "tmov":
             mnemonic = variant_of(mnemonic, {}, kinds, [SentTile.of(word).type for word in outputs])
-        known = VECTOR_OPERATIONS.get(mnemonic)
-        if known is not None:
-            names, kinds = self._needed(known, names, kinds)
+        operation = VECTOR_OPERATIONS.get(mnemonic)
+        if operation is not None:
+            names, kinds = self._needed(operation, names, kinds)
         results = [self._tile(SentTile.of(word)) for word in outputs]
         found = sorted((key, _ATTRIBUTES[key](value)) for key, value in attributes.items())
         self._append(

@@ -478,8 +478,8 @@ def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None
 
 def _check_narrowed(work: ResolvedTileOp, source: str) -> None:
     """Refuse a result of other elements than those of the sources become."""
-    narrower, dst = NARROWER.get(source, "nothing"), work.dst
-    if dst.format.name != narrower:
+    narrower, dst = NARROWER.get(source), work.dst
+    if narrower is not None and dst.format.name != narrower:
         text = f"{work.mnemonic} narrows {source} to {narrower}: %{dst.name} holds {dst.format.name}"
         raise ReadError(text, span=work.span, legal=(narrower,))
 

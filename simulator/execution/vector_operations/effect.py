@@ -251,8 +251,8 @@ def _better_in_part(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
     """Take the better operand and its number, of equal ones the second's; elsewhere the one that is valid."""
     first, second, *numbered = work.sources
     rows, cols = (min(extents) for extents in zip(region(first), region(second), strict=True))
-    one, two = (numbers(valid_codes(buffer, source)[:rows, :cols], source.format) for source in (first, second))
-    better = one < two if VECTOR_OPERATIONS[work.mnemonic].function == "min" else one > two
+    a, b = (numbers(valid_codes(buffer, source)[:rows, :cols], source.format) for source in (first, second))
+    better = a < b if VECTOR_OPERATIONS[work.mnemonic].function == "min" else a > b
     for tile, parts in ((work.dst, (first, second)), (work.further[0], numbered)):
         _join(buffer, tile, parts, np.where(better, *(valid_codes(buffer, part)[:rows, :cols] for part in parts)))
 

@@ -167,8 +167,9 @@ def _gather_blocks(buffer: Bytes, work: ResolvedTileOp) -> None:
             f"offset ({row}, {column // count}) of %{offsets.name} is {starts[row, column]}: outside "
             f"%{source.name}, which has {source.size} bytes",
         )
-    held = buffer[source.address : source.end][places[..., None] + np.arange(size)]
-    tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = np.ascontiguousarray(held).view(f"<u{size}")[..., 0]
+    bytes_read = buffer[source.address : source.end][places[..., None] + np.arange(size)]
+    codes = np.ascontiguousarray(bytes_read).view(f"<u{size}")[..., 0]
+    tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)[...] = codes
 
 
 def gathered_elements(work: ResolvedTileOp) -> int:

@@ -361,9 +361,9 @@ def _check_part_argument(target: DataflowTarget, work: ResolvedTileOp, operation
     """Numbers have the regions of their elements."""
     first, second, *numbered = work.sources
     _check_part(target, replace(work, sources=(first, second)), operation)
-    for one, other in zip((first, second, work.dst), (*numbered, *work.further), strict=True):
-        if region(one) != region(other):
-            raise _other_region(work, one, other)
+    for tile, number in zip((first, second, work.dst), (*numbered, *work.further), strict=True):
+        if region(tile) != region(number):
+            raise _other_region(work, tile, number)
 
 
 def _check_pairs(_target: DataflowTarget, work: ResolvedTileOp, _operation: VectorOperation) -> None:
