@@ -261,13 +261,15 @@ def test_validated_are_the_operations_with_published_cycles() -> None:
 
 
 def test_what_is_approximate() -> None:
-    """Divisions, exponentials, logarithms, reciprocal roots; sums and products along a row; nothing else."""
+    """Divisions, powers, exponentials, logarithms, reciprocal roots; sums and products along a row; nothing else."""
     for name in TARGETS:
         for rule in load_target(name).tile_operations:
             operation = VECTOR_OPERATIONS[rule.mnemonic]
             doubtful = operation.function in (
-                "div", "recip", "exp", "expdif", "log", "rsqrt", "shl", "shr", "rem", "fmod", "axpy", "addc",
+                "div", "recip", "exp", "expdif", "log", "rsqrt", "shl", "shr", "rem", "fmod", "axpy", "addc", "madd",
+                "maddrelu", "pow",
             )  # fmt: skip
-            doubtful |= operation.kind in (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.SORT, Kind.MERGE)
+            arguments = (Kind.ROW_ARGUMENT, Kind.COLUMN_ARGUMENT, Kind.PART_ARGUMENT)
+            doubtful |= operation.kind in (*arguments, Kind.SORT, Kind.MERGE)
             doubtful |= rule.mnemonic in ("trowsum", "trowprod")
             assert (rule.approximate is not None) == doubtful, rule.mnemonic
