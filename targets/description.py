@@ -158,9 +158,13 @@ class FreeFact(Fact):
 
 
 class WhatIf(Table):
-    """A limit that can be lifted to see what it costs: facts by path (`timing.load.startup_cycles`), and new values."""
+    """A limit that can be lifted to see what it costs: facts by path (`timing.load.startup_cycles`), and new values.
+
+    `lifts` are the causes of cycles that it takes away, by pipe; `*` is any pipe.
+    """
 
     title: Annotated[str, Field(min_length=1)]
+    lifts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     set: Annotated[dict[str, int | Decimal | bool | str], Field(min_length=1)]
 
 

@@ -168,10 +168,11 @@ class Limiter:
     occupied: int
     total: int
 
-    def sentence(self) -> str:
-        """Return it in words."""
+    def sentence(self, *, named: bool = True) -> str:
+        """Return it in words; without the cause unless that is to be `named`."""
         told = f"{self.pipe} is the bottleneck: in use {share(self.occupied, self.total)} of the time"
-        return told if self.cause is Cause.BUSY else f"{told}, {self.cause} {share(self.cycles, self.total)}"
+        named &= self.cause is not Cause.BUSY
+        return f"{told}, {self.cause} {share(self.cycles, self.total)}" if named else told
 
 
 def limiter(timing: Timing) -> Limiter | None:

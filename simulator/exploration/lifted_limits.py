@@ -1,4 +1,4 @@
-"""The cycles of a run with one limit of its target lifted: which limits matter, and how much.
+"""The cycles of a run with one limit of its target lifted, or without one of its lines: what matters, and how much.
 
 Every answer is an ordinary simulation of the program on the description with the facts of the limit edited
 (`castsim.targets.description`), but for the latencies of bundles: these stand in the text of the program, not in the
@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from castsim.engines import simulate
 from castsim.execution.run_limits import MAX_CYCLES, Limits
-from castsim.execution.timing import WAITING, Cause, Timing
-from castsim.isa.errors import MAX_STATEMENTS, ReadError
+from castsim.execution.timing import WAITING, Cause, Timing, repeated
+from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, Node, Tree
+from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError
 from castsim.isa.formats import Codes
 from castsim.running.loaded import LoadedProgram
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
-from castsim.targets.description import lifted
+from castsim.targets.description import ANY, lifted
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
@@ -64,6 +66,15 @@ _WHY: Mapping[Cause, str] = {
 def limits_known(target: Target) -> tuple[str, ...]:
     """Return the limits that can be lifted: those that the target names, and latencies where bundles expose them."""
     return (*target.what_if, *((LATENCY,) if "tpc" in target.languages else ()))
+
+
+def limits_behind(target: Target, pipe: str, cause: Cause) -> tuple[str, ...]:
+    """Return the limits of a target that take away the cycles which a pipe spends for a cause."""
+    return tuple(
+        name
+        for name, limit in target.what_if.items()
+        if {pipe, ANY} & {at for at, own in limit.lifts.items() if cause in own}
+    )
 
 
 def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
@@ -165,3 +176,148 @@ def what_if(
     before = ran(first)
     latencies = before.loaded.latencies(before.timing)
     return gains(first.target, names, before.timing, lambda lift: ran(loaded(lift)).timing, latencies)
+
+
+# What a line of a program costs: the cycles that the run saves when its instructions are taken out of the tree.
+
+_MOST_LINES = {True: 6, False: 48}
+"""Lines that are taken out in turn, by whether the program works on tiles: bundles are timed quickly."""
+
+_MOST_OPERATIONS = 400_000
+"""Operations that these runs may execute together; those of loops that an engine skips do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """The line of a program that costs most, with all executions of its instructions together.
+
+    `cycles` are those that the run saves without it. `causes` are the cycles that the pipe of `instruction`, the first
+    of the line, spends on it, without waits for other pipes. `limits` can be lifted to see what most of them cost.
+    `retimed` is False of a run that is too long to be timed again: `cycles` are then those of `causes`, an upper bound.
+    """
+
+    instruction: Instruction
+    cycles: int
+    total: int
+    causes: Mapping[Cause, int]
+    limits: tuple[str, ...] = ()
+    retimed: bool = True
+
+    @property
+    def cause(self) -> Cause:
+        """The cause that takes most of the pipe's cycles, of equals the first one in the order of `Cause`."""
+        return max(Cause, key=lambda cause: self.causes.get(cause, 0))
+
+    @property
+    def mostly(self) -> Cause | None:
+        """The cause that takes half of the pipe's cycles or more, if there is one that can be lifted."""
+        return self.cause if self.limits and 2 * self.causes[self.cause] >= sum(self.causes.values()) else None
+
+    def sentence(self) -> str:
+        """Return the cost as a report says it."""
+        name, pipe = self.instruction.name, self.instruction.pipe
+        inserted = "inserted " if self.instruction.inserted else ""
+        costs = "costs" if self.retimed else f"occupies {pipe} for"
+        sentence = f"Line {self.instruction.span.line} ({inserted}{name}) {costs} {self.cycles:,} of the {self.total:,}"
+        return f"{sentence} cycles{f', mostly {self.mostly}' if self.mostly else ''}"
+
+
+def costliest_line(tree: Tree, timing: Timing, target: Target) -> LineCost | None:
+    """Return the line without which the run is shortest, of equals the first; None if no line costs anything.
+
+    Lines that occupy a pipe longest are tried first, and no more than can be better. Of bundles, each of which takes a
+    cycle whatever is in it, only lines that cost more than that count.
+    """
+    lines = sorted(_occupied_lines(tree, timing, target).values(), key=lambda line: -line.occupied)
+    steps, total = sum(1 for _ in repeated(timing.operations)), timing.total
+    most = min(_MOST_LINES[target.has_tiles], _MOST_OPERATIONS // max(1, steps))
+    if not most and lines:
+        return lines[0].cost(tree, min(lines[0].occupied, total), total, target, retimed=False)
+    best: LineCost | None = None
+    for line in lines[:most]:
+        if best is not None and target.has_tiles and best.cycles >= line.occupied:
+            break
+        saved = total - _cycles_without(tree, frozenset(line.numbers), total, target)
+        least = 0 if target.has_tiles else line.causes.get(Cause.BUSY, 0)
+        if saved > max(least, 0 if best is None else best.cycles):
+            best = line.cost(tree, saved, total, target, retimed=True)
+    return best
+
+
+_Line = tuple[str, int, bool]
+"""File and number of a line, and whether what stands there is inserted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LineUse:
+    """The instructions of a line, the pipe that they occupy longest, and its cycles by cause."""
+
+    numbers: Sequence[int]
+    pipe: str
+    causes: Mapping[Cause, int]
+
+    @property
+    def occupied(self) -> int:
+        """All of these cycles."""
+        return sum(self.causes.values())
+
+    def cost(self, tree: Tree, cycles: int, total: int, target: Target, *, retimed: bool) -> LineCost:
+        """Return what the line costs."""
+        own = (tree.instructions[number] for number in self.numbers)
+        instruction = next((each for each in own if each.pipe == self.pipe), tree.instructions[self.numbers[0]])
+        limits = limits_behind(target, self.pipe, max(self.causes, key=lambda cause: self.causes[cause]))
+        return LineCost(instruction, cycles, total, self.causes, limits, retimed)
+
+
+def _occupied_lines(tree: Tree, timing: Timing, target: Target) -> dict[_Line, _LineUse]:
+    """Return, by line, its instructions and the cycles of the pipe that they occupy longest, by cause.
+
+    The pipe that issues for all others counts only where a line has no other.
+    """
+    spent: dict[_Line, dict[str, dict[Cause, int]]] = {}
+    numbers: dict[_Line, list[int]] = {}
+    for number, instruction in enumerate(tree.instructions):
+        line = (instruction.span.file, instruction.span.line, instruction.inserted)
+        numbers.setdefault(line, []).append(number)
+    executions = timing.executions
+    for operation, _, times in repeated(timing.operations):
+        instruction = tree.instructions[executions[operation.execution].instruction]
+        own = {cause: cycles for cause, cycles in operation.causes.items() if cycles and cause not in WAITING}
+        if own:
+            line = (instruction.span.file, instruction.span.line, instruction.inserted)
+            pipe = spent.setdefault(line, {}).setdefault(operation.pipe, {})
+            for cause, cycles in own.items():
+                pipe[cause] = pipe.get(cause, 0) + times * cycles
+    lines = {}
+    for line, pipes in sorted(spent.items()):
+        pipe = max(pipes, key=lambda name: (name != target.scalar_pipe, sum(pipes[name].values())))
+        lines[line] = _LineUse(
+            numbers[line], pipe, {cause: pipes[pipe][cause] for cause in Cause if cause in pipes[pipe]}
+        )
+    return lines
+
+
+def _cycles_without(tree: Tree, numbers: frozenset[int], total: int, target: Target) -> int:
+    """Return the cycles without some instructions, `total` if the rest cannot run: others wait for what they signal."""
+    root, _ = _without(tree.root, numbers)
+    rest = Tree(root if isinstance(root, Block) else Block(()), tree.instructions, tree.interlocked)
+    try:
+        return simulate(rest, target, max_cycles=2 * total + 1, record_operations=False).total
+    except EngineError:
+        return total
+
+
+def _without(node: Node, numbers: frozenset[int]) -> tuple[Node | None, list[bool]]:
+    """Return a node without some instructions, None if nothing is left, and which of its elements are left."""
+    if isinstance(node, Lowered):
+        left = node.instruction not in numbers
+        return (node if left else None), [left] * node.width
+    if isinstance(node, Block):
+        items = [_without(item, numbers) for item in node.items]
+        kept = tuple(item for item, _ in items if item is not None)
+        return (Block(kept) if kept else None), [mark for _, marks in items for mark in marks]
+    if isinstance(node, Loop):
+        body, marks = _without(node.body, numbers)
+        steps: tuple[Deltas, ...] = tuple(step for step, left in zip(node.steps, marks, strict=True) if left)
+        return (Loop(node.trips, body, steps) if isinstance(body, Block) else None), marks
+    return node, [True]

@@ -20,6 +20,18 @@ End = tuple[int, Number] | None
 """A code and its number, if there is one."""
 
 
+_MOST_LINES = 12
+"""Lines that a sentence names."""
+
+
+def lines_named(lines: Iterable[int]) -> str:
+    """Return lines of a source in words, each once, the first ones of very many."""
+    numbers = sorted(set(lines))
+    shown = ", ".join(map(str, numbers[:_MOST_LINES]))
+    more = f" and {len(numbers) - _MOST_LINES} more" if len(numbers) > _MOST_LINES else ""
+    return f"line{'s' if len(numbers) > 1 else ''} {shown}{more}"
+
+
 def grouped(number: int) -> str:
     """Return an integer with commas between thousands."""
     return f"{number:,}"

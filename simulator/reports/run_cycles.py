@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from castsim.execution.timing import WAITING, Cause, limiter, repeated, share
+from castsim.exploration.lifted_limits import limits_behind
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
@@ -61,31 +62,53 @@ def _head_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     yield Text(f"target {target.name} ({target.title}), engine {result.engine}")
     time = duration(report.seconds)
     yield Text.assemble((f"{grouped(result.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
-    launch = _launch(report)
-    if launch is not None:
-        yield Text(f"launch: about {grouped(launch)} cycles more, in no pipe (the vendor's simulator)")
-    for sentence in (report.trust.sentence(), report.trust.interval_sentence()):
+    for sentence in (_launch_sentence(report), report.trust.sentence(), report.trust.interval_sentence()):
         if sentence:
             yield Text(sentence)
-    found, latencies = limiter(result.timing), report.latencies
-    if found and latencies is not None and latencies.binds:
-        yield Text(latencies.sentence(), style="bold yellow")
-        yield Text(f"{latencies.costs()}, {found.pipe} {share(found.occupied, found.total)}")
-    else:
-        yield Text(found.sentence() if found else "no pipe had anything to do", style="bold yellow" if found else "")
-    if report.lost_most is not None:
-        yield Text(report.lost_most.sentence())
-    if found and not report.gains:
+    first, *others = headline(report)
+    yield Text(first, style="bold yellow" if limiter(result.timing) else "")
+    yield from map(Text, others)
+    if limiter(result.timing) and not report.gains:
         yield Text(f"next: {_next(report)}")
     yield Text()
+
+
+def headline(report: RunReport) -> Iterator[str]:
+    """Yield what costs most: a launch longer than all pipes, the bottleneck or latency, the costliest line."""
+    found, latencies, launch = limiter(report.result.timing), report.latencies, _launch(report)
+    if launch is not None and launch > report.result.cycles:
+        pipes = grouped(report.result.cycles)
+        yield f"The launch costs most: about {grouped(launch)} cycles, beside {pipes} in the pipes"
+    if found is None:
+        yield "no pipe had anything to do"
+    elif latencies is not None and latencies.binds:
+        yield latencies.sentence()
+        yield f"{latencies.costs()}, {found.pipe} {share(found.occupied, found.total)}"
+    else:
+        yield found.sentence(named=bool(limits_behind(report.result.loaded.target, found.pipe, found.cause)))
+    if report.costliest is not None:
+        yield report.costliest.sentence()
+
+
+def _launch_sentence(report: RunReport) -> str:
+    """Return how long launch and end take, '' where nothing is known of them or the headline says it."""
+    launch = _launch(report)
+    if launch is None or launch > report.result.cycles:
+        return ""
+    return f"launch: about {grouped(launch)} cycles more, in no pipe (the vendor's simulator)"
 
 
 def _next(report: RunReport) -> str:
     """Return what tells more of where the cycles go, or finds a better order."""
     if report.latencies is not None and report.latencies.binds:
         return "castsim advise tries shorter orders; --what-if latency shows the cost"
-    more = ", --report kernel where the cycles go" if report.result.loaded.target.has_tiles else ""
-    return f"--what-if all shows what each limit costs{more if not report.further else ''}"
+    target, line, found = report.result.loaded.target, report.costliest, limiter(report.result.timing)
+    more = ", --report kernel where the cycles go" if target.has_tiles and not report.further else ""
+    if line is not None and line.mostly:
+        return f"--what-if {','.join(line.limits)} shows what {line.mostly} costs{more}"
+    limits = limits_behind(target, found.pipe, found.cause) if found else ()
+    shown = f"{','.join(limits)} shows what {found.cause}" if found and limits else "all shows what each limit"
+    return f"--what-if {shown} costs{more}"
 
 
 def _launch(report: RunReport) -> int | None:
@@ -117,7 +140,7 @@ def duration(seconds: float) -> str:
 HEAD = ReportSection(_head_text, HeadKeys)
 
 
-# The cycles of every pipe by cause, and the instruction that lost most of them.
+# The cycles of every pipe by cause, and the line that costs most.
 
 
 class Pipe(Keys):
@@ -130,15 +153,16 @@ class Pipe(Keys):
 
 
 class LostMost(Keys):
-    """The instruction on which pipes lost most cycles."""
+    """The line that costs most cycles."""
 
     line: Line = says("Line of the source.", "instruction.span.line")
-    op: str = says("The instruction.", "instruction.name")
-    pipe: str = says("Its pipe.", "instruction.pipe")
+    op: str = says("Its instruction.", "instruction.name")
+    pipe: str = says("The pipe of this.", "instruction.pipe")
     inserted: bool = says("Whether castsim inserted it to synchronise.", "instruction.inserted")
-    lost_cycles: Cycles = says("Cycles lost in all its executions.", "cycles")
-    cause: CauseName = says("The cause of most of them.")
-    causes: dict[CauseName, Cycles] = says("All of them by cause.")
+    lost_cycles: Cycles = says(of="cycles")
+    """Cycles that the run saves without the line; of a very long run, those of `causes`."""
+    cause: CauseName = says("What most of the cycles of `causes` go to.")
+    causes: dict[CauseName, Cycles] = says("Cycles that its pipe spends on all its executions, by cause.")
 
 
 class Link(Keys):
@@ -173,7 +197,7 @@ class PipesKeys(Keys):
     """The pipes."""
 
     pipes: dict[Name, Pipe] | None = says("The pipes by name.", "result.pipes")
-    lost_most: LostMost | None = says("The instruction on which most cycles were lost; null if none were.")
+    lost_most: LostMost | None = says("The line that costs most cycles; null if none costs any.", "costliest")
     latency_bound: LatencyEntry | None = says(of=_binding, optional=True)
     """The chain of dependences that bounds a program of bundles; null where its latencies bind nothing."""
 

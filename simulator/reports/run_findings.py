@@ -12,6 +12,7 @@ from rich.text import Text
 from castsim.execution.synchronisation.flags import Note, Place
 from castsim.reports import run_cycles, run_findings, run_outcomes, sections
 from castsim.reports.documents import ABSENT, VERSIONS, CommandDocument, Document, Keys, says
+from castsim.reports.numbers import lines_named
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Cycles, Line, LintEntry
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
@@ -19,29 +20,44 @@ from castsim.reports.terminal import indented
 from castsim.running.loaded import Loaded
 
 if TYPE_CHECKING:
+    from castsim.execution.synchronisation.race_findings import RaceFinding
     from castsim.machines.vliw.findings import StaleRead
 
 
 def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
-    """Return the number and first place of stale values that a run left; None if it left none, or was not checked."""
+    """Return number, lines and first place of stale values that a run left; None if it left none or was not checked."""
     stale = [each for each in found or () if each.stale]
     if not stale:
         return None
     times = sum(each.times for each in stale)
     often = f", {times} times in all" if times > len(stale) else ""
-    what = "1 stale read" if len(stale) == 1 else f"{len(stale)} stale reads"
+    what = (
+        "1 stale read"
+        if len(stale) == 1
+        else f"{len(stale)} stale reads, {lines_named(each.reader.span.line for each in stale)}"
+    )
     return f"{what}{often}: the values are the old ones that the hardware would read; first {stale[0].sentence()}"
 
 
-# Above all else: that a run has left stale values, and what to do.
+def race_notice(found: Sequence[RaceFinding] | None) -> str | None:
+    """Return number and lines of what the order of a program does not guarantee; None if there is nothing."""
+    if not found:
+        return None
+    kinds = {str(each.kind) for each in found}
+    what = kinds.pop() if len(kinds) == 1 else "finding"
+    lines = lines_named(span.line for each in found for span in each.spans)
+    plural = f"{what}s" if len(found) > 1 else what
+    return f"{len(found)} {plural}, {lines}: on the chip, values and cycles may differ from run to run"
 
 
 def _notice_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    notice = stale_notice(report.result.stale_reads)
-    if notice is not None:
+    races, stale = race_notice(report.result.races), stale_notice(report.result.stale_reads)
+    for notice in filter(None, (races, stale)):
         yield Text.assemble(("warning: ", "bold yellow"), notice)
+    if stale is not None:
         yield indented(Text("move readers later by the missing bundles; --stale-reads stop exits with 1 at the first"))
+    if races or stale:
         yield Text()
 
 

@@ -17,7 +17,7 @@ from castsim.execution.tree import Tree
 from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.reports.documents import ABSENT, Document, Keys, says
-from castsim.reports.numbers import grouped
+from castsim.reports.numbers import grouped, lines_named
 from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, UndefinedOutput
 from castsim.reports.schemas.keys import Column, Cycles, Elements, ErrorEntry, Line, Output, Value
 from castsim.reports.terminal import indented, table
@@ -272,9 +272,6 @@ OPAQUE = ReportSection(_opaque_text, OpaqueKeys, options=("--opaque",))
 
 # The options that decide results of a program, as its text leaves them open: the assembler's version, the back end.
 
-_MOST_LINES = 12
-"""Lines that one effect names."""
-
 
 class ChoiceEntry(Keys):
     """An option that decides results which the text leaves open."""
@@ -315,7 +312,7 @@ def _choices_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         others = ", ".join(str(each) for each in options[option].legal if str(each) != value)
         yield indented(Text(f"{option} = {value} (also {others}: --{option})"))
         for choice, lines in own.items():
-            yield indented(indented(Text(f"{_places(lines)}: {choice.effect}")))
+            yield indented(indented(Text(f"{lines_named(lines)}: {choice.effect}")))
 
 
 def _effects(report: RunReport) -> dict[ProgramChoice, tuple[int, ...]]:
@@ -324,12 +321,6 @@ def _effects(report: RunReport) -> dict[ProgramChoice, tuple[int, ...]]:
     for choice, span in report.result.loaded.executed.choices:
         found.setdefault(choice, {})[span.line] = None
     return {choice: tuple(sorted(lines)) for choice, lines in found.items()}
-
-
-def _places(lines: tuple[int, ...]) -> str:
-    shown = ", ".join(map(str, lines[:_MOST_LINES]))
-    more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
-    return f"line{'s' if len(lines) > 1 else ''} {shown}{more}"
 
 
 CHOICES = ReportSection(_choices_text, ChoicesKeys)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.input_data import digest
-from castsim.execution.timing import Cause, Timing, repeated
-from castsim.execution.tree import BufferUse, Instruction, Tree, buffer_use
+from castsim.execution.tree import BufferUse, buffer_use
+from castsim.exploration.lifted_limits import LineCost, costliest_line
 from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
-from castsim.reports.numbers import doubtful_facts, grouped
+from castsim.reports.numbers import doubtful_facts
 from castsim.reports.schemas.keys import Elements, FactEntry, Output
 from castsim.running.estimating.cast_estimates import Sensitivity, Trust, trust_of
 from castsim.running.loaded import Loaded, Partial
@@ -29,61 +29,6 @@ if TYPE_CHECKING:
     from castsim.exploration.lifted_limits import LiftedLimit
     from castsim.machines.vliw.latency_bound import LatencyBound
     from castsim.machines.vliw.lint_flow import LintFinding
-
-
-# The instruction of a run that lost most cycles, and the causes.
-
-_NOT_LOST = (Cause.BUSY, Cause.EMPTY, Cause.FLAG_WAIT, Cause.OPERAND_WAIT)
-"""Causes of cycles in which a pipe works, has nothing to do, or waits for another pipe, which then lost them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """The cycles that pipes spent on an instruction, all its executions together, without working for it."""
-
-    instruction: Instruction
-    causes: Mapping[Cause, int]
-
-    @property
-    def cycles(self) -> int:
-        """All of them."""
-        return sum(self.causes.values())
-
-    @property
-    def cause(self) -> Cause:
-        """The cause that took most of them, of equals the first one in the order of `Cause`."""
-        return max(Cause, key=lambda cause: self.causes.get(cause, 0))
-
-    def sentence(self) -> str:
-        """Return the loss as a report says it."""
-        most, instruction = self.causes[self.cause], self.instruction
-        inserted = "inserted " if instruction.inserted else ""
-        part = "" if most == self.cycles else f", {grouped(most)} of them"
-        return (
-            f"Line {instruction.span.line} ({inserted}{instruction.name}) leaves {instruction.pipe} idle for "
-            f"{grouped(self.cycles)} cycles: {self.cause}{part}"
-        )
-
-
-def lost_most(tree: Tree, timing: Timing, scalar: str | None) -> Loss | None:
-    """Return the instruction on which most cycles were lost, of equals the first one; None if none lost any.
-
-    `scalar` is the pipe that issues for all others, None if there is none: whatever it waits for, usually the end of
-    the program, others lose.
-    """
-    found: dict[int, dict[Cause, int]] = {}
-    executions = timing.executions
-    for operation, _, times in repeated(timing.operations):
-        if operation.pipe == scalar:
-            continue
-        for cause, cycles in operation.causes.items():
-            if cause not in _NOT_LOST and cycles:
-                lost = found.setdefault(executions[operation.execution].instruction, {})
-                lost[cause] = lost.get(cause, 0) + times * cycles
-    if not found:
-        return None
-    number = max(sorted(found), key=lambda number: sum(found[number].values()))
-    return Loss(tree.instructions[number], {cause: found[number][cause] for cause in Cause if cause in found[number]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +64,8 @@ class RunReport:
     lines: tuple[SourceLine, ...]
     bookkeeping: tuple[int, int]
     inserted: int
-    lost_most: Loss | None
-    """The cause of most cycles in which no pipe worked; None if there are none."""
+    costliest: LineCost | None
+    """The line that costs most cycles; None if none costs any."""
     latencies: LatencyBound | None
     """What latencies cost; None of programs that are no bundles."""
     buffers: tuple[BufferUse, ...]
@@ -169,7 +114,7 @@ class RunReport:
             lines=source_lines(loaded.tree, timing),
             bookkeeping=bookkeeping(loaded.tree, timing),
             inserted=inserted(loaded.tree, timing)[0],
-            lost_most=lost_most(loaded.tree, timing, target.scalar_pipe),
+            costliest=None if result.untimed else costliest_line(loaded.tree, timing, target),
             latencies=None if result.untimed else loaded.latencies(timing),
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(

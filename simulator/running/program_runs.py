@@ -366,12 +366,17 @@ def _has_launches(tree: Tree) -> bool:
 # The cycles of a run by source instruction.
 
 
+SourceKey = tuple[str, int, int, str, str]
+"""File, line and column of an instruction, its pipe and its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """All executions of one source instruction.
+    """All executions of one source instruction, also where it was inlined several times.
 
-    `cycles` adds up their spans from start to end, which may overlap each other; `pipe_cycles` are those that the pipe
-    of each operation spent on its behalf, work and waiting, which do not; `work` are those of them that it worked.
+    `text` is the mnemonic alone where the copies have different operands. `cycles` adds up their spans from start to
+    end, which may overlap each other; `pipe_cycles` are those that the pipe of each operation spent on its behalf, work
+    and waiting, which do not; `work` are those of them that it worked.
     """
 
     text: str
@@ -383,6 +388,7 @@ class SourceLine:
     cycles: int
     pipe_cycles: int
     work: int
+    key: SourceKey
 
 
 def listed(instruction: Instruction) -> bool:
@@ -390,15 +396,28 @@ def listed(instruction: Instruction) -> bool:
     return not instruction.inserted and instruction.role is not InstructionRole.BOOKKEEPING
 
 
+def source_key(instruction: Instruction) -> SourceKey:
+    """Return what an instruction shares with its other copies where a line was inlined or unrolled."""
+    span = instruction.span
+    return span.file, span.line, span.column, instruction.pipe, instruction.name
+
+
 def source_lines(tree: Tree, timing: Timing) -> tuple[SourceLine, ...]:
     """Return one row per source instruction that was executed, in the order of the source; those that are `listed`."""
-    spent = _pipe_cycles(timing)
-    found = [
-        _line(tree.instructions[number], spans, *spent.get(number, (0, 0)))
-        for number, spans in _by_instruction(timing).items()
-        if listed(tree.instructions[number])
+    spent, spans = _pipe_cycles(timing), _by_instruction(timing)
+    copies: dict[SourceKey, list[int]] = {}
+    for number in spans:
+        if listed(tree.instructions[number]):
+            copies.setdefault(source_key(tree.instructions[number]), []).append(number)
+    lines = [
+        _line(
+            [tree.instructions[number] for number in numbers],
+            [spans[number] for number in numbers],
+            [spent.get(number, (0, 0)) for number in numbers],
+        )
+        for numbers in copies.values()
     ]
-    return tuple(sorted(found, key=lambda line: (line.span.line, line.span.column)))
+    return tuple(sorted(lines, key=lambda line: (line.span.line, line.span.column)))
 
 
 def bookkeeping(tree: Tree, timing: Timing) -> tuple[int, int]:
@@ -465,15 +484,19 @@ def _pipe_cycles(timing: Timing) -> dict[int, tuple[int, int]]:
     return found
 
 
-def _line(instruction: Instruction, spans: _ExecutionSpans, pipe_cycles: int, work: int) -> SourceLine:
+def _line(
+    copies: Sequence[Instruction], spans: Sequence[_ExecutionSpans], spent: Sequence[tuple[int, int]]
+) -> SourceLine:
+    first = copies[0]
     return SourceLine(
-        text=instruction.text,
-        pipe=instruction.pipe,
-        span=instruction.span,
-        executions=spans.count,
-        first_start=spans.first_start,
-        last_end=spans.last_end,
-        cycles=spans.cycles,
-        pipe_cycles=pipe_cycles,
-        work=work,
+        text=first.text if len({each.text for each in copies}) == 1 else first.name,
+        pipe=first.pipe,
+        span=first.span,
+        executions=sum(each.count for each in spans),
+        first_start=min(each.first_start for each in spans),
+        last_end=max(each.last_end for each in spans),
+        cycles=sum(each.cycles for each in spans),
+        pipe_cycles=sum(cycles for cycles, _ in spent),
+        work=sum(work for _, work in spent),
+        key=source_key(first),
     )

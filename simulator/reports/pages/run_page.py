@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
-from castsim.execution.timing import WAITING, Cause, limiter, repeated, share
+from castsim.execution.timing import WAITING, Cause, repeated, share
 from castsim.reports.documents import Document, Json, identifier, shortened
 from castsim.reports.numbers import described, grouped
 from castsim.reports.pages.blocks import (
@@ -40,8 +40,8 @@ from castsim.reports.pages.run_timeline import (
     run_timeline,
     timeline_lanes,
 )
-from castsim.reports.run_cycles import clock, duration
-from castsim.reports.run_findings import section, stale_notice
+from castsim.reports.run_cycles import clock, duration, headline
+from castsim.reports.run_findings import race_notice, section, stale_notice
 from castsim.reports.run_outcomes import heading_of
 from castsim.reports.run_report import RunReport
 from castsim.reports.sections.kernel import BufferMap, BufferStretch, buffer_maps
@@ -373,9 +373,9 @@ def summary_lines(report: RunReport) -> Iterator[Line]:
     if result.untimed:
         return
     time = _time(report).replace(" = ", ", ")
-    yield Line(f"{time}. {_why(report)}.", "answer")
-    if report.lost_most is not None:
-        yield Line(report.lost_most.sentence(), "strong")
+    first, *others = headline(report)
+    yield Line(f"{time}. {first[:1].upper()}{first[1:]}.", "answer")
+    yield from (Line(text, "strong") for text in others)
 
 
 def offer_blocks(advice: Advice | str) -> Iterator[Block]:
@@ -397,18 +397,11 @@ def _time(report: RunReport) -> str:
     return f"{grouped(result.cycles)} cycles = {duration(report.seconds)} at {clock(result.loaded.target)}"
 
 
-def _why(report: RunReport) -> str:
-    found, latencies = limiter(report.result.timing), report.latencies
-    if latencies is not None and latencies.binds:
-        return latencies.sentence()
-    return found.sentence() if found else "No pipe had anything to do"
-
-
 def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
     """Yield what else the text report says first."""
     loaded = report.result.loaded
     known = {f"{loaded.file} @{loaded.entry}", *(line.text for line in said)}
-    known |= set() if report.result.untimed else {_time(report), _why(report)}
+    known |= set() if report.result.untimed else {_time(report), *headline(report)}
     for block in _of_text(report, "notice", "head", "warnings", "races"):
         if isinstance(block, Text):
             yield Text(tuple(line for line in block.lines if line.text not in known))
@@ -419,11 +412,7 @@ def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
 def _doubts(report: RunReport) -> Iterator[str]:
     """Yield what makes cycles or values doubtful."""
     result = report.result
-    races, stale = len(result.races or ()), stale_notice(result.stale_reads)
-    if races:
-        yield f"{races} race{'s' * (races > 1)}: on the chip, values and cycles may differ from these from run to run"
-    if stale is not None:
-        yield stale
+    yield from filter(None, (race_notice(result.races), stale_notice(result.stale_reads)))
     if result.placeholders is not None:
         yield f"{len(result.placeholders.uses)} of its operations are not modelled: it takes longer than this"
 

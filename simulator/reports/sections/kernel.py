@@ -21,7 +21,15 @@ from castsim.reports.run_cycles import Launches, launch_table
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Bytes, CauseName, Cycles, Line, Name
 from castsim.reports.terminal import indented, table
-from castsim.running.program_runs import Result, SourceLine, listed, source_lines, written_launches
+from castsim.running.program_runs import (
+    Result,
+    SourceKey,
+    SourceLine,
+    listed,
+    source_key,
+    source_lines,
+    written_launches,
+)
 from castsim.targets.loader import Target
 
 # The content of the on-chip buffers of a program, cycle by cycle.
@@ -509,21 +517,19 @@ def _within(intervals: Sequence[Interval], span: Interval) -> bool:
 
 
 def _line_costs(tree: Tree, timing: Timing) -> tuple[LineCost, ...]:
-    spent: dict[int, dict[Cause, int]] = {}
+    spent: dict[SourceKey, dict[Cause, int]] = {}
     occupied: dict[str, int] = {}
     for operation in timing.operations:
-        number = timing.executions[operation.execution].instruction
-        instruction = tree.instructions[number]
+        instruction = tree.instructions[timing.executions[operation.execution].instruction]
         for cause, cycles in operation.causes.items():
             if cause not in WAITING:
                 occupied[operation.pipe] = occupied.get(operation.pipe, 0) + cycles
             if operation.pipe == instruction.pipe and listed(instruction):
-                own = spent.setdefault(number, {})
+                own = spent.setdefault(source_key(instruction), {})
                 own[cause] = own.get(cause, 0) + cycles
-    numbers = {(each.span, each.text): number for number, each in enumerate(tree.instructions) if not each.inserted}
-    lines = [(numbers[line.span, line.text], line) for line in source_lines(tree, timing)]
-    working = _working(tree)
-    return tuple(_line_cost(line, spent.get(number, {}), occupied) for number, line in lines if number in working)
+    working = {source_key(tree.instructions[number]) for number in _working(tree)}
+    lines = (line for line in source_lines(tree, timing) if line.key in working)
+    return tuple(_line_cost(line, spent.get(line.key, {}), occupied) for line in lines)
 
 
 def _working(tree: Tree) -> set[int]:
