@@ -259,7 +259,7 @@ def test_the_answer_and_the_warnings_stand_above_the_tables(capsys: pytest.Captu
     table = next(number for number, line in enumerate(found) if line.startswith("cycles by cause"))
     assert found[2].endswith("MHz (assumed clock)") and " cycles = " in found[2]
     assert any("is the bottleneck: " in line for line in found[3:table])
-    assert any(line.startswith("next: --what-if all") for line in found[:table])
+    assert any(line.startswith("next: --what-if ") for line in found[:table])
     assert any(line.startswith("warning: ") for line in found[:table])
     assert not any(line.startswith("warning: ") for line in found[table:])
 
@@ -365,7 +365,7 @@ def test_text_says_what_cycles_rest_on_and_whose_the_clock_is(capsys: pytest.Cap
     text = out_of(capsys, ["run", str(ROOT / "programs/a5_f32_to_e4m3fn_padded.pto"), "--timing-only", "--facts"])
     status = load_target("a5").frequency.status
     assert ("(assumed clock)" in text) == (status is Status.ASSUMED)
-    assert "tcvt f32 -> e4m3fn" in text.splitlines()[4]
+    assert "tcvt f32 -> e4m3fn" in text.splitlines()[3]
     assert text.index("timing.store (") < text.index("timing.load (")
     assert "startup_cycles: -10 % -18 cycles, +10 % +18" in text
     known = residuals_of("a5", "cast")

@@ -68,15 +68,6 @@ def limits_known(target: Target) -> tuple[str, ...]:
     return (*target.what_if, *((LATENCY,) if "tpc" in target.languages else ()))
 
 
-def limits_behind(target: Target, pipe: str, cause: Cause) -> tuple[str, ...]:
-    """Return the limits of a target that take away the cycles which a pipe spends for a cause."""
-    return tuple(
-        name
-        for name, limit in target.what_if.items()
-        if {pipe, ANY} & {at for at, own in limit.lifts.items() if cause in own}
-    )
-
-
 def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
     """Return the limits that are meant, each once.
 
@@ -192,15 +183,15 @@ class LineCost:
     """The line of a program that costs most, with all executions of its instructions together.
 
     `cycles` are those that the run saves without it. `causes` are the cycles that the pipe of `instruction`, the first
-    of the line, spends on it, without waits for other pipes. `limits` can be lifted to see what most of them cost.
-    `retimed` is False of a run that is too long to be timed again: `cycles` are then those of `causes`, an upper bound.
+    of the line, spends on it, without waits for other pipes, and `limit` takes most of them away. `retimed` is False of
+    a run that is too long to be timed again: `cycles` are then those of `causes`, an upper bound.
     """
 
     instruction: Instruction
     cycles: int
     total: int
     causes: Mapping[Cause, int]
-    limits: tuple[str, ...] = ()
+    limit: str = ""
     retimed: bool = True
 
     @property
@@ -208,18 +199,13 @@ class LineCost:
         """The cause that takes most of the pipe's cycles, of equals the first one in the order of `Cause`."""
         return max(Cause, key=lambda cause: self.causes.get(cause, 0))
 
-    @property
-    def mostly(self) -> Cause | None:
-        """The cause that takes half of the pipe's cycles or more, if there is one that can be lifted."""
-        return self.cause if self.limits and 2 * self.causes[self.cause] >= sum(self.causes.values()) else None
-
     def sentence(self) -> str:
         """Return the cost as a report says it."""
         name, pipe = self.instruction.name, self.instruction.pipe
         inserted = "inserted " if self.instruction.inserted else ""
         costs = "costs" if self.retimed else f"occupies {pipe} for"
         sentence = f"Line {self.instruction.span.line} ({inserted}{name}) {costs} {self.cycles:,} of the {self.total:,}"
-        return f"{sentence} cycles{f', mostly {self.mostly}' if self.mostly else ''}"
+        return f"{sentence} cycles{f', mostly {self.cause}' if self.limit else ''}"
 
 
 def costliest_line(tree: Tree, timing: Timing, target: Target) -> LineCost | None:
@@ -229,19 +215,45 @@ def costliest_line(tree: Tree, timing: Timing, target: Target) -> LineCost | Non
     cycle whatever is in it, only lines that cost more than that count.
     """
     lines = sorted(_occupied_lines(tree, timing, target).values(), key=lambda line: -line.occupied)
-    steps, total = sum(1 for _ in repeated(timing.operations)), timing.total
-    most = min(_MOST_LINES[target.has_tiles], _MOST_OPERATIONS // max(1, steps))
+    total, most = timing.total, min(_MOST_LINES[target.has_tiles], _repetitions(timing))
     if not most and lines:
-        return lines[0].cost(tree, min(lines[0].occupied, total), total, target, retimed=False)
-    best: LineCost | None = None
+        return lines[0].cost(tree, min(lines[0].occupied, total), timing, target, retimed=False)
+    best: tuple[int, _LineUse] | None = None
     for line in lines[:most]:
-        if best is not None and target.has_tiles and best.cycles >= line.occupied:
+        if best is not None and target.has_tiles and best[0] >= line.occupied:
             break
         saved = total - _cycles_without(tree, frozenset(line.numbers), total, target)
         least = 0 if target.has_tiles else line.causes.get(Cause.BUSY, 0)
-        if saved > max(least, 0 if best is None else best.cycles):
-            best = line.cost(tree, saved, total, target, retimed=True)
-    return best
+        if saved > max(least, 0 if best is None else best[0]):
+            best = saved, line
+    return None if best is None else best[1].cost(tree, best[0], timing, target, retimed=True)
+
+
+def limit_behind(tree: Tree, timing: Timing, target: Target, pipe: str, causes: Mapping[Cause, int]) -> str:
+    """Return the limit without which a run saves most, of those behind the cause that takes most cycles of a pipe.
+
+    '' if there is none, or if the run saves less than half of these cycles without it: then other causes take over, or
+    other pipes set the pace. A program of bundles, or a run that is too long, is not timed again.
+    """
+    cause = max(Cause, key=lambda cause: causes.get(cause, 0))
+    limits = [
+        name
+        for name, limit in target.what_if.items()
+        if any(cause in own for at, own in limit.lifts.items() if at in (pipe, ANY))
+    ]
+    if not target.has_tiles or not _repetitions(timing):
+        return limits[0] if limits else ""
+    cycles = {
+        name: simulate(tree, lifted(target, name), max_cycles=MAX_CYCLES, record_operations=False).total
+        for name in limits
+    }
+    best = min(limits, key=lambda name: cycles[name], default="")
+    return best if best and 2 * (timing.total - cycles[best]) >= causes[cause] else ""
+
+
+def _repetitions(timing: Timing) -> int:
+    """Return how often a run may be timed again."""
+    return _MOST_OPERATIONS // max(1, sum(1 for _ in repeated(timing.operations)))
 
 
 _Line = tuple[str, int, bool]
@@ -261,12 +273,13 @@ class _LineUse:
         """All of these cycles."""
         return sum(self.causes.values())
 
-    def cost(self, tree: Tree, cycles: int, total: int, target: Target, *, retimed: bool) -> LineCost:
-        """Return what the line costs."""
+    def cost(self, tree: Tree, cycles: int, timing: Timing, target: Target, *, retimed: bool) -> LineCost:
+        """Return what the line costs; a cause that takes less than half of its cycles has no limit."""
         own = (tree.instructions[number] for number in self.numbers)
         instruction = next((each for each in own if each.pipe == self.pipe), tree.instructions[self.numbers[0]])
-        limits = limits_behind(target, self.pipe, max(self.causes, key=lambda cause: self.causes[cause]))
-        return LineCost(instruction, cycles, total, self.causes, limits, retimed)
+        mostly = 2 * max(self.causes.values()) >= self.occupied
+        limit = limit_behind(tree, timing, target, self.pipe, self.causes) if mostly else ""
+        return LineCost(instruction, cycles, timing.total, self.causes, limit, retimed)
 
 
 def _occupied_lines(tree: Tree, timing: Timing, target: Target) -> dict[_Line, _LineUse]:

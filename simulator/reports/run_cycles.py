@@ -9,8 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from castsim.execution.timing import WAITING, Cause, limiter, repeated, share
-from castsim.exploration.lifted_limits import limits_behind
+from castsim.execution.timing import WAITING, Cause, repeated, share
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
@@ -66,16 +65,16 @@ def _head_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         if sentence:
             yield Text(sentence)
     first, *others = headline(report)
-    yield Text(first, style="bold yellow" if limiter(result.timing) else "")
+    yield Text(first, style="bold yellow" if report.limiter else "")
     yield from map(Text, others)
-    if limiter(result.timing) and not report.gains:
+    if report.limiter and not report.gains:
         yield Text(f"next: {_next(report)}")
     yield Text()
 
 
 def headline(report: RunReport) -> Iterator[str]:
     """Yield what costs most: a launch longer than all pipes, the bottleneck or latency, the costliest line."""
-    found, latencies, launch = limiter(report.result.timing), report.latencies, _launch(report)
+    found, latencies, launch = report.limiter, report.latencies, _launch(report)
     if launch is not None and launch > report.result.cycles:
         pipes = grouped(report.result.cycles)
         yield f"The launch costs most: about {grouped(launch)} cycles, beside {pipes} in the pipes"
@@ -85,7 +84,7 @@ def headline(report: RunReport) -> Iterator[str]:
         yield latencies.sentence()
         yield f"{latencies.costs()}, {found.pipe} {share(found.occupied, found.total)}"
     else:
-        yield found.sentence(named=bool(limits_behind(report.result.loaded.target, found.pipe, found.cause)))
+        yield found.sentence(named=bool(report.limit))
     if report.costliest is not None:
         yield report.costliest.sentence()
 
@@ -102,13 +101,15 @@ def _next(report: RunReport) -> str:
     """Return what tells more of where the cycles go, or finds a better order."""
     if report.latencies is not None and report.latencies.binds:
         return "castsim advise tries shorter orders; --what-if latency shows the cost"
-    target, line, found = report.result.loaded.target, report.costliest, limiter(report.result.timing)
-    more = ", --report kernel where the cycles go" if target.has_tiles and not report.further else ""
-    if line is not None and line.mostly:
-        return f"--what-if {','.join(line.limits)} shows what {line.mostly} costs{more}"
-    limits = limits_behind(target, found.pipe, found.cause) if found else ()
-    shown = f"{','.join(limits)} shows what {found.cause}" if found and limits else "all shows what each limit"
-    return f"--what-if {shown} costs{more}"
+    line, found = report.costliest, report.limiter
+    more = (
+        ", --report kernel where the cycles go" if report.result.loaded.target.has_tiles and not report.further else ""
+    )
+    if line is not None and line.limit:
+        return f"--what-if {line.limit} shows what {line.cause} costs{more}"
+    if found is not None and report.limit:
+        return f"--what-if {report.limit} shows what {found.cause} costs{more}"
+    return f"--what-if all shows what each limit costs{more}"
 
 
 def _launch(report: RunReport) -> int | None:

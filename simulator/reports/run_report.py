@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.input_data import digest
+from castsim.execution.timing import Limiter, limiter
 from castsim.execution.tree import BufferUse, buffer_use
-from castsim.exploration.lifted_limits import LineCost, costliest_line
+from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind
 from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import doubtful_facts
@@ -66,6 +67,10 @@ class RunReport:
     inserted: int
     costliest: LineCost | None
     """The line that costs most cycles; None if none costs any."""
+    limiter: Limiter | None
+    """The bottleneck; None if no pipe did anything."""
+    limit: str
+    """The limit that takes away what the bottleneck mostly does beside work; '' if none does."""
     latencies: LatencyBound | None
     """What latencies cost; None of programs that are no bundles."""
     buffers: tuple[BufferUse, ...]
@@ -108,6 +113,7 @@ class RunReport:
         """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
         loaded, timing = result.loaded, result.timing
         target = loaded.target
+        found = None if result.untimed else limiter(timing)
         return cls(
             result=result,
             seconds=float(Fraction(timing.total, target.frequency.megahertz * 10**6)),
@@ -115,6 +121,8 @@ class RunReport:
             bookkeeping=bookkeeping(loaded.tree, timing),
             inserted=inserted(loaded.tree, timing)[0],
             costliest=None if result.untimed else costliest_line(loaded.tree, timing, target),
+            limiter=found,
+            limit=limit_behind(loaded.tree, timing, target, found.pipe, {found.cause: found.cycles}) if found else "",
             latencies=None if result.untimed else loaded.latencies(timing),
             buffers=buffer_use(loaded.tree, target),
             outputs=tuple(
