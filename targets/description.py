@@ -7,11 +7,21 @@ are refused. Loaded targets are frozen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 
@@ -168,6 +178,19 @@ class WhatIf(Table):
     set: Annotated[dict[str, int | Decimal | bool | str], Field(min_length=1)]
 
 
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The shipped target that a description builds on, or is a copy of, and the paths of what is not equal to it."""
+
+    name: str
+    changed: frozenset[str]
+
+    def concerns(self, facts: Iterable[str]) -> bool:
+        """Whether one of some facts, or tables of facts, is not equal."""
+        heads = tuple(f"{fact}." for fact in facts)
+        return any(f"{path}.".startswith(heads) for path in self.changed)
+
+
 class TargetKind(StrEnum):
     """Chips run programs; specifications only say what is legal and what is acceptable."""
 
@@ -214,6 +237,13 @@ class TargetHeader(Table):
     free_facts: tuple[FreeFact, ...] = ()
     """What its measured casts decide; all else is other sources'."""
     what_if: dict[str, WhatIf] = Field(default_factory=dict)
+    _lineage: Lineage | None = PrivateAttr(None)
+    """Of a description that is not shipped; None if nothing shipped is of its mechanism."""
+
+    @property
+    def lineage(self) -> Lineage:
+        """The shipped target whose measurements hold for this one, and what differs from it."""
+        return self._lineage or Lineage(self.name, frozenset())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -329,9 +359,11 @@ def with_facts(target: _Target, facts: Mapping[str, object]) -> _Target:
     Raises:
         TargetDataError: no such fact, or a value that it cannot have.
     """
+    lineage = target._lineage
     for path, value in facts.items():
         try:
             target = _edited(target, path.split("."), value)
+            target._lineage = lineage
         except ValidationError as error:
             reason = error.errors()[0]["msg"]
             raise TargetDataError(f"{target.name}: {path} cannot be {value}: {reason}") from None

@@ -24,7 +24,7 @@ from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError, c
 from castsim.isa.formats import Format, format_named
 from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
-from castsim.targets.description import Fact, SourceKind, TargetHeader, TargetKind
+from castsim.targets.description import Fact, Lineage, SourceKind, TargetHeader, TargetKind
 
 # Spellings of formats in tables of measurements that `castsim.isa.formats` does not take: those of C++ and of
 # packed pairs.
@@ -331,7 +331,65 @@ def _load(path: Path) -> Target:
     except ValidationError as error:
         raise _refusal(path, error, data, model) from None
     _check_said(overlay)
+    if path.parent != SHIPPED:
+        found._lineage = _lineage_of(found, path)
     return found
+
+
+# What a description shares with the shipped one that it builds on or is a copy of: equal facts keep what was measured.
+
+_ROW_KEYS = ("mnemonic", "src", "dst", "variant")
+"""Columns that name the row of a table, of those that it has."""
+
+
+_NAMES = ("name", "title")
+"""Keys of a description that are no facts."""
+
+
+def _lineage_of(target: Target, path: Path) -> Lineage | None:
+    """Return the lineage of a description: of several shipped ones of its mechanism the base, or the closest."""
+    base = _shipped_base(path)
+    names = [base] if base is not None else [name for name in target_names() if _mechanism_of(name) == target.mechanism]
+    found = [Lineage(name, frozenset(_differences(target, load_target(name), ()))) for name in names]
+    return min(found, key=lambda lineage: len(lineage.changed), default=None)
+
+
+def _shipped_base(path: Path) -> str | None:
+    """Return the first shipped description on which another one builds, None if there is none."""
+    while path.parent != SHIPPED:
+        base = read_toml(path).get("base")
+        if base is None:
+            return None
+        path = (path.parent / base if base.endswith(".toml") else SHIPPED / f"{base}.toml").resolve()
+    return path.stem
+
+
+def _mechanism_of(name: str) -> object:
+    return _merged(SHIPPED / f"{name}.toml", (), Overlay()).get("mechanism")
+
+
+def _differences(held: object, other: object, path: Keys) -> Iterator[str]:
+    """Yield the paths of numbers, texts and rows of a table that are not those of another one."""
+    if isinstance(held, BaseModel) and type(held) is type(other):
+        for name in type(held).model_fields:
+            if name not in _ABOUT and (path or name not in _NAMES):
+                yield from _differences(getattr(held, name), getattr(other, name), (*path, name))
+    elif isinstance(held, Mapping) and isinstance(other, Mapping):
+        for key in dict.fromkeys((*held, *other)):
+            yield from _differences(held.get(key), other.get(key), (*path, str(key)))
+    elif (rows := _by_row(held)) and (others := _by_row(other)):
+        yield from _differences(rows, others, path)
+    elif not _same(held, other):
+        yield ".".join(path)
+
+
+def _by_row(held: object) -> dict[str, object]:
+    """Return the rows of a table by what names them; nothing if that is no table, or two rows have one name."""
+    if not (isinstance(held, tuple) and held and all(isinstance(row, BaseModel) for row in held)):
+        return {}
+    keys = [[str(value) for name in _ROW_KEYS if (value := getattr(row, name, None)) is not None] for row in held]
+    rows = {".".join(key): row for key, row in zip(keys, held, strict=True)}
+    return rows if len(rows) == len(held) else {}
 
 
 def _model_of(mechanism: str) -> type[Target]:

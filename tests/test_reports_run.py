@@ -308,7 +308,7 @@ def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
 def test_shares_add_up_to_the_cycles_of_the_run(name: str) -> None:
     loaded = load(ROOT / "programs" / name, None, None, WEIGHED[name])
     result = run_loaded(loaded, {}, timing_only=True)
-    trust = trust_of(loaded.target, result.timing, result.loaded.tree.instructions)
+    trust = trust_of(loaded.target, result.timing, result.loaded.tree)
     assert sum(share.cycles for share in trust.shares) == result.timing.total == trust.cycles
     assert len({name for share in trust.shares for name in share.operations}) == sum(
         len(share.operations) for share in trust.shares

@@ -8,7 +8,7 @@ time third). Operation kinds of a mechanism live beside its lowering; this modul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
@@ -394,6 +394,28 @@ def issued(node: Node, times: int = 1) -> Iterator[tuple[int, Lowered]]:
         yield from issued(node.body, times * node.trips)
     elif isinstance(node, Lowered):
         yield times, node
+
+
+def without(tree: Tree, numbers: Collection[int]) -> Tree:
+    """Return a program without some of its instructions, as if they did not stand in the source."""
+    root, _ = _node_without(tree.root, numbers)
+    return replace(tree, root=root if isinstance(root, Block) else Block(()))
+
+
+def _node_without(node: Node, numbers: Collection[int]) -> tuple[Node | None, list[bool]]:
+    """Return a node without some instructions, None if nothing is left, and which of its elements are left."""
+    if isinstance(node, Lowered):
+        left = node.instruction not in numbers
+        return (node if left else None), [left] * node.width
+    if isinstance(node, Block):
+        items = [_node_without(item, numbers) for item in node.items]
+        kept = tuple(item for item, _ in items if item is not None)
+        return (Block(kept) if kept else None), [mark for _, marks in items for mark in marks]
+    if isinstance(node, Loop):
+        body, marks = _node_without(node.body, numbers)
+        steps = tuple(step for step, left in zip(node.steps, marks, strict=True) if left)
+        return (Loop(node.trips, body, steps) if isinstance(body, Block) else None), marks
+    return node, [True]
 
 
 def loop_of(trips: int, build: Callable[[int], Block]) -> Iterator[Node]:

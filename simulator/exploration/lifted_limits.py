@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from castsim.engines import simulate
 from castsim.execution.run_limits import MAX_CYCLES, Limits
 from castsim.execution.timing import WAITING, Cause, Timing, repeated
-from castsim.execution.tree import Block, Deltas, Instruction, Loop, Lowered, Node, Tree
+from castsim.execution.tree import Instruction, Tree, without
 from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError
 from castsim.isa.formats import Codes
 from castsim.running.loaded import LoadedProgram
@@ -312,25 +312,7 @@ def _occupied_lines(tree: Tree, timing: Timing, target: Target) -> dict[_Line, _
 
 def _cycles_without(tree: Tree, numbers: frozenset[int], total: int, target: Target) -> int:
     """Return the cycles without some instructions, `total` if the rest cannot run: others wait for what they signal."""
-    root, _ = _without(tree.root, numbers)
-    rest = Tree(root if isinstance(root, Block) else Block(()), tree.instructions, tree.interlocked)
     try:
-        return simulate(rest, target, max_cycles=2 * total + 1, record_operations=False).total
+        return simulate(without(tree, numbers), target, max_cycles=2 * total + 1, record_operations=False).total
     except EngineError:
         return total
-
-
-def _without(node: Node, numbers: frozenset[int]) -> tuple[Node | None, list[bool]]:
-    """Return a node without some instructions, None if nothing is left, and which of its elements are left."""
-    if isinstance(node, Lowered):
-        left = node.instruction not in numbers
-        return (node if left else None), [left] * node.width
-    if isinstance(node, Block):
-        items = [_without(item, numbers) for item in node.items]
-        kept = tuple(item for item, _ in items if item is not None)
-        return (Block(kept) if kept else None), [mark for _, marks in items for mark in marks]
-    if isinstance(node, Loop):
-        body, marks = _without(node.body, numbers)
-        steps: tuple[Deltas, ...] = tuple(step for step, left in zip(node.steps, marks, strict=True) if left)
-        return (Loop(node.trips, body, steps) if isinstance(body, Block) else None), marks
-    return node, [True]

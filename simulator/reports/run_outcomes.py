@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from math import isfinite, prod
 
@@ -13,6 +14,7 @@ from rich.text import Text
 from castsim.execution.input_data import ProgramChoice
 from castsim.execution.interpreter.memory import Origin, ReadElement
 from castsim.execution.outcomes import CastPlace, Outcome, Outcomes
+from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree
 from castsim.isa.formats import IntFormat, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
@@ -21,6 +23,7 @@ from castsim.reports.numbers import grouped, lines_named
 from castsim.reports.run_report import PartialOutput, ReportSection, RunReport, UndefinedOutput
 from castsim.reports.schemas.keys import Column, Cycles, Elements, ErrorEntry, Line, Output, Value
 from castsim.reports.terminal import indented, table
+from castsim.running.estimating.cast_estimates import OperationKindWork, differs_from_shipped, facts_behind
 from castsim.running.program_runs import OpaqueUse
 from castsim.targets.loader import Target, TileTarget, measured_operation
 
@@ -62,8 +65,8 @@ def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text(f"{text} [{first}]", style="yellow")
         if undefined.mask_file is not None:
             yield indented(Text(f"{undefined.mask_file} marks them"))
-    for partial in report.partial:
-        yield from _partial(partial)
+    for output in report.partial:
+        yield from _partial(output)
 
 
 def _partial(output: PartialOutput) -> Iterator[RenderableType]:
@@ -165,15 +168,15 @@ class Operation(Keys):
     not_bit_exact: str | None = says("Why its values are not claimed to be bit-exact; null if they are.")
 
 
-def operation_notes(tree: Tree, target: Target) -> tuple[Operation, ...]:
-    """Return a note per vector operation and element type of a program, sorted."""
+def operation_notes(tree: Tree, target: Target, timing: Timing) -> tuple[Operation, ...]:
+    """Return a note per vector operation and element type of a program that was timed, sorted."""
     if not target.has_tiles:
         return ()
     found = set()
     for instruction in tree.instructions:
         if instruction.mnemonic in VECTOR_OPERATIONS and instruction.element is not None:
             found.add((instruction.mnemonic, instruction.element))
-    return tuple(_note(target, mnemonic, element) for mnemonic, element in sorted(found))
+    return tuple(_note(target, mnemonic, element, tree, timing) for mnemonic, element in sorted(found))
 
 
 class OperationsKeys(Keys):
@@ -184,7 +187,8 @@ class OperationsKeys(Keys):
 
 
 def _noted(report: RunReport) -> tuple[Operation, ...]:
-    return operation_notes(report.result.loaded.tree, report.result.loaded.target)
+    result = report.result
+    return operation_notes(result.loaded.tree, result.loaded.target, result.timing)
 
 
 def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
@@ -202,14 +206,17 @@ def _operations_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text(f"values not bit-exact: {', '.join(operations)}: {reason}")
 
 
-def _note(target: TileTarget, mnemonic: str, element: str) -> Operation:
+def _note(target: TileTarget, mnemonic: str, element: str, tree: Tree, timing: Timing) -> Operation:
     rule = target.tile_operation(mnemonic)
     assert rule is not None
     is_integer = isinstance(format_named(element), IntFormat)
     # Integer results are exact whatever the order; only divisions are not certain for them.
     doubtful = not is_integer or not VECTOR_OPERATIONS[mnemonic].integers_exact
-    measured = measured_operation(target.name, mnemonic, element, element) is not None
-    return Operation(mnemonic, element, measured or element in rule.validated, rule.approximate if doubtful else None)
+    measured = measured_operation(target.lineage.name, mnemonic, element, element) is not None
+    work = OperationKindWork(str(VECTOR_OPERATIONS[mnemonic].kind), f"{mnemonic} {element}", mnemonic, element, element)
+    behind = partial(facts_behind, target, timing, tree)
+    validated = (measured or element in rule.validated) and not differs_from_shipped(target, work, timing.facts, behind)
+    return Operation(mnemonic, element, validated, rule.approximate if doubtful else None)
 
 
 OPERATIONS = ReportSection(_operations_text, OperationsKeys)

@@ -135,7 +135,7 @@ class RunReport:
             ),
             undefined=tuple(undefined_of(name, marks, files) for name, marks in result.undefined.items()),
             facts=_by_weight(doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}), sensitivities or ()),
-            trust=trust_of(target, timing, loaded.tree.instructions),
+            trust=trust_of(target, timing, loaded.tree),
             sensitivities=sensitivities,
             findings=findings,
             show_synchronisation=show_synchronisation,

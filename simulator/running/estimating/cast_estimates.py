@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -16,15 +17,15 @@ from castsim.engines import simulate
 from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, bare
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import WAITING, Cause, Timing, repeated
-from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Tile, TileCast, Tree
-from castsim.isa.errors import CastsimError, Span, TileError
+from castsim.execution.tree import Block, Instruction, InstructionRole, Lowered, Tile, TileCast, Tree, without
+from castsim.isa.errors import CastsimError, EngineError, Span, TileError
 from castsim.isa.formats import Format, Saturation, format_named
 from castsim.isa.pto.program import Pipe, RoundMode, TileType
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import CastAsked, round_mode
 from castsim.targets.dataflow import DataflowTarget
 from castsim.targets.description import DOUBTFUL, Fact, SourceKind, Status, Table, with_facts
-from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, Target, measured_operation, residuals_of
+from castsim.targets.loader import CAST, LOAD, SCOPE, STORE, Target, load_target, measured_operation, residuals_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,20 +229,45 @@ class Trust:
         return self.interval.sentence(self.cycles) if self.interval else ""
 
 
-def trust_of(target: Target, timing: Timing, instructions: Iterable[Instruction]) -> Trust:
+def trust_of(target: Target, timing: Timing, tree: Tree) -> Trust:
     """Return what the cycles of a run rest on."""
-    return trust_of_works(target, _cycles_of_works(target, timing, tuple(instructions)), timing.total, timing.facts)
+    works = _cycles_of_works(target, timing, tree.instructions)
+    return trust_of_works(target, works, timing.total, timing.facts, partial(facts_behind, target, timing, tree))
 
 
-def trust_of_works(target: Target, works: Mapping[OperationKindWork, int], total: int, facts: Collection[str]) -> Trust:
-    """Return what cycles rest on, given how many go to which work, and the paths of the facts behind them."""
+def facts_behind(target: Target, timing: Timing, tree: Tree, work: OperationKindWork) -> Collection[str]:
+    """Return the paths of the facts behind one work of a run: those of its instructions alone."""
+    others = {
+        number
+        for number, instruction in enumerate(tree.instructions)
+        if _work(target, instruction.pipe, instruction) != work
+    }
+    try:
+        return simulate(without(tree, others), target, record_operations=False).facts
+    except EngineError:  # a flag that nothing sets
+        return timing.facts
+
+
+def trust_of_works(
+    target: Target,
+    works: Mapping[OperationKindWork, int],
+    total: int,
+    facts: Collection[str],
+    facts_of: Callable[[OperationKindWork], Collection[str]] | None = None,
+) -> Trust:
+    """Return what cycles rest on, given how many go to which work, and the paths of the facts behind them.
+
+    `facts_of` finds those behind one work; None: all of them. It is asked only where a fact differs from those of the
+    shipped target, whose measurements then say nothing of the work.
+    """
     shares: dict[tuple[SourceKind, Standing], list[tuple[int, str]]] = {}
     covered = low = high = 0.0
     known = {}
     for work, cycles in works.items():
-        shares.setdefault(_basis(target, work, facts), []).append((cycles, work.label))
+        holds = not differs_from_shipped(target, work, facts, facts_of)
+        shares.setdefault(_basis(target, work, facts, measured=holds), []).append((cycles, work.label))
         computes = work.kind not in (*_FACTS, BUNDLES)
-        if (found := residuals_of(target.name, work.kind, pooled=computes)) is not None:
+        if holds and (found := residuals_of(target.lineage.name, work.kind, pooled=computes)) is not None:
             known[found.kind] = found
             below, above = found.around(cycles)
             covered, low, high = covered + cycles, low + below, high + above
@@ -381,9 +407,46 @@ def _work(target: Target, pipe: str, instruction: Instruction) -> OperationKindW
     return OperationKindWork(SCOPE, f"{SCOPE}s")
 
 
-def _basis(target: Target, work: OperationKindWork, facts: Collection[str]) -> tuple[SourceKind, Standing]:
-    """Return what work rests on: measurements of these operations, or else the weakest of the facts."""
-    found = measured_operation(target.name, work.operation, work.src, work.dst)
+_SHAPES = (
+    "kernels", "variants", "variant_choice", "kernel_variants", "registers", "repeat", "pipes", "profiled_sequences",
+    "scratch_sequences", "tile_arithmetic",
+)  # fmt: skip
+"""Tables of a description that decide which instructions an operation becomes."""
+
+
+def differs_from_shipped(
+    target: Target,
+    work: OperationKindWork,
+    facts: Collection[str],
+    facts_of: Callable[[OperationKindWork], Collection[str]] | None = None,
+) -> bool:
+    """Whether work rests on a fact that is not that of the shipped target, whose measurements then do not hold."""
+    lineage = target.lineage
+    if not lineage.changed:
+        return False
+    scalar = _FACTS[_SCALAR]
+    if work.kind == _SCALAR:
+        return lineage.concerns(fact for fact in facts if scalar.match(fact))
+    if work.kind not in _FACTS and lineage.concerns(
+        (*_SHAPES, f"casts.{work.src}.{work.dst}", f"tile_operations.{work.operation}")
+    ):
+        return True
+    if not lineage.concerns(fact for fact in facts if not scalar.match(fact)):
+        return False
+    own = facts if facts_of is None else facts_of(work)
+    return lineage.concerns(fact for fact in own if not scalar.match(fact))
+
+
+def _basis(
+    target: Target, work: OperationKindWork, facts: Collection[str], *, measured: bool
+) -> tuple[SourceKind, Standing]:
+    """Return what work rests on: measurements of these operations if they hold, or else the weakest of the facts.
+
+    Where they hold, its facts are those of the shipped target, whatever else differs.
+    """
+    found = measured_operation(target.lineage.name, work.operation, work.src, work.dst) if measured else None
+    if measured and target.lineage.changed:
+        target = load_target(target.lineage.name)
     if found is not None:
         return found.source_kind, Standing.VALIDATED if found.unfitted else Standing.FITTED
     if (own := _FACTS.get(work.kind)) is not None:
