@@ -331,3 +331,33 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_mistyped_commands(line: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quantise", *line.split()]) in (1, 2)
     assert text in capsys.readouterr().err
+
+
+TOPS = {
+    "i8": (127, 1, -128), "i4": (7, 1, -8), "e4m3fn": (448, 32, -448), "e2m1": (6, 2, -6), "e3m2": (28, 4, -28),
+    "e5m2": (57344, 8192, -57344),
+}  # fmt: skip
+"""The largest element, its distance from the one below it, and the smallest: docs/reference/formats.md."""
+
+
+@pytest.mark.parametrize("fmt", TOPS)
+@pytest.mark.parametrize("rule", ["floor", "ceil", "nearest"])
+def test_clamped_counts_the_elements_that_clamping_changes(fmt: str, rule: str) -> None:
+    """Each element is rounded without an end of the range, in fractions, ties to even; numbers up to it are no clamp."""
+    top, step, least = TOPS[fmt]
+    x = np.random.default_rng(7).standard_normal((40, 32)).astype(np.float32)
+    x[0] = np.linspace(1, 2, 32)
+    found = castsim.quantise(x, "f32", fmt, per="token", scale=rule)
+    beyond = 0
+    for row, scale in zip(x, found.scales.reshape(-1), strict=True):
+        for value in row:
+            rounded = round(Fraction(float(value)) / Fraction(float(scale)) / step) * step
+            beyond += not least <= rounded <= top
+    assert found.statistics.clamped == beyond
+
+
+def test_no_scale_of_the_largest_magnitude_clamps() -> None:
+    """The scale is the largest magnitude divided by the largest element: quotients a little beyond it round to it."""
+    x = np.random.default_rng(0).standard_normal((1000, 64)).astype(np.float32)
+    for fmt in ("i8", "i4", "e4m3fn", "e2m1"):
+        assert castsim.quantise(x, "f32", fmt, per="token").statistics.clamped == 0

@@ -165,8 +165,8 @@ class ErrorStatistics:
     """Errors of the finite numbers outside blocks with NaN, computed in f64.
 
     `root_mean_square_error` and `largest_error` are in the numbers' own unit; `signal_to_noise_db` is None without
-    numbers or without an error. `clamped` numbers, infinities among them, lay beyond the largest element even after
-    scaling; `to_zero` were not zero and became it.
+    numbers or without an error. `clamped` numbers, infinities among them, would have been rounded beyond the largest
+    element even after scaling; `to_zero` were not zero and became it.
     """
 
     elements: int
@@ -530,8 +530,22 @@ def _quantised(
         array_from_codes(scales, chosen.scale),
         chosen,
         blocks,
-        error_statistics(numbers, values, np.abs(scaled) > largest(chosen.element), int(np.isnan(greatest).sum())),
+        error_statistics(numbers, values, _beyond(scaled, chosen.element, policy), int(np.isnan(greatest).sum())),
     )
+
+
+def _beyond(scaled: F64, element: Format, policy: Policy) -> NDArray[np.bool_]:
+    """Return which numbers would be rounded beyond the largest element, were there more: clamping changes these.
+
+    They are rounded to multiples of the distance of the two largest elements, which are the significands there.
+    """
+    top = largest(element)
+    step = 0 if isinstance(element, IntFormat) else math.frexp(top)[1] - 1 - _top_fraction_bits(element)
+    least = element.minimum if isinstance(element, IntFormat) else -math.ldexp(top, -step)
+    counted = np.ldexp(np.where(np.isnan(scaled), 0.0, scaled), -step)
+    unbounded = Policy(policy.rounding, Overflow.SATURATE)
+    multiples = convert_codes(counted.view(np.uint64), FORMATS["f64"], FORMATS["i32"], unbounded).view(np.int32)
+    return (multiples > math.ldexp(top, -step)) | (multiples < least)
 
 
 def _spread(scales: F64, shape: tuple[int, ...], blocks: tuple[int, ...]) -> F64:
