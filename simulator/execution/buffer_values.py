@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from castsim.execution.outcomes import CastPlace, Judge, Outcomes
+from castsim.execution.outcomes import CastPlace, Judge, Listener, Outcomes, changes, heard_by
 from castsim.execution.pipe_operations import BLOCK, NO_VALUES, Idle, ScalarElementAccess, Transfer
 from castsim.execution.tree import (
     Access,
@@ -32,7 +32,7 @@ from castsim.execution.tree import (
 from castsim.execution.vector_operations.effect import TileEffect
 from castsim.execution.vector_operations.shapes import tile_view
 from castsim.isa.errors import TileError
-from castsim.isa.formats import Codes
+from castsim.isa.formats import Codes, Format
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
 
 # What the casts of a run did to their numbers, counted instruction by instruction.
@@ -42,9 +42,9 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(slots=True)
 class CastCounts:
-    """The outcomes of every executed cast, by the number of its instruction."""
+    """The outcomes of every executed cast, and of what else converts or saturates, by instruction and formats."""
 
-    found: dict[int, Outcomes] = field(default_factory=dict)
+    found: dict[tuple[int, str, str], Outcomes] = field(default_factory=dict)
 
     def before(self, lowered: Lowered, deltas: Sequence[Deltas] | None, buffer: Bytes) -> PendingCast | None:
         """Return what a cast is about to read; None for any other instruction."""
@@ -60,14 +60,26 @@ class CastCounts:
         cast = pending.cast
         judge = Judge(cast.src.format, cast.dst.format, cast.rounding, cast.wraps)
         counts = judge.count(pending.codes, tile_codes(buffer, cast.dst, cast.stretches))
-        self.found.setdefault(lowered.instruction, Outcomes()).add(counts)
+        self._add(lowered.instruction, cast.src.format, cast.dst.format, counts)
+
+    def listener(self, instruction: int) -> Listener:
+        """Return what hears of an operation that converts or saturates."""
+
+        def hear(judge: Judge, before: Codes, after: Codes, converts: bool) -> None:
+            counts = changes(judge, before, after, converts=converts)
+            if counts is not None:
+                self._add(instruction, judge.src if converts else judge.dst, judge.dst, counts)
+
+        return hear
+
+    def _add(self, instruction: int, src: Format, dst: Format, counts: Outcomes) -> None:
+        self.found.setdefault((instruction, src.name, dst.name), Outcomes()).add(counts)
 
     def by_place(self, instructions: Sequence[Instruction]) -> Mapping[CastPlace, Outcomes]:
         """Return the same by the place of each instruction, in their order."""
         return {
             CastPlace(instructions[number].span.line, instructions[number].text, src, dst, number): counts
-            for number, counts in sorted(self.found.items())
-            for src, dst in instructions[number].casts[:1]
+            for (number, src, dst), counts in sorted(self.found.items())
         }
 
 
@@ -148,7 +160,8 @@ def compute_tree(
             continue
         if isinstance(lowered.shortcut, TileEffect):
             effect = lowered.shortcut if deltas is None else lowered.shortcut.moved(deltas[0])
-            effect.apply(buffer)
+            with heard_by(None if counts is None else counts.listener(lowered.instruction)):
+                effect.apply(buffer)
             continue
         pending = None if counts is None else counts.before(lowered, deltas, buffer)
         unmoved = deltas is None or not any(map(any, deltas))

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
@@ -329,11 +331,49 @@ class CastTally:
         self._batches.append(made)
         return made
 
+    def add(self, place: CastPlace, counts: Outcomes) -> None:
+        """Add outcomes that are counted already."""
+        self._found.setdefault(place, Outcomes()).add(counts)
+
     def finish(self) -> Mapping[CastPlace, Outcomes]:
         """Return the outcomes of all executions, in the order of lines."""
         for each in self._batches:
             each.finish()
         return dict(sorted(self._found.items(), key=lambda entry: entry[0].line))
+
+
+# What an operation changes beside casts: it tells whoever runs it, who knows its line and which lanes are active.
+
+Listener = Callable[[Judge, Codes, Codes, bool], None]
+"""Takes a judge, codes before and after, and whether every element counts: else only those that do not fit."""
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def heard_by(listener: Listener | None) -> Iterator[None]:
+    """Let a listener hear what the operations run inside change."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def tell_change(judge: Judge, before: Codes, after: Codes, *, converts: bool = True) -> None:
+    """Tell what has been converted, or (not `converts`) saturated; codes are given before and after, of one shape."""
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener(judge, before, after, converts)
+
+
+def changes(judge: Judge, before: Codes, after: Codes, *, converts: bool) -> Outcomes | None:
+    """Return the outcomes; None if nothing is lost by what only saturates, whose rounding is that of arithmetic."""
+    found = judge.count(before, after)
+    if converts:
+        return found
+    found.rounded = 0
+    return None if found.exact == found.elements else found
 
 
 # What results can do in a notebook: show themselves as HTML, become frames, draw themselves.

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from castsim.execution.outcomes import Judge, tell_change
 from castsim.execution.vector_operations.shapes import Numbers, encoded, numbers
 from castsim.execution.vector_operations.target_rules import Behaviour
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Rounding, format_named
 from castsim.isa.pto.vector_operations import COMPOSITIONS
 
 # Functions of integers as strings of bits.
@@ -124,8 +125,12 @@ def _computed(function: str, operands: Sequence[Codes], fmt: Format, behaviour: 
     if isinstance(fmt, IntFormat) and function == "pow":
         return _integer_power(values[0], values[1], fmt)
     if isinstance(fmt, IntFormat) and behaviour.saturates:
-        exact = _ARITHMETIC[function](*(each.astype(np.int64) for each in values))
-        return encoded(np.clip(exact, fmt.minimum, fmt.maximum).astype(values[0].dtype), fmt)
+        exact = np.ascontiguousarray(_ARITHMETIC[function](*(each.astype(np.int64) for each in values)))
+        codes = encoded(np.clip(exact, fmt.minimum, fmt.maximum).astype(values[0].dtype), fmt)
+        tell_change(
+            Judge(format_named("i64"), fmt, Rounding.RINT, wraps=False), exact.view("<u8"), codes, converts=False
+        )
+        return codes
     return encoded(_ARITHMETIC[function](*values), fmt, saturates=behaviour.saturates)
 
 

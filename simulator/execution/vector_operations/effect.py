@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.outcomes import Judge, tell_change
 from castsim.execution.tree import ResolvedTileOp, Tile
 from castsim.execution.vector_operations.arithmetic import (
     apply,
@@ -329,12 +330,17 @@ def _routed_quotient(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) 
         Overflow.WRAP if wraps else Overflow.SATURATE,
         nan_to_integer=NanToInteger(str(behaviour.choice("nan_to_integer"))),
     )
-    return convert_codes(quotient, fmt, integer, policy)
+    codes = convert_codes(quotient, fmt, integer, policy)
+    tell_change(Judge(fmt, integer, Rounding.TRUNC, wraps), quotient, codes, converts=False)
+    return codes
 
 
 def _converted(codes: Codes, integer: Format, fmt: Format) -> Codes:
     assert isinstance(integer, IntFormat)
-    return convert_codes(np.ascontiguousarray(codes), integer, fmt, abstract_policy(integer, fmt))
+    policy = abstract_policy(integer, fmt)
+    result = convert_codes(np.ascontiguousarray(codes), integer, fmt, policy)
+    tell_change(Judge(integer, fmt, policy.rounding), codes, result)
+    return result
 
 
 def _reduce(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from castsim.execution.outcomes import Judge, tell_change
 from castsim.execution.tree import Access, ResolvedTileOp, Tile, strided
 from castsim.execution.vector_operations.shapes import (
     BLOCK,
@@ -471,6 +472,7 @@ def _rounded(products: U32, signs: Codes, result: Format, behaviour: Behaviour) 
     else:
         signed = behaviour.choice("e4m3_nan") == "sign"
         codes[nan] = (0x7F | (signs << 7 if signed else signs * 0)).astype(np.uint8)[nan]
+    tell_change(Judge(SINGLE, result, _CASTS.rounding), products, codes)
     return codes
 
 
@@ -593,6 +595,8 @@ def _quantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None
         _leave_steps(buffer, work, behaviour, product, rounded)
     low, high = (-128, 127) if len(parameters) == 1 else (0, 255)
     codes = np.clip(rounded, low, high).astype(np.int64).astype(np.uint8)
+    judge = Judge(SINGLE, format_named("u8" if low == 0 else "i8"), Rounding.RINT, wraps=False)
+    tell_change(judge, np.ascontiguousarray(product, "<f4").view("<u4"), codes)
     tile_view(buffer, work.dst, rows, cols)[...] = codes
 
 

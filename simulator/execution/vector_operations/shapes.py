@@ -9,9 +9,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from castsim.execution.outcomes import Judge, tell_change
 from castsim.execution.tree import Access, ResolvedTileOp, Tile, strided
 from castsim.isa.errors import TileError
-from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, format_named
+from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow, Rounding, format_named
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, VectorOperation
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.policy import NanToFloat, Policy, abstract_policy
@@ -218,7 +219,10 @@ def encoded(values: Numbers, fmt: Format, *, saturates: bool = False) -> Codes:
         codes[np.isnan(values)] = fmt.nan_code
         return codes
     wide = np.ascontiguousarray(values, "<f8").view("<u8")
-    return convert_codes(wide, DOUBLE, fmt, _result_policy(fmt, saturates=saturates))
+    result = convert_codes(wide, DOUBLE, fmt, _result_policy(fmt, saturates=saturates))
+    if saturates:
+        tell_change(Judge(DOUBLE, fmt, Rounding.RINT), wide, result, converts=False)
+    return result
 
 
 @cache

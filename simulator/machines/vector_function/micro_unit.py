@@ -15,10 +15,10 @@ from castsim.execution.interpreter.lowerer import Lowerer
 from castsim.execution.interpreter.rerolling import DependentScalar
 from castsim.execution.interpreter.scalar_values import FLOATS, bits_of
 from castsim.execution.interpreter.vector_unit import Body, Followed, MicroMemory, Value, VectorIssue
-from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
+from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
 from castsim.execution.tree import Tree
 from castsim.isa.errors import CastsimError, IllegalError
-from castsim.isa.formats import FORMATS, Codes, Format, Overflow, format_named
+from castsim.isa.formats import FORMATS, Codes, Format, Overflow, Rounding, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.micro_forms import OPAQUE, ROWS, SCOPES, logical_operations, micro_operations
 from castsim.isa.pto.micro_words import INTERFACE_CONVERSIONS, Conversion, conversion, detour
@@ -316,6 +316,26 @@ class ConversionCounts:
             found = self._known[key] = _Conversion(self.tally, node, pair)
         return found
 
+    def listener(self, node: MicroOperation, operands: Operands) -> Listener:
+        """Return what hears of an instruction that saturates, in lanes that are active and hold something known."""
+
+        def hear(judge: Judge, before: Codes, after: Codes, converts: bool) -> None:
+            active = operands.masks[-1].lanes(operands.width)
+            for register in operands.registers:
+                active = active & register.defined_lanes(operands.width)
+            if before.shape == active.shape:
+                before, after = before[active], after[active]
+            self.count(node, judge, before, after, converts=converts)
+
+        return hear
+
+    def count(self, node: MicroOperation, judge: Judge, before: Codes, after: Codes, *, converts: bool) -> None:
+        """Count what an instruction has done to the numbers of active lanes."""
+        counts = changes(judge, before, after, converts=converts)
+        if counts is not None:
+            src, dst = (judge.src if converts else judge.dst).name, judge.dst.name
+            self.tally.add(CastPlace(node.span.line, f"{node.mnemonic} {src} -> {dst}", src, dst), counts)
+
 
 @dataclass(slots=True)
 class _Conversion:
@@ -447,7 +467,8 @@ class LaneUnit(Followed):
         )
         if node.mnemonic == "vsqz":
             self.counted = squeezed_bytes(operands.masks[0], operands.width)
-        found = execute(operands)
+        with heard_by(None if self.conversions is None else self.conversions.listener(node, operands)):
+            found = execute(operands)
         return tuple(each for each in found if not isinstance(each, int))
 
 
@@ -622,10 +643,16 @@ def _convert(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
 
 
 def _truncate(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    del unit
     rounding = issue.node.word("rnd")
     assert rounding is not None
-    return (truncate(_registers(issue)[0], _vector_types(issue)[0].element, _mask(issue), rounding),)
+    source, mask, element = _registers(issue)[0], _mask(issue), _vector_types(issue)[0].element
+    result = truncate(source, element, mask, rounding)
+    if unit.conversions is not None:
+        fmt = format_named(element)
+        active = mask.lanes(fmt.bits) & source.defined_lanes(fmt.bits)
+        before, after = source.lanes(fmt.bits)[active], result.lanes(fmt.bits)[active]
+        unit.conversions.count(issue.node, Judge(fmt, fmt, Rounding.RINT), before, after, converts=True)
+    return (result,)
 
 
 def _move(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge
+from castsim.execution.outcomes import CastBatch, CastPlace, CastTally, Judge, Listener, changes, heard_by
 from castsim.execution.run_limits import walk_limit
 from castsim.execution.tree import Access, Block, Instruction, Lowered, Tree
 from castsim.isa.errors import CastsimError, EngineError, Span, WarningKind, WarningText
@@ -152,6 +152,22 @@ class LaneConversionCounts:
             self._converted(unit, place, operands, state, effects.result)
         elif isinstance(unit, ConvertInteger):
             self._narrowed(unit, place, operands, effects.result)
+
+    def listener(self, plan: InstructionPlan, operands: OperandValues) -> Listener:
+        """Return what hears of an instruction that rounds to integral values or saturates, in admitted lanes."""
+
+        def hear(judge: Judge, before: Codes, after: Codes, converts: bool) -> None:
+            predicate = operands.predicate
+            if isinstance(predicate, np.ndarray) and before.ndim and predicate.size % max(1, before.size) == 0:
+                active = predicate.reshape(-1)[:: predicate.size // before.size]
+                before, after = before.reshape(-1)[active], after.reshape(-1)[active]
+            counts = changes(judge, before, after, converts=converts)
+            if counts is not None:
+                src, dst = (judge.src if converts else judge.dst).name, judge.dst.name
+                place = CastPlace(plan.site.span.line, f"{plan.instruction.mnemonic} {src} -> {dst}", src, dst)
+                self.tally.add(place, counts)
+
+        return hear
 
     def _converted(
         self, unit: PreparedConversion, place: CastPlace, operands: OperandValues, state: State, result: Value
@@ -422,7 +438,8 @@ class VliwCore:
         words, word = self.vector_lfsr.state(now, plan.random), self.scalar_lfsr.state(now, plan.random)
         state = State(self.configuration.visible(now), words, word)
         operands = OperandValues(given, income, predicate)
-        effects = meaning(operands, state)
+        with heard_by(None if self.casts is None else self.casts.listener(plan, operands)):
+            effects = meaning(operands, state)
         if self.casts is not None:
             self.casts.see(meaning, operands, state, effects)
         self._draw(plan, effects, now)

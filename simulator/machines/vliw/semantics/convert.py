@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.outcomes import Judge, tell_change
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.isa.tpc.program import GROUPED, File, Immediate, Register, TpcInstruction
@@ -605,11 +606,14 @@ class NearbyInt(PlacedUnit):
         random = self.drawn(mode.rounding, operands, state)
         codes = self.codes(operands, fmt)
         results = round_to_integral_codes(codes, fmt, policy, random=random.words)
+        assert mode.rounding is not None
+        tell_change(Judge(fmt, fmt, mode.rounding), codes, results)
         if self.integer is None:
             return random.effects(self.placed(results, fmt, operands))
         whole = FORMATS[self.integer]
         through = target.special_values.intermediate
         numbers = converted(codes, fmt, whole, policy_of(fmt, whole, mode, False, target), random.words, through)
+        tell_change(Judge(fmt, whole, mode.rounding), codes, numbers)
         return random.effects(self._pair(operands, results, numbers))
 
     def _pair(self, operands: OperandValues, results: Codes, numbers: Codes) -> Value:

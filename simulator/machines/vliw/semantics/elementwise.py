@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castsim.execution.outcomes import Judge, tell_change
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, Overflow, Rounding
 from castsim.isa.tpc.program import File, TpcInstruction
@@ -202,7 +203,12 @@ Numbers = NDArray[np.int64]
 def settle(numbers: Numbers, fmt: Format, saturate: bool) -> Codes:
     """Return numbers as elements: the nearest bound, or the low bits."""
     assert isinstance(fmt, IntFormat)
-    return codes_of(np.clip(numbers, fmt.minimum, fmt.maximum) if saturate else numbers, fmt)
+    if not saturate:
+        return codes_of(numbers, fmt)
+    codes = codes_of(np.clip(numbers, fmt.minimum, fmt.maximum), fmt)
+    judge = Judge(FORMATS["i64"], fmt, Rounding.RINT, wraps=False)
+    tell_change(judge, np.ascontiguousarray(numbers).view(np.uint64), codes, converts=False)
+    return codes
 
 
 def total(a: Codes, b: Codes, fmt: Format, *, sign: int, negate: bool, saturate: bool) -> Codes:
@@ -313,7 +319,13 @@ def _shift_arithmetic(a: Codes, b: NDArray[np.int64], fmt: Format, context: Cont
     """Return a * 2**b, exact before the one rounding."""
     assert isinstance(fmt, IntFormat)
     policy = _shift_policy(Rounding.HALF_UP if context.has("rhu") else Rounding.FLOOR, context.has("st"))
-    return scaled_cast_codes(a, fmt, fmt, Scale(1), policy, shifts=b)
+    codes = scaled_cast_codes(a, fmt, fmt, Scale(1), policy, shifts=b)
+    if context.has("st"):
+        exact = np.ldexp(integers(a, fmt).astype(np.float64), b.astype(np.int32))
+        tell_change(
+            Judge(FORMATS["f64"], fmt, policy.rounding, wraps=False), exact.view(np.uint64), codes, converts=False
+        )
+    return codes
 
 
 def _absolute(a: Codes, b: None, fmt: Format, context: Context) -> Codes:

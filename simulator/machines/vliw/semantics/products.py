@@ -34,7 +34,6 @@ from castsim.machines.vliw.semantics.operands import (
     Value,
     broadcast,
     check_element,
-    codes_of,
     destination_file,
     element_format,
     elements,
@@ -356,8 +355,7 @@ class ShiftedAccumulation(Unit):
         else:
             addend = self._rounded(addend, first)
         total = self._rounded(product + addend, second)
-        total = np.clip(total, self.fmt.minimum, self.fmt.maximum)
-        return Effects(merged(vector_of(codes_of(total, self.fmt), self.fmt), operands))
+        return Effects(merged(vector_of(settle(total, self.fmt, saturate=True), self.fmt), operands))
 
     def _shift(self, codes: Codes, least: int) -> _Numbers:
         """Return by how much to shift right: the lowest byte of each lane, which is signed and not above 0."""
