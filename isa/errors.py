@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import cache
-from typing import ClassVar, Self
+from functools import cache, wraps
+from importlib.util import find_spec
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import ClassVar, ParamSpec, Self, TypeVar
 
 # Places in a source text: offsets into the one text, from which line and column are made on demand.
 
@@ -372,6 +377,104 @@ class EngineError(RuntimeError):
 
 
 # What a refusal offers instead: words near to a misspelt one, an option that raises a limit.
+
+
+# Packages that castsim does without: each belongs to an extra, which pip installs by the name of castsim.
+
+
+def installed(package: str) -> bool:
+    """Whether a package can be imported; nothing is loaded."""
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):  # something else was put in its place
+        return False
+
+
+def extra_command(extra: str) -> str:
+    """Return the command that installs an extra: from the current folder, if that is a checkout of castsim."""
+    try:
+        is_checkout = '\nname = "castsim"\n' in Path("pyproject.toml").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        is_checkout = False
+    return f"pip install '{'.' if is_checkout else 'castsim'}[{extra}]'"
+
+
+def missing_package(what: str, package: str, extra: str) -> ReadError:
+    """Return the error that says which package `what` needs, and how to install the extra that has it."""
+    return ReadError(f"{what} needs the package {package}, which is not installed", legal=(extra_command(extra),))
+
+
+# Arguments of the functions that users call: their annotations say what they may be.
+
+_Parameters = ParamSpec("_Parameters")
+_Returned = TypeVar("_Returned")
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "Path": (PathLike,),
+    "None": (type(None),),
+    "int": (Integral,),
+    "float": (Real,),
+    "bool": (bool,),
+    "Mapping": (Mapping,),
+    "Sequence": (Iterable,),
+}
+"""Types by their names in annotations."""
+
+_NAMED = {
+    "Target": "TargetHeader",
+    **{name: name for name in ("Limits", "Policy", "Quantised", "Result", "Specification")},
+}
+"""Classes of castsim by their names in annotations: one of the class that is named so, or is derived from it."""
+
+_BRACKETS = re.compile(r"\[[^\[\]]*\]")
+"""What stands in the innermost brackets of an annotation."""
+
+
+def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
+    """Return a function that refuses arguments of other types than its annotations name.
+
+    Annotations that name anything but the types above take every value.
+
+    Raises:
+        ReadError: by the function, an argument of another type.
+    """
+    signature = inspect.signature(function)
+    kinds = {name: _alternatives(str(each.annotation)) for name, each in signature.parameters.items()}
+
+    @wraps(function)
+    def checked(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
+        given = {**dict(zip(kinds, args, strict=False)), **kwargs}
+        for name, value in given.items():
+            words = kinds.get(name, ())
+            if words and not any(_is_a(value, word) for word in words):
+                kind = type(value).__name__
+                message = (
+                    f"{function.__name__}: {name} is of type {kind}{' with keys that are no str' * (kind == 'dict')}"
+                )
+                raise ReadError(message, legal=[word for word in words if word != "None"])
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def _alternatives(annotation: str) -> tuple[str, ...]:
+    """Return the names of the types of an annotation, without what is in brackets; () if one of them is not known."""
+    while (plain := _BRACKETS.sub("", annotation)) != annotation:
+        annotation = plain
+    words = tuple(word.strip() for word in annotation.split("|"))
+    return words if all(word in _KINDS or word in _NAMED for word in words) else ()
+
+
+def _is_a(value: object, word: str) -> bool:
+    if word in _NAMED:
+        return any(kind.__name__ == _NAMED[word] for kind in type(value).__mro__)
+    if word == "int" and isinstance(value, float):
+        return value.is_integer()
+    if word == "Mapping" and isinstance(value, Mapping):
+        return all(isinstance(key, str) for key in value)
+    listed = word == "Sequence" and (isinstance(value, str | bytes) or hasattr(value, "dtype"))
+    return isinstance(value, _KINDS[word]) and not listed
 
 
 def closest(word: str, legal: Iterable[str], *, everything_up_to: int = 12) -> tuple[str, ...]:

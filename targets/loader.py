@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError, closest
+from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError, arguments_checked, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
@@ -197,6 +197,7 @@ def specification_names() -> tuple[str, ...]:
     return tuple(name for name, kind in _shipped() if kind == TargetKind.SPECIFICATION)
 
 
+@arguments_checked
 def load_target(name: str | Path | Target) -> Target:
     """Load a shipped target by name or a user-written one by path (anything that ends in `.toml`).
 

@@ -69,7 +69,7 @@ def test_saturating_arithmetic_counts_infinity_and_nan_that_it_replaces(
     with np.errstate(all="ignore"):
         exact = function(src)
     nan, infinite = int(np.isnan(exact).sum()), int(np.isinf(exact).sum())
-    name = text.split()[0]
+    name = text.split(maxsplit=1)[0]
     found = counted(tmp_path, capsys, ["-e", text, "--target", "a5"], src=src)[name, "f16", "f16"]
     assert found == {"elements": 256, "nan": nan, **({"clamped": infinite} if infinite else {})}
     assert counted(tmp_path, capsys, ["-e", text, "--target", "a5"], src=np.ones((4, 64), np.float16)) == {}

@@ -343,7 +343,7 @@ TOPS = {
 @pytest.mark.parametrize("fmt", TOPS)
 @pytest.mark.parametrize("rule", ["floor", "ceil", "nearest"])
 def test_clamped_counts_the_elements_that_clamping_changes(fmt: str, rule: str) -> None:
-    """Each element is rounded without an end of the range, in fractions, ties to even; numbers up to it are no clamp."""
+    """Each element is rounded without an end of the range, in fractions, ties to even."""
     top, step, least = TOPS[fmt]
     x = np.random.default_rng(7).standard_normal((40, 32)).astype(np.float32)
     x[0] = np.linspace(1, 2, 32)

@@ -13,12 +13,11 @@ examples:
 from __future__ import annotations
 
 from argparse import Namespace
-from importlib.util import find_spec
 
 from castsim.commands.option_parsers import scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import installed, missing_package
 from castsim.targets.loader import load_target
 
 
@@ -37,8 +36,8 @@ def execute(options: Namespace) -> CommandOutcome:
     Raises:
         ReadError: what was typed; an unknown target; pygls is not installed.
     """
-    if find_spec("pygls") is None:
-        raise ReadError("castsim lsp needs the package pygls", legal=("pip install 'castsim[lsp]'",))
+    if not installed("pygls"):
+        raise missing_package("castsim lsp", "pygls", "lsp")
     if options.target is not None:
         load_target(options.target)
     args = scalars_of(options)

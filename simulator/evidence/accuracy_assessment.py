@@ -25,7 +25,7 @@ from castsim.execution.distributing import (
 from castsim.execution.origins import ResultOrigin, Task, origin
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.machines.mechanisms import vector_units_of
 from castsim.running.estimating import estimate
@@ -410,6 +410,7 @@ class AccuracyTables(PlotMixin[Literal["rows", "curves"]]):
         return predicted(self.rows)
 
 
+@arguments_checked
 def accuracy(
     target: str | Path | Target | None = None,
     *,

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
-from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from castsim.evidence.accuracy_assessment import assess_row
 from castsim.evidence.measured_rows import TRANSFERS, MeasuredRow, MeasuredTable
 from castsim.execution.timing import ProgressCallback
 from castsim.files import whole_file
-from castsim.isa.errors import CastsimError, ReadError, Span, TargetDataError
+from castsim.isa.errors import CastsimError, ReadError, Span, TargetDataError, installed, missing_package
 from castsim.targets.description import Fact, Table, with_facts
 from castsim.targets.loader import Target, load_target, target_names
 
@@ -302,8 +301,8 @@ def calibrate(
     if not target.has_tiles:
         message = f"{target.name} runs bundles of instructions at the vendor's stage tables: nothing of it is fitted"
         raise ReadError(message, legal=[name for name in target_names() if load_target(name).has_tiles])
-    if find_spec("scipy") is None:
-        raise ReadError("calibrate needs scipy, which is not installed", legal=("pip install 'castsim[calibrate]'",))
+    if not installed("scipy"):
+        raise missing_package("calibrate", "scipy", "calibrate")
     from scipy.optimize import least_squares  # noqa: PLC0415 - an extra
 
     progress("what the rows depend on", 0, 3)

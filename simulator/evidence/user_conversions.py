@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from castsim.evidence.verification.inputs import Exhaustive, Samples
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, arguments_checked
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, TaperedFormat, code_bits, format_named
 from castsim.machines.casting import cast, format_given
 from castsim.numerics.blocks import code_dtype
@@ -98,6 +98,7 @@ class Comparison:
         return f"<Comparison {self.src.name} -> {self.dst.name}, {self.inputs:,} inputs: {found}>"
 
 
+@arguments_checked
 def compare(
     x: ArrayLike | None,
     given: ArrayLike | Conversion,

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from itertools import islice
 from typing import Generic
 
@@ -25,13 +24,13 @@ from castsim.execution.origins import (
     origin,
     refuse_another,
 )
-from castsim.isa.errors import EngineError, ReadError
+from castsim.isa.errors import EngineError, ReadError, missing_package
 
-if find_spec("distributed") is None:
-    raise ReadError("--scheduler needs distributed, which is not installed", legal=("pip install 'castsim[cluster]'",))
-
-from distributed import Client, Future, KilledWorker, get_worker, wait
-from distributed import client as distributed_client
+try:
+    from distributed import Client, Future, KilledWorker, get_worker, wait
+    from distributed import client as distributed_client
+except ImportError:
+    raise missing_package("--scheduler", "distributed", "cluster") from None
 
 TIMEOUT_SECONDS = 5
 """How long a scheduler may take to answer."""

@@ -37,6 +37,7 @@ from castsim.exploration.program_edits import (
     written_by,
 )
 from castsim.exploration.rewrites import MERGING
+from castsim.isa.errors import arguments_checked
 from castsim.isa.formats import Codes
 from castsim.isa.pto import program as pto
 from castsim.isa.reading import Language, read_source
@@ -346,6 +347,7 @@ class Advice:
     """Whether the time for the search ended before all changes that castsim knows were made."""
 
 
+@arguments_checked
 def advise(
     program: str | Path,
     target: str | Path | None = None,

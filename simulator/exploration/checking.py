@@ -27,6 +27,7 @@ from castsim.isa.errors import (
     Span,
     WarningKind,
     WarningText,
+    arguments_checked,
 )
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import REGION_FIELDS, Condition, Operation, Return, Yield, nodes
@@ -189,6 +190,7 @@ _FROM_TEXT = tuple(name for name in LANGUAGES if name not in _FROM_FILES)
 _SUFFIXES = {**dict.fromkeys(ASSEMBLY_SUFFIXES, "tpc"), **{f".{name}": name for name in LANGUAGES}}
 
 
+@arguments_checked
 def check(
     path: str | Path,
     *,
@@ -226,6 +228,7 @@ def check(
         return (of_error(error, file),)
 
 
+@arguments_checked
 def check_text(
     name: str,
     text: str,

@@ -9,15 +9,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 import castsim
 from castsim.execution.distributing import facts_digest
@@ -42,7 +38,7 @@ from castsim.exploration.sweep_specification import (
     is_option,
     is_target_file,
 )
-from castsim.isa.errors import CastsimError, EngineError, ReadError
+from castsim.isa.errors import CastsimError, EngineError, ReadError, missing_package
 from castsim.isa.pto.lexer import PtoSource, parameters, with_values
 from castsim.isa.reading import STDIN, Language, Source, read_source
 from castsim.running.estimating.tile_estimates import estimator_of
@@ -64,8 +60,12 @@ __all__ = ["pa", "pc", "pq", "reason_of"]
 
 # The library that reads and writes Parquet, or a clear refusal where it is not installed.
 
-if find_spec("pyarrow") is None:
-    raise ReadError("sweeps need pyarrow, which is not installed", legal=("pip install 'castsim[sweep]'",))
+try:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+except ImportError:
+    raise missing_package("a sweep", "pyarrow", "sweep") from None
 
 
 def reason_of(error: OSError) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.execution.distributing import MOST_WORKERS, Workers
 from castsim.execution.timing import ProgressCallback
 from castsim.exploration.sweep_specification import read_specification
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, arguments_checked, installed, missing_package
 
 if TYPE_CHECKING:
     import pandas
@@ -44,13 +43,14 @@ class Sweep:
         Raises:
             ReadError: pandas is not installed; the file is gone or another.
         """
-        if find_spec("pandas") is None:
-            raise ReadError("to_frame needs pandas, which is not installed", legal=("pip install 'castsim[notebook]'",))
+        if not installed("pandas"):
+            raise missing_package("to_frame", "pandas", "notebook")
         from castsim.exploration.sweep_points import results_table  # noqa: PLC0415 - pyarrow is an extra
 
         return results_table(self.path).to_pandas()
 
 
+@arguments_checked
 def sweep(
     specification: str | Path | Mapping[str, object],
     out: str | Path,

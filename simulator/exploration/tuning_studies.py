@@ -27,7 +27,7 @@ from castsim.exploration.tuning_candidates import (
     read_condition,
     refused,
 )
-from castsim.isa.errors import CastsimError, EngineError, ReadError
+from castsim.isa.errors import CastsimError, EngineError, ReadError, arguments_checked
 from castsim.isa.formats import Codes
 from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter
 from castsim.isa.reading import Language, is_file, read_source
@@ -377,6 +377,7 @@ def _given(given: Codes | str) -> bytes | memoryview:
     return np.memmap(path, np.uint8, "r").data if is_file(path) and path.stat().st_size else given.encode()
 
 
+@arguments_checked
 def tune(
     program: str | Path,
     tile: str | Sequence[str] | Mapping[str, Sequence[Value]] = (),

@@ -27,7 +27,7 @@ from castsim.execution.distributing import (
 from castsim.execution.origins import ResultOrigin, Task
 from castsim.execution.outcomes import PlotMixin
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.errors import IllegalError
+from castsim.isa.errors import IllegalError, arguments_checked
 from castsim.isa.formats import FORMATS, Format, IntFormat, format_named
 from castsim.lowering.acceptance import SpecifiedCast, specified_cast
 from castsim.lowering.demand import CastRequest, Counterexample, Number, Required, TracedValue, Verdict
@@ -309,6 +309,7 @@ class Matrix(PlotMixin[Literal["cells"]]):
         return self.entries[number * width : (number + 1) * width]
 
 
+@arguments_checked
 def conform(
     spec: Specification | str | Path,
     targets: Sequence[str] = (),

@@ -17,7 +17,7 @@ import numpy as np
 
 from castsim.execution.outcomes import NotebookMixin
 from castsim.execution.timing import ProgressCallback
-from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.errors import CastsimError, IllegalError, arguments_checked
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.value_expressions import format_spelled
 from castsim.lowering.acceptance import parse_specification
@@ -350,6 +350,7 @@ class _Search:
         return None if found.kind.fails else found
 
 
+@arguments_checked
 def lower(
     src: FormatLike,
     dst: FormatLike,

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castsim.execution.timing import ProgressCallback
+from castsim.isa.errors import installed
 from castsim.isa.formats import Codes, FloatFormat, Format, IntFormat, Overflow
 from castsim.lowering.demand import Demand, Grading, Verdict
 from castsim.lowering.samples import (
@@ -255,10 +255,7 @@ _SLOW_LOOKS = 1 << 25
 
 def has_machine_code() -> bool:
     """Whether numba is installed."""
-    try:
-        return find_spec("numba") is not None
-    except ValueError:  # something else was put in its place
-        return False
+    return installed("numba")
 
 
 def judge_exhaustively(demand: Demand, chain: Chain, sampled: Judgement, progress: ProgressCallback) -> Judgement:

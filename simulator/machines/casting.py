@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, arguments_checked
 from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, Saturation, format_named
 from castsim.isa.value_expressions import format_spelled, hexadecimal_float
 from castsim.machines.mechanisms import CastAsked, CastForm, TargetCast, machine_of
@@ -34,6 +34,7 @@ from castsim.targets.description import with_options
 from castsim.targets.loader import Target, load_target
 
 
+@arguments_checked
 def cast(
     array: ArrayLike,
     src: FormatLike | None = None,

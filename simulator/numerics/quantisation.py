@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, arguments_checked
 from castsim.isa.formats import (
     FORMATS,
     Codes,
@@ -332,6 +332,7 @@ class Quantised:
         return _dequantised(self.elements, self.scales, self.format, self.blocks, format_named(format_name(dst)))
 
 
+@arguments_checked
 def quantise(
     array: ArrayLike,
     src: FormatLike | None = None,
@@ -390,6 +391,7 @@ def quantise(
     return _quantised(numbers, chosen, blocks, _policy(chosen.element, rounding), zero_is_one=zero_scale == "one")
 
 
+@arguments_checked
 def dequantise(
     elements: Codes | Quantised,
     scales: Codes | None = None,

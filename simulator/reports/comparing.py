@@ -35,7 +35,7 @@ from castsim.exploration.differences import (
 from castsim.exploration.differences import (
     Difference as RunDifference,
 )
-from castsim.isa.errors import CastsimError, EngineError, ReadError, Span
+from castsim.isa.errors import CastsimError, EngineError, ReadError, Span, arguments_checked
 from castsim.isa.formats import Codes, Format, format_named
 from castsim.isa.reading import Source, read_bytes, source_from
 from castsim.numerics.codec import codes_from_array, value_of
@@ -249,6 +249,7 @@ class _Opened:
     side: ProgramSide | None
 
 
+@arguments_checked
 def diff(
     a: str | Path | Result,
     b: str | Path | Result | None = None,

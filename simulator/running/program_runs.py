@@ -17,7 +17,7 @@ from castsim.execution.run_limits import DEFAULT_LIMITS, MAX_CYCLES, MAX_ELEMENT
 from castsim.execution.synchronisation.race_findings import MODES, STOP, RaceFinding
 from castsim.execution.timing import WAITING, Cause, Listener, PipeTiming, Timing, repeated
 from castsim.execution.tree import Block, Instruction, InstructionRole, Loop, Lowered, Node, Tree
-from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError, Span, Warnings
+from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError, Span, Warnings, arguments_checked
 from castsim.isa.formats import Codes
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LaunchSlice, machine_of
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
@@ -211,6 +211,7 @@ class Result(PlotMixin[RunTable]):
         return castsim.timeline_of(self, start, end)
 
 
+@arguments_checked
 def run(
     program: str | Path,
     target: str | Path | Target | None = None,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.isa.errors import CastsimError, Located, ReadError, Span
+from castsim.isa.errors import CastsimError, Located, ReadError, Span, missing_package
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.reading import Language, Source
@@ -79,8 +79,7 @@ def front_end(what: str = "a kernel of TileLang") -> Any:
     try:
         return import_module("tilelang")
     except ImportError as error:
-        missing = error.name or str(error)
-        raise ReadError(f"{what} {NEEDED}" + ("" if missing == "tilelang" else f"; {missing} is missing")) from None
+        raise missing_package(what, error.name or "tilelang", "tilelang") from None
     except (OSError, RuntimeError) as error:
         raise ReadError(f"{what}: tilelang does not start: {_first_line(error)}") from None
 

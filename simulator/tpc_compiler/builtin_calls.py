@@ -13,7 +13,7 @@ import numpy as np
 from castsim.execution.input_data import arrayed
 from castsim.execution.timing import Timing
 from castsim.execution.tree import Tree, issued
-from castsim.isa.errors import IllegalError, ReadError, WarningKind, Warnings, WarningText
+from castsim.isa.errors import IllegalError, ReadError, WarningKind, Warnings, WarningText, arguments_checked
 from castsim.isa.formats import FORMATS, Codes, format_named
 from castsim.isa.tpc.program import Slot, TpcProgram
 from castsim.machines.vliw.assembled import Ran, assemble
@@ -244,6 +244,7 @@ def emitted(name: str, target: str | Path | Target, *, rounding: str | None = No
     return Builtin(built, chosen, kernel, issued, simulate_bundles(issued.tree, chosen))
 
 
+@arguments_checked
 def builtin(
     name: str,
     target: str | Path | Target,

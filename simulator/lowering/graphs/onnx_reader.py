@@ -11,7 +11,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from castsim.isa.errors import IllegalError, ReadError
+from castsim.isa.errors import IllegalError, ReadError, missing_package
 from castsim.isa.formats import FORMATS, Format
 from castsim.isa.reading import MAX_MODEL_BYTES, check_size, read_bytes
 from castsim.lowering.graphs.model import TEXT, Dimension, Graph, GraphInput, GraphLanguage, GraphNode, GraphTensor
@@ -58,7 +58,7 @@ def library() -> ModuleType:
     try:
         import onnx  # noqa: PLC0415 - an extra, and slow to import
     except ImportError:
-        raise ReadError("reading .onnx needs the package onnx", legal=("pip install 'castsim[onnx]'",)) from None
+        raise missing_package("an ONNX model", "onnx", "onnx") from None
     return onnx
 
 

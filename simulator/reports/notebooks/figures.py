@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from castsim.execution.timing import Cause
-from castsim.isa.errors import ReadError, escaped
+from castsim.isa.errors import escaped, missing_package
 from castsim.reports.notebooks.presentation import cause_colour, colours_of, meanings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 except ImportError:
-    raise ReadError("drawing needs the package matplotlib", legal=("pip install 'castsim[notebook]'",)) from None
+    raise missing_package("a drawing", "matplotlib", "notebook") from None
 
 _INCH = 0.32
 """Height of a lane."""

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from castsim.execution.timing import Cause
-from castsim.isa.errors import ReadError
+from castsim.isa.errors import ReadError, installed, missing_package
 from castsim.reports import notebooks
 from castsim.reports.numbers import CAUSE_COLOURS
 from castsim.reports.pages.blocks import Block, notebook_html
@@ -60,11 +59,12 @@ def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
     if library not in (None, *LIBRARIES):
         raise ReadError(f"unknown library of frames '{library}'", legal=LIBRARIES)
     wanted = LIBRARIES if library is None else (library,)
-    found = next((name for name in wanted if find_spec(name) is not None), None)
+    found = next((name for name in wanted if installed(name)), None)
     if found is None:
         named = " or ".join(wanted)
-        install = "pip install polars" if library == "polars" else "pip install 'castsim[notebook]'"
-        raise ReadError(f"frames need the package {named}", legal=(install,))
+        if library == "polars":
+            raise ReadError("a frame needs the package polars, which is not installed", legal=("pip install polars",))
+        raise missing_package("a frame", named, "notebook")
     return _pandas_frame(made()) if found == "pandas" else _polars_frame(made())
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from castsim.execution.timing import Cause
 from castsim.execution.tree import Part, Tile, TileTransfer
-from castsim.isa.errors import CastsimError, ReadError, ScratchError, Span, TileError
+from castsim.isa.errors import CastsimError, ReadError, ScratchError, Span, TileError, arguments_checked
 from castsim.isa.formats import Saturation, format_named
 from castsim.isa.pto.program import TileType
 from castsim.isa.value_expressions import format_spelled
@@ -257,6 +257,7 @@ def estimate(
     """Return the cycles of many shapes."""
 
 
+@arguments_checked
 def estimate(
     src: FormatLike,
     dst: FormatLike,

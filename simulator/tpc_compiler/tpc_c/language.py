@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from castsim.isa.errors import IllegalError, ReadError, Span
+from castsim.isa.errors import IllegalError, ReadError, Span, missing_package
 from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.reading import is_file, read_text
 from castsim.isa.tpc.instructions import forms_of
@@ -515,9 +515,8 @@ def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], fo
     try:
         parsers = import_module("pycparser")
         preprocessor = import_module("pcpp")
-    except ImportError:
-        message = "kernels in C need the libraries pcpp and pycparser"
-        raise ReadError(message, legal=("pip install 'castsim[c]'",)) from None
+    except ImportError as error:
+        raise missing_package("a kernel in C", error.name or "pycparser", "c") from None
     lines: dict[str, Sequence[str]] = {file: text.split("\n")}
     reader = _reader(preprocessor, file, lines)
     output = _preprocessed(reader, text, file, {**macros_of(generation), **defines}, folders, lines)
