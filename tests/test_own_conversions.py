@@ -201,7 +201,8 @@ def test_the_command(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("equal to f32 -> bf16 on ")
     assert main(["compare", "f32", "bf16", f"{pack}:cut"]) == 1
     text = capsys.readouterr().out
-    assert text.startswith("differs from f32 -> bf16 on ")
+    assert "inputs differ, " in " ".join(text.split("first: ")[0].split())
+    assert "Try `--rounding trunc`." in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 100
     assert main(["compare", "f32", "bf16", f"{pack}:cut", "--json", "-"]) == 1
     document = json.loads(capsys.readouterr().out)
@@ -237,3 +238,59 @@ def test_files_that_give_no_results(given: str, words: str, pack: Path, capsys: 
     error = capsys.readouterr().err
     assert words in error
     assert "Traceback" not in error
+
+
+CLIPPED = """
+import ml_dtypes
+import numpy as np
+
+
+def clipped(x):
+    return np.clip(x, -448, 448).astype(ml_dtypes.float8_e4m3fn)
+
+
+def without_nan(x):
+    return np.where(np.isnan(x), np.float32(0), x).astype(ml_dtypes.bfloat16)
+
+
+def halved(x):
+    return (x / 2).astype(ml_dtypes.bfloat16)
+
+
+def wrapped(x):
+    return x.astype(np.int64).astype(np.int8)
+
+
+def same(x):
+    return x.astype(ml_dtypes.bfloat16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "sentences"),
+    [
+        # Beyond 464, the middle between 448 and what would follow, e4m3fn has NaN (docs/reference/formats.md).
+        (
+            "f32 e4m3fn :clipped",
+            ("inputs differ, all beyond +-464: yours gives +-448, the cast NaN.", "Try `--overflow saturate`."),
+        ),
+        ("f16 e4m3fn :clipped", ("of 65,536 inputs differ, all beyond +-464:", "Try `--overflow saturate`.")),
+        ("f32 bf16 :without_nan", ("inputs differ, all NaN: yours gives 0, the cast NaN.", "No option of the cast")),
+        ("f16 bf16 :halved", ("inputs differ, ", "yours is up to ", "No option of the cast makes them equal.")),
+        ("i16 i8 :wrapped --overflow saturate", ("of 65,536 inputs differ, ", "Try `--overflow wrap`.")),
+        ("f32 bf16 :same --rounding floor", ("yours is up to 1 ulp from the cast.", "Try `--rounding rint`.")),
+    ],
+)
+def test_the_verdict_comes_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, sentences: tuple[str, ...]
+) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(CLIPPED)
+    assert main(["compare", *words.replace(":", f"{path}:").split(), "--json", "-"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert main(["compare", *words.replace(":", f"{path}:").split()]) == 1
+    head = " ".join(capsys.readouterr().out.split("compared with")[0].split())
+    assert head.startswith(f"{document['verdict']}. ")
+    assert head.startswith(f"{document['differing']:,} of ")
+    for sentence in sentences:
+        assert sentence in head

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from castsim.evidence.verification.inputs import Exhaustive, Samples
-from castsim.isa.errors import IllegalError, ReadError, arguments_checked
-from castsim.isa.formats import Codes, Format, IntFormat, Overflow, TaperedFormat, code_bits, format_named
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, arguments_checked
+from castsim.isa.formats import Codes, Format, IntFormat, Overflow, Rounding, TaperedFormat, code_bits, format_named
 from castsim.machines.casting import cast, format_given
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import (
@@ -24,6 +24,7 @@ from castsim.numerics.codec import (
     is_codes,
     native_dtype,
 )
+from castsim.targets.description import watched
 from castsim.targets.loader import Target, load_target
 
 Conversion = Callable[[Codes], ArrayLike]
@@ -71,7 +72,8 @@ class Comparison:
     `largest_ulps` and `mean_ulps` count the numbers from one result to the other, where neither is NaN;
     `unrepresentable` results are none that the destination has. `signal_to_noise_db` is of finite results against the
     inputs, in decibels, None without an error, and `cast_signal_to_noise_db` that of the cast. `binades` are those with
-    differences.
+    differences. `verdict` says in a sentence how many differ, where, and what both give there; `remedy` are the words
+    for the cast that make all results equal, None if none do.
     """
 
     src: Format
@@ -87,6 +89,8 @@ class Comparison:
     cast_signal_to_noise_db: float | None
     first: ConversionCounterexample | None
     binades: tuple[BinadeErrors, ...]
+    verdict: str
+    remedy: Mapping[str, str] | None
 
     @property
     def equal(self) -> bool:
@@ -147,27 +151,46 @@ def compare(
         raise ReadError("results without the inputs that they are of", legal=("compare(x, y, ...)", "a function"))
     codes = tried(source, destination, samples, seed) if x is None else _codes(x, source)
     numbers = array_from_codes(codes, source)
-    expected = codes_from_array(
-        np.asarray(
-            cast(
-                numbers, source.name, destination.name, target=target, rounding=rounding, overflow=overflow,
-                saturation=saturation, scratch=scratch, form=form, options=options,
-            )
-        ),
-        destination,
-    )  # fmt: skip
+    chip = None if target is None else load_target(target)
+    read: set[str] = set()
+
+    def expected_with(**words: object) -> Codes:
+        """Return the codes that the cast gives, with some words changed."""
+        usual = {"rounding": rounding, "overflow": overflow, "saturation": saturation, "options": options, **words}
+        seen = None if chip is None else watched(chip, read)
+        results = cast(numbers, source.name, destination.name, target=seen, scratch=scratch, form=form, **usual)  # type: ignore[arg-type]
+        return codes_from_array(np.asarray(results), destination).reshape(-1)
+
+    expected = expected_with()
     results = np.asarray(given(numbers.copy()) if callable(given) else given)
     if results.shape != codes.shape:
         message = f"results of shape {results.shape} for inputs of shape {codes.shape}"
         raise ReadError(message, legal=(str(codes.shape),))
-    name = None if target is None else load_target(target).name
+    name = None if chip is None else chip.name
     whole = x is None and code_bits(source) <= EXHAUSTIVE_BITS
-    codes, expected = codes.reshape(-1), expected.reshape(-1)
+    codes = codes.reshape(-1)
     found, values, held = _results(results.reshape(-1), destination)
-    numbers, wanted = decode_to_float64(codes, source), decode_to_float64(expected, destination)
-    differs = (found != expected) | ~held
-    if nan == "any":
-        differs &= ~(np.isnan(wanted) & np.isnan(values))
+    inputs, wanted = decode_to_float64(codes, source), decode_to_float64(expected, destination)
+
+    def differing_from(other: Codes, any_nan: bool) -> NDArray[np.bool_]:
+        """Return which results are not those codes."""
+        differ: NDArray[np.bool_] = (found != other) | ~held
+        return differ & ~(np.isnan(decode_to_float64(other, destination)) & np.isnan(values)) if any_nan else differ
+
+    differs = differing_from(expected, nan == "any")
+
+    def equal_with(words: Mapping[str, str]) -> bool:
+        """Whether all results are those of the cast with some words changed."""
+        asked: dict[str, object] = {word: value for word, value in words.items() if word in CAST_WORDS}
+        if chosen := {word: value for word, value in words.items() if word not in (*CAST_WORDS, "nan")}:
+            asked["options"] = {**(options or {}), **chosen}
+        try:
+            return not differing_from(expected_with(**asked), words.get("nan", nan) == "any").any()
+        except CastsimError:
+            return False
+
+    tries = _alternatives(chip, read, nan) if differs.any() and held.all() else iter(())
+    remedy = next((words for words in tries if equal_with(words)), None)
     ulps = np.zeros(codes.shape, np.int64)
     both = ~np.isnan(wanted) & ~np.isnan(values)
     apart = differs & both
@@ -183,11 +206,85 @@ def compare(
         unrepresentable=int((~held).sum()),
         largest_ulps=int(ulps.max(initial=0)),
         mean_ulps=float(ulps[both].mean()) if both.any() else 0.0,
-        signal_to_noise_db=_signal_to_noise(numbers, values),
-        cast_signal_to_noise_db=_signal_to_noise(numbers, wanted),
+        signal_to_noise_db=_signal_to_noise(inputs, values),
+        cast_signal_to_noise_db=_signal_to_noise(inputs, wanted),
         first=first,
-        binades=tuple(_binades(numbers, differs, ulps)),
+        binades=tuple(_binades(inputs, differs, ulps)),
+        verdict=_verdict(inputs, values, wanted, differs, int(ulps.max(initial=0))),
+        remedy=remedy,
     )  # fmt: skip
+
+
+CAST_WORDS = ("rounding", "overflow", "saturation")
+"""Words of every cast; all others are options of the target, but for `nan`, which is how results are compared."""
+
+
+def _alternatives(chip: Target | None, read: Collection[str], nan: str) -> Iterator[dict[str, str]]:
+    """Yield words for the cast, the fewest first, that may make its results equal to those of a conversion."""
+    beyond = [{"overflow": each.value} for each in Overflow] if chip is None else [
+        {"saturation": each} for each in ("on", "off")
+    ]  # fmt: skip
+    modes = [{"rounding": each.value} for each in Rounding if each.value not in _UNREPEATABLE]
+    options = [] if chip is None else [
+        {name: str(value)} for name in sorted(read) for value in chip.options[name].legal
+        if value != chip.options[name].value
+    ]  # fmt: skip
+    of_nan = [{"nan": "any"}] if nan == "bits" else []
+    yield from (*of_nan, *beyond, *modes, *options)
+    yield from ({**one, **two} for one in beyond for two in (*modes, *options, *of_nan))
+
+
+def _verdict(
+    inputs: NDArray[np.float64], values: NDArray[np.float64], wanted: NDArray[np.float64],
+    differs: NDArray[np.bool_], ulps: int,
+) -> str:  # fmt: skip
+    """Return in a sentence how many results differ, for which inputs, and what the conversion and the cast give."""
+    if not differs.any():
+        return f"all {inputs.size:,} results are equal"
+    own, other = _summed_up(values[differs]), _summed_up(wanted[differs])
+    if own and other and own != other:
+        both = f"yours gives {own}, the cast {other}"
+    else:
+        both = f"yours is up to {ulps:,} ulp{'s' * (ulps != 1)} from the cast" if ulps else "the codes differ"
+    return f"{int(differs.sum()):,} of {inputs.size:,} inputs differ, {_where(inputs, differs)}: {both}"
+
+
+def _where(inputs: NDArray[np.float64], differs: NDArray[np.bool_]) -> str:
+    """Return for which inputs results differ: beyond or up to a magnitude, or between two; and whether for NaN."""
+    nan = np.isnan(inputs)
+    among = differs & ~nan
+    too = " and NaN" if (differs & nan).any() else ""
+    if not among.any():
+        return "all NaN"
+    sizes = np.abs(inputs)
+    signs = "-" if (inputs[among] <= 0).all() else "" if (inputs[among] >= 0).all() else "+-"
+    same_side = ~nan & ((inputs <= 0) if signs == "-" else (inputs >= 0) if not signs else True)
+    equal = sizes[same_side & ~differs]
+    least, most = sizes[among].min(), sizes[among].max()
+    if not equal.size:
+        return f"all {'of them' if signs == '+-' else 'negative' if signs else 'positive'}{too}"
+    if equal.max() < least:
+        return f"all beyond {signs}{equal.max():.9g}{too}"
+    if equal.min() > most:
+        return f"all below {signs}{equal.min():.9g}{too}"
+    return f"from {signs}{least:.9g} to {signs}{most:.9g}{too}"
+
+
+_FEW = 2
+"""Results that a verdict names."""
+
+
+def _summed_up(values: NDArray[np.float64]) -> str:
+    """Return results in words if there are few: numbers of either sign once, NaN; '' if there are more."""
+    finite = values[~np.isnan(values)]
+    sizes = np.unique(np.abs(finite))
+    if sizes.size > _FEW:
+        return ""
+    words = []
+    for size in sizes.tolist():
+        signs = np.unique(np.signbit(finite[np.abs(finite) == size]))
+        words.append(f"{'+-' if signs.size == 2 else '-' if signs[0] else ''}{size:.9g}")
+    return " or ".join([*words, *(["NaN"] if finite.size < values.size else [])])
 
 
 def tried(source: Format, destination: Format, samples: int = SAMPLES, seed: int = 0) -> Codes:

@@ -26,6 +26,7 @@ VERSIONS: Mapping[str, int] = {
     "run": 7,
     "diff": 2,
     "cast": 3,
+    "compare": 2,
     "graph": 3,
     "lower": 2,
     "lower-matrix": 2,

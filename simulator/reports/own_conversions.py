@@ -9,7 +9,7 @@ from typing import Literal
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.evidence.user_conversions import BinadeErrors, Comparison, ConversionCounterexample
+from castsim.evidence.user_conversions import CAST_WORDS, BinadeErrors, Comparison, ConversionCounterexample
 from castsim.isa.formats import FORMATS
 from castsim.numerics.codec import value_of
 from castsim.reports.cast_text import coded_number
@@ -58,6 +58,8 @@ class Compare(CommandDocument, name="compare"):
     cast_signal_to_noise_db: float | None = says("The same of the cast.")
     first: FirstDifference | None = says("The first difference; null if there is none.")
     binades: list[DifferingBinade] = says("Magnitudes with differences, rising.")
+    verdict: str = says("How many results differ, where, and what both give there.")
+    remedy: dict[Name, str] | None = says("Words for the cast that make all results equal; null if none do.")
 
 
 def comparison_document(found: Comparison) -> Document:
@@ -94,7 +96,8 @@ def comparison_text(found: Comparison) -> Iterator[RenderableType]:
         end = "" if found.all_codes else ": evidence, no proof"
         yield Text(f"equal to {cast} on {tried}{end}")
         return
-    yield Text(f"differs from {cast} on {grouped(found.differing)} of {tried}")
+    yield Text(f"{found.verdict}. {_advice(found)}", style="bold")
+    yield Text(f"compared with {cast} on {tried}")
     if found.first is not None:
         yield Text(_first_text(found, found.first))
     yield Text(f"largest distance {grouped(found.largest_ulps)} ulps, mean {found.mean_ulps:.3g}", end="")
@@ -113,6 +116,17 @@ def comparison_text(found: Comparison) -> Iterator[RenderableType]:
     yield shown
     if len(found.binades) > _SHOWN:
         yield Text(f"... and {len(found.binades) - _SHOWN} more binades (--json)")
+
+
+def _advice(found: Comparison) -> str:
+    """Return the options that make the results equal, or that none does."""
+    if found.remedy is None:
+        return "No option of the cast makes them equal."
+    words = (
+        f"--{name} {value}" if name in (*CAST_WORDS, "nan") else f"--option {name}={value}"
+        for name, value in found.remedy.items()
+    )
+    return f"Try `{' '.join(words)}`."
 
 
 def _first_text(found: Comparison, first: ConversionCounterexample) -> str:
