@@ -35,7 +35,7 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
 def test_a_native_cast_with_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = lower(capsys, "f16", "i8", "--spec", "tosa", "--target", "a5")
     assert code == 0
-    assert "native with options, exact" in out
+    assert "native with saturation ON, exact" in out
     assert "saturation ON" in out
     assert "all 65536 codes" in out
     assert "not as it stands" in out

@@ -298,15 +298,14 @@ def _occupied_lines(tree: Tree, timing: Timing, target: Target) -> dict[_Line, _
         own = {cause: cycles for cause, cycles in operation.causes.items() if cycles and cause not in WAITING}
         if own:
             line = (instruction.span.file, instruction.span.line, instruction.inserted)
-            pipe = spent.setdefault(line, {}).setdefault(operation.pipe, {})
+            of_pipe = spent.setdefault(line, {}).setdefault(operation.pipe, {})
             for cause, cycles in own.items():
-                pipe[cause] = pipe.get(cause, 0) + times * cycles
+                of_pipe[cause] = of_pipe.get(cause, 0) + times * cycles
     lines = {}
     for line, pipes in sorted(spent.items()):
-        pipe = max(pipes, key=lambda name: (name != target.scalar_pipe, sum(pipes[name].values())))
-        lines[line] = _LineUse(
-            numbers[line], pipe, {cause: pipes[pipe][cause] for cause in Cause if cause in pipes[pipe]}
-        )
+        pipe = max(pipes, key=lambda name: (name != target.scalar_pipe, sum(pipes[name].values())))  # noqa: B023
+        causes = {cause: pipes[pipe][cause] for cause in Cause if cause in pipes[pipe]}
+        lines[line] = _LineUse(numbers[line], pipe, causes)
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from rich.console import Group, RenderableType
@@ -76,7 +76,9 @@ class LoweredMatrixCell(MatrixCell):
 
 def _totals_of(found: Matrix) -> list[Document]:
     return [
-        MatrixTotal.of(target=target, way=kind, cells=_count(found, target, kind))
+        MatrixTotal.of(
+            target=target, way=kind, cells=sum(e.kind is kind for e in found.entries if e.cell.target == target)
+        )
         for target in found.targets
         for kind in PlanKind
     ]
@@ -177,21 +179,46 @@ def _changing(found: Counterexample) -> list[TracedValue]:
 
 # A conformance matrix as a table for the terminal, and as a page in Markdown.
 
-LEGEND_LINES = (
-    "native: one instruction.",
-    "`saturation ON`, `rounding TRUNC` and the like: one instruction with these modes.",
-    "Several instructions: a chain, with its modes.",
-    "copy: no bit changes.",
-    "with options NAME=VALUE: conforms if `castsim run` is given these options of the target, which a program or its "
-    "launcher can set; or native with options: with these, one instruction does it instead of the chain.",
-    "The number is the cost of the whole program, loads and stores included, in simulated cycles per element.",
-    "(within tolerance): conforms, but does not always give the nearest result.",
-    "~: the verdict rests on samples; `castsim lower` and --prove try all 32-bit codes.",
-    "no: none found in chains of up to four steps, with or without options, which proves nothing of longer ones; shown "
-    "are a value on which the closest chain fails, what it becomes, and the correct result.",
-    "impossible: the target has no elements of that width.",
-)
-LEGEND = " ".join(LEGEND_LINES)
+LEGEND: Mapping[str, str] = {
+    "native": "native: one instruction.",
+    "modes": "`saturation ON`, `rounding TRUNC` and the like: modes that the text of an instruction asks for; they are "
+    "no options of the target, such as bits of CTRL.",
+    "chain": "Several instructions: a chain, with its modes.",
+    "copy": "copy: no bit changes.",
+    "options": "with options NAME=VALUE: conforms if `castsim run` is given these options of the target, which a "
+    "program or its launcher can set; or native with options: with these, one instruction does it instead of the chain.",
+    "cost": "The number is the cost of the whole program, loads and stores included, in simulated cycles per element.",
+    "tolerance": "(within tolerance): conforms, but does not always give the nearest result.",
+    "samples": "~: the verdict rests on samples; `castsim lower` and --prove try all 32-bit codes.",
+    "none": "no: none found in chains of up to four steps, with or without options, which proves nothing of longer ones; "
+    "shown are a value on which the closest chain fails, what it becomes, and the correct result.",
+    "impossible": "impossible: the target has no elements of that width.",
+}
+"""The words of cells, in the order in which a table explains those that it uses."""
+
+
+def legend_lines(found: Matrix) -> tuple[str, ...]:
+    """Return what explains the words that the cells of a matrix use."""
+    used = {word for entry in found.entries for word in _words_used(entry)}
+    return tuple(text for word, text in LEGEND.items() if word in used)
+
+
+def _words_used(entry: ConformanceEntry) -> set[str]:
+    """Return the keys of the words that the cell of an entry uses."""
+    if entry.kind.fails:
+        return {"none" if entry.kind is PlanKind.NONE_FOUND else "impossible"}
+    single = entry.kind in (PlanKind.NATIVE, PlanKind.OPTIONS)
+    used = {
+        "modes": any(entry.options),
+        "native": single and not any(entry.options),
+        "chain": entry.kind is PlanKind.CHAIN,
+        "copy": entry.kind is PlanKind.COPY,
+        "options": bool(entry.settings or entry.native),
+        "cost": entry.kind is not PlanKind.COPY and entry.cycles_per_element is not None,
+        "tolerance": entry.verdict is not Verdict.EXACT,
+        "samples": not entry.proven,
+    }
+    return {word for word, is_used in used.items() if is_used}
 
 
 def conform_text(found: Matrix) -> RenderableType:
@@ -218,10 +245,11 @@ def _head(found: Matrix) -> str:
 
 
 def _notes(found: Matrix) -> tuple[str, ...]:
-    """Return the notes on the table: the legend, and the parts of the specification that are not in it."""
+    """Return the notes on the table: the words in it, and the parts of the specification that are not in it."""
+    legend = " ".join(legend_lines(found))
     if found.spec.rescale is None:
-        return (LEGEND,)
-    return LEGEND, f"RESCALE of {found.spec.name} is not in the table: it is not a cast; `castsim graph` runs it."
+        return (legend,)
+    return legend, f"RESCALE of {found.spec.name} is not in the table: it is not a cast; `castsim graph` runs it."
 
 
 def conform_totals(found: Matrix) -> RenderableType:
@@ -238,7 +266,13 @@ def _command(found: Matrix) -> str:
 
 
 def _count(found: Matrix, target: str, kind: PlanKind) -> int:
-    return sum(entry.kind is kind for entry in found.entries if entry.cell.target == target)
+    return sum(_counted_as(entry) is kind for entry in found.entries if entry.cell.target == target)
+
+
+def _counted_as(entry: ConformanceEntry) -> PlanKind:
+    """Return the kind of a cell: modes that the text of one instruction asks for are no options of the target."""
+    asks = entry.kind is PlanKind.OPTIONS and not entry.settings
+    return PlanKind.NATIVE if asks else entry.kind
 
 
 def conform_markdown(found: Matrix) -> str:

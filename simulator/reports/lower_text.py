@@ -89,7 +89,9 @@ def headline(answer: Answer) -> str:
         return f" does not conform to {specification_words(found.demand.label)}{_asked(found)}: {_failing(found)}"
     asked = f", as {specification_words(found.demand.label)} asks{_asked(found)}"
     if not answer.chosen:
-        return f"{asked}: {answer.kind.value}, {found.claim}"
+        modes = ", ".join(option for step in found.chain for form in step.forms[:1] for option in form.options)
+        kind = f"native with {modes}" if answer.kind is PlanKind.OPTIONS else answer.kind.value
+        return f"{asked}: {kind}, {found.claim}"
     kind = answer.kind.value if answer.kind is PlanKind.OPTIONS else f"{answer.kind.value} with options"
     return f"{asked}: {kind}: {setting_text(answer.chosen)}, {found.claim}"
 

@@ -65,8 +65,8 @@ def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text(f"{text} [{first}]", style="yellow")
         if undefined.mask_file is not None:
             yield indented(Text(f"{undefined.mask_file} marks them"))
-    for output in report.partial:
-        yield from _partial(output)
+    for incomplete in report.partial:
+        yield from _partial(incomplete)
 
 
 def _partial(output: PartialOutput) -> Iterator[RenderableType]:

@@ -30,7 +30,7 @@ from castsim.reports.accuracy import (
     curve_cells,
 )
 from castsim.reports.comparing import difference_document, difference_lines, head_of, output_parts, speed_of
-from castsim.reports.conform import LEGEND_LINES, cast_text, cell_text, conform_document
+from castsim.reports.conform import cast_text, cell_text, conform_document, legend_lines
 from castsim.reports.documents import Document, Json, shortened
 from castsim.reports.graph_text import graph_text, headline, seconds_of
 from castsim.reports.lower import answer_document
@@ -338,7 +338,7 @@ def _count(found: Matrix, kind: PlanKind, target: str | None = None) -> int:
 
 def _legend(found: Matrix) -> Text:
     options = (Line(f"Options given to all targets: {setting_text(found.options)}"),) if found.options else ()
-    return Text((*(Line(each) for each in LEGEND_LINES), *options))
+    return Text((*(Line(each) for each in legend_lines(found)), *options))
 
 
 def _command(found: Matrix, entry: ConformanceEntry) -> str:
