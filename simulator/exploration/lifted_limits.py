@@ -303,7 +303,7 @@ def _occupied_lines(tree: Tree, timing: Timing, target: Target) -> dict[_Line, _
                 of_pipe[cause] = of_pipe.get(cause, 0) + times * cycles
     lines = {}
     for line, pipes in sorted(spent.items()):
-        pipe = max(pipes, key=lambda name: (name != target.scalar_pipe, sum(pipes[name].values())))  # noqa: B023
+        pipe = max(pipes, key=lambda name: (name != target.scalar_pipe, sum(pipes[name].values())))
         causes = {cause: pipes[pipe][cause] for cause in Cause if cause in pipes[pipe]}
         lines[line] = _LineUse(numbers[line], pipe, causes)
     return lines

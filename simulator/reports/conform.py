@@ -186,12 +186,13 @@ LEGEND: Mapping[str, str] = {
     "chain": "Several instructions: a chain, with its modes.",
     "copy": "copy: no bit changes.",
     "options": "with options NAME=VALUE: conforms if `castsim run` is given these options of the target, which a "
-    "program or its launcher can set; or native with options: with these, one instruction does it instead of the chain.",
+    "program or its launcher can set; or native with options: with these, one instruction does it instead of the "
+    "chain.",
     "cost": "The number is the cost of the whole program, loads and stores included, in simulated cycles per element.",
     "tolerance": "(within tolerance): conforms, but does not always give the nearest result.",
     "samples": "~: the verdict rests on samples; `castsim lower` and --prove try all 32-bit codes.",
-    "none": "no: none found in chains of up to four steps, with or without options, which proves nothing of longer ones; "
-    "shown are a value on which the closest chain fails, what it becomes, and the correct result.",
+    "none": "no: none found in chains of up to four steps, with or without options, which proves nothing of longer "
+    "ones; shown are a value on which the closest chain fails, what it becomes, and the correct result.",
     "impossible": "impossible: the target has no elements of that width.",
 }
 """The words of cells, in the order in which a table explains those that it uses."""
