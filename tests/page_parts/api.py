@@ -71,7 +71,7 @@ def _members(owner: type) -> str:
     for name, found in tuple(vars(owner).items()):
         member = found.fget if isinstance(found, property) else getattr(found, "func", found)
         member = getattr(member, "__func__", member)
-        if not name.startswith("_") and inspect.isfunction(member):
+        if not name.startswith(("_", "model_")) and inspect.isfunction(member):  # of pydantic
             plain = member is not found and not isinstance(found, (classmethod, staticmethod))
             call = name if plain else _signature(member)
             lines.append(f"* `{call}`: {_said(member)}")
