@@ -150,8 +150,8 @@ def use_extras(desk: Desk) -> None:
         assert "proven" in desk.type(line)
         desk.type("castsim lsp")  # ends with its input
     else:
-        assert "castsim[onnx]" in desk.type(line, code=2)
-        assert "castsim[lsp]" in desk.type("castsim lsp", code=2)
+        assert "[onnx]" in desk.type(line, code=2)
+        assert "[lsp]" in desk.type("castsim lsp", code=2)
 
 
 def describe_a_chip(desk: Desk) -> None:

@@ -208,8 +208,8 @@ def test_other_languages_and_closed_texts_have_no_diagnostics() -> None:
 
 
 def test_without_pygls_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("castsim.commands.lsp.find_spec", lambda _: None)
-    assert "pip install 'castsim[lsp]'" in err_of(capsys, ["lsp"])
+    monkeypatch.setattr("castsim.commands.lsp.installed", lambda _: False)
+    assert "pip install '.[lsp]'" in err_of(capsys, ["lsp"])
 
 
 def test_nothing_but_the_server_loads_pygls() -> None:

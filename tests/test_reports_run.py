@@ -373,8 +373,9 @@ def test_text_says_what_cycles_rest_on_and_whose_the_clock_is(capsys: pytest.Cap
         assert f"{known.share} % interval" in text
 
 
-def test_other_targets_of_the_same_name_or_none_are_not_validated(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text('base = "a5"\nname = "mine"\ntitle = "mine"\n')
+def test_other_targets_with_another_fact_are_not_validated(tmp_path: Path) -> None:
+    fact = '[timing.launch]\nstartup_cycles = 30\nsource = "own"\nstatus = "assumed"\n'
+    (tmp_path / "mine.toml").write_text(f'base = "a5"\n{fact}')
     found = castsim.estimate("f32", "f16", 4, 128, target=tmp_path / "mine.toml").trust
     assert {share.standing for share in found.shares} == {Standing.FACTS}
     assert found.interval is None

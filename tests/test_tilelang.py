@@ -363,8 +363,8 @@ def test_a_missing_package_is_one_line() -> None:
     code = "import sys; sys.modules['tilelang'] = None; from castsim.__main__ import main; "
     code += "sys.argv[1:] = ['run', 'programs/tilelang/quantise.py:per_token', '--in', 'x=random:1']; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 2 and "needs pip install castsim[tilelang]" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert done.returncode == 2 and "pip install '.[tilelang]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 2
 
 
 def test_nothing_loads_tilelang_unless_asked() -> None:

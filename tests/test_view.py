@@ -75,7 +75,7 @@ def test_without_the_viewer_the_public_one_is_named(trace, monkeypatch, capsys) 
     assert main(["view", str(trace)]) == 0
     said = capsys.readouterr().out
     assert view.PUBLIC_VIEWER in said
-    assert "castsim[view]" in said
+    assert "[view]" in said
 
 
 def test_a_report_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
