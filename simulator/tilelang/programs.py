@@ -32,7 +32,6 @@ from castsim.tilelang.threads import Meeting, number_type
 #
 # Places of the Python source are not in TIR; while kernels are built within `placed`, each call notes its own.
 
-NEEDED = "needs pip install castsim[tilelang]"
 _FAST_MATH = "tl.enable_fast_math"
 _SCHEDULE = "tl.enable_auto_schedule"
 
