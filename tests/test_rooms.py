@@ -51,12 +51,12 @@ __main__           1    200
 commands          55  13200
 engines           20   7900
 evidence          12   4500
-execution         38  15000
+execution         38  15100
 exploration       16   6800
 files              1    300
-isa               32  15000
+isa               32  15100
 lowering          25  10200
-machines          61  28100
+machines          61  28200
 numerics          12   3900
 pto_cpp            3   1500
 reports           55  15000
