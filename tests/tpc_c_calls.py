@@ -18,7 +18,6 @@ from castsim.tpc_compiler.tpc_c.language import (
     FLOAT,
     INDEX,
     INT,
-    MACROS,
     TENSOR,
     UNSIGNED,
     CType,
@@ -27,6 +26,7 @@ from castsim.tpc_compiler.tpc_c.language import (
     Pointer,
     Scalar,
     call_named,
+    constants,
     group_of,
     type_named,
 )
@@ -83,9 +83,9 @@ def _literal(text: str) -> Value | None:
         pass
     total = 0
     for word in re.split(r"[|+]", inner.replace("(", "").replace(")", "")):
-        if word.strip() not in MACROS:
+        if word.strip() not in constants():
             return None
-        total |= int(MACROS[word.strip()], 0)
+        total |= constants()[word.strip()]
     return Value(INT, const=total)
 
 

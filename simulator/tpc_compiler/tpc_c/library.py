@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from castsim.isa.errors import CastsimError
 from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.machines.vliw.lookup_tables import computed_by
-from castsim.targets.tpc_compiler import descriptors_of, function_tables
-from castsim.tpc_compiler.c_table import ElementVector, path_of, promotes
+from castsim.targets.description import Status
+from castsim.targets.tpc_compiler import ChainReading, descriptors_of, function_tables
+from castsim.tpc_compiler.c_table import ElementVector, HopMethod, Path, PathHop, bits_of, direct_hop, matched, path_of, promotes
 from castsim.tpc_compiler.cast_building import Order, build
 from castsim.tpc_compiler.code_generation import Sequence as Steps
 from castsim.tpc_compiler.code_generation import SequenceRegister as Held
+from castsim.tpc_compiler.compiled_casts import SourceForm, prepared
 from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
 from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, WORD, Value, member_text
 from castsim.tpc_compiler.tpc_c.intrinsics import Intrinsics, Tail
@@ -25,7 +27,10 @@ from castsim.tpc_compiler.tpc_c.language import (
     INT,
     LINEAR,
     LUT_POINTER,
+    ROUNDING,
+    SCALARS,
     UNSIGNED,
+    VECTOR_BITS,
     CType,
     Group,
     Index,
@@ -47,7 +52,8 @@ from castsim.tpc_compiler.tpc_c.language import (
 
 # Calls that convert values: CONVERT and CONVERT_INT by name, and the conversions of whole aggregates.
 
-_AGGREGATES = re.compile(r"convert_([a-z]+\d+(?:_pair_t)?)_to_([a-z]+\d+(?:_pair_t)?)")
+_AGGREGATES = re.compile(r"(?:(u?int)_)?convert_([a-z]+\d+(?:_pair_t)?)_to_([a-z]+\d+(?:_pair_t)?)")
+_ROUNDINGS = "RHNE RZ RU RD SR CSR RHAZ SR_RNE"
 _INTEGER_WIDTH = {"i16": "to_16", "u16": "to_16", "i8": "to_8", "u8": "to_8"}
 
 
@@ -86,9 +92,12 @@ class Conversions(Intrinsics):
             place += 1
         call = IntrinsicCall(next(iter(intrinsics().values())), found.unit, found.target, found.target, found.lanewise,
                     frozenset())  # fmt: skip
-        tail = self.tail(name, call, given, place, target)
+        switches = f"{_ROUNDINGS} LINEAR" if found.integer else f"{_ROUNDINGS} CLIP_FP LINEAR"
+        tail = self.tail(name, call, given, place, target, known=switches)
         if tail.never:
             return self._kept(tail, target)
+        if tail.switches & LINEAR and wide != narrow and not scalar:
+            return self._ordered(name, found, value, given[1] if found.integer else value, tail, target, into)
         narrows_all = self.since("greco") or (found.source, found.target) == ("f32", "bf16")
         if every and wide > narrow and not scalar and not narrows_all:
             return self._one_by_one(found, value, shift, tail, target, into)
@@ -96,6 +105,34 @@ class Conversions(Intrinsics):
         texts = [self.in_register(value).text, *([shift] if shift else [])]
         partly = lane is not None or (found.form == "single" and wide > narrow)
         return self._emit_text(head, tail, target, texts, into, partly=partly)
+
+    def _ordered(
+        self, name: str, found: IntrinsicConversion, value: Value, shift: Value, tail: Tail, target: CType,
+        into: str | None,
+    ) -> Value:  # fmt: skip
+        """Return the result of an all-lanes conversion with SW_LINEAR: every element stays at its place."""
+        if found.form != "all":
+            end = "vb" if found.lanewise else "b"
+            message = f"{name} converts one lane of its registers; SW_LINEAR asks for the order of all of them"
+            raise self.refused(message, f"v_convert_{found.integer or found.source}_to_{found.target}_all_{end}")
+        if found.lanewise:
+            message = f"which lanes the predicate of {name} means with SW_LINEAR is in no source"
+            raise self.refused(message, f"{name[:-2]}b, then v_{found.target}_mov_vb")
+        if found.integer and not isinstance(shift.type, Scalar):
+            raise self.refused(f"which lanes the shifts of {name} mean with SW_LINEAR is in no source", "one shift")
+        path = None
+        if found.integer:
+            row = self.target.integer_convert(f"convert_{found.integer}", found.target)
+            mode = rounding(tail.switches) or "csr"
+            hop = PathHop(HopMethod.NARROW, found.source, found.target, row, integer_rounding=mode)
+            path = Path(found.source, found.target, (hop,), Status.DOCUMENTED, ())
+        count = self.operand(self.converted(shift, INT)) if found.integer else ""
+        result = self._in_order(value, target, tail.switches, None, path=path, shift=count)
+        if not tail.predicate or tail.income is None:
+            return self.in_register(result, into)
+        kept = self.result(target, into, tail.income, tail.predicate, [result.text])
+        self.move(kept.text, result, tail.predicate)
+        return kept
 
     def _shape(self, element: str, count: int, scalar: bool) -> CType:
         held = {"i4": "i8", "u4": "u8"}.get(element, element)
@@ -110,7 +147,7 @@ class Conversions(Intrinsics):
         return not (found.integer and found.target == "u4")
 
     def _head(self, found: IntrinsicConversion, lane: int | None, switches: int) -> str:
-        mode = rounding(switches)
+        mode = rounding(switches) or ("csr" if found.integer else "")
         lanes = [f"lane_sel={lane}"] if lane is not None else []
         every = ["all_lanes"] if found.form == "all" else ["single_lane"] if found.form == "single" else []
         if found.integer:
@@ -151,56 +188,132 @@ class Conversions(Intrinsics):
         return super().converted(value, kind, explicit=explicit, into=into)
 
     def aggregate(self, name: str, arguments: Sequence[Value], into: str | None) -> Value | None:
-        """Return the result of `convert_S_to_D(x, switches)`, None if the name is no such function."""
+        """Return the result of `convert_S_to_D(x, switches)`, of `int_convert_S_to_D(x, shift, switches)` likewise.
+
+        None if the name is no such function.
+        """
         match = _AGGREGATES.fullmatch(name)
-        source, target = (type_named(each) for each in match.groups()) if match else (None, None)
-        if not isinstance(source, Vector | Group) or not isinstance(target, Vector | Group):
+        source, target = (type_named(each) for each in match.groups()[1:]) if match else (None, None)
+        if match is None or not isinstance(source, Vector | Group) or not isinstance(target, Vector | Group):
             return None
-        self._need(name, list(arguments), 1, 2)
-        switches = self.number(name, arguments[1], "the switches") if len(arguments) > 1 else 0
+        given = list(arguments)
+        self._need(name, given, 1 + bool(match[1]), 2 + bool(match[1]))
         self.check_type(source)
         self.check_type(target)
-        return self.by_value(self.converted(arguments[0], source), target, switches, into)
+        old, new = (_aggregate(each, kind) for each, kind in zip(match.groups()[1:], (source, target), strict=True))
+        integer = match[1] or ""
+        if new.bits == 4:  # CONVERT_INT alone makes four bits
+            integer = "uint" if old.element.startswith("u") else "int"
+        if integer:
+            whole = f"{integer}{old.bits}"
+            form = IntrinsicConversion("v", old.element, new.element, "all", False, whole)
+            if old.elements != new.elements or (old.element.startswith("i") == integer.startswith("u")):
+                raise self.wrong(f"{name}: {source} cannot be converted to {target}")
+            rest = given[1:] if match[1] else [self.const(0, INT), *given[1:]]
+            return self._in_blocks(name, form, self.converted(given[0], source), target, rest, into)
+        switches = self.switches(name, given[1], f"{_ROUNDINGS} CLIP_FP LINEAR") if len(given) > 1 else 0
+        return self.by_value(self.converted(given[0], source), target, switches, into, (old.element, new.element))
 
-    def by_value(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
-        """Convert values of equal numbers of elements, by one instruction, or linearly by as many as it takes."""
+    def by_value(
+        self, value: Value, target: CType, switches: int, into: str | None, elements: tuple[str, str] | None = None
+    ) -> Value:
+        """Convert values of equal numbers of elements, by instructions on whole registers, or linearly."""
         old, new = _parts(value.type), _parts(target)
-        if len({*old}) > 1 or len({*new}) > 1 or old[0].lanes * len(old) != new[0].lanes * len(new):
+        one, two = elements or (old[0].element.name, new[0].element.name)
+        counts = [len(each) * (512 if name[1:] == "4" else each[0].lanes) for each, name in ((old, one), (new, two))]
+        if len({*old}) > 1 or len({*new}) > 1 or counts[0] != counts[1]:
             raise self.wrong(f"{value.type} cannot be converted to {target}: other numbers of elements")
-        one, two = old[0].element.name, new[0].element.name
+        direct = direct_hop(one, two, self.target)
+        if direct is None or direct.means is not HopMethod.CONVERT:
+            order = Order.LINEAR if switches & LINEAR or len(old) == len(new) else Order.SWIZZLE
+            return self._in_order(value, target, switches, into, order=order)
         if len(old) == len(new) and (self.since("greco") or len(old) == 1):
             mode, found = rounding(switches), self.dest(target, into)
             every = "all_lanes " if self.since("greco") else ""
-            self.emit(f"convert.{one} {every}target_type={TARGET_SPELLINGS[two]} {mode} {found.text}, {value.text}")
+            clip = " clip_fp" if switches & CLIP_FP else ""
+            words = " ".join(filter(None, (f"target_type={TARGET_SPELLINGS[two]}", mode))) + clip
+            self.emit(f"convert.{one} {every}{words} {found.text}, {value.text}")
             return found
         if len(old) == len(new) or switches & LINEAR:
-            return self._in_order(value, target, switches, into)
-        found_name = IntrinsicConversion("v", one, two, "all", False, "")
-        return self.conversion(f"v_convert_{one}_to_{two}", found_name, [value, self.const(switches, INT)], into)
+            return self._in_order(value, target, switches, into, path=path_of(one, two, self.target))
+        form = IntrinsicConversion("v", one, two, "all", False, "")
+        return self._in_blocks(f"v_convert_{one}_to_{two}", form, value, target, [self.const(switches, INT)], into)
 
-    def _in_order(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
-        """Convert as the compiler does for casts: every element stays at its place."""
+    def _in_blocks(
+        self, name: str, form: IntrinsicConversion, value: Value, target: CType, rest: list[Value], into: str | None
+    ) -> Value:
+        """Convert all lanes, every wide group of registers by itself: one narrow register each."""
         old, new = _parts(value.type), _parts(target)
-        one, two = (ElementVector(each[0].element.name, each[0].lanes * len(each)) for each in (old, new))
+        blocks = min(len(old), len(new))
+        if blocks == 1:
+            return self.conversion(name, form, [value, *rest], into)
+        result = self.temp(target)
+        for block in range(blocks):
+            size, count = len(old) // blocks, len(new) // blocks
+            source = Value(old[0], member_text(value, block))
+            if size > 1:
+                source = self.temp(Group(old[:size]))
+                for part in range(size):
+                    self.move(member_text(source, part), Value(old[0], member_text(value, block * size + part)))
+            found = self.conversion(name, form, [source, *rest], None)
+            for part in range(count):
+                text = found.text if count == 1 else member_text(found, part)
+                self.move(member_text(result, block * count + part), Value(new[0], text))
+        return self.in_register(result, into)
+
+    def _in_order(
+        self, value: Value, target: CType, switches: int, into: str | None, *, order: Order = Order.LINEAR,
+        path: Path | None = None, shift: str = "",
+    ) -> Value:  # fmt: skip
+        """Convert as the compiler does for casts, by a path and in an order: every element stays at its place."""
+        old, new = _parts(value.type), _parts(target)
         word = rounding(switches) or "csr"
         try:
-            path = path_of(one.element, two.element, self.target)
-            sequence = build(path, one, two, Order.LINEAR, lambda hop: hop.word or word, self.target)
+            path = path or path_of(old[0].element.name, new[0].element.name, self.target)
+            one, two = (ElementVector(name, VECTOR_BITS // bits_of(name) * len(each)) for each, name in
+                        ((old, path.src), (new, path.dst)))  # fmt: skip
+            sequence = build(path, one, two, order, lambda hop: hop.word or word, self.target)
         except CastsimError as error:
             raise error.at(self.span()) from None
-        given = [value] if len(old) == 1 else [Value(each, member_text(value, place)) for place, each in enumerate(old)]
-        named = self.appended(sequence, given, " clip_fp" if switches & CLIP_FP else "")
+        named = self.appended(sequence, [value], " clip_fp" if switches & CLIP_FP else "", shift)
         found = self.temp(target)
         for place, held in enumerate(sequence.outputs[0].registers):
             text = found.text if len(new) == 1 else member_text(found, place)
             self.move(text, Value(new[place], self.held_text(held, named)))
         return self.in_register(found, into)
 
-    def appended(self, sequence: Steps, given: Sequence[Value], more: str = "") -> dict[int, str]:
-        """Write a sequence on values, conversions with `more` words; return what its registers are called."""
+    def _registers(self, sequence: Steps, values: Sequence[Value]) -> Iterator[tuple[Held, Value]]:
+        """Yield the registers of a sequence's inputs with values, whose aggregates are taken apart where it does so."""
+        parts = [part for value in values for part in self._members(value)]
+        for held in (each for port in sequence.inputs for each in port.registers):
+            whole = next((each for each in values if each.type == Group((parts[0].type,) * held.size)), None)
+            given, parts = parts[: held.size], parts[held.size :]
+            if held.size == 1:
+                yield held, given[0]
+            elif whole is not None and member_text(whole, 0) == given[0].text:
+                yield held, whole
+            else:
+                group = self.temp(group_of(given[0].type.element.name, held.size))
+                for place, part in enumerate(given):
+                    self.move(member_text(group, place), part)
+                yield held, group
+
+    @staticmethod
+    def _members(value: Value) -> list[Value]:
+        kinds = value.type.members if isinstance(value.type, Group) else ()
+        return [Value(kind, member_text(value, place)) for place, kind in enumerate(kinds)] or [value]
+
+    def appended(
+        self, sequence: Steps, given: Sequence[Value], more: str = "", shift: str = "", scalars: Sequence[Value] = ()
+    ) -> dict[int, str]:
+        """Write a sequence on values, conversions with `more` words, those of integers by a `shift`.
+
+        Returns:
+            What its registers are called.
+        """
         changed = {step.operands[0].number for step in sequence.steps if isinstance(step.operands[0], Held)}
-        named: dict[int, str] = {}
-        for held, value in zip((each for port in sequence.inputs for each in port.registers), given, strict=True):
+        named = {scalar.value.number: value.text for scalar, value in zip(sequence.scalars, scalars, strict=True)}
+        for held, value in self._registers(sequence, given):
             named[held.number] = value.text
             if held.number in changed:
                 named[held.number] = self.register(value.type)
@@ -208,6 +321,8 @@ class Conversions(Intrinsics):
         for step in sequence.steps:
             texts = [hex(each & WORD) if isinstance(each, int) else self.held_text(each, named)
                      for each in step.operands]  # fmt: skip
+            if shift and step.head.startswith(("convert_int", "convert_uint")):
+                texts[-1] = shift
             where = ""
             if step.where is not None:
                 where = f"{'!' if step.inverted else ''}{self.held_text(step.where, named)}"
@@ -224,7 +339,17 @@ class Conversions(Intrinsics):
 
 
 def _parts(kind: CType) -> tuple[Vector, ...]:
-    return kind.members if isinstance(kind, Group) else (kind,) if isinstance(kind, Vector) else ()
+    if isinstance(kind, Group):
+        return tuple(each for each in kind.members if isinstance(each, Vector))
+    return (kind,) if isinstance(kind, Vector) else ()
+
+
+def _aggregate(name: str, kind: CType) -> ElementVector:
+    """Return the elements of a type by its name: vectors of four bits are held as vectors of bytes."""
+    (first, *_), count = _parts(kind), len(_parts(kind))
+    if "nibble" in name:
+        return ElementVector("u4" if name.startswith("u") else "i4", 512 * count)
+    return ElementVector(first.element.name, first.lanes * count)
 
 
 _PAD_TYPES = {"float": "f32", "int": "i32", "uint": "u32", "short": "i16", "ushort": "u16", "char": "i8",
@@ -498,7 +623,9 @@ class Library(Conversions):
     # -------------------------------------------------------------------------------------------------------- values
 
     def _same_bits(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
-        """`as_float64`, `to_bool64`, `from_bool64`: another type of the same bits, or by value between widths."""
+        """`as_float64`, `to_bool64`, `from_bool64`: another type of the same bits, or by value: between aggregates, in
+        a mode.
+        """
         kind: CType | None = None
         if name.startswith(("to_bool", "from_bool")):
             lanes = int(name.rpartition("bool")[2] or 0)
@@ -511,15 +638,38 @@ class Library(Conversions):
             return None
         self._need(name, list(given), 1, 2)
         value = given[0]
+        if len(given) > 1:
+            return self._in_mode(name, value, kind, self.switches(name, given[1], _ROUNDINGS), into)
         same = isinstance(value.type, type(kind)) or (isinstance(value.type, Vector) and isinstance(kind, Vector))
         if isinstance(kind, Group) or isinstance(value.type, Group):
-            switches = self.number(name, given[1], "the switches") if len(given) > 1 else 0
-            return self.by_value(value, kind, switches | LINEAR, into)
+            return self.by_value(value, kind, LINEAR, into)
         if isinstance(kind, Scalar) and isinstance(value.type, Scalar) and kind.bits == value.type.bits:
             return self.bits_as(value, kind)
         if not same:
             raise self.wrong(f"{name} does not take {value.type}")
+        if isinstance(kind, Vector) and isinstance(value.type, Vector) and kind != value.type:
+            self.note(f"{name}: the same bits; with a rounding mode as second argument it converts the values")
         return self.bits_as(value, kind)
+
+    def _in_mode(self, name: str, value: Value, kind: CType, switches: int, into: str | None) -> Value:
+        """`as_float64(x, SW_RZ)`: the values in another type, in order; a mode that the pair lacks is refused."""
+        if isinstance(kind, Scalar) and isinstance(value.type, Scalar) and BOOL not in (kind, value.type):
+            if direct_hop(value.type.name, kind.name, self.target, "spu") is None:
+                raise self.refused(f"{self.generation} has no instruction from {value.type} to {kind}")
+            form = IntrinsicConversion("s", value.type.name, kind.name, "", False, "")
+            return self.conversion(name, form, [self.in_register(value), self.const(switches, INT)], into)
+        old, new = _parts(value.type), _parts(kind)
+        if not old or not new:
+            raise self.wrong(f"{name} converts no {value.type} to {kind}")
+        pair = (ElementVector(each[0].element.name, each[0].lanes * len(each)) for each in (old, new))
+        mode = ROUNDING[switches >> 16] or "csr"
+        try:
+            source, target = matched(*pair, self.target)
+            cast = prepared(source, target, self.target, form=SourceForm.AS, rounding=mode if switches else None,
+                            reading=ChainReading.COMPILER, order=Order.LINEAR)  # fmt: skip
+        except CastsimError as error:
+            raise error.at(self.span()) from None
+        return self._in_order(value, kind, switches, into, path=cast.path)
 
     def _note_table(self, element: str, given: Sequence[Value], *, pairs: bool) -> None:
         number = given[1].const if len(given) > 1 and given[1].known else None
