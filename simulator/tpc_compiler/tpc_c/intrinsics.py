@@ -103,7 +103,9 @@ class Intrinsics(Arithmetic):
         for bits in known.values():
             unknown &= ~bits
         if unknown:
-            of = [each for each, bits in constants().items() if each.startswith("SW_") and bits and bits & unknown == bits]
+            of = [
+                each for each, bits in constants().items() if each.startswith("SW_") and bits and bits & unknown == bits
+            ]
             what = f"{unknown:#x}" + (f" ({' or '.join(of[:3])})" if of else "")
             raise self.wrong(f"{name} does not know the switch {what}", *[*known, "0"][:5])
         return number
@@ -269,7 +271,7 @@ class Intrinsics(Arithmetic):
         bits = Scalar(call.element).bits if call.element != "i1" else 1
         if call.row.words == "cnvrt":
             extra = ["cnvrt", f"target_type=int{bits}", *extra]
-        elif call.row.mnemonic == "nearbyint" and isinstance(kind, Vector) and bits > 8 and self.since("gaudi2"):
+        elif call.row.mnemonic == "nearbyint" and isinstance(kind, Vector) and bits > 8 and self.since("greco"):
             extra = [f"target_type=int{bits}", *extra]
         elif call.row.mnemonic == "extract_exp" and not self.since("gaudi"):
             extra = ["subtract_bias" for word in extra if word == "biased"]

@@ -78,7 +78,7 @@ class Vector:
 class Group:
     """An aggregate of two or four vectors, whose members are v1 .. v4: registers D and A; or of two numbers: Z."""
 
-    members: tuple[Vector, ...] | tuple[Scalar, ...]
+    members: tuple[Vector | Scalar, ...]
 
     def __str__(self) -> str:
         first = self.members[0]
@@ -370,7 +370,6 @@ ROUNDING = ("rhne", "rz", "ru", "rd", "sr", "", "rhaz", "sr_rne")
 """Words of rounding modes by number; the mode of the register prints none."""
 
 
-
 class HeaderConstant(Table):
     """A constant of the vendor's header: a bit or a field of switches, or the number of a table or an operation."""
 
@@ -386,7 +385,6 @@ def constants() -> dict[str, int]:
     return {row.name: row.number for row in csv_rows("tpc_c_constants.csv", HeaderConstant)}
 
 
-CACHE_WORDS = ((1, "sb"), (1 << 1, "d"), (1 << 2, "lu"), (1 << 3, "rst_lu"), (1 << 4, "rst_d_pref"))
 _MACROS = {
     "MkWr(l, u)": "(((l) << 12) | ((u) << 13))",
     "MkWrA(a, b, c, d)": "(((a) << 16) | ((b) << 18) | ((c) << 20) | ((d) << 22))",
