@@ -18,7 +18,7 @@ from castsim.tpc_compiler.c_table import (
     path_of,
     promotes,
 )
-from castsim.tpc_compiler.cast_building import Order, build
+from castsim.tpc_compiler.cast_building import Order, build, has_all_lanes
 from castsim.tpc_compiler.code_generation import Sequence as Steps
 from castsim.tpc_compiler.code_generation import SequenceRegister as Held
 from castsim.tpc_compiler.tpc_c.code import WORD, Value, member_text
@@ -226,8 +226,10 @@ class Conversions(Intrinsics):
             words = " ".join(filter(None, (f"target_type={TARGET_SPELLINGS[two]}", mode))) + clip
             self.emit(f"convert.{one} {every}{words} {found.text}, {value.text}")
             return found
-        if len(old) == len(new) or switches & LINEAR:
-            return self._in_order(value, target, switches, into, path=path_of(one, two, self.target))
+        whole = has_all_lanes(direct) or (len(new) < len(old) and not self.since("greco"))
+        if len(old) == len(new) or switches & LINEAR or not whole:
+            order = Order.LINEAR if len(old) == len(new) or switches & LINEAR else Order.SWIZZLE
+            return self._in_order(value, target, switches, into, order=order, path=path_of(one, two, self.target))
         form = IntrinsicConversion("v", one, two, "all", False, "")
         return self._in_blocks(f"v_convert_{one}_to_{two}", form, value, target, [self.const(switches, INT)], into)
 
@@ -282,16 +284,14 @@ class Conversions(Intrinsics):
     def _registers(self, sequence: Steps, values: Sequence[Value]) -> Iterator[tuple[Held, Value]]:
         """Yield the registers of a sequence's inputs with values, whose aggregates are taken apart where it does so."""
         parts = [part for value in values for part in _members(value)]
-        for held in (each for port in sequence.inputs for each in port.registers):
+        for held in (each for port in sequence.inputs for each in port.registers if each.part in (None, 0)):
             given, parts = parts[: held.size], parts[held.size :]
-            whole = next((each for each in values if _members(each) == given), None)
-            if held.size == 1 or whole is not None:
-                yield held, given[0] if whole is None else whole
-            else:
-                group = self.temp(Group(tuple(kind for each in given for kind in _parts(each.type))))
+            whole = next((each for each in values if _members(each) == given), given[0])
+            if held.size > 1 and whole is given[0]:
+                whole = self.temp(Group(tuple(kind for each in given for kind in _parts(each.type))))
                 for place, part in enumerate(given):
-                    self.move(member_text(group, place), part)
-                yield held, group
+                    self.move(member_text(whole, place), part)
+            yield held, whole
 
     def appended(
         self, sequence: Steps, given: Sequence[Value], more: str = "", shift: str = "", scalars: Sequence[Value] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from castsim.isa.tpc.forms import Feature
 from castsim.tpc_compiler.tpc_c.arithmetic import Arithmetic
 from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, WORD, Value
 from castsim.tpc_compiler.tpc_c.language import (
@@ -136,7 +137,7 @@ class Intrinsics(Arithmetic):
             held = self.bits_as(rest[0], result) if same else self.converted(rest[0], result)
             rest = rest[1:]
         if not rest:
-            return Tail(switches)
+            return Tail(switches, held)
         polarity = bool(self.number(name, rest[1], "the polarity")) if len(rest) > 1 else False
         return self._predicated(name, call, rest[0], polarity, switches, held)
 
@@ -475,8 +476,11 @@ class Intrinsics(Arithmetic):
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 1, kind)
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
-        if call.row.mnemonic == "unpack" and self.since("greco"):
-            extra.append(f"unpack_lane={tail.switches >> 11 & 3}")
+        lane = tail.switches >> 11 & 3
+        if call.row.mnemonic == "unpack" and self.target.features.has[Feature.UNPACK_LANE]:
+            extra.append(f"unpack_lane={lane}")
+        elif lane:
+            raise self.refused(f"{self.generation} unpacks to lane 0 alone", "SW_UNPACK_LANE_0")
         element = {"f8_143": "i8", "f8_152": "i8"}.get(call.element, call.element)
         texts = [self._wide(self._vector(arguments[0], kind), kind).text]
         head = " ".join([f"{call.row.mnemonic}.{element}", *extra])

@@ -226,7 +226,7 @@ def names_in(text: str) -> Iterator[str]:
 
 def first_generation(kind: CType) -> str:
     """Return the generation from which on there are values of a type."""
-    elements = {Vector: lambda k: [k.element], Group: lambda k: [m.element for m in k.members]}
+    elements = {Vector: lambda k: [k.element], Group: lambda k: [getattr(m, "element", m) for m in k.members]}
     found = elements[type(kind)](kind) if type(kind) in elements else [kind] if isinstance(kind, Scalar) else []
     return max((FIRST.get(each.name, "goya") for each in found), key=GENERATIONS.index, default="goya")
 
