@@ -399,6 +399,26 @@ def test_the_cast_helpers_are_functions(tmp_path: Path, target: str, prefix: str
     assert np.array_equal(found, np.clip(np.rint(x), 0, 255).astype(np.uint8))
 
 
+@pytest.mark.parametrize(
+    ("call_text", "why"),
+    [
+        ("s_f32_ld_g_inc(p)", "no public source"),
+        ("v_recip_i16(v, s)", "not public"),
+        ("__builtin_v_tanh_i16(v, s, s, s, s)", "not public"),
+        ("u32_udiv_4step(s, 1, 0, q)", "not available on gaudi2"),
+    ],
+)
+def test_functions_that_no_source_describes_are_refused_by_name(tmp_path: Path, call_text: str, why: str) -> None:
+    text = f"""void main(tensor x, tensor y, int s)
+    {{ int5 at = {{0}}; __global__ float *p = gen_addr(at, x); short128 v = 0; uint32_t_pair_t q = {{0}};
+      {call_text}; }}"""
+    with pytest.raises(IllegalError, match=why) as caught:
+        made(tmp_path, text, "gaudi2", {"s": 1})
+    assert caught.value.legal
+    assert caught.value.span is not None
+    assert caught.value.span.line == 3
+
+
 def test_a_cast_helper_of_other_generations_is_refused_at_its_line(tmp_path: Path) -> None:
     text = "void main(tensor x, tensor y)\n{ uchar256 a = 0; cast_bf16_to_u8_lin_order(a, a); }"
     with pytest.raises(IllegalError, match="goya has no builtin") as caught:

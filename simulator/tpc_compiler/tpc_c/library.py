@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
 from castsim.machines.vliw.lookup_tables import computed_by
-from castsim.targets.tpc_compiler import descriptors_of, function_tables
+from castsim.targets.tpc_compiler import descriptors_of, function_tables, library_functions
 from castsim.tpc_compiler.builtin_sequences import build as build_builtin
 from castsim.tpc_compiler.builtin_sequences import find_builtin
 from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
@@ -85,6 +85,11 @@ class Library(Conversions):
             result = attempt(name, arguments, into)
             if result is not None:
                 return result
+        if "ld_g_inc" in name or "st_g_inc" in name:
+            message = f"{name} is not offered: how far it moves its address on is in no public source"
+            raise self.refused(message, f"{name.replace('_inc', '')} of gen_addr(coordinates, tensor)")
+        if any(row.name == name.removeprefix("__builtin_") for row in library_functions()):
+            raise self.refused(f"{name}: its instructions are not public", "v_exp_f32, v_reciprocal_f32")
         raise self.wrong(f"function is used but not defined: {name}", *near(name, self.known()))
 
     def known(self) -> list[str]:
