@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from castsim.__main__ import main
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
 from castsim.running.program_loading import load
 from castsim.running.program_runs import run_loaded
@@ -456,3 +457,16 @@ def test_the_size_of_a_tensor_whose_number_is_a_variable(tmp_path: Path) -> None
     { int5 at = {0}; v_i32_st_tnsr(at, y, (int64)get_dim_size(s, s)); }"""
     program = made(tmp_path, text, "gaudi2", {"s": 0}, x="i32[70]", y="out:i32[64]")
     assert set(np.asarray(run_loaded(program, {"x": np.zeros(70, np.int32)}).outputs["y"]).tolist()) == {70}
+
+
+def test_kernels_and_compiled_both_say_what_as_t_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bits in a kernel without a mode, a conversion in `compiled` and with a mode."""
+    assert main(["compiled", "f32", "i32", "1.5", "--target", "gaudi2"]) == 0
+    assert "in kernels in C, as_T(x) keeps the bits" in capsys.readouterr().out
+    path = tmp_path / "kernel.c"
+    text = "int5 at = {0}; v_i32_st_tnsr(at, y, as_int64(v_f32_ld_tnsr_b(at, x)));"
+    path.write_text(f"void main(tensor x, tensor y) {{ {text} }}", encoding="utf-8")
+    words = ["--tensor", "x=f32[64]", "--tensor", "y=out:i32[64]", "--index-space", "1", "--in", "x=zeros"]
+    assert main(["run", str(path), "--target", "gaudi2", *words]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "as_int64: the same bits; with a rounding mode as second argument it converts the values" in shown
