@@ -119,7 +119,7 @@ READERS = {
     "simulator/execution/interpreter/arguments.py": "reads names of arguments as users type them",
     "simulator/lowering/steps.py": "reads switches of planned text; recorded proofs are about the file as it is",
     "simulator/lowering/vector_steps.py": "reads the notation of planned operands",
-    "simulator/tpc_compiler/builtin_names.py": "reads names of builtins and functions as users type them",
+    "simulator/tpc_compiler/builtin_sequences.py": "reads names of builtins and functions as users type them",
     "simulator/tpc_compiler/cast_comparison.py": "reads lines of LLVM IR",
     "simulator/tpc_compiler/compiled_casts.py": "reads rounding modes as users type them",
     "simulator/tpc_compiler/virtual_registers.py": "reads lines of program text",

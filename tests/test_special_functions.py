@@ -30,7 +30,7 @@ from castsim.tpc_compiler.builtin_calls import (
     descriptor_call,
     function_program,
 )
-from castsim.tpc_compiler.builtin_names import find_function
+from castsim.tpc_compiler.builtin_sequences import find_function
 
 ROWS = {row.name: row for row in library_functions()}
 ARITHMETIC = tuple(n for n, row in ROWS.items() if row.kind in (FunctionKind.SEQUENCE, FunctionKind.TABLE))

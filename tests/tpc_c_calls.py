@@ -18,17 +18,19 @@ from castsim.tpc_compiler.tpc_c.language import (
     FLOAT,
     INDEX,
     INT,
-    MACROS,
     TENSOR,
     UNSIGNED,
     CType,
+    Group,
     Mask,
     Parsed,
     Pointer,
     Scalar,
     call_named,
+    constants,
     group_of,
     type_named,
+    vector_of,
 )
 
 Row = Mapping[str, str]
@@ -67,6 +69,8 @@ def _vectors(name: str) -> list[CType]:
     masks = [Mask(256), Mask(64), Mask(128)] if not product_ else []
     pairs = ("uint64_float64_pair_t", "ushort128_bfloat128_pair_t", "ushort128_half128_pair_t")
     mixed = [type_named(each) for each in pairs] if "lut" in name else []
+    if "cnvrt" in name:
+        mixed = [Group((vector_of(elements[0]), vector_of(f"i{Scalar(elements[0]).bits}")))]
     return list(dict.fromkeys(each for each in (*own, *counts, *shifts, *wide, *masks, *mixed) if each is not None))
 
 
@@ -83,9 +87,9 @@ def _literal(text: str) -> Value | None:
         pass
     total = 0
     for word in re.split(r"[|+]", inner.replace("(", "").replace(")", "")):
-        if word.strip() not in MACROS:
+        if word.strip() not in constants():
             return None
-        total |= int(MACROS[word.strip()], 0)
+        total |= constants()[word.strip()]
     return Value(INT, const=total)
 
 

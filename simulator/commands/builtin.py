@@ -26,7 +26,7 @@ from castsim.isa.errors import ReadError
 from castsim.reports.targets import BuiltinList, builtin_list
 from castsim.targets.description import with_options
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.builtin_names import builtin_target, find_function, generations, is_cast
+from castsim.tpc_compiler.builtin_sequences import builtin_target, find_function, generations, is_cast
 
 
 def declare(parser: OptionParser) -> None:

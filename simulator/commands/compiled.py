@@ -1,13 +1,14 @@
-"""SRC is a text of LLVM IR (.ll), of which every cast is shown, calls of llvm.tpc.*.swch among them; or SRC and DST are
-vector types of TPC-C (float128, short128, bfloat128, uchar256, ...) or formats (f32, i16); without a number of
-elements, a format means one register of the narrower side. A VALUE is a decimal, nan, inf, or 0x followed by the bits
-of SRC. The result is what the emitted assembly computes on the machine. --form chooses how the program writes the cast:
-as (as_T(x), with --rounding as_T(x, mode)), implicit (an assignment: promotions only), explicit ((T)x), reinterpret
-(the same bits), ir (an LLVM IR cast in the compiler's own instructions, with its defined result beside it), convert_to
-(convert_T_to_U(x, mode): one instruction, which keeps its order of lanes). Where the vendor's compiler and document
-differ, both are shown. --order swizzle leaves the lanes as all_lanes puts them, lane converts one register to one, and
-scalar converts one element in scalar registers, where the compiler has shortcuts of its own. --table prints the
-C-level casts of a generation.
+"""SRC is a text of LLVM IR (.ll), of which every cast is shown, calls of llvm.tpc.*.swch among them; or SRC and DST
+are vector types of TPC-C (float128, short128, bfloat128, uchar256, ...) or formats (f32, i16); without a number of
+elements, a format means one register of the narrower side. A VALUE is a decimal, nan, inf, or 0x followed by the
+bits of SRC. The result is what the emitted assembly computes on the machine. --form chooses how the program writes
+the cast: as (as_T(x), with --rounding as_T(x, mode); in a kernel in C, as_T(x) without a mode keeps the bits of
+equal widths), implicit (an assignment: promotions only), explicit ((T)x), reinterpret (the same bits), ir (an LLVM
+IR cast in the compiler's own instructions, with its defined result beside it), convert_to (convert_T_to_U(x, mode):
+one instruction, which keeps its order of lanes). Where the vendor's compiler and document differ, both are shown.
+--order swizzle leaves the lanes as all_lanes puts them, lane converts one register to one, and scalar converts one
+element in scalar registers, where the compiler has shortcuts of its own. --table prints the C-level casts of a
+generation.
 
 examples:
   castsim compiled f32 u16 40000 70000 -1.5 --target gaudi

@@ -202,6 +202,8 @@ def compiled_text(found: ResultComparison, sources: Sequence[SourceValue]) -> It
     kinds = [f"{entry.src.elements}:{entry.dst.elements} {entry.kind}" for entry in _entries(found)]
     if kinds:
         yield Text(f"lowering matrix (elements): {', '.join(kinds)}", style="dim")
+    if cast.form == SourceForm.AS and cast.src.bits == cast.dst.bits and cast.src.element != "i1":
+        yield Text("in kernels in C, as_T(x) keeps the bits; as_T(x, mode) converts as here", style="dim")
     if sources:
         yield _results(found, sources)
     for difference in found.differences:

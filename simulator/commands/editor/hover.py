@@ -44,13 +44,13 @@ from castsim.numerics.codec import codes_from_strings, strings_from_codes
 from castsim.targets.loader import Target
 from castsim.tpc_compiler.tpc_c.language import (
     GENERATIONS,
-    MACROS,
     Group,
     IntrinsicCall,
     IntrinsicConversion,
     Mask,
     Vector,
     call_named,
+    constants,
     first_generation,
     type_named,
 )
@@ -395,8 +395,8 @@ def kernel_hover(text: EditedText, line: int, word: str, settings: Settings) -> 
         return Said(_call_parts(word, call), of_operation=True)
     if isinstance(call, IntrinsicConversion):
         return Said(_conversion_parts(word, call, text, settings), of_operation=True)
-    if word in MACROS:
-        return Said([f"`{word}` is {MACROS[word]}, a constant of the vendor's header"])
+    if word in constants():
+        return Said([f"`{word}` is {constants()[word]}, a constant of the vendor's header"])
     if (about := _type_part(word)) is not None:
         return Said([about])
     return None

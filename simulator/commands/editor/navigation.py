@@ -28,7 +28,7 @@ from castsim.commands.editor.symbols import (
     TokenType,
 )
 from castsim.isa.errors import ReadError
-from castsim.tpc_compiler.tpc_c.language import MACROS, call_named, type_named
+from castsim.tpc_compiler.tpc_c.language import call_named, constants, type_named
 
 # The symbol index of TPC kernels in C: functions, parameters, variables, macros.
 #
@@ -176,7 +176,7 @@ def _coloured(tokens: Sequence[_Token]) -> Iterator[Coloured]:
                 colour = TokenType.KEYWORD
             elif one.text in _QUALIFIERS or type_named(one.text) is not None:
                 colour = TokenType.TYPE
-            elif one.text in MACROS:
+            elif one.text in constants():
                 colour = TokenType.MODE
             else:
                 colour = TokenType.FUNCTION if after == "(" else TokenType.VARIABLE
@@ -389,7 +389,7 @@ class _CReader:
 
 def means_something(name: str) -> bool:
     """Whether a name is a word, a type, a constant or a function of the language."""
-    return name in WORDS or name in MACROS or type_named(name) is not None or call_named(name) is not None
+    return name in WORDS or name in constants() or type_named(name) is not None or call_named(name) is not None
 
 
 class Indexes:

@@ -46,8 +46,9 @@ class Arithmetic(Emitter):
             return
         if isinstance(kind, Group):
             target = Value(kind, into)
-            for index in range(len(kind.members)):
-                self.emit(f"mov {member_text(target, index)}, {member_text(value, index)}", predicate)
+            for index, member in enumerate(kind.members):
+                word = "mov.i32" if isinstance(member, Scalar) else "mov"
+                self.emit(f"{word} {member_text(target, index)}, {member_text(value, index)}", predicate)
         elif isinstance(kind, Vector | Mask):
             self.emit(f"mov {into}, {value.text}", predicate)
         elif isinstance(kind, Index):
@@ -122,7 +123,7 @@ class Arithmetic(Emitter):
             return self._scalar(value, old, kind, into)
         if isinstance(kind, Vector) and isinstance(old, Scalar):
             return self.broadcast(value, kind, into)
-        if isinstance(kind, Vector) and isinstance(old, Vector) and (explicit or _alike(old, kind)):
+        if isinstance(kind, Vector) and isinstance(old, Vector) and (explicit or value.free or _alike(old, kind)):
             return self.bits_as(value, kind)
         if isinstance(kind, Mask) and isinstance(old, Scalar) and value.known:
             return self._mask(bool(value.const), kind, into)

@@ -40,12 +40,16 @@ WORD = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value: in a register by its name in the text, or known (`const`). A `temp` is held by nothing else."""
+    """A value: in a register by its name in the text, or known (`const`). A `temp` is held by nothing else.
+
+    `free` bits of a vector have no type that a source states: every vector type takes them.
+    """
 
     type: CType
     text: str = ""
     const: int | float | None = None
     temp: bool = False
+    free: bool = False
 
     @property
     def known(self) -> bool:
@@ -132,7 +136,8 @@ class Emitter:
     def register(self, kind: CType, stem: str = "t") -> str:
         """Return a new register for a type, as the text names it."""
         if isinstance(kind, Group):
-            return f"%{'d' if len(kind.members) == 2 else 'a'}.{self.name(stem)}"
+            file = "z" if isinstance(kind.members[0], Scalar) else {2: "d", 4: "a"}[len(kind.members)]
+            return f"%{file}.{self.name(stem)}"
         if isinstance(kind, Pointer):
             return f"%{'ad' if kind.space == 'global' else 's'}.{self.name(stem)}"
         if isinstance(kind, Scalar):
@@ -197,7 +202,8 @@ def number_of(code: int, kind: Scalar) -> int | float:
 
 def member_text(value: Value, index: int) -> str:
     """Return the register of a member of an aggregate."""
-    return f"%v.{value.text.partition('.')[2]}.{index}"
+    file, _, name = value.text.partition(".")
+    return f"%{'s' if file == '%z' else 'v'}.{name}.{index}"
 
 
 def base_of(text: str) -> str:
@@ -281,7 +287,7 @@ class Declared(Emitter):
         if isinstance(kind, Vector):
             return 256
         if isinstance(kind, Group):
-            return 256 * len(kind.members)
+            return sum(self.size_of(each) for each in kind.members)
         if isinstance(kind, Mask):
             return 32
         if isinstance(kind, Array):

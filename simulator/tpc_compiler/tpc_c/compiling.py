@@ -172,7 +172,7 @@ class Statements(Loops, Expressions):
             self.emit(f"set_indx {value.text}, b11111, 0x0")
         elif isinstance(kind, Group):
             for number, member in enumerate(kind.members):
-                self.emit(f"mov.{member.element.name} {member_text(value, number)}, 0x0")
+                self.cleared(Value(member, member_text(value, number)))
         elif isinstance(kind, Vector):
             self.emit(f"mov.{kind.element.name} {value.text}, 0x0")
         elif isinstance(kind, Mask):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from castsim.isa.tpc.forms import Feature
 from castsim.tpc_compiler.tpc_c.arithmetic import Arithmetic
-from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Value
+from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, WORD, Value
 from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
     INT,
@@ -19,6 +20,7 @@ from castsim.tpc_compiler.tpc_c.language import (
     Scalar,
     TensorType,
     Vector,
+    constants,
     group_of,
     vector_of,
     words,
@@ -27,6 +29,8 @@ from castsim.tpc_compiler.tpc_c.language import (
 
 _COMMUTATIVE = ("add", "and", "or", "xor", "max", "min", "mul", "mac", "madd", "cmp_eq", "cmp_neq")
 _EXPONENTS = {32: "i32", 16: "i16", 8: "i8"}
+_FREE = ("brev", "fclass", "find_first", "popcnt")
+"""Instructions on bits: no source states the vector type of their results, which is that of the income."""
 _SPECIAL = ("recip", "rsqrt", "sqrt", "log", "exp", "tanh", "div", "pow")
 _VARIANTS = ("none", "tanh", "sqrt_rsqrt", "sin_cos", "log")
 _ENTRIES = ("BV32", "BV16", "BV8_0", "BV8_1")
@@ -85,6 +89,28 @@ class Intrinsics(Arithmetic):
             raise self.wrong(f"{what} of {name} must be a constant")
         return int(value.const or 0)
 
+    def switches(self, name: str, value: Value, names: str, element: str = "") -> int:
+        """Return switches that a call passes; `names` are the constants that it knows, `int:SAT` of integers alone.
+
+        Raises:
+            ReadError: they are not known, or have a bit that the call does not know.
+        """
+        number = self.number(name, value, "the switches") & WORD
+        known = {}
+        for kind, _, word in (each.rpartition(":") for each in names.split()):
+            if kind in ("", element) or (kind == "int" and "f" not in element):
+                known[f"SW_{word}"] = constants()[f"SW_{word}"]
+        unknown = number
+        for bits in known.values():
+            unknown &= ~bits
+        if unknown:
+            of = [
+                each for each, bits in constants().items() if each.startswith("SW_") and bits and bits & unknown == bits
+            ]
+            what = f"{unknown:#x}" + (f" ({' or '.join(of[:3])})" if of else "")
+            raise self.wrong(f"{name} does not know the switch {what}", *[*known, "0"][:5])
+        return number
+
     def tail(
         self,
         name: str,
@@ -94,13 +120,15 @@ class Intrinsics(Arithmetic):
         result: CType | None,
         *,
         income: bool = True,
+        known: str | None = None,
     ) -> Tail:
-        """Read switches, income, predicate and polarity from the argument `first` on."""
+        """Read switches, income, predicate and polarity from the argument `first` on; `known` are other switches."""
         places = 4 if income else 3
         least = first + (places - 1 if call.lanewise else 0)
         self._need(name, arguments, least, first + places)
         rest = arguments[first:]
-        switches = self.number(name, rest[0], "the switches") if rest else 0
+        names = call.row.switches if known is None else known
+        switches = self.switches(name, rest[0], names, call.element) if rest else 0
         rest = rest[1:]
         held: Value | None = None
         if income and rest:
@@ -109,7 +137,7 @@ class Intrinsics(Arithmetic):
             held = self.bits_as(rest[0], result) if same else self.converted(rest[0], result)
             rest = rest[1:]
         if not rest:
-            return Tail(switches)
+            return Tail(switches, held)
         polarity = bool(self.number(name, rest[1], "the polarity")) if len(rest) > 1 else False
         return self._predicated(name, call, rest[0], polarity, switches, held)
 
@@ -206,7 +234,7 @@ class Intrinsics(Arithmetic):
         unary = call.row.shape in ("unary", "move")
         count = 1 if unary else 2
         kind = BOOL if compares else Index()
-        tail = self.tail(name, call, arguments, count + 1, kind)
+        tail = self.tail(name, call, arguments, count + 1, kind, known="")
         mask, word = self._mask_of(name, arguments[count])
         texts = []
         for value in arguments[:count]:
@@ -230,6 +258,9 @@ class Intrinsics(Arithmetic):
             return self._on_coordinates(name, call, arguments, into)
         kind = self._kind(call)
         result = self._unary_result(call, kind)
+        free = isinstance(result, Vector) and call.row.mnemonic in _FREE
+        if free and len(arguments) > 2 and isinstance(arguments[2].type, Vector):
+            result = arguments[2].type
         tail = self.tail(name, call, arguments, 1, result)
         value = self._vector(arguments[0], kind)
         counted = isinstance(value.type, Scalar) and call.unit == "v" and call.row.mnemonic in ("popcnt", "find_first")
@@ -241,19 +272,24 @@ class Intrinsics(Arithmetic):
         bits = Scalar(call.element).bits if call.element != "i1" else 1
         if call.row.words == "cnvrt":
             extra = ["cnvrt", f"target_type=int{bits}", *extra]
-        elif call.row.mnemonic == "nearbyint" and isinstance(kind, Vector) and bits > 8 and self.since("gaudi2"):
+        elif call.row.mnemonic == "nearbyint" and isinstance(kind, Vector) and bits > 8 and self.since("greco"):
             extra = [f"target_type=int{bits}", *extra]
         elif call.row.mnemonic == "extract_exp" and not self.since("gaudi"):
             extra = ["subtract_bias" for word in extra if word == "biased"]
-        return self._emit(call, extra, tail, result, [self._text(value)], into)
+        return replace(self._emit(call, extra, tail, result, [self._text(value)], into), free=free)
 
     @staticmethod
     def _unary_result(call: IntrinsicCall, kind: CType) -> CType:
-        if isinstance(kind, Mask) or kind == BOOL or call.row.mnemonic not in ("extract_exp", "nearbyint"):
+        if isinstance(kind, Mask) or kind == BOOL:
             return kind
-        if call.row.mnemonic == "nearbyint" and call.row.words != "cnvrt":
-            return kind
-        return register_type(call.unit, _EXPONENTS[Scalar(call.element).bits])
+        bits = Scalar(call.element).bits
+        number = register_type(call.unit, _EXPONENTS[bits])
+        if call.row.words == "cnvrt":
+            assert isinstance(kind, Vector) and isinstance(number, Vector)
+            return Group((kind, number))
+        results = {"extract_exp": number, "brev": register_type(call.unit, f"u{bits}")}
+        count = register_type(call.unit, "u8")
+        return (results | {"popcnt": count, "find_first": count}).get(call.row.mnemonic, kind)
 
     def _move(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         if call.unit == "i":
@@ -263,9 +299,14 @@ class Intrinsics(Arithmetic):
             pair = group_of(call.element, 2)
             tail = self.tail(name, call, arguments, 1, pair)
             return self._emit_text("mov x2", tail, pair, [arguments[0].text], into)
-        tail = self.tail(name, call, arguments, 1, kind)
+        flavor = "_flavor" in name
+        tail = self.tail(name, call, arguments, 1 + flavor, kind)
         value = arguments[0]
-        if isinstance(kind, Vector) and isinstance(value.type, Vector):
+        if flavor:  # eight bits of a number, repeated in a part of the predicate
+            part = self.number(name, arguments[1], "the part of the predicate")
+            text = self.operand(self.converted(value, INT))
+            return self._emit_text(f"mov {part:#x}", tail, kind, [text], into, partly=True)
+        if isinstance(kind, Vector) and isinstance(value.type, Vector | Mask):
             return self._emit_text("mov", tail, kind, [value.text], into)
         if isinstance(kind, Mask) or kind == BOOL:
             return self._move_truth(tail, kind, value, into)
@@ -290,7 +331,10 @@ class Intrinsics(Arithmetic):
 
     def _select(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
         compared, chosen = self._kind(call), vector_of(call.result)
-        result = group_of(call.result, 2) if call.row.operation.startswith("sel2") else chosen
+        result: CType = chosen
+        if call.row.operation.startswith("sel2"):
+            assert isinstance(compared, Vector)
+            result = Group((chosen, compared))
         tail = self.tail(name, call, arguments, 4, result)
         one, two = self._wide(self._vector(arguments[0], compared), compared), self._vector(arguments[1], compared)
         three = self._wide(self._vector(arguments[2], chosen), chosen)
@@ -309,6 +353,8 @@ class Intrinsics(Arithmetic):
         texts = [self._wide(values[0], kind).text, self._text(values[1]), self._wide(values[2], kind).text]
         texts.append(self._wide(values[3], kind).text if isinstance(values[1].type, Scalar) else self._text(values[3]))
         extra = words_of("msac", call.element, tail.switches)
+        if tail.income is None:
+            tail = replace(tail, income=self.converted(self.const(0, INT), kind))
         return self._emit(call, extra, tail, kind, texts, into, partly=True)
 
     def _ternary(self, name: str, call: IntrinsicCall, arguments: list[Value], into: str | None) -> Value:
@@ -430,8 +476,11 @@ class Intrinsics(Arithmetic):
         kind = self._kind(call)
         tail = self.tail(name, call, arguments, 1, kind)
         extra = words_of(call.row.mnemonic, call.element, tail.switches)
-        if call.row.mnemonic == "unpack" and self.since("greco"):
-            extra.append(f"unpack_lane={tail.switches >> 11 & 3}")
+        lane = tail.switches >> 11 & 3
+        if call.row.mnemonic == "unpack" and self.target.features.has[Feature.UNPACK_LANE]:
+            extra.append(f"unpack_lane={lane}")
+        elif lane:
+            raise self.refused(f"{self.generation} unpacks to lane 0 alone", "SW_UNPACK_LANE_0")
         element = {"f8_143": "i8", "f8_152": "i8"}.get(call.element, call.element)
         texts = [self._wide(self._vector(arguments[0], kind), kind).text]
         head = " ".join([f"{call.row.mnemonic}.{element}", *extra])

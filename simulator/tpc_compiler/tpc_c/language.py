@@ -22,7 +22,7 @@ from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.reading import is_file, read_text
 from castsim.isa.tpc.instructions import forms_of
 from castsim.targets.description import Status, Table
-from castsim.targets.tpc_compiler import csv_rows
+from castsim.targets.tpc_compiler import Number, csv_rows
 
 # The types of TPC-C: scalars, vectors of each generation, predicates, coordinates, aggregates, pointers, arrays.
 #
@@ -76,12 +76,14 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """An aggregate of two or four vectors, whose members are v1 .. v4: registers D and A."""
+    """An aggregate of two or four vectors, whose members are v1 .. v4: registers D and A; or of two numbers: Z."""
 
-    members: tuple[Vector, ...]
+    members: tuple[Vector | Scalar, ...]
 
     def __str__(self) -> str:
         first = self.members[0]
+        if isinstance(first, Scalar):
+            return f"{_WIDTHS[first.name]}_pair_t"
         if len(set(self.members)) > 1:
             return "_".join(map(str, self.members)) + "_pair_t"
         return f"{_STEMS[first.element.name]}{first.lanes * len(self.members)}"
@@ -194,12 +196,14 @@ def _named() -> dict[str, CType]:
         held = vector_of("i8" if element == "i4" else "u8" if element == "u4" else element)
         found[name] = held
         for count in (2, 4):
-            found[f"{_STEMS[element]}{held.lanes * count}"] = Group((held,) * count)
+            found[f"{_STEMS[element]}{VECTOR_BITS // FORMATS[element].bits * count}"] = Group((held,) * count)
         found[f"{name}_pair_t"] = Group((held,) * 2)
     return found
 
 
 _NAMED = _named()
+_WIDTHS = {"u32": "uint32_t", "u16": "uint16_t", "u8": "uint8_t"}
+_NAMED |= {f"{name}_pair_t": Group((Scalar(element),) * 2) for element, name in _WIDTHS.items()}
 _MIXED = re.compile(rf"({'|'.join(_VECTOR_NAMES.values())})_({'|'.join(_VECTOR_NAMES.values())})(_pair_t)?")
 
 
@@ -222,7 +226,7 @@ def names_in(text: str) -> Iterator[str]:
 
 def first_generation(kind: CType) -> str:
     """Return the generation from which on there are values of a type."""
-    elements = {Vector: lambda k: [k.element], Group: lambda k: [m.element for m in k.members]}
+    elements = {Vector: lambda k: [k.element], Group: lambda k: [getattr(m, "element", m) for m in k.members]}
     found = elements[type(kind)](kind) if type(kind) in elements else [kind] if isinstance(kind, Scalar) else []
     return max((FIRST.get(each.name, "goya") for each in found), key=GENERATIONS.index, default="goya")
 
@@ -254,13 +258,17 @@ _SUFFIXES = ("_partial", "_rmw", "_direct")
 
 
 class Intrinsic(Table):
-    """An operation of the header: its instruction, the shape of its call, words that it always has."""
+    """An operation of the header: its instruction, the shape of its call, words that it always has.
+
+    `switches` names the constants that a call may pass, some of them for a kind of element only: `int:SAT`.
+    """
 
     operation: str
     units: str
     mnemonic: str
     shape: str
     words: str
+    switches: str
     generation: str
     status: Status
     source: str
@@ -321,7 +329,7 @@ def call_named(name: str) -> IntrinsicCall | IntrinsicConversion | None:
     result, select = element, _SELECT.fullmatch(rest)
     if select is not None:
         rest, element = select[1], _format(select[2])
-    if unit == "v" and element == "i1" and rest.startswith("mov_"):
+    if unit == "v" and ((element == "i1" and rest.startswith("mov_")) or rest == "mov_i1"):
         rest = "mov"
     row = intrinsics().get(rest)
     if row is None or unit not in row.units or not _has_product(row, element):
@@ -361,54 +369,28 @@ SAT, NEG, NEG_ZP, CLIP_FP, LINEAR, LUT_POINTER = 1, 2, 1 << 6, 1 << 20, 1 << 24,
 ROUNDING = ("rhne", "rz", "ru", "rd", "sr", "", "rhaz", "sr_rne")
 """Words of rounding modes by number; the mode of the register prints none."""
 
-_NUMBERS = {
-    "SW_SAT": SAT, "SW_NEG": NEG, "SW_NEG_ZP": NEG_ZP, "SW_MASK_EQ_ZERO": 1, "SW_ACC_FP32": 1 << 2,
-    "SW_RHNE": 0, "SW_RZ": 1 << 16, "SW_RU": 2 << 16, "SW_RD": 3 << 16, "SW_SR": 4 << 16, "SW_CSR": 5 << 16,
-    "SW_RHAZ": 6 << 16, "SW_SR_RNE": 7 << 16, "SW_CLIP_FP": CLIP_FP, "SW_LINEAR": LINEAR,
-    "SW_UNPACK": 1 << 4, "SW_UNPCK_16_TO_32": 0, "SW_UNPCK_8_TO_16": 1 << 1, "SW_UNPCK_8_TO_32": 2 << 1,
-    "SW_UNPCK_4_TO_8": 3 << 1, "SW_PACK": 1 << 2, "SW_PCK_32_TO_16": 0, "SW_PCK_16_TO_8": 1 << 4,
-    "SW_PCK_32_TO_8": 2 << 4, "SW_PCK_8_TO_4": 3 << 4, "SW_GROUP_0": 0, "SW_GROUP_1": 1 << 8, "SW_STRIDE_2": 0,
-    "SW_STRIDE_4": 1 << 9, "SW_GROUP_HALF_0": 0, "SW_GROUP_HALF_1": 1 << 10,
-    **{f"SW_UNPACK_LANE_{n}": n << 11 for n in range(4)},
-    "SW_WR_LOWER_GROUP": 1 << 12, "SW_WR_UPPER_GROUP": 1 << 13,
-    **{f"SW_WR_LOWER_GROUP{d}": 1 << (16 + 2 * d) for d in range(4)},
-    **{f"SW_WR_UPPER_GROUP{d}": 1 << (17 + 2 * d) for d in range(4)},
-    "SW_PACK21": 0, "SW_PACK41": 1 << 2, "SW_GROUP0_EN": 1, "SW_GROUP1_EN": 2,
-    **{f"SW_DUAL_GROUP{d}_EN": 1 << (2 + d) for d in range(4)},
-    "SW_BV32": 0, "SW_BV16": 1, "SW_BV8_0": 2, "SW_BV8_1": 3, "SW_UPPER_HALF": 4, "SW_LUT_PTR": 8, "SW_X2": 16,
-    "SW_SBCD": 32, "SW_ADD_BIAS": 1 << 8, "SW_FORCE_SIGN0": 2 << 8, "SW_FORCE_SIGN1": 4 << 8,
-    "SW_EXP_IS_NUM": 8 << 8, "SW_SIGN_LSB": 16 << 8, "SW_LUT_TANH": 1 << 13, "SW_LUT_SQRT_RSQRT": 2 << 13,
-    "SW_LUT_SIN_COS": 3 << 13, "SW_LUT_LOG": 4 << 13, "SW_MMIO": 1, "SW_LOCK": 2, "SW_UNLOCK": 2, "SW_DEC": 1 << 8,
-    "SW_VPU": 2 << 8, "SW_UPPER32": 4, "SW_UPPER16": 4, "SW_COUNT_ZEROS": 0, "SW_COUNT_ONES": 1, "SW_FIND_ZERO": 0,
-    "SW_FIND_ONE": 1, "SW_LSB": 0, "SW_MSB": 2, "SW_BIASED": 1, "SW_RHU": 2, "SW_DIRECT": 0, "SW_RHAZ_RS": 1 << 3,
-    "SW_IRF44_HIGH": 1 << 4, "SW_SB": 1, "SW_ANDN": 2, "SW_FP16_FTZ_IN": 1, "SW_X2_CONVERT": 1 << 3,
-    "SW_NORMALIZE_AB": 0, "SW_NORMALIZE_C": 4, "SW_KEEP_RS": 1 << 3,
-    "SW_KEEP_RS_FOR_ADD": 1 << 4, "SW_L0CS": 1 << 5, "SW_D": 1 << 1, "SW_LU": 1 << 2, "SW_RST_LU": 1 << 3,
-    "SW_RST_D_PREF": 1 << 4,
-    "e_round_half_ne": 0, "e_round_zero": 1, "e_round_up": 2, "e_round_down": 3, "e_stochastic_rounding": 4,
-    "e_round_default": 5, "e_no_negation": 0, "e_with_negation": 1, "e_no_saturation": 0, "e_saturation": 1,
-    "e_group_0": 0, "e_group_1": 1, "e_every_second_element": 0, "e_every_forth_element": 1, "e_lower_half_group": 0,
-    "e_higher_half_group": 1, "e_fp_recip": 0, "e_fp_rsqrt": 1, "e_fp_sqrt": 2, "e_fp_log": 3, "e_fp_exp": 4,
-    "e_fp_tanh": 5, "e_fp_div": 6, "e_fp_pow": 7, "e_rmw_int8": 0, "e_rmw_int16": 1, "e_rmw_int32": 2,
-    "e_rmw_uint8": 3, "e_rmw_uint16": 4, "e_rmw_uint32": 5, "e_rmw_bf16": 6, "e_rmw_fp32": 7, "e_rmw_add": 0,
-    "e_rmw_sub": 1, "e_rmw_min": 2, "e_rmw_max": 3, "e_rmw_max_0_add": 4, "e_rmw_set": 0, "e_rmw_atomic": 1,
-    "e_tnsr_dt_srf": 0, "e_tnsr_dt_desc": 1, "e_func_variant_default": 0, "e_func_variant_tanh": 1,
-    "e_func_variant_sqrt_rsqrt": 2, "e_func_variant_sin_cos": 3, "e_func_variant_log": 4, "e_fp32_sin_cos": 130,
-    "e_fp32_tanh": 128, "e_fp32_rsqrt": 129, "e_fp32_log2": 131, "e_fp32_sqrt": 132, "e_fp32_rcp": 133,
-    "e_fp32_pow2": 256,
-}  # fmt: skip
-"""No source states the numbers of KEEP_RS_FOR_ADD, L0CS and the words of CACHE_INVALIDATE: kernels name them."""
-CACHE_WORDS = ((1, "sb"), (1 << 1, "d"), (1 << 2, "lu"), (1 << 3, "rst_lu"), (1 << 4, "rst_d_pref"))
-MACROS = {
-    **{name: str(value) for name, value in _NUMBERS.items()},
-    "RMW_DT_INT8": "0", "RMW_DT_INT16": "1", "RMW_DT_INT32": "2", "RMW_DT_UINT8": "3", "RMW_DT_UINT16": "4",
-    "RMW_DT_UINT32": "5", "RMW_DT_BF16": "6", "RMW_DT_FP32": "7", "RMW_DT_FP16": "8", "RMW_DT_FP8_152": "9",
+
+class HeaderConstant(Table):
+    """A constant of the vendor's header: a bit or a field of switches, or the number of a table or an operation."""
+
+    name: str
+    number: Number
+    status: Status
+    source: str
+
+
+@cache
+def constants() -> dict[str, int]:
+    """Return the numbers of the header's constants by name."""
+    return {row.name: row.number for row in csv_rows("tpc_c_constants.csv", HeaderConstant)}
+
+
+_MACROS = {
     "MkWr(l, u)": "(((l) << 12) | ((u) << 13))",
     "MkWrA(a, b, c, d)": "(((a) << 16) | ((b) << 18) | ((c) << 20) | ((d) << 22))",
     "VERSION2DEC(a, b, c)": "(((((a) * 100) + (b)) * 100) + (c))", "__TPC_DROP_VERSION": "VERSION2DEC(1, 16, 0)",
-    "RMW_OP_ADD": "0", "RMW_OP_SUB": "1", "RMW_OP_MIN": "2", "RMW_OP_MAX": "3", "RMW_OP_MAX_0_ADD": "4",
 }  # fmt: skip
-"""The constants of the header that are macros here, with their texts."""
+"""The macros of the header with their texts."""
 
 
 def rounding(switches: int) -> str:
@@ -501,8 +483,12 @@ def macros_of(generation: str) -> dict[str, str]:
             found[f"__{name}_plus__"] = "1"
     found |= dict.fromkeys(_OWN[generation], "1")
     location = 8 if found.get("__gaudi2_plus__") else 6
-    found["MkRMW(dt, op, rmw, at)"] = f"((dt) | ((op) << 4) | ((at) << 7) | ((rmw) << {location}))"
-    return {**found, **MACROS}
+    found["RMW_SET"] = str(1 << location)
+    # Operations come as numbers or, as RMW_OP_MAX, at their place already.
+    found["MkRMW(dt, op, rmw, at)"] = (
+        f"((dt) | (((op) & 15) << 4) | ((op) & 0xf0) | ((at) << 7) | ((rmw) << {location}))"
+    )
+    return {**found, **{name: str(number) for name, number in constants().items()}, **_MACROS}
 
 
 def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], folders: Sequence[Path] = ()) -> Parsed:

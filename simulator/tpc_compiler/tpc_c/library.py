@@ -6,230 +6,41 @@ import re
 from collections.abc import Callable, Sequence
 
 from castsim.isa.errors import CastsimError
-from castsim.isa.tpc.forms import TARGET_SPELLINGS
 from castsim.machines.vliw.lookup_tables import computed_by
-from castsim.targets.tpc_compiler import descriptors_of, function_tables
-from castsim.tpc_compiler.c_table import ElementVector, path_of, promotes
-from castsim.tpc_compiler.cast_building import Order, build
-from castsim.tpc_compiler.code_generation import Sequence as Steps
-from castsim.tpc_compiler.code_generation import SequenceRegister as Held
+from castsim.targets.tpc_compiler import descriptors_of, function_tables, library_functions
+from castsim.tpc_compiler.builtin_sequences import build as build_builtin
+from castsim.tpc_compiler.builtin_sequences import find_builtin
 from castsim.tpc_compiler.special_function_bodies import FUNCTIONS, OPERANDS, SequenceWriter
-from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, WORD, Value, member_text
-from castsim.tpc_compiler.tpc_c.intrinsics import Intrinsics, Tail
+from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, WORD, Value
+from castsim.tpc_compiler.tpc_c.conversions import AGGREGATES, Conversions
+from castsim.tpc_compiler.tpc_c.intrinsics import register_type
 from castsim.tpc_compiler.tpc_c.language import (
-    BOOL,
-    CACHE_WORDS,
-    CLIP_FP,
     FLOAT,
     INDEX,
     INT,
-    LINEAR,
     LUT_POINTER,
+    SCALARS,
     UNSIGNED,
     CType,
     Group,
     Index,
     IntrinsicCall,
     IntrinsicConversion,
-    Mask,
     Pointer,
     Scalar,
-    Vector,
+    TensorType,
     call_named,
-    group_of,
+    constants,
     intrinsics,
     near,
-    rounding,
     type_named,
     vector_of,
-    words,
 )
 
-# Calls that convert values: CONVERT and CONVERT_INT by name, and the conversions of whole aggregates.
-
-_AGGREGATES = re.compile(r"convert_([a-z]+\d+(?:_pair_t)?)_to_([a-z]+\d+(?:_pair_t)?)")
-_INTEGER_WIDTH = {"i16": "to_16", "u16": "to_16", "i8": "to_8", "u8": "to_8"}
-
-
-class Conversions(Intrinsics):
-    """Conversions by name and values."""
-
-    def conversion(self, name: str, found: IntrinsicConversion, arguments: Sequence[Value], into: str | None) -> Value:
-        """Return the result of a CONVERT.
-
-        Arguments: source, [shifts,] [lane,] switches, income, predicate, polarity.
-        """
-        for element in (found.source, found.target):
-            self.check_type(Scalar(element))
-        given = list(arguments)
-        self._need(name, given, 1, 8)
-        wide, narrow = Scalar(found.source).bits, Scalar(found.target).bits
-        scalar, every = found.unit == "s", found.form == "all"
-        source = self._shape(found.source, 1 if scalar or not every else max(1, wide // narrow), scalar)
-        target = self._shape(found.target, 1 if scalar or not every else max(1, narrow // wide), scalar)
-        if found.form in ("x2", "x4"):
-            count = 2 if found.form == "x2" else 4
-            source, target = self._shape(found.source, count, False), self._shape(found.target, count, False)
-        if isinstance(source, Vector) and isinstance(given[0].type, Vector):
-            value = self.bits_as(given[0], source)
-        else:
-            value = self.converted(given[0], source)
-        place = 1
-        shift = ""
-        if found.integer:
-            scalar_shift = isinstance(given[1].type, Scalar)
-            shift = self.operand(self.converted(given[1], INT)) if scalar_shift else given[1].text
-            place = 2
-        lane = None
-        if self._has_lane(found, wide, narrow):
-            lane = self.number(name, given[place], "the lane")
-            place += 1
-        call = IntrinsicCall(next(iter(intrinsics().values())), found.unit, found.target, found.target, found.lanewise,
-                    frozenset())  # fmt: skip
-        tail = self.tail(name, call, given, place, target)
-        if tail.never:
-            return self._kept(tail, target)
-        narrows_all = self.since("greco") or (found.source, found.target) == ("f32", "bf16")
-        if every and wide > narrow and not scalar and not narrows_all:
-            return self._one_by_one(found, value, shift, tail, target, into)
-        head = self._head(found, lane, tail.switches)
-        texts = [self.in_register(value).text, *([shift] if shift else [])]
-        partly = lane is not None or (found.form == "single" and wide > narrow)
-        return self._emit_text(head, tail, target, texts, into, partly=partly)
-
-    def _shape(self, element: str, count: int, scalar: bool) -> CType:
-        held = {"i4": "i8", "u4": "u8"}.get(element, element)
-        return Scalar(held) if scalar else group_of(held, count)
-
-    def _has_lane(self, found: IntrinsicConversion, wide: int, narrow: int) -> bool:
-        """Whether the call names a lane: the narrowing ones of vectors do, but of f32 to bf16 on the oldest."""
-        if found.unit == "s" or found.form in ("all", "x2", "x4") or wide <= narrow:
-            return False
-        if (found.source, found.target) == ("f32", "bf16"):
-            return found.form == "" and self.since("gaudib")
-        return not (found.integer and found.target == "u4")
-
-    def _head(self, found: IntrinsicConversion, lane: int | None, switches: int) -> str:
-        mode = rounding(switches)
-        lanes = [f"lane_sel={lane}"] if lane is not None else []
-        every = ["all_lanes"] if found.form == "all" else ["single_lane"] if found.form == "single" else []
-        if found.integer:
-            width = [_INTEGER_WIDTH[found.target]] if found.integer in ("int32", "uint32") else []
-            narrow = [] if found.target in ("i4", "u4") else every
-            return " ".join([f"convert_{found.integer}", *lanes, *narrow, *width, *([mode] if mode else [])])
-        extra = [found.form] if found.form in ("x2", "x4") else every if found.form == "all" else []
-        clip = words((switches & CLIP_FP, "clip_fp"))
-        middle = [*lanes, *extra, f"target_type={TARGET_SPELLINGS[found.target]}", *([mode] if mode else []), *clip]
-        return " ".join([f"convert.{found.source}", *middle])
-
-    def _one_by_one(
-        self, found: IntrinsicConversion, value: Value, shift: str, tail: Tail, target: CType, into: str | None
-    ) -> Value:
-        """Narrow lane by lane, as the header's macro does where no form takes all lanes."""
-        members = value.type.members if isinstance(value.type, Group) else ()
-        result = self.temp(target)
-        if tail.predicate and tail.income is not None:
-            self.move(result.text, tail.income)
-        single = IntrinsicConversion(found.unit, found.source, found.target, "", found.lanewise, found.integer)
-        for lane in range(len(members)):
-            lane_number = lane if self._has_lane(single, 2, 1) or lane else 0
-            head = self._head(single, lane_number, tail.switches)
-            texts = [result.text, member_text(value, lane), *([shift] if shift else [])]
-            self.emit(f"{head} {', '.join(texts)}", tail.predicate)
-        return self.in_register(result, into)
-
-    # ----------------------------------------------------------------------------------------------------- aggregates
-
-    def converted(self, value: Value, kind: CType, *, explicit: bool = False, into: str | None = None) -> Value:
-        """As for other types; aggregates of as many values by their values, without a cast where types promote."""
-        old, new = _parts(value.type), _parts(kind)
-        if len(old) != len(new) and old and new:
-            if explicit or promotes(old[0].element.name, new[0].element.name):
-                return self.by_value(value, kind, LINEAR, into)
-        elif len(old) > 1 and explicit:
-            return self.bits_as(value, kind)
-        return super().converted(value, kind, explicit=explicit, into=into)
-
-    def aggregate(self, name: str, arguments: Sequence[Value], into: str | None) -> Value | None:
-        """Return the result of `convert_S_to_D(x, switches)`, None if the name is no such function."""
-        match = _AGGREGATES.fullmatch(name)
-        source, target = (type_named(each) for each in match.groups()) if match else (None, None)
-        if not isinstance(source, Vector | Group) or not isinstance(target, Vector | Group):
-            return None
-        self._need(name, list(arguments), 1, 2)
-        switches = self.number(name, arguments[1], "the switches") if len(arguments) > 1 else 0
-        self.check_type(source)
-        self.check_type(target)
-        return self.by_value(self.converted(arguments[0], source), target, switches, into)
-
-    def by_value(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
-        """Convert values of equal numbers of elements, by one instruction, or linearly by as many as it takes."""
-        old, new = _parts(value.type), _parts(target)
-        if len({*old}) > 1 or len({*new}) > 1 or old[0].lanes * len(old) != new[0].lanes * len(new):
-            raise self.wrong(f"{value.type} cannot be converted to {target}: other numbers of elements")
-        one, two = old[0].element.name, new[0].element.name
-        if len(old) == len(new) and (self.since("greco") or len(old) == 1):
-            mode, found = rounding(switches), self.dest(target, into)
-            every = "all_lanes " if self.since("greco") else ""
-            self.emit(f"convert.{one} {every}target_type={TARGET_SPELLINGS[two]} {mode} {found.text}, {value.text}")
-            return found
-        if len(old) == len(new) or switches & LINEAR:
-            return self._in_order(value, target, switches, into)
-        found_name = IntrinsicConversion("v", one, two, "all", False, "")
-        return self.conversion(f"v_convert_{one}_to_{two}", found_name, [value, self.const(switches, INT)], into)
-
-    def _in_order(self, value: Value, target: CType, switches: int, into: str | None) -> Value:
-        """Convert as the compiler does for casts: every element stays at its place."""
-        old, new = _parts(value.type), _parts(target)
-        one, two = (ElementVector(each[0].element.name, each[0].lanes * len(each)) for each in (old, new))
-        word = rounding(switches) or "csr"
-        try:
-            path = path_of(one.element, two.element, self.target)
-            sequence = build(path, one, two, Order.LINEAR, lambda hop: hop.word or word, self.target)
-        except CastsimError as error:
-            raise error.at(self.span()) from None
-        given = [value] if len(old) == 1 else [Value(each, member_text(value, place)) for place, each in enumerate(old)]
-        named = self.appended(sequence, given, " clip_fp" if switches & CLIP_FP else "")
-        found = self.temp(target)
-        for place, held in enumerate(sequence.outputs[0].registers):
-            text = found.text if len(new) == 1 else member_text(found, place)
-            self.move(text, Value(new[place], self.held_text(held, named)))
-        return self.in_register(found, into)
-
-    def appended(self, sequence: Steps, given: Sequence[Value], more: str = "") -> dict[int, str]:
-        """Write a sequence on values, conversions with `more` words; return what its registers are called."""
-        changed = {step.operands[0].number for step in sequence.steps if isinstance(step.operands[0], Held)}
-        named: dict[int, str] = {}
-        for held, value in zip((each for port in sequence.inputs for each in port.registers), given, strict=True):
-            named[held.number] = value.text
-            if held.number in changed:
-                named[held.number] = self.register(value.type)
-                self.move(named[held.number], value)
-        for step in sequence.steps:
-            texts = [hex(each & WORD) if isinstance(each, int) else self.held_text(each, named)
-                     for each in step.operands]  # fmt: skip
-            where = ""
-            if step.where is not None:
-                where = f"{'!' if step.inverted else ''}{self.held_text(step.where, named)}"
-            self.emit(f"{step.head}{more if step.head.startswith('convert.') else ''} {', '.join(texts)}", where)
-        return named
-
-    def held_text(self, held: Held, names: dict[int, str]) -> str:
-        """Return what a register of a sequence is called in the text, a new name if it has none yet."""
-        if held.number not in names:
-            kinds: dict[str, CType] = {"VP": Mask(64), "S": FLOAT, "SP": BOOL}
-            names[held.number] = self.register(kinds.get(held.file.value, group_of("f32", held.size)))
-        text = names[held.number]
-        return text if held.part is None or held.size == 1 else member_text(Value(FLOAT, text), held.part)
-
-
-def _parts(kind: CType) -> tuple[Vector, ...]:
-    return kind.members if isinstance(kind, Group) else (kind,) if isinstance(kind, Vector) else ()
-
-
-_PAD_TYPES = {"float": "f32", "int": "i32", "uint": "u32", "short": "i16", "ushort": "u16", "char": "i8",
-              "uchar": "u8", "bf16": "bf16", "half": "f16"}  # fmt: skip
 _DESCRIPTOR = re.compile(r"(?:__builtin_)?(get|set)_(dim_size|dim_stride|pad_value)(?:_(\w+))?")
+_UDIV = re.compile(r"(?:s_)?(u32|u16|u8)_(udiv(?:_4?step)?)")
+_LFSR = re.compile(r"(s_)?(read|write)_lfsr(_no_change)?(?:_v?b)?")
+_HELPER = re.compile(r"(?:__builtin_)?cast_\w+")
 _REDUCE = re.compile(r"v_(f32|bf16|i32|u32|i16|u16|i8|u8|f16)_reduce_(?:nolut_)?(max|min|add)")
 _PRIVATE = ("v_sigmoid_f32", "sigmoid_f32")
 """Functions whose instructions are public in no source that may be used."""
@@ -255,7 +66,7 @@ class Library(Conversions):
             ReadError: no such function, or arguments that it does not take.
             IllegalError: the generation lacks it.
         """
-        own = self._own().get(name)
+        own = self._own().get(name.removeprefix("__builtin_"))
         if own is not None:
             return own(name, list(arguments), into)
         found = call_named(name)
@@ -267,10 +78,18 @@ class Library(Conversions):
             if found.row.shape == "lookup" and not int(switches or 0) & LUT_POINTER:
                 self._note_table(found.element, arguments, pairs=found.row.operation in ("lookup_2c", "lookup_c1c2"))
             return self.intrinsic(name, found, arguments, into)
-        for attempt in (self.aggregate, self._same_bits, self._descriptor, self._reduced, self._function):
+        for attempt in (
+            self.aggregate, self.retyped, self._descriptor, self._reduced, self._division_steps, self._random,
+            self._helper, self._function,
+        ):  # fmt: skip
             result = attempt(name, arguments, into)
             if result is not None:
                 return result
+        if "ld_g_inc" in name or "st_g_inc" in name:
+            message = f"{name} is not offered: how far it moves its address on is in no public source"
+            raise self.refused(message, f"{name.replace('_inc', '')} of gen_addr(coordinates, tensor)")
+        if any(row.name == name.removeprefix("__builtin_") for row in library_functions()):
+            raise self.refused(f"{name}: its instructions are not public", "v_exp_f32, v_reciprocal_f32")
         raise self.wrong(f"function is used but not defined: {name}", *near(name, self.known()))
 
     def known(self) -> list[str]:
@@ -279,7 +98,7 @@ class Library(Conversions):
 
     def is_function(self, name: str) -> bool:
         """Whether the vendor has a function of this name, as far as names tell."""
-        patterns = (_DESCRIPTOR, _REDUCE)
+        patterns = (_DESCRIPTOR, _REDUCE, AGGREGATES, _UDIV, _LFSR, _HELPER)
         return (
             name in self._own() or call_named(name) is not None
             or name in _PRIVATE or name in FUNCTIONS or f"v_{name}" in FUNCTIONS
@@ -297,8 +116,9 @@ class Library(Conversions):
             "get_tensor_hwpref_stride": self._prefetch_stride,
             **dict.fromkeys(("set_lut_32", "set_lut_64", "set_lut_128", "set_lut_256"), self._bind),
             "get_semaphore_value": self._semaphore, "set_semaphore_value": self._semaphore,
-            "s_div_fast_f32": self._division,
-            "u32_udiv_4step": self._steps, "u16_udiv_4step": self._steps, "u8_udiv_4step": self._steps,
+            **dict.fromkeys((f"read_lane_id_{n}b_vb" for n in (1, 2, 4)), self._lane_numbers),
+            "s_div_fast_f32": self._division, "event": self._event, "get_addr": self._words_of_address,
+            "update_addr": self._address_of_words, "get_csr_value": self._configured, "set_csr_value": self._configured,
         }  # fmt: skip
 
     def named_value(self, name: str) -> Value | None:
@@ -323,11 +143,40 @@ class Library(Conversions):
         return found
 
     def _lane_numbers(self, name: str, given: list[Value], into: str | None) -> Value:
-        return self._lanes({"4": "u32", "2": "u16", "1": "u8"}[name.split("_")[-2][0]], into)
+        bits = 8 * int(name.split("_")[-2][0])
+        return self._moved(name, register_type("v", f"u{bits}"), f"V_LANE_ID_{bits}", given, into)
 
-    def _rest(self, name: str, given: list[Value], place: int) -> str | None:
-        """Return predicate and polarity from an argument on as a text, None if it is known to be false."""
+    def _moved(self, name: str, kind: CType, source: str, given: Sequence[Value], into: str | None) -> Value:
+        """Move from a register of the machine: `(income, predicate, polarity)`."""
+        lanewise = name.endswith("_vb")
+        call = IntrinsicCall(intrinsics()["mov"], "v", "u32", "u32", lanewise, frozenset())
+        tail = self.tail(name, call, [self.const(0, INT), *given], 0, kind)
+        head = "mov.u32" if isinstance(kind, Scalar) else "mov"
+        return self._emit_text(head, tail, kind, [source], into)
+
+    def _random(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
+        """`read_lfsr_b(income, ..)`, `write_lfsr_b(value, ..)`; see `_no_change`."""
+        match = _LFSR.fullmatch(name)
+        if match is None:
+            return None
+        kind = register_type("s" if match[1] else "v", "u32")
+        register = "S_LFSR" if match[1] else "LFSR"
+        if match[2] == "read":
+            return self._moved(name, kind, f"{register}{'_NO_CHANGE' if match[3] else ''}", given, into)
+        self._need(name, list(given), 1, 4)
+        predicate = self._rest(name, list(given), 2, 1)
+        if predicate is not None:
+            self.emit(f"mov {register}, {self._wide(self._vector(given[0], kind), kind).text}", predicate)
+        return VOID_VALUE
+
+    def _rest(self, name: str, given: list[Value], place: int, switches: int, known: str = "") -> str | None:
+        """Return predicate and polarity from an argument on as a text, None if it is known to be false.
+
+        The argument at `switches` may have the `known` ones.
+        """
         self._need(name, given, 0, place + 2)
+        if len(given) > switches:
+            self.switches(name, given[switches], known)
         if len(given) <= place:
             return ""
         found, inverted = self.truth(given[place])
@@ -341,7 +190,7 @@ class Library(Conversions):
         if not isinstance(given[0].type, Index):
             raise self.wrong(f"the coordinates of {name} are int5, not {given[0].type}")
         kind = Pointer(INT, "global")
-        predicate = self._rest(name, given, 4)
+        predicate = self._rest(name, given, 4, 2)
         income = given[3] if len(given) > 3 and isinstance(given[3].type, Pointer) else None
         if predicate is None:
             return income or self.temp(kind)
@@ -352,7 +201,7 @@ class Library(Conversions):
 
     def _prefetched(self, name: str, given: list[Value], into: str | None) -> Value:
         self._need(name, given, 1, 4)
-        predicate = self._rest(name, given, 2)
+        predicate = self._rest(name, given, 2, 1)
         if not self.since("gaudi"):
             raise self.refused(f"{name} is not available on {self.generation}; from gaudi on")
         if predicate is not None:
@@ -360,21 +209,68 @@ class Library(Conversions):
         return VOID_VALUE
 
     def _plain(self, name: str, given: list[Value], into: str | None) -> Value:
-        predicate = self._rest(name, given, 1)
-        switches = self.number(name, given[0], "the switches") if given else 0
-        words = []
-        if name == "aso":
-            words = [word for bit, word in ((1 << 8, "dec"), (2 << 8, "vpu")) if switches & bit]
-        elif name == "cache_invalidate":
-            words = [word for bit, word in CACHE_WORDS if switches & bit]
+        known = {"aso": "INC DEC VPU", "cache_invalidate": "SB D LU RST_LU RST_D_PREF"}.get(name, "")
+        predicate = self._rest(name, given, 1, 0, known)
+        bits = int(given[0].const or 0) if given else 0
+        words = [word.lower() for word in known.split() if bits & constants()[f"SW_{word}"]]
         if predicate is not None:
             self.emit(" ".join([name, *words, predicate]).strip())
+        return VOID_VALUE
+
+    def _event(self, name: str, given: list[Value], into: str | None) -> Value:
+        """`event(number, switches, predicate, polarity)`: a trace event, without any effect on values."""
+        self._need(name, given, 1, 4)
+        predicate = self._rest(name, given, 2, 1, "VPU")
+        if not self.since("gaudi2"):
+            raise self.refused(f"{name} is not available on {self.generation}; from gaudi2 on")
+        unit = "vpu" if len(given) > 1 and given[1].const else "spu"
+        if predicate is not None:
+            self.emit(f"event {unit} {self.operand(self.converted(given[0], INT))}", predicate)
+        return VOID_VALUE
+
+    def _words_of_address(self, name: str, given: list[Value], into: str | None) -> Value:
+        """`get_addr(pointer)`: the two words of an address of global memory."""
+        self._need(name, given, 1, 5)
+        return self._between(name, given, Group((UNSIGNED, UNSIGNED)), self.address(given[0]), into)
+
+    def _address_of_words(self, name: str, given: list[Value], into: str | None) -> Value:
+        """`update_addr(words)`: the address that two words are."""
+        self._need(name, given, 1, 5)
+        words = Group((UNSIGNED, UNSIGNED))
+        if given[0].type != words:
+            raise self.wrong(f"{name} takes {words}, not {given[0].type}", "get_addr(pointer)")
+        return self._between(name, given, Pointer(INT, "global"), given[0].text, into)
+
+    def _between(self, name: str, given: list[Value], kind: CType, text: str, into: str | None) -> Value:
+        self.note(f"{name}: taken for a move between an address and two words; no public source states its arguments")
+        predicate = self._rest(name, given, 3, 1)
+        income = self.converted(given[2], kind) if len(given) > 2 else None
+        if predicate is None:
+            return income or self.temp(kind)
+        found = self.result(kind, into, income if predicate else None, predicate, [text])
+        self.emit(f"mov {found.text}, {text}", predicate)
+        return found
+
+    def _configured(self, name: str, given: list[Value], into: str | None) -> Value:
+        """`get_csr_value(address)`, `set_csr_value(address, value)`: a word of the configuration space."""
+        setting = name.startswith("set")
+        self._need(name, given, 1 + setting, 1 + setting)
+        self.note(f"{name}: taken for an access to the configuration space; no public source states its arguments")
+        return self._configuration(self.converted(given[0], UNSIGNED), given[1] if setting else None, UNSIGNED, into)
+
+    def _configuration(self, address: Value, value: Value | None, kind: CType, into: str | None) -> Value:
+        """Store a word in the configuration space, or load one if there is no value."""
+        if value is None:
+            found = self.dest(kind, into)
+            self.emit(f"ld_l mmio {found.text}, {self.operand(address)}")
+            return found
+        self.emit(f"st_l mmio {self.operand(address)}, {self.in_register(value).text}")
         return VOID_VALUE
 
     def _set_index(self, name: str, given: list[Value], into: str | None) -> Value:
         """`set_indx(value, income, mask, switches, predicate, polarity)`."""
         self._need(name, given, 3, 6)
-        predicate = self._rest(name, given, 4)
+        predicate = self._rest(name, given, 4, 3, "IRF44_HIGH")
         if predicate is None:
             return given[1]
         mask = self.number(name, given[2], "the mask") & 31
@@ -387,7 +283,7 @@ class Library(Conversions):
     def _dimension(self, name: str, given: list[Value], into: str | None) -> Value:
         """`mov_irf_dim(coordinates, dimension, switches, income, predicate, polarity)`."""
         self._need(name, given, 2, 6)
-        predicate = self._rest(name, given, 4)
+        predicate = self._rest(name, given, 4, 2)
         number = self.number(name, given[1], "the dimension")
         income = self.converted(given[3], INT) if len(given) > 3 else None
         if predicate is None:
@@ -398,7 +294,7 @@ class Library(Conversions):
 
     def _permuted(self, name: str, given: list[Value], into: str | None) -> Value:
         self._need(name, given, 2, 6)
-        predicate = self._rest(name, given, 4)
+        predicate = self._rest(name, given, 4, 2)
         income = given[3] if len(given) > 3 else None
         if predicate is None:
             return income or given[0]
@@ -418,8 +314,32 @@ class Library(Conversions):
         self.emit(f"mac.f32 {quotient.text}, {rest.text}, {inverse.text}")
         return quotient
 
-    def _steps(self, name: str, given: list[Value], into: str | None) -> Value:
-        raise self.refused(f"{name} is not offered as a call", "the operators / and % of unsigned numbers")
+    def _division_steps(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
+        """Steps of a division, `u32_udiv_4step(divisor, step, switches, income, ..)`, or all, `u32_udiv(a, b, ..)`.
+
+        The pair holds quotient and remainder; before the first step the dividend is in its first number.
+        """
+        match = _UDIV.fullmatch(name)
+        if match is None:
+            return None
+        generations = {"udiv_step": ("goya",), "udiv_4step": ("gaudi", "gaudib", "greco"), "udiv": ("gaudi2",)}
+        if self.generation not in generations[match[2]]:
+            legal = f"{match[1]}_{next(each for each, names in generations.items() if self.generation in names)}"
+            raise self.refused(f"{name} is not available on {self.generation}", legal, "the operators / and %")
+        kind, whole = Scalar(match[1]), match[2] == "udiv"
+        pair = Group((kind, kind))
+        call = IntrinsicCall(intrinsics()["mov"], "s", match[1], match[1], False, frozenset())
+        tail = self.tail(name, call, list(given), 2, pair)
+        if tail.income is None and not whole:
+            raise self.wrong(f"{name} needs the pair that it goes on with", f"{name}(divisor, step, 0, pair)")
+        first = self.in_register(self.converted(given[0], kind))
+        if whole:
+            texts = [first.text, self.operand(self.converted(given[1], kind))]
+            return self._emit_text(f"udiv.{match[1]}", tail, pair, texts, into)
+        step = hex(self.number(name, given[1], "the step"))
+        if match[2] == "udiv_step":
+            return self._emit_text(f"udiv_step.{match[1]}", tail, pair, [first.text, step], into, partly=True)
+        return self._emit_text(f"udiv_4step.{match[1]} {step}", tail, pair, [first.text], into, partly=True)
 
     # --------------------------------------------------------------------------------------------------- descriptors
 
@@ -427,58 +347,58 @@ class Library(Conversions):
         match = _DESCRIPTOR.fullmatch(name)
         if match is None or (match[2] != "pad_value" and match[3]):
             return None
-        place = descriptors_of(self.target)
-        assert place is not None
         setting, dimensions = match[1] == "set", match[2] != "pad_value"
         self._need(name, list(given), 1 + dimensions + setting, 1 + dimensions + setting)
-        tensor = self.number(name, given[0], "the tensor")
-        offset = 8
-        kind: Scalar = UNSIGNED
-        if dimensions:
-            dimension = self.converted(given[1], INT)
-            if not dimension.known:
-                raise self.wrong(f"the dimension of {name} must be a constant")
-            number = int(dimension.const or 0)
-            if not 0 <= number < 5:
-                raise self.wrong(f"{name}: there is no dimension {number}", "0 .. 4")
-            offset = 0x10 + place.dimension_bytes * number + 4 * (match[2] == "dim_stride")
-            kind = INT if match[2] == "dim_size" else UNSIGNED
-        else:
-            kind = Scalar(_PAD_TYPES.get(match[3] or "int", "i32"))
-        address = place.base + place.descriptor_bytes * tensor + offset
-        if not setting:
-            found = self.dest(kind, into)
-            self.emit(f"ld_l mmio {found.text}, {hex(address)}")
-            return found
-        value = self.in_register(self.converted(given[-1], kind))
-        if kind.bits < 32:
-            raise self.refused(f"{name} of a narrow type is not offered", "set_pad_value_int with the value repeated")
-        self.emit(f"st_l mmio {hex(address)}, {value.text}")
-        return VOID_VALUE
+        if not dimensions:
+            word = SCALARS.get(match[3] or "int")
+            if word is None:
+                raise self.wrong(f"function is used but not defined: {name}", *near(name, self.known()))
+            kind = Scalar(word)
+            address = self._in_descriptor(name, given[0], self.const(8, INT))
+            return self._configuration(address, self._padding(given[-1], kind) if setting else None, kind, into)
+        place = descriptors_of(self.target)
+        assert place is not None
+        dimension, stride = self.converted(given[1], INT), match[2] == "dim_stride"
+        if dimension.known and not 0 <= int(dimension.const or 0) < 5:
+            raise self.wrong(f"{name}: there is no dimension {int(dimension.const or 0)}", "0 .. 4")
+        first = self.const(0x10 + 4 * stride, INT)
+        offset = self.binary("+", self.binary("*", dimension, self.const(place.dimension_bytes, INT)), first)
+        kind = UNSIGNED if stride else INT
+        value = self.converted(given[-1], kind) if setting else None
+        return self._configuration(self._in_descriptor(name, given[0], offset), value, kind, into)
+
+    def _in_descriptor(self, name: str, tensor: Value, offset: Value) -> Value:
+        """Return the address of a word in the descriptor of a tensor, whose number need not be known."""
+        place = descriptors_of(self.target)
+        assert place is not None
+        if not isinstance(tensor.type, Scalar | TensorType):
+            raise self.wrong(f"the tensor of {name} is a tensor or its number, not {tensor.type}")
+        size = self.const(place.descriptor_bytes, INT)
+        start = self.binary("+", self.const(place.base, INT), offset)
+        return self.binary("+", start, self.binary("*", self.converted(tensor, INT), size))
+
+    def _padding(self, value: Value, kind: Scalar) -> Value:
+        """Return a pad value in every part of a word."""
+        held = self.converted(value, kind)
+        if kind.bits == 32:
+            return held
+        word = self.const(self.bits(held.const or 0, kind), UNSIGNED) if held.known else self.bits_as(held, UNSIGNED)
+        if not held.known:
+            word = self.binary("&", word, self.const((1 << kind.bits) - 1, UNSIGNED))
+        return self.binary("*", word, self.const(WORD // ((1 << kind.bits) - 1), UNSIGNED))
 
     def _prefetch_stride(self, name: str, given: list[Value], into: str | None) -> Value:
         self._need(name, given, 1, 1)
         if not self.since("gaudi2"):
             raise self.refused(f"{name} is not available on {self.generation}; from gaudi2 on")
-        place = descriptors_of(self.target)
-        assert place is not None
-        found = self.dest(UNSIGNED, into)
-        number = self.number(name, given[0], "the tensor")
-        address = place.base + place.descriptor_bytes * number + _PREFETCH_STRIDE
-        self.emit(f"ld_l mmio {found.text}, {hex(address)}")
-        return found
+        address = self._in_descriptor(name, given[0], self.const(_PREFETCH_STRIDE, INT))
+        return self._configuration(address, None, UNSIGNED, into)
 
     def _semaphore(self, name: str, given: list[Value], into: str | None) -> Value:
-        address = _SEMAPHORE[self.generation]
-        if name.startswith("set"):
-            self._need(name, given, 1, 1)
-            value = self.in_register(self.converted(given[0], UNSIGNED))
-            self.emit(f"st_l mmio {hex(address)}, {value.text}")
-            return VOID_VALUE
-        self._need(name, given, 0, 0)
-        found = self.dest(UNSIGNED, into)
-        self.emit(f"ld_l mmio {found.text}, {hex(address)}")
-        return found
+        setting = name.startswith("set")
+        self._need(name, given, setting, setting)
+        value = self.converted(given[0], UNSIGNED) if setting else None
+        return self._configuration(self.const(_SEMAPHORE[self.generation], UNSIGNED), value, UNSIGNED, into)
 
     def _bind(self, name: str, given: list[Value], into: str | None) -> Value:
         """`set_lut_256(tensor)`: the address in its descriptor becomes the base of tables of so many entries."""
@@ -495,31 +415,7 @@ class Library(Conversions):
             self.emit(f"st_l mmio {hex(low.address + offset)}, {word.text}")
         return VOID_VALUE
 
-    # -------------------------------------------------------------------------------------------------------- values
-
-    def _same_bits(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
-        """`as_float64`, `to_bool64`, `from_bool64`: another type of the same bits, or by value between widths."""
-        kind: CType | None = None
-        if name.startswith(("to_bool", "from_bool")):
-            lanes = int(name.rpartition("bool")[2] or 0)
-            kind = Mask(256) if name.startswith("from") else Mask(lanes)
-            if lanes not in (64, 128, 256):
-                return None
-        elif name.startswith("as_"):
-            kind = type_named(name[3:])
-        if kind is None:
-            return None
-        self._need(name, list(given), 1, 2)
-        value = given[0]
-        same = isinstance(value.type, type(kind)) or (isinstance(value.type, Vector) and isinstance(kind, Vector))
-        if isinstance(kind, Group) or isinstance(value.type, Group):
-            switches = self.number(name, given[1], "the switches") if len(given) > 1 else 0
-            return self.by_value(value, kind, switches | LINEAR, into)
-        if isinstance(kind, Scalar) and isinstance(value.type, Scalar) and kind.bits == value.type.bits:
-            return self.bits_as(value, kind)
-        if not same:
-            raise self.wrong(f"{name} does not take {value.type}")
-        return self.bits_as(value, kind)
+    # ----------------------------------------------------------------------------------------------------- functions
 
     def _note_table(self, element: str, given: Sequence[Value], *, pairs: bool) -> None:
         number = given[1].const if len(given) > 1 and given[1].known else None
@@ -531,6 +427,27 @@ class Library(Conversions):
         columns = 3 if pairs or known is not None else 1
         old = self.tables.get(name, (int(number), 0))
         self.tables[name] = (int(number), max(columns, old[1]))
+
+    def _helper(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
+        """A cast helper of the vendor's table, `cast_f32_to_u8_lin_order`, with or without `__builtin_`."""
+        if _HELPER.fullmatch(name) is None:
+            return None
+        try:
+            row = find_builtin(name, self.target)
+            built = build_builtin(row, self.target)
+        except CastsimError as error:
+            raise error.at(self.span()) from None
+        result, _, rest = row.signature.rstrip(")").partition(" (")
+        kinds = [type_named(each.strip()) for each in rest.split(",")]
+        self._need(name, list(given), len(kinds), len(kinds))
+        values = [
+            self.in_register(self.converted(value, kind)) for value, kind in zip(given, kinds, strict=True) if kind
+        ]
+        scalars = [value for value in values if isinstance(value.type, Scalar)]
+        named = self.appended(built.sequence, [each for each in values if each not in scalars], scalars=scalars)
+        target = type_named(result)
+        assert target is not None
+        return self._collected(built.sequence, named, target, into)
 
     def _function(self, name: str, given: Sequence[Value], into: str | None) -> Value | None:
         """A function of the library, from the instructions that are public."""
