@@ -642,7 +642,7 @@ FORMS = (
         words=_PLACEMENT,
     ),
     StatementForm(
-        "%result = pto.make_tensor_view %pointer, shape = [%shape*:index], strides = [%strides*:index] {layout:layout} "
+        "%result = pto.make_tensor_view %pointer, shape = [%shape*:index]{:comma} strides = [%strides*:index] {layout:layout} "
         ": $type:view",
         MakeView, (), _make_view, words={"layout": FormWord(_read_layout, _layout_text)},
     ),

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from castsim import __version__
-from castsim.commands.option_parsers import FINDING_FORMATS, scalars_of, statements_of
+from castsim.commands.option_parsers import FINDING_FORMATS, assignments, scalars_of, statements_of
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
@@ -142,7 +142,7 @@ def declare(parser: OptionParser) -> None:
     what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input"
     add("files", metavar="FILE", nargs="+", help=what)
     parser.take(target="the one each program names")
-    parser.take("arguments")
+    parser.take("arguments", "target_options", "toolchain")
     add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
     add("--language", metavar="L", help="pto, tpc, c, toml, mlir or onnx, if the suffix does not say")
     parser.take("statements", "page")
@@ -159,11 +159,11 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.language is not None and options.language not in LANGUAGES:
         raise ReadError(f"--language {options.language}: unknown language", legal=LANGUAGES)
     target = None if options.target is None else load_target(options.target)
-    args = scalars_of(options)
+    args, chosen = scalars_of(options), assignments("--option", options.options)
     limits = Limits(statements_of(options))
     found: list[Finding] = []
     for file in dict.fromkeys(options.files):
-        found += check(file, target=target, args=args, language=options.language, limits=limits)
+        found += check(file, target=target, args=args, language=options.language, limits=limits, options=chosen)
     document = {"findings": [FindingEntry.of(one) for one in found]}
 
     def text(_: int) -> RenderableType:

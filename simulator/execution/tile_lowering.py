@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.buffer_values import Unknown
-from castsim.execution.input_data import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, ProgramChoice
+from castsim.execution.input_data import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, PASS_ON, TOOLCHAIN, ProgramChoice
 from castsim.execution.interpreter.interpreter import name_of
 from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, has_addresses, is_binary, pipe_of
 from castsim.execution.pipe_operations import (
@@ -108,8 +108,8 @@ class _Completing:
             case pto.For() | pto.Section() | pto.If() | pto.While():
                 yield pto.with_regions(node, self.region)
             case pto.Tcvt(tmp=None):
-                # This assembler hands OFF on where the text names nothing.
-                off = node.saturation in (None, Saturation.OFF) and self.toolchain in PASS_OFF
+                unnamed = node.saturation is None and self.toolchain in PASS_OFF
+                off = unnamed or node.saturation is Saturation.OFF
                 yield from self._completed(node, node.src) if off else (node,)
             case pto.TileOperation() if lacks_tmp(node) is not None:
                 yield from self._completed(node, node.inputs[0])
@@ -231,6 +231,11 @@ def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -
     return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(one, two, three, down, across)))
 
 
+_UNSATURATED = {"f16", "bf16"}
+"""The pair whose casts the assembler of August 2026 leaves without saturation, in both directions."""
+_HISTORY = f"OFF from {PASS_OFF[0]} on, ON from {PASS_ON[0]} on, the library's own before"
+
+
 class DataflowLowerer(ABC):
     """Everything but casts and element storage, for one target."""
 
@@ -295,13 +300,17 @@ class DataflowLowerer(ABC):
 
         Source: docs/reference/pto.md section 1.2.
         """
-        off = replace(cast, saturation=Saturation.OFF)
-        if cast.saturation is not None or not self.differ(cast, off):
+        if cast.saturation is not None:
             return cast, ()
+        off, on = (replace(cast, saturation=each) for each in (Saturation.OFF, Saturation.ON))
         value = str(self._chip.option(TOOLCHAIN))
         chosen, word = (off, "OFF") if value in PASS_OFF else (cast, "ON")
+        if value in PASS_ON:
+            chosen, word = (off, "OFF") if {cast.src.format.name, cast.dst.format.name} == _UNSATURATED else (on, "ON")
+        if not self.differ(cast, off) and not self.differ(cast, chosen):
+            return chosen if value in PASS_ON else cast, ()
         pair = f"{cast.src.format.name} -> {cast.dst.format.name}"
-        effect = f"{pair} names no saturation and gets {word}: OFF from {PASS_OFF[0]} on, the library's ON before"
+        effect = f"{pair} names no saturation and gets {word}: {_HISTORY}"
         return chosen, (ProgramChoice(TOOLCHAIN, value, effect),)
 
     @abstractmethod
