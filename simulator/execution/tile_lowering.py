@@ -74,7 +74,8 @@ def complete(function: pto.Function, toolchain: str, scratch: ScratchType, targe
     if toolchain not in MAKE_SCRATCH:
         for node in nodes(body):
             check_form(node, toolchain)
-        return function, ()
+        if not any(_lacks_tmp_behind(node) for node in nodes(body)):
+            return function, ()
     completing = _Completing(scratch, toolchain, target, has_addresses(body))
     made = completing.region(body)
     return (replace(function, body=made), tuple(completing.made)) if completing.made else (function, ())
@@ -87,6 +88,12 @@ def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
     if operation is None or form is None or (operation.attribute == "isBinary" and not is_binary(node)):
         return None
     return form_with_tmp(operation, form)
+
+
+def _lacks_tmp_behind(node: pto.Operation) -> bool:
+    """Whether a tmp tile may stand behind the destination and does not: every assembler that has tquant adds it."""
+    operation = VECTOR_OPERATIONS.get(node.mnemonic) if isinstance(node, pto.TileOperation) else None
+    return operation is not None and operation.tmp_behind and len(node.outputs) == 1
 
 
 @dataclass(slots=True)
@@ -107,6 +114,10 @@ class _Completing:
         match node:
             case pto.For() | pto.Section() | pto.If() | pto.While():
                 yield pto.with_regions(node, self.region)
+            case pto.TileOperation() if _lacks_tmp_behind(node):
+                yield from self._completed(node, node.inputs[0])
+            case pto.Tcvt() | pto.TileOperation() if self.toolchain not in MAKE_SCRATCH:
+                yield node
             case pto.Tcvt(tmp=None):
                 unnamed = node.saturation is None and self.toolchain in PASS_OFF
                 off = unnamed or node.saturation is Saturation.OFF
@@ -127,12 +138,14 @@ class _Completing:
             return
         name = node.mnemonic if isinstance(node, pto.TileOperation) else "tcvt"
         if self.placed:
+            behind = _lacks_tmp_behind(node)
             form = "ins(%src, %tmp : ...)" if isinstance(node, pto.Tcvt) else VECTOR_OPERATIONS[name].spellings[0]
+            older = (f"--{TOOLCHAIN} {PASS_OFF[0]}", f"--{TOOLCHAIN} {OLDEST}")
             raise IllegalError(
                 f"pto.{name} requires explicit tmp when PlanMemory is skipped: tiles have addresses (level 3), and on "
                 f"{self.target} it needs {kind.rows} x {kind.cols} {kind.element}",
                 span=node.span,
-                legal=(form, f"--{TOOLCHAIN} {PASS_OFF[0]}", f"--{TOOLCHAIN} {OLDEST}"),
+                legal=("outs(%dst, %tmp : T, T)",) if behind else (form, *older),
             )
         tmp = f"{IMPLICIT_TMP}{len(self.made) + 1}"
         effect = f"{name} has no tmp tile and gets one of {kind.rows} x {kind.cols} {kind.element}"
@@ -140,6 +153,9 @@ class _Completing:
         yield pto.AllocTile(tmp, kind, added=True, span=node.span)
         if isinstance(node, pto.Tcvt):
             yield replace(node, tmp=tmp, tmp_type=kind)
+            return
+        if _lacks_tmp_behind(node):
+            yield replace(node, outputs=(*node.outputs, tmp), output_types=(*node.output_types, kind))
             return
         wanted = lacks_tmp(node)
         assert wanted is not None

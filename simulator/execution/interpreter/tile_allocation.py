@@ -40,7 +40,7 @@ SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *PART_MOVES, *ALIASES, PRINT)
 KNOWN: Mapping[str, str] = {
     "mgather": "its order of accesses to global memory has no source",
     "mscatter": "its order of accesses to global memory has no source",
-    "tscatter": "no sheet states which of two equal indices wins",
+    "tscatter": "no sheet states which of two equal indices wins, nor what lies between elements of a pattern",
     "tsubc": "a difference of three, whose roundings have no source",
     "taddsc": "no source states what it adds",
     "tsubsc": "no source states what it subtracts",
