@@ -498,7 +498,7 @@ def _read_if(reader: PtoReader, statement: NamedOperation) -> Operation:
 def _read_branch(
     reader: PtoReader, kinds: tuple[Type, ...], statement: NamedOperation
 ) -> tuple[tuple[Operation, ...], tuple[Type, ...]]:
-    """Return a branch and the types that it yields; masks whose width the owner does not tell have that of the first."""
+    """Return a branch and the types that it yields; its masks tell the widths that the owner leaves out."""
     reader.scope.enter()
     body = read_region(reader, Yield)
     last = body[-1] if body else None

@@ -33,8 +33,8 @@ from castsim.isa.pto.micro_words import (
 from castsim.isa.pto.program import Operation
 from castsim.isa.pto.statement_forms import Attributes, bare_word, read_attributes, unknown_key
 from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
-from castsim.isa.pto.types import element_spelling as _spelled
 from castsim.isa.pto.types import UNSIZED_MASK, format_type, lane_bits
+from castsim.isa.pto.types import element_spelling as _spelled
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     MaskType,

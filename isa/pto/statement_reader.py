@@ -472,8 +472,8 @@ class PtoReader:
             if self.texts[index + 1] == "<":
                 if self.kinds[index] is TokenKind.TYPE:
                     raise self.error(f"the parameters of type '{text}' are not closed by '>'", index)
-                reason = f": {AFTER_LOWERING}" if text in LOWERED_DIALECTS else " is not supported"
-                raise self.error(f"type '{text}<...>'{reason}", index)
+                reason = f": {AFTER_LOWERING}" if text in LOWERED_DIALECTS else ""
+                raise self.error(f"type '{text}<...>' is not supported{reason}", index)
             found = read_type(self.source, self.starts[index], text, self.warn)
             self._types[text] = found
         self.position = index + 1

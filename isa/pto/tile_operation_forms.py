@@ -645,8 +645,8 @@ FORMS = (
         words=_PLACEMENT,
     ),
     StatementForm(
-        "%result = pto.make_tensor_view %pointer, shape = [%shape*:index]{:comma} strides = [%strides*:index] {layout:layout} "
-        ": $type:view",
+        "%result = pto.make_tensor_view %pointer, shape = [%shape*:index]{:comma} strides = [%strides*:index] "
+        "{layout:layout} : $type:view",
         MakeView, (), _make_view, words={"layout": FormWord(_read_layout, _layout_text)},
     ),
     StatementForm(

@@ -542,15 +542,9 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
     if text in PREFIXED:
         raise source.error(f"{text} is an element type: no value is of that type", start, len(text), _KNOWN)
     if f"!{name}" not in _KNOWN:
-        if name in _UNSUPPORTED:
-            raise source.error(f"type '!{name}' is not supported", start, len(text), _KNOWN)
-        if name.partition(".")[0] in LOWERED_DIALECTS:
-            raise source.error(f"type '!{name}': {AFTER_LOWERING}", start, len(text))
-        raise source.error(f"unknown type '!{name}'", start, len(name) + 1, closest(f"!{name}", _KNOWN))
-    if name == "pto.align":
-        return read_align(source, start, text)
-    if text == "!pto.mask":
-        return UNSIZED_MASK
+        raise _unknown_type(source, start, text, name)
+    if name == "pto.align" or text == "!pto.mask":
+        return UNSIZED_MASK if name == "pto.mask" else read_align(source, start, text)
     if match is None or match.group(2) is None:
         raise source.error(f"type '!{name}' needs parameters in '<...>'", start, len(text))
     fields = _split(source, start + match.start(2), match.group(2))
@@ -566,6 +560,14 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
         return _REGISTERS[name](fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
     dims, element = _read_shaped(fields, warn)
     return ViewType(dims, element) if name == "pto.tensor_view" else PartitionType(dims, element)
+
+
+def _unknown_type(source: PtoSource, start: int, text: str, name: str) -> ReadError:
+    if name in _UNSUPPORTED:
+        return source.error(f"type '!{name}' is not supported", start, len(text), _KNOWN)
+    if name.partition(".")[0] in LOWERED_DIALECTS:
+        return source.error(f"type '!{name}' is not supported: {AFTER_LOWERING}", start, len(text))
+    return source.error(f"unknown type '!{name}'", start, len(name) + 1, closest(f"!{name}", _KNOWN))
 
 
 def parse_type(text: str) -> Type:

@@ -21,6 +21,7 @@ import re
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+_TITLE = 90
+"""Characters of a message that an annotation has as its title, the one line that lists of annotations show."""
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
@@ -66,7 +69,8 @@ def findings_text(found: Sequence[Finding], files: int) -> Text:
 def github_lines(found: Sequence[Finding]) -> Iterator[str]:
     """Yield findings as workflow commands of GitHub, which shows them beside the lines."""
     for one in found:
-        place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": one.kind}
+        title = f"castsim: {shorten(one.message, _TITLE, placeholder=' ...')}"
+        place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": title}
         listed = ",".join(f"{key}={_property(str(value))}" for key, value in place.items() if value is not None)
         further = [one.message]
         further += [f"legal: {', '.join(one.legal)}"] if one.legal else []

@@ -501,7 +501,9 @@ def _function_findings(
     }
     missing = [name for name, kind in unknown.items() if kind not in _FLOATS]  # these decide no bounds
     pointers = [one.name for one in function.arguments if in_buffer(one.type) and one.name not in request.args]
-    guesses = [dict.fromkeys(pointers, 0) | dict.fromkeys(unknown, value) for value in (TRIED if missing else TRIED[:1])]
+    guesses = [
+        dict.fromkeys(pointers, 0) | dict.fromkeys(unknown, value) for value in (TRIED if missing else TRIED[:1])
+    ]
     found = [
         _walked(
             parsed, flat, source, target, replace(request, args=_given(function, request.args) | guess), whole=whole

@@ -258,7 +258,7 @@ def run(
             they write is not computed.
         stale_reads: `report` (default) returns the reads of an exposed pipeline that come too early, `stop` refuses
             the first, `ignore` does not look; the values are the old ones.
-        toolchain: the assembler of a tile program, `older`, `2026-05`, `2026-07` or `2026-08`; None: the target's option.
+        toolchain: the assembler of a tile program: `older`, `2026-05`, `2026-07`, `2026-08`; None: the target's option.
         backend: `library` or `vpto`, on A5; None: the target's option.
         cores: how many cores work at once and share global memory; None: one, or what the target's description says.
 

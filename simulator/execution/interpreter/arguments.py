@@ -297,7 +297,7 @@ def _bound(
     if addresses and in_buffer(kind):
         if argument.name not in scalars:
             raise ReadError(
-                f"argument %{argument.name} of @{function.name} points into the buffer of a core: give its byte address",
+                f"argument %{argument.name} of @{function.name} points into the buffer of a core: give a byte address",
                 span=argument.span,
                 legal=(f"--arg {argument.name}=0",),
             )
