@@ -69,7 +69,7 @@ def limit_of(text: str) -> int:
     return int(digits)
 
 
-def read_text(path: str | Path, what: str, *, encoding: str = "utf-8") -> str:
+def read_text(path: str | Path, what: str) -> str:
     """Return the text of a file; `what` is what messages call it: a program, a table.
 
     Raises:
@@ -77,7 +77,7 @@ def read_text(path: str | Path, what: str, *, encoding: str = "utf-8") -> str:
     """
     data = read_bytes(path, what)
     try:
-        return data.decode(encoding)
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ReadError(f"{what} '{path}': is not UTF-8 text") from None
 
@@ -202,7 +202,7 @@ def source_from(data: bytes, path: Path, prefers_assembly: Callable[[], bool]) -
     if _is_binary(path, data):
         return Source(str(path), Language.BINARY, data=data)
     try:
-        text = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise ReadError(f"program '{path}': is not UTF-8 text") from None
     return source_of(text, str(path), prefers_assembly)

@@ -285,7 +285,7 @@ class Console:
 def _text_of(file: str) -> str:
     """Return the text of a program, nothing where it is gone or no text."""
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return Path(file).read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         return ""
 

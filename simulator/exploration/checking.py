@@ -260,7 +260,7 @@ def check_text(
     spoken = _language(name, language)
     if spoken in _FROM_FILES:
         raise ReadError(f"{spoken} is checked in its file: `check`", legal=_FROM_TEXT)
-    return in_order(_findings(name, text.replace("\r\n", "\n").replace("\r", "\n"), spoken, request))
+    return in_order(_findings(name, text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"), spoken, request))
 
 
 def _request(target: str | Path | Target | None, args: Mapping[str, int | float] | None, limits: Limits) -> LoadRequest:
@@ -281,7 +281,7 @@ def _language(file: str, given: str | None) -> str | None:
 def _text(path: str | Path, file: str) -> str:
     data = read_bytes(path, "file")
     try:
-        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise ReadError(f"'{file}': byte {error.start} is not UTF-8 text") from None
 
