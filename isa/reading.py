@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
 
 from castsim.isa.errors import ReadError
@@ -188,7 +189,12 @@ def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
     if path.suffix in CPP_SUFFIXES:
         raise ReadError(
             f"'{path}' is a kernel in C++, which is executed to be read",
-            legal=(f"castsim record {path} --out {path.stem}.pto", "castsim run", "castsim advise", "castsim debug"),
+            legal=(
+                f"castsim record {quote(str(path))} --out {quote(f'{path.stem}.pto')}",
+                "castsim run",
+                "castsim advise",
+                "castsim debug",
+            ),
         )
     return source_from(read_bytes(path, "program"), path, prefers_assembly)
 

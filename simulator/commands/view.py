@@ -26,6 +26,7 @@ from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from threading import Thread
 from urllib.parse import unquote
 
@@ -261,7 +262,7 @@ def _check_program_of(trace: str, program: str) -> None:
     of = title.rpartition(" @")[0] or title
     if Path(of).name != Path(program).name:
         raise ReadError(
-            f"'{trace}' is a trace of another program, '{of}'", legal=(f"castsim run {program} --trace FILE",)
+            f"'{trace}' is a trace of another program, '{of}'", legal=(f"castsim run {quote(program)} --trace FILE",)
         )
 
 

@@ -260,7 +260,8 @@ def check_text(
     spoken = _language(name, language)
     if spoken in _FROM_FILES:
         raise ReadError(f"{spoken} is checked in its file: `check`", legal=_FROM_TEXT)
-    return in_order(_findings(name, text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"), spoken, request))
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return in_order(_findings(name, plain, spoken, request))
 
 
 def _request(target: str | Path | Target | None, args: Mapping[str, int | float] | None, limits: Limits) -> LoadRequest:
