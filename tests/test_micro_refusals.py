@@ -8,7 +8,7 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.errors import CastsimError, IllegalError, LimitError, ReadError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
@@ -290,7 +290,7 @@ CALLED = f"""module attributes {{pto.target_arch = "a5"}} {{
 
 
 def test_a_pointer_into_the_buffer_is_a_byte_address(tmp_path: Path) -> None:
-    """Item 15: `--arg u=0` is where the caller has put a buffer; here %u and %o are one or two such places."""
+    """`--arg u=0` is where the caller has put a buffer; here %u and %o are one or two such places."""
     file = tmp_path / "k.pto"
     file.write_text(CALLED)
     assert run(file, args={"u": 512, "o": 512}).outputs["y"].tolist() == [3.0] * 64
@@ -315,3 +315,14 @@ def test_check_takes_such_a_pointer_for_the_first_byte(tmp_path: Path, capsys: p
     file.write_text(CALLED)
     assert main(["check", str(file)]) == 0
     assert "--arg u=ADDRESS" in capsys.readouterr().out
+
+
+def test_a_loop_of_more_trips_than_a_length_has_is_over_the_limit(tmp_path: Path) -> None:
+    """From -2**63 to 2**62: Python's own ranges have no such length."""
+    text = CALLED.replace("%m = pto.pset_b32", "scf.for %k = %low to %high step %one {\n}\n%m = pto.pset_b32")
+    ends = {"low": -(1 << 63), "high": 1 << 62, "one": 1}
+    constants = "".join(f"%{name} = arith.constant {value} : index\n" for name, value in ends.items())
+    file = tmp_path / "k.pto"
+    file.write_text(text.replace("%z = arith", f"{constants}%z = arith"))
+    with pytest.raises(LimitError):
+        run(file, args={"u": 0, "o": 0})

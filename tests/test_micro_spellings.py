@@ -72,9 +72,12 @@ SAME = [
         '%r = pto.vci %s {order = "ASC"} : i32 -> !pto.vreg<64xi32>',
         '%r = pto.vci %s {order = "ORDER_ASC"} : i32 -> !pto.vreg<64xi32>',
     ),
-    # masks without a width, as assemblers of spring 2026 print them (item 15)
+    # masks without a width, as assemblers of spring 2026 print them
     (f'%r = pto.pset_b32 "PAT_ALL" : {B32}', '%r = pto.pset_b32 "PAT_ALL" : !pto.mask'),
-    (f"%r = pto.vadd %v, %w, %m : {F32}, {F32}, {B32} -> {F32}", f"%r = pto.vadd %v, %w, %m : {F32}, {F32}, !pto.mask -> {F32}"),
+    (
+        f"%r = pto.vadd %v, %w, %m : {F32}, {F32}, {B32} -> {F32}",
+        f"%r = pto.vadd %v, %w, %m : {F32}, {F32}, !pto.mask -> {F32}",
+    ),
     (
         f'%r = pto.vcmp %v, %w, %m, "lt" : {F32}, {F32}, {B32} -> {B32}',
         f'%r = pto.vcmp %v, %w, %m, "lt" : {F32}, {F32}, !pto.mask -> !pto.mask',

@@ -195,7 +195,7 @@ def test_scratch_that_nothing_touches_takes_no_bytes() -> None:
     assert np.array_equal(_run(_program("a5", [("a", 104, 256, "f32")], lines, (104, 256, "f32")), a=given), want)
 
 
-# Texts of spring 2026, and texts that are none of the assembler's input (item 15).
+# Texts of spring 2026, and texts that are none of the assembler's input.
 
 
 def test_strides_may_follow_without_a_comma() -> None:

@@ -347,12 +347,12 @@ class MicroInterpreter:
         lower, upper, step = (self._number(name) for name in (node.lower, node.upper, node.step))
         if step <= 0:
             raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
-        values = range(lower, upper, step)
+        values, trips = range(lower, upper, step), max(0, -(-(upper - lower) // step))  # `len` ends at 2**63
         carried: tuple[Value, ...] = tuple(self.environment[name] for name in node.initial)
         with self.budget.inside(node):
-            self.budget.foresee(node, len(values))
+            self.budget.foresee(node, trips)
             if self._depth:
-                self.unit.loop(node, len(values), fixed=self._constants.issuperset((node.lower, node.upper, node.step)))
+                self.unit.loop(node, trips, fixed=self._constants.issuperset((node.lower, node.upper, node.step)))
             for value in values:
                 self.budget.spend()
                 self.environment[node.variable] = DependentScalar(value)
