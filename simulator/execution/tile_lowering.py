@@ -93,7 +93,9 @@ def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
 def _lacks_tmp_behind(node: pto.Operation) -> bool:
     """Whether a tmp tile may stand behind the destination and does not: every assembler that has tquant adds it."""
     operation = VECTOR_OPERATIONS.get(node.mnemonic) if isinstance(node, pto.TileOperation) else None
-    return operation is not None and operation.tmp_behind and len(node.outputs) == 1
+    if operation is None or not isinstance(node, pto.TileOperation):
+        return False
+    return operation.tmp_behind and len(node.outputs) == 1
 
 
 @dataclass(slots=True)

@@ -184,7 +184,7 @@ def block_lowering_text(found: BlockLowering, out: str | None) -> Iterator[Rende
     if found.ways and out is None:
         yield Text("--out FILE writes the first program, --out - prints it alone; run it with: castsim run FILE")
     elif found.ways:
-        run = f"castsim run {quote(out)} --target {found.target} --in x=random:0"
+        run = f"castsim run {quote(out or '')} --target {found.target} --in x=random:0"
         yield Text(f"program written to {out}; run it with: {run}")
 
 
