@@ -47,7 +47,7 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 
 BUDGET = """
 __init__           1    200
-__main__           1    200
+__main__           1    300
 commands          55  13200
 engines           20   7900
 evidence          12   4400

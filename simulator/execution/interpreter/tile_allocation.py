@@ -9,7 +9,7 @@ from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer, has_addresses
 from castsim.execution.interpreter.scalar_values import bits_of
 from castsim.execution.tree import ResolvedTileOp, Tile
-from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.statement_forms import OFFSET, enum_value, form_of, offset_of
@@ -120,7 +120,7 @@ def is_foreign(kind: pto.Type) -> bool:
     return isinstance(kind, pto.TileType) and kind.foreign
 
 
-def unsupported(node: pto.TileOperation) -> IllegalError:
+def unsupported(node: pto.TileOperation) -> CastsimError:
     """Return the refusal of an operation that is not modelled: why and what to do if it is known, else what is near."""
     reason = UNMODELLED.get(node.mnemonic)
     if reason is None:
