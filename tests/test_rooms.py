@@ -51,10 +51,10 @@ __main__           1    300
 commands          55  13200
 engines           20   7900
 evidence          12   4400
-execution         38  15000
+execution         38  15100
 exploration       16   6700
 files              1    300
-isa               32  15000
+isa               32  15100
 lowering          25  10200
 machines          61  28100
 numerics          12   3900
