@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, BinaryIO
 
 from castsim.isa.errors import ReadError
@@ -69,7 +70,7 @@ def limit_of(text: str) -> int:
     return int(digits)
 
 
-def read_text(path: str | Path, what: str, *, encoding: str = "utf-8") -> str:
+def read_text(path: str | Path, what: str) -> str:
     """Return the text of a file; `what` is what messages call it: a program, a table.
 
     Raises:
@@ -77,7 +78,7 @@ def read_text(path: str | Path, what: str, *, encoding: str = "utf-8") -> str:
     """
     data = read_bytes(path, what)
     try:
-        return data.decode(encoding)
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ReadError(f"{what} '{path}': is not UTF-8 text") from None
 
@@ -188,7 +189,12 @@ def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
     if path.suffix in CPP_SUFFIXES:
         raise ReadError(
             f"'{path}' is a kernel in C++, which is executed to be read",
-            legal=(f"castsim record {path} --out {path.stem}.pto", "castsim run", "castsim advise", "castsim debug"),
+            legal=(
+                f"castsim record {quote(str(path))} --out {quote(f'{path.stem}.pto')}",
+                "castsim run",
+                "castsim advise",
+                "castsim debug",
+            ),
         )
     return source_from(read_bytes(path, "program"), path, prefers_assembly)
 
@@ -202,7 +208,7 @@ def source_from(data: bytes, path: Path, prefers_assembly: Callable[[], bool]) -
     if _is_binary(path, data):
         return Source(str(path), Language.BINARY, data=data)
     try:
-        text = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
         raise ReadError(f"program '{path}': is not UTF-8 text") from None
     return source_of(text, str(path), prefers_assembly)

@@ -5,6 +5,7 @@ Only what is needed to read the command is imported here; a command imports the 
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
@@ -31,6 +32,30 @@ There are about 100,000 objects when a short run ends.
 """
 
 
+LEAST_ADDRESS_SPACE = 224 << 20
+"""Bytes of address space without which NumPy cannot be loaded; its libraries then end the process themselves."""
+
+
+def address_space() -> int | None:
+    """Return the bytes of address space that the system allows the process (`ulimit -v`), None for no limit."""
+    try:
+        import resource  # noqa: PLC0415 - Windows has none
+    except ImportError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+_NO_SPACE = b"error: not enough memory: `ulimit -v` leaves too little address space\n"
+
+
+def _lacks_space(error: Exception) -> bool:
+    """Whether an error may come of too little address space: what cannot be mapped or compiled fails in many ways."""
+    if isinstance(error, OSError):
+        return error.errno in (None, errno.ENOMEM)
+    return isinstance(error, MemoryError | ImportError | SystemError) and not isinstance(error, ModuleNotFoundError)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
@@ -43,6 +68,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if sys.stderr is None:  # closed: `print` would then take standard output, which may carry a document
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - lives as long as the process
+    space = address_space()
+    if space is not None:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each of its threads takes address space
+        if space < LEAST_ADDRESS_SPACE:
+            print(
+                f"error: `ulimit -v` leaves {space >> 10} KiB of address space, castsim needs at least "
+                f"{LEAST_ADDRESS_SPACE >> 10}",
+                file=sys.stderr,
+            )
+            return 1
     try:
         with kept_interrupts():
             code = _run(arguments)
@@ -73,9 +108,19 @@ def _run(arguments: list[str]) -> int:
     except SystemExit as leaving:  # argparse has printed the help or the version
         return int(leaving.code or 0)
     except Exception as error:
-        from castsim.commands.failure import report_failure  # noqa: PLC0415 - only a failing run pays for it
+        space = address_space()
+        if space is not None and _lacks_space(error):
+            error.__traceback__ = None  # which keeps what the command has taken
+            error = MemoryError(f"`ulimit -v` leaves {space >> 10} KiB of address space")
+        try:
+            from castsim.commands.failure import report_failure  # noqa: PLC0415 - only a failing run pays for it
 
-        return report_failure(error, destination)
+            return report_failure(error, destination)
+        except (MemoryError, ImportError, SystemError):
+            if space is None:
+                raise
+            os.write(2, _NO_SPACE)
+            return 1
     from castsim.commands.outcome import deliver  # noqa: PLC0415 - only a command that found something needs it
 
     return deliver(outcome, options.json, quiet=options.quiet, summary=options.summary)

@@ -101,7 +101,7 @@ def _text(path: Path) -> str:
             raise TargetDataError(
                 f"a description of more than {MOST_BYTES} bytes is not read", span=Span(str(path), 1, 1)
             )
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise TargetDataError(f"{path}: is not UTF-8 text") from None
     except OSError as error:
@@ -291,7 +291,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str | None]]]:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise TargetDataError(f"a table of more than {_MOST_BYTES} bytes is not read", span=Span(str(path), 1, 1))
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)
             header = next(reader, [])
             for cells in reader:

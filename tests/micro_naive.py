@@ -90,6 +90,8 @@ def _fused(given: Given) -> list[Result]:
     a, b, element = given.lanes(0), given.lanes(1), given.one.element
     if given.one.name == "vaxpy":
         values = [el.fused(y, x, scalar_code(element), element) for x, y in zip(a, b, strict=True)]
+    elif given.one.name == "vmadd":  # a * b + c
+        values = [el.fused(z, x, y, element) for x, y, z in zip(a, b, given.lanes(2), strict=True)]
     else:
         values = [el.fused(z, x, y, element) for z, x, y in zip(a, b, given.lanes(2), strict=True)]
     return [governed(given, values)]
@@ -258,7 +260,7 @@ def _move(given: Given) -> list[Result]:
 REGISTERS: dict[str, Callable[[Given], list[Result]]] = {
     **dict.fromkeys(BINARY, _binary), **dict.fromkeys(UNARY, _unary), **dict.fromkeys(SCALAR, _with_scalar),
     **dict.fromkeys(("vshl", "vshr", "vshls", "vshrs"), _shift), **dict.fromkeys(("vexp", "vln"), _near),
-    **dict.fromkeys(("vmula", "vaxpy"), _fused), "vexpdif": _difference, "vmull": _long,
+    **dict.fromkeys(("vmula", "vmadd", "vaxpy"), _fused), "vexpdif": _difference, "vmull": _long,
     **dict.fromkeys(("vaddc", "vsubc", "vaddcs", "vsubcs"), _carry), **dict.fromkeys(("vcmp", "vcmps"), _compare),
     **dict.fromkeys(("vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"), _reduce), "vcpadd": _pairs,
     "vcvt": _convert, "vtrc": _truncate, "vsel": _select, "vselr": _by_number, "vci": _ramp, "vpack": _pack,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,88 @@ def test_what_uses_a_value_left_out_as_unknown_is_left_out(target: str) -> None:
 def test_a_program_without_functions_is_refused_as_by_run(text: str) -> None:
     found = castsim.check_text("empty.pto", text)
     assert [(one.severity, one.message) for one in found] == [("error", "no function to run")]
+
+
+# ------------------------------------------------------------------- unknown operations, assemblers, byte order marks
+
+
+def test_an_unknown_operation_hides_no_undefined_name() -> None:
+    """Both are reported, whichever the reader meets first."""
+    lines = "%t = pto.alloc_tile : T\n  pto.frobnicate ins(%t, %no : T, T) outs(%nor : T)"
+    text = f"func.func @k() {{\n  {lines}\n  return\n}}\n"
+    found = check_text("k.pto", text.replace("T", "!pto.tile_buf<vec, 16x64xf32>"))
+    assert [one.message for one in found] == [
+        "unknown operation pto.frobnicate", "%no is not defined here", "%nor is not defined here",
+    ]  # fmt: skip
+    found = check_text(
+        "k.pto", "func.func @k() {\n  %a = pto.vfrob %b, %c : index\n  pto.use %a : index\n  return\n}\n"
+    )
+    assert [one.message.partition(" ")[0] for one in found if one.line == 2] == ["unknown", "%b", "%c"]
+    assert not [one for one in found if "%a" in one.message]
+
+
+def test_titles_of_annotations_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Lists of annotations show the title alone."""
+    file = written(tmp_path, "k.pto", TILES["undefined operand"])
+    assert main(["check", file, "--format", "github"]) == 2
+    assert ",title=castsim%3A %25zz is not defined here::" in capsys.readouterr().out
+
+
+def test_the_hook_takes_every_language_of_kernels() -> None:
+    hook = (Path(__file__).parent.parent / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    pattern = next(line.partition("files: ")[2] for line in hook.splitlines() if "files: " in line)
+    assert all(re.search(pattern, name) for name in ("a/k.pto", "k.tpc", "k.c"))
+    assert not re.search(pattern, "k.cc")
+
+
+WITHOUT_TMP = """module attributes {pto.target_arch = "a5"} {
+  func.func @k() attributes {pto.entry} {
+    %x = arith.constant 1.0 : f32
+    %a = pto.alloc_tile : !pto.tile_buf<vec, 32x64xf32>
+    %m = pto.alloc_tile : !pto.tile_buf<vec, 32x1xf32, blayout=col_major>
+    pto.texpands ins(%x : f32) outs(%a : !pto.tile_buf<vec, 32x64xf32>)
+    pto.trowmax ins(%a : !pto.tile_buf<vec, 32x64xf32>) outs(%m : !pto.tile_buf<vec, 32x1xf32, blayout=col_major>)
+    return
+  }
+}
+"""
+
+
+CAST = """func.func @main(%a: tensor<4xi32>) -> tensor<4xi8> {
+  %0 = tosa.cast %a : (tensor<4xi32>) -> tensor<4xi8>
+  return %0 : tensor<4xi8>
+}
+"""
+
+
+def test_check_takes_the_option_that_its_help_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+
+    file = written(tmp_path, "k.pto", WITHOUT_TMP)
+    assert main(["check", file]) == 2
+    cure = re.search("help: (--toolchain .*)", capsys.readouterr().out)
+    assert cure is not None
+    assert main(["check", file, *cure[1].split()]) == 0
+    assert main(["check", file, "--toolchain", "2026-08"]) == 0
+    assert main(["check", file, "--toolchain", "1999"]) == 2
+    assert "2026-08" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("k.pto", WITHOUT_TMP, ["--toolchain", "2026-07"]),
+        ("k.tpc", "// castsim: target gaudi2\nnop; nop; nop; nop\nnop; halt; halt; nop\n", []),
+        ("k.c", "void main(tensor x) { int5 i = {0}; }\n", ["--target", "gaudi2"]),
+        ("my.toml", 'base = "a2a3"\nname = "mine"\n', []),
+        ("k.mlir", CAST, []),
+    ],
+)  # fmt: skip
+def test_a_byte_order_mark_is_no_part_of_a_text(name: str, text: str, words: list[str], tmp_path: Path) -> None:
+
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    before = main(["check", str(file), *words])
+    file.write_text(text, encoding="utf-8-sig")
+    assert main(["check", str(file), *words]) == before == 0
+    if name.endswith((".pto", ".tpc", ".c")):
+        assert check_text(name, "\ufeff" + text) == check_text(name, text)

@@ -14,7 +14,8 @@ import numpy as np
 import oracle
 import pytest
 
-from castsim import cast
+from castsim import cast, run
+from castsim.__main__ import main
 from castsim.execution.input_data import (
     ArgumentUse,
     empty_memory,
@@ -110,7 +111,7 @@ def test_byte_order_and_layout_of_the_file_do_not_matter(name: str, tmp_path: Pa
         np.repeat(np.repeat(array, 2, 0), 3, 1)[::2, ::3],
         array[::-1, ::-1].copy()[::-1, ::-1],
         array.reshape(-1),
-        array.reshape(2, 10),
+        array.reshape(1, 4, 5),
     ):
         np.save(tmp_path / "x.npy", variant)
         for given in (variant, read_array(tmp_path / "x.npy", "x")):
@@ -447,3 +448,84 @@ def test_what_holds_no_numbers(array: Any, dtype: str) -> None:
 
 def test_a_text_that_is_no_number() -> None:
     refused(ReadError, "'1.5x' is not a number", legal="decimal", array=["1.5", "1.5x"])
+
+
+# ---------------------------------------------------------------------------------- shapes: as many elements, other axes
+
+COPY = """module attributes {pto.target_arch = "a3"} {
+  func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r = arith.constant 16 : index
+    %c = arith.constant 64 : index
+    %w = arith.constant WIDTH : index
+    %a = pto.make_tensor_view %x, shape = [%r, %c], strides = [%w, %c1] : !pto.tensor_view<?x?xf32>
+    %p = pto.partition_view %a, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
+    %b = pto.make_tensor_view %y, shape = [%r, %c], strides = [%c, %c1] : !pto.tensor_view<?x?xf32>
+    %q = pto.partition_view %b, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x64xf32>
+    %t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+    pto.tload ins(%p : !pto.partition_tensor_view<16x64xf32>) outs(%t : !pto.tile_buf<vec, 16x64xf32>)
+    pto.tstore ins(%t : !pto.tile_buf<vec, 16x64xf32>) outs(%q : !pto.partition_tensor_view<16x64xf32>)
+    return
+  }
+}
+"""
+TENSORS = """// castsim: target gaudi2
+// castsim: tensor 0 x in f32 [64, 4]
+// castsim: tensor 1 y out f32 [64, 4]
+nop; nop; nop; nop
+nop; halt; halt; nop
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "shape", "expected"),
+    [
+        ("k.pto", (16, 64), None), ("k.pto", (1024,), None), ("k.pto", (1, 16, 1, 64), None),
+        ("k.pto", (1024, 1), None),
+        ("k.pto", (64, 16), "[16, 64]"), ("k.pto", (32, 32), "[16, 64]"), ("k.pto", (2, 8, 64), "[16, 64]"),
+        ("rows.pto", (16, 96), None), ("rows.pto", (1536,), None), ("rows.pto", (96, 16), "[16, 96]"),
+        ("rows.pto", (24, 64), "[16, 96]"),
+        ("k.tpc", (4, 64), None), ("k.tpc", (256,), None), ("k.tpc", (64, 4), "[4, 64]"), ("k.tpc", (16, 16), "[4, 64]"),
+    ],
+)  # fmt: skip
+def test_arrays_have_the_shape_that_the_program_gives_them(
+    program: str, shape: tuple[int, ...], expected: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An array of other axes with as many elements is refused, in calls and on the command line; flat runs."""
+    file = tmp_path / program
+    width = "96" if program == "rows.pto" else "64"
+    file.write_text(TENSORS if program.endswith("tpc") else COPY.replace("WIDTH", width))
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    np.save(tmp_path / "x.npy", x)
+    words = ["run", str(file), "--in", f"x={tmp_path / 'x.npy'}"]
+    if expected is None:
+        y = run(file, inputs={"x": x}).outputs["y"]
+        if program.endswith("pto"):
+            assert np.array_equal(y, x.reshape(16, -1)[:, :64])
+        assert main(words) == 0
+        return
+    with pytest.raises(ReadError, match="has shape") as caught:
+        run(file, inputs={"x": x})
+    assert f"shape {expected}" in caught.value.message + str(caught.value.legal)
+    assert main(words) in (1, 2)
+    assert expected in capsys.readouterr().err
+    assert main([*words[:3], f"x=flat:{tmp_path / 'x.npy'}"]) == 0
+    run(file, inputs={"x": x.reshape(-1)})
+
+
+def test_a_program_that_views_an_argument_in_two_ways_takes_arrays_of_both() -> None:
+    argument = use("f32", 16, 64)
+    argument.see_view((1024,), (1,))
+    for shape in ((16, 64), (1024,)):
+        assert to_memory(np.zeros(shape, np.float32), "x", argument).size == 4096
+    with pytest.raises(ReadError, match=r"expects shape \[16, 64\]"):
+        to_memory(np.zeros((64, 16), np.float32), "x", argument)
+
+
+def test_a_column_major_view_has_its_rows_innermost() -> None:
+    argument = ArgumentUse(format_named("f32"))
+    argument.see_view((16, 64), (1, 16))
+    assert to_memory(np.zeros((64, 16), np.float32), "x", argument).size == 4096
+    with pytest.raises(ReadError, match=r"expects shape \[64, 16\]"):
+        to_memory(np.zeros((16, 64), np.float32), "x", argument)

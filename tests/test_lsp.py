@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import time
@@ -239,6 +240,31 @@ def test_the_end_of_a_session_is_no_error_and_messages_have_a_limit(sent: bytes,
     words = [sys.executable, "-m", "castsim", "lsp"]
     done = subprocess.run(words, input=sent, capture_output=True, timeout=300, check=False)
     assert (done.returncode, done.stderr.decode().partition("\n")[0]) == (code, said)
+
+
+PLACE = {"textDocument": {"uri": "file:///k.pto"}, "position": {"line": 0, "character": 0}}
+INVALID = [
+    ("textDocument/hover", {}), ("textDocument/hover", []), ("textDocument/hover", PLACE | {"position": {"line": -1}}),
+    ("textDocument/completion", PLACE | {"position": {"line": "x", "character": 0}}),
+    ("textDocument/rename", PLACE), ("textDocument/codeAction", PLACE), ("castsim/checked", {"uri": 5}),
+    ("workspace/executeCommand", {}),
+]  # fmt: skip
+
+
+def test_invalid_parameters_are_answered_as_such() -> None:
+    """Error -32602 of JSON-RPC, for every request; the session goes on."""
+    asked = [message(id=10 + k, method=name, params=params) for k, (name, params) in enumerate(INVALID)]
+    sent = BEGIN + message(method="initialized", params={}) + b"".join(asked) + END
+    words = [sys.executable, "-m", "castsim", "lsp"]
+    done = subprocess.run(words, input=sent, capture_output=True, timeout=300, check=False)
+    answers = [
+        json.loads(body) for body in re.findall(rb"\r\n\r\n(\{.*?\})(?=Content-Length|$)", done.stdout, re.DOTALL)
+    ]
+    codes = {each["id"]: each.get("error", {}).get("code") for each in answers if "id" in each}
+    assert {number: codes.get(number) for number in range(10, 10 + len(INVALID))} == dict.fromkeys(
+        range(10, 10 + len(INVALID)), -32602
+    )
+    assert done.returncode == 0
 
 
 # ---------------------------------------------------------------------- what `castsim lsp` answers on a place of a text

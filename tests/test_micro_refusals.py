@@ -8,7 +8,7 @@ import pytest
 
 from castsim import run
 from castsim.__main__ import main
-from castsim.isa.errors import CastsimError, IllegalError, ReadError
+from castsim.isa.errors import CastsimError, IllegalError, LimitError, ReadError
 from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 
@@ -37,7 +37,11 @@ IN_SCOPE = [
     (f'%r = pto.vcvt %h, %m {{part = "EVEN"}} : {F16}, «{B32} -> {F32}', "mask of b32 for lanes of b16", B16),
     (f'%r = pto.vtrc %v, %m, «"O" : {F32}, {B32} -> {F32}', "no rounding O", "Z"),
     (f'%r = pto.vtrc %b, %k, "R" : «{I8}, {B8} -> {I8}', "does not take elements of i8", "bf16"),
+    # scopes within scopes
+    ("«pto.vecscope {\n}", "pto.vecscope is not allowed inside a vecscope", "after the vecscope"),
+    ("scf.if %t {\n«pto.vecscope {\n}\n}", "not allowed inside a vecscope", None),
     # masks
+    ("«%r = pto.plds %p[%i] : !pto.ptr<f32, ub>, index -> !pto.mask", "the width of mask %r follows from nothing", B16),
     (f"%r = pto.vadd %v, %w, %n : {F32}, {F32}, «{B16} -> {F32}", "mask of b16 for lanes of b32", B32),
     (f"%r = pto.pand %m, %n, %m : {B32}, «{B16}, {B32} -> {B32}", "of one kind have one type", B32),
     (f'%r = pto.pset_b16 "PAT_ALL" : «{B32}', "mask of b32 for lanes of b16", B16),
@@ -174,7 +178,8 @@ def test_refusals_name_the_reason_the_place_and_what_is_legal(inside: bool, row:
     assert reason in error.message
     assert legal is None or legal in error.legal, error.legal
     assert error.span is not None
-    assert (error.span.file, error.span.line, error.span.column) == ("kernel.pto", 3, marked.index("«") + 1)
+    before = marked.partition("«")[0].split("\n")
+    assert (error.span.file, error.span.line, error.span.column) == ("kernel.pto", 2 + len(before), len(before[-1]) + 1)
     assert error.exit_code in (1, 2)
 
 
@@ -261,3 +266,63 @@ def test_a_malformed_one_shows_the_form() -> None:
         parse(program(f"pto.pstu %m : {MASKS}"))
     assert caught.value.span is not None
     assert caught.value.span.line == 17
+
+
+# ---------------------------------------------------------------- pointers into the buffer as arguments: byte addresses
+CALLED = f"""module attributes {{pto.target_arch = "a5"}} {{
+  func.func @k(%u: {UB}, %o: {UB}, %y: !pto.ptr<f32, gm>) {{
+    %c0 = arith.constant 0 : index
+    %z = arith.constant 0 : i64
+    %b = arith.constant 256 : i64
+    %n = arith.constant 1 : i64
+    pto.vecscope {{
+      %m = pto.pset_b32 "PAT_ALL" : !pto.mask
+      %x = arith.constant 3.0 : f32
+      %v = pto.vdup %x, %m : f32, !pto.mask -> {F32}
+      pto.vsts %v, %u[%c0], %m : {F32}, {UB}, !pto.mask
+    }}
+    pto.barrier <PIPE_ALL>
+    pto.mte_ub_gm %o, %y, %b nburst(%n, %b, %b) : {UB}, !pto.ptr<f32, gm>, i64, i64, i64, i64
+    return
+  }}
+}}
+"""
+
+
+def test_a_pointer_into_the_buffer_is_a_byte_address(tmp_path: Path) -> None:
+    """`--arg u=0` is where the caller has put a buffer; here %u and %o are one or two such places."""
+    file = tmp_path / "k.pto"
+    file.write_text(CALLED)
+    assert run(file, args={"u": 512, "o": 512}).outputs["y"].tolist() == [3.0] * 64
+    assert run(file, args={"u": 512, "o": 4096}, races="report").outputs["y"].tolist() != [3.0] * 64
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [({"u": 0}, "%o of @k points into the buffer of a core"), ({"u": 0, "o": -1}, "byte -1 is outside the buffer"),
+     ({"u": 262144, "o": 0}, "byte 262144 is outside"), ({"u": 8, "o": 0}, "not aligned")],
+)  # fmt: skip
+def test_addresses_that_there_are_not(args: dict[str, int], message: str, tmp_path: Path) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(CALLED)
+    with pytest.raises(CastsimError, match=message) as caught:
+        run(file, args=args)
+    assert caught.value.span is not None
+
+
+def test_check_takes_such_a_pointer_for_the_first_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "k.pto"
+    file.write_text(CALLED)
+    assert main(["check", str(file)]) == 0
+    assert "--arg u=ADDRESS" in capsys.readouterr().out
+
+
+def test_a_loop_of_more_trips_than_a_length_has_is_over_the_limit(tmp_path: Path) -> None:
+    """From -2**63 to 2**62: Python's own ranges have no such length."""
+    text = CALLED.replace("%m = pto.pset_b32", "scf.for %k = %low to %high step %one {\n}\n%m = pto.pset_b32")
+    ends = {"low": -(1 << 63), "high": 1 << 62, "one": 1}
+    constants = "".join(f"%{name} = arith.constant {value} : index\n" for name, value in ends.items())
+    file = tmp_path / "k.pto"
+    file.write_text(text.replace("%z = arith", f"{constants}%z = arith"))
+    with pytest.raises(LimitError):
+        run(file, args={"u": 0, "o": 0})

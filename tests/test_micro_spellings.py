@@ -72,6 +72,27 @@ SAME = [
         '%r = pto.vci %s {order = "ASC"} : i32 -> !pto.vreg<64xi32>',
         '%r = pto.vci %s {order = "ORDER_ASC"} : i32 -> !pto.vreg<64xi32>',
     ),
+    # masks without a width, as assemblers of spring 2026 print them
+    (f'%r = pto.pset_b32 "PAT_ALL" : {B32}', '%r = pto.pset_b32 "PAT_ALL" : !pto.mask'),
+    (
+        f"%r = pto.vadd %v, %w, %m : {F32}, {F32}, {B32} -> {F32}",
+        f"%r = pto.vadd %v, %w, %m : {F32}, {F32}, !pto.mask -> {F32}",
+    ),
+    (
+        f'%r = pto.vcmp %v, %w, %m, "lt" : {F32}, {F32}, {B32} -> {B32}',
+        f'%r = pto.vcmp %v, %w, %m, "lt" : {F32}, {F32}, !pto.mask -> !pto.mask',
+    ),
+    (f'%r = pto.ppack %m, "LOWER" : {B32} -> {B16}', '%r = pto.ppack %m, "LOWER" : !pto.mask -> !pto.mask'),
+    (f'%r = pto.punpack %n, "LOWER" : {B16} -> {B32}', '%r = pto.punpack %n, "LOWER" : !pto.mask -> !pto.mask'),
+    (f"%r = pto.pnot %n, %n : {B16}, {B16} -> {B16}", "%r = pto.pnot %n, %n : !pto.mask, !pto.mask -> !pto.mask"),
+    (
+        f"%r = scf.for %j = %i to %i step %i iter_args(%c = %m) -> ({B32}) {{ scf.yield %c : {B32} }}",
+        "%r = scf.for %j = %i to %i step %i iter_args(%c = %m) -> (!pto.mask) { scf.yield %c : !pto.mask }",
+    ),
+    (
+        f"%r = scf.if %t -> ({B32}) {{ scf.yield %m : {B32} }} else {{ scf.yield %m : {B32} }}",
+        "%r = scf.if %t -> (!pto.mask) { scf.yield %m : !pto.mask } else { scf.yield %m : !pto.mask }",
+    ),
     ('pto.mem_bar "VST_VLD"', "pto.mem_bar #pto.mem_bar<VST_VLD>"),
     # scopes and loops
     ("scf.for %j = %i to %i step %i { }", "scf.for %j = %i to %i step %i : index { scf.yield }"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import ml_dtypes
 import numpy as np
 import pytest
 from pto_text import module, moved
@@ -18,6 +19,9 @@ from castsim.isa.pto.pto_printer import print_program
 
 def _tile(rows: int, cols: int, element: str, more: str = "") -> str:
     return f"!pto.tile_buf<vec, {rows}x{cols}x{element}{more}>"
+
+
+T = _tile(4, 32, "f32")
 
 
 def _program(arch, sources, lines: list[str], dst, *, more: str = "", arrow: bool = True) -> str:
@@ -189,3 +193,77 @@ def test_scratch_that_nothing_touches_takes_no_bytes() -> None:
     given = np.arange(26624, dtype="float32").reshape(104, 256) % 64
     want = given + given.sum(axis=1, keepdims=True)
     assert np.array_equal(_run(_program("a5", [("a", 104, 256, "f32")], lines, (104, 256, "f32")), a=given), want)
+
+
+# Texts of spring 2026, and texts that are none of the assembler's input.
+
+
+def test_strides_may_follow_without_a_comma() -> None:
+    text = _program("a3", [("a", 4, 32, "f32")], [f"pto.tmov ins(%ta : {T}) outs(%tz : {T})"], (4, 32, "f32"))
+    older = text.replace("], strides", "] strides")
+    assert older != text
+    assert parse(older) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("argument", "body", "what"),
+    [
+        ("%a: memref<32x32xf32, #pto.address_space<vec>>", "", "type 'memref<...>'"),
+        ("%a: !llvm.ptr", "", "type '!llvm.ptr'"),
+        ("%a: index", "%m = memref.alloc() : index", "memref.alloc"),
+        ("%a: index", 'emitc.call "x"', "emitc.call"),
+    ],
+)
+def test_texts_after_lowering_are_refused_as_such(argument: str, body: str, what: str) -> None:
+    with pytest.raises(CastsimError, match="this is a text after lowering; give the one before") as caught:
+        parse(f"func.func @k({argument}) {{\n{body}\nreturn\n}}\n", "k.pto")
+    assert caught.value.message.startswith(what)
+    assert caught.value.span is not None
+
+
+def test_a_scatter_by_pattern_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"pto.tscatter ins(%ta, {{maskPattern = #pto.mask_pattern<P0101>}} : {T}) outs(%tz : {_tile(4, 64, 'f32')})"
+    file = tmp_path / "k.pto"
+    file.write_text(_program("a5", [("a", 4, 32, "f32")], [line], (4, 64, "f32")))
+    assert main(["run", str(file), "--timing-only"]) == 1
+    assert "pto.tscatter is known, not modelled" in capsys.readouterr().err
+    assert main(["run", str(file), "--timing-only", "--opaque", "tscatter=9"]) == 0
+
+
+def test_tquant_without_tmp_gets_one_on_a2a3() -> None:
+    """Clamped, rounded products with the factor of each row, by docs/reference/pto.md 7.12; ties to even."""
+    column = "!pto.tile_buf<vec, 8x1xf32, blayout=col_major>"
+    lines = [
+        f"%ts = pto.alloc_tile : {column}",
+        "%one = arith.constant 1 : index",
+        "%eight = arith.constant 8 : index",
+        "%vs = pto.make_tensor_view %s, shape = [%eight, %one], strides = [%one, %one] {layout = #pto.layout<dn>} : "
+        "!pto.tensor_view<?x?xf32>",
+        "%ps = pto.partition_view %vs, offsets = [%c0, %c0], sizes = [%eight, %one] : !pto.tensor_view<?x?xf32> -> "
+        "!pto.partition_tensor_view<8x1xf32>",
+        f"pto.tload ins(%ps : !pto.partition_tensor_view<8x1xf32>) outs(%ts : {column})",
+        f"pto.tquant ins(%ta, %ts : {_tile(8, 32, 'f32')}, {column}) outs(%tz : {_tile(8, 32, 'i8')}) "
+        "{quant_type = #pto<quant_type INT8_SYM>}",
+    ]
+    text = _program("a3", [("a", 8, 32, "f32")], lines, (8, 32, "i8"))
+    text = text.replace("(%a: !pto.ptr<f32>,", "(%a: !pto.ptr<f32>, %s: !pto.ptr<f32>,")
+    x = (np.arange(256, dtype=np.float32).reshape(8, 32) - 128) * np.float32(1.5)
+    scale = np.exp2(-np.arange(8, dtype=np.float32)).reshape(8, 1)
+    assert np.array_equal(_run(text, a=x, s=scale), np.clip(np.rint(x * scale), -128, 127).astype(np.int8))
+
+
+def test_tquant_mx_stores_32_reciprocals_into_a_tile_of_32(tmp_path: Path) -> None:
+    """The vendor's own kernel: 16 x 64, one line of exponents; every group of a largest number of 448 has scale 1."""
+    names = {"e": _tile(1, 32, "i8"), "m": _tile(1, 32, "f32"), "r": _tile(1, 32, "f32")}
+    lines = [f"%{name} = pto.alloc_tile : {kind}" for name, kind in names.items()]
+    lines.append(
+        f"pto.tquant.mx ins(%ta : {_tile(16, 64, 'f32')}) outs(%tz, %e, %m, %r : {_tile(16, 64, 'i8')}, "
+        f"{', '.join(names.values())}) {{quant_type = #pto<quant_type MXFP8>}}"
+    )
+    file = tmp_path / "k.pto"
+    file.write_text(_program("a5", [("a", 16, 64, "f32")], lines, (16, 64, "i8")))
+    x = np.tile(np.array([448.0, 1.0, -2.0, 0.5] * 16, np.float32), (16, 1))
+    result = castsim.run(file, inputs={"a": x})
+    codes = np.asarray(result.outputs["z"]).view(np.uint8)
+    assert np.array_equal(codes, x.astype(ml_dtypes.float8_e4m3fn).view(np.uint8))
+    assert any("behind %r are overwritten" in each.text for each in result.loaded.executed.warnings)

@@ -384,7 +384,7 @@ REFUSED = [
         (f"pto.alloc_tile : {T}", "has 1 result, 0 named"),
         ("%t = pto.alloc_tile : !pto.tensor_view<4xf32>", "works on tiles"),
         (f"%t = pto.alloc_tile {{hint = 1}} : {T}", "no attribute 'hint'"),
-        (f"scf.if %c {{\n%t = pto.alloc_tile : {T}\n}}\npto.tzero outs(%t : {T})", "%t is not defined"),
+        (f"scf.if %c {{\n%t = pto.alloc_tile : {T}\n}}\npto.tabs ins(%t : {T}) outs(%t : {T})", "%t is not defined"),
         ("%r:2 = scf.if %c -> (i32, i32) {\nscf.yield %w, %w : i32, i32\n} else {\nscf.yield %w, %w : i32, i32\n}\n"
          "%y = arith.addi %r#2, %r : i32", "%r#2 is not defined"),
         ("%y = arith.addi %c1:2, %c1 : index", "a result count is allowed only"),

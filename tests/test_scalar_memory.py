@@ -527,3 +527,12 @@ def test_own_flags_are_taken_at_their_word(tmp_path: Path) -> None:
     path.write_text(kernel(f"{HEAD}{other}{read}pto.barrier <PIPE_ALL>", "%t: !pto.ptr<i32>"))
     with pytest.raises(CastsimError, match="MTE2"):
         run(path, "a5", inputs={"t": "zeros"})
+
+
+def test_an_index_that_asks_for_any_number_of_elements_meets_the_limit() -> None:
+    """An index of 2**30 into f32: 4 GiB, of which nothing is allocated."""
+    file = Path(__file__).parent.parent / "programs/kernels/serving/gated_activation_a5.pto"
+    experts = np.full(16, 1 << 30, np.int32)
+    with pytest.raises(LimitError, match="'scales' has 1073741825 elements") as caught:
+        run(file, inputs={"experts": experts, "both": "zeros", "scales": "zeros"}, args={"rows": 255})
+    assert caught.value.span is not None

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cast_kernels import INTEGERS, OFF, ON, chip, codes, given, integer_result, kernel, outputs
+from cast_kernels import FLOATS, INTEGERS, OFF, ON, chip, codes, given, integer_result, kernel, outputs
 from command_output import document_of, err_of, file_of, out_of
 
 from castsim import run
 
-VERSIONS = ("older", "2026-05", "2026-07")
+VERSIONS = ("older", "2026-05", "2026-07", "2026-08")
+OFF_BY_DEFAULT = ("2026-05", "2026-07")
 MATTER_A5 = {("f32", "i32"), ("f32", "i64"), ("f16", "i32"), ("bf16", "i32"), ("i16", "ui8"), ("i32", "ui16"),
              ("i32", "ui8"), ("ui32", "ui16"), ("ui32", "i16"), ("ui32", "ui8")}  # fmt: skip
 """Pairs whose library default is ON and that obey OFF (docs/reference/a5.md section 4)."""
@@ -33,14 +34,14 @@ def test_an_absent_saturation_on_a5(pair: tuple[str, str], version: str, words: 
     file.write_text(kernel(pair, ((4, 64), (4, 64)), ", ".join(filter(None, (trunc, words)))))
     x = given(pair[0], (4, 64))
     result, found = outputs(file, chip("a5", toolchain=version), {"x": x})
-    wraps = words == OFF or (not words and version != "older")
+    wraps = words == OFF or (not words and version in OFF_BY_DEFAULT)
     assert np.array_equal(found["y"], integer_result(x, pair[1], wraps=wraps))
     choices = [choice for choice, _ in result.choices]
     assert [(choice.option, choice.value) for choice in choices] == ([] if words else [("toolchain", version)])
 
 
 @pytest.mark.parametrize("pair", [*DEFAULT_OFF, ("f32", "f16"), ("f32", "f32"), ("i16", "i32")])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [each for each in VERSIONS if each != "2026-08"])
 def test_where_both_mean_the_same_nothing_changes_and_nothing_is_said(
     pair: tuple[str, str], version: str, tmp_path: Path
 ) -> None:
@@ -86,6 +87,31 @@ def test_with_tmp_a2a3_obeys_off_everywhere(version: str, wraps: bool, tmp_path:
     assert "tcvt" in span.text
 
 
+@pytest.mark.parametrize("pair", DEFAULT_OFF)
+def test_the_assembler_of_august_saturates_by_default(pair: tuple[str, str], tmp_path: Path) -> None:
+    """Where the library's own default is OFF, values change; the report says so."""
+    file = tmp_path / "k.pto"
+    trunc = "" if pair[0] in INTEGERS else "rmode = #pto<round_mode TRUNC>"
+    file.write_text(kernel(pair, ((4, 64), (4, 64)), trunc))
+    x = given(pair[0], (4, 64))
+    result, found = outputs(file, chip("a5", toolchain="2026-08"), {"x": x})
+    assert np.array_equal(found["y"], integer_result(x, pair[1], wraps=False))
+    assert "gets ON" in result.choices[0][0].effect
+
+
+@pytest.mark.parametrize(("version", "word"), [("2026-08", OFF), ("2026-07", OFF)])
+def test_bf16_to_f16_is_left_without_saturation(version: str, word: str, tmp_path: Path) -> None:
+    """As if the text said OFF, also where option `ctrl_60_at_start` makes the saturation of this pair count."""
+    x = (np.exp2(np.arange(256, dtype=np.float32).reshape(4, 64) - 128)).astype(FLOATS["bf16"])
+    found = []
+    for toolchain, words in ((version, ""), ("older", word)):
+        file = file_of(tmp_path / "k.pto", kernel(("bf16", "f16"), ((4, 64), (4, 64)), words))
+        target = chip("a5", toolchain=toolchain, ctrl_60_at_start=1)
+        found.append(outputs(file, target, {"x": x})[1]["y"])
+    assert np.array_equal(*found)
+    assert np.isinf(found[0].view(np.float16)).any()
+
+
 # ---------------------------------------------------------------------------------------------------------- reports
 
 
@@ -95,13 +121,14 @@ def test_the_report_says_what_was_decided(tmp_path: Path, capsys: pytest.Capture
     file.write_text(text)
     line = next(number for number, each in enumerate(text.splitlines(), 1) if "tcvt" in each)
     words = ["run", str(file), "--timing-only", "--toolchain", "2026-05"]
-    assert "toolchain = 2026-05 (also older, 2026-07: --toolchain)" in out_of(capsys, words)
+    assert "toolchain = 2026-05 (also older, 2026-07, 2026-08: --toolchain)" in out_of(capsys, words)
     (choice,) = document_of(capsys, *words)["choices"]
     assert choice == {
         "option": "toolchain",
         "value": "2026-05",
         "legal": list(VERSIONS),
-        "effect": "f32 -> i32 names no saturation and gets OFF: OFF from 2026-05 on, the library's ON before",
+        "effect": "f32 -> i32 names no saturation and gets OFF: OFF from 2026-05 on, ON from 2026-08 on, the library's "
+        "own before",
         "lines": [line],
     }
 

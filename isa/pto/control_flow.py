@@ -38,7 +38,8 @@ from castsim.isa.pto.statement_forms import (
 )
 from castsim.isa.pto.statement_reader import KEPT, Handler, NamedOperation, PtoReader, Use, read_results
 from castsim.isa.pto.tile_operation_forms import read_operands
-from castsim.isa.pto.types import format_type
+from castsim.isa.pto.types import AFTER_LOWERING, LOWERED_DIALECTS, UNSIZED_MASK, format_type
+from castsim.isa.pto.value_types import MaskType
 from castsim.isa.pto.vector_operations import PRINT, VECTOR_OPERATIONS
 
 # Reading `pto.tprint`, which writes nothing (docs/reference/pto.md section 7.11).
@@ -101,8 +102,7 @@ def _read_while(reader: PtoReader, statement: NamedOperation) -> Operation:
         pairs = reader.listed(lambda: _carried(reader), ")")
     reader.expect(":")
     index = reader.expect("(")
-    kinds = tuple(reader.listed(reader.type, ")"))
-    _check_carried(reader, pairs, kinds, index)
+    kinds = _check_carried(reader, pairs, tuple(reader.listed(reader.type, ")")), index)
     reader.expect("->")
     passed = reader.type_list()
     reader.scope.enter()
@@ -142,12 +142,13 @@ def _carried(reader: PtoReader) -> tuple[tuple[str, int], Use]:
 
 def _check_carried(
     reader: PtoReader, pairs: Sequence[tuple[tuple[str, int], Use]], kinds: Sequence[Type], index: int
-) -> None:
-    """Reject types, the first of which stands at a token, that are not those of the initial values."""
+) -> tuple[Type, ...]:
+    """Return the types of the initial values; reject others, the first of which stands at a token."""
     if len(kinds) != len(pairs):
         raise reader.error(f"{len(pairs)} values carried with {len(kinds)} types", index)
     for (_, first), kind in zip(pairs, kinds, strict=True):
         reader.check_use(first, kind)
+    return tuple(first[2].type for _, first in pairs)
 
 
 def _arguments(reader: PtoReader, kinds: Sequence[Type]) -> tuple[str, ...]:
@@ -281,9 +282,7 @@ _REFUSED: dict[str, str] = {
         "known, not modelled: it has two results; arith.extsi or arith.extui and arith.trunci do as much",
     ),
 }
-_REFUSED_PREFIXES: dict[str, str] = {
-    "memref.": "memory goes through views and tiles",
-}
+_REFUSED_PREFIXES = {f"{dialect}.": AFTER_LOWERING for dialect in LOWERED_DIALECTS}
 
 
 _TILE_NAMES = tuple(f"pto.{name}" for name in ("tload", "tstore", *VECTOR_OPERATIONS))
@@ -389,7 +388,8 @@ def _generic_handler(reader: PtoReader) -> Handler:
         (reason for prefix, reason in _REFUSED_PREFIXES.items() if name.startswith(prefix)), None
     )
     if reason is not None:
-        raise reader.error(f"{name} is known, not modelled: {reason}")
+        what = "" if reason == AFTER_LOWERING else " is known, not modelled"
+        raise reader.error(f"{name}{what}: {reason}")
     if name.startswith("pto.") and follows in ("ins", "outs"):
         return tile_operation_forms.read_tile_operation
     if name in _TILE_NAMES:
@@ -452,8 +452,7 @@ def _read_carried(reader: PtoReader) -> tuple[list[tuple[str, int]], list[Use], 
     pairs = reader.listed(lambda: _carried(reader), ")")
     reader.expect("->")
     index = reader.position
-    kinds = reader.type_list()
-    _check_carried(reader, pairs, kinds, index)
+    kinds = _check_carried(reader, pairs, reader.type_list(), index)
     return [own for own, _ in pairs], [first for _, first in pairs], kinds
 
 
@@ -486,22 +485,31 @@ def _read_if(reader: PtoReader, statement: NamedOperation) -> Operation:
     condition = reader.operand()
     reader.check_use(condition, _I1)
     kinds = reader.type_list() if reader.take("->") else ()
-    then_body = _read_branch(reader, kinds, statement)
+    then_body, kinds = _read_branch(reader, kinds, statement)
     else_body: tuple[Operation, ...] = ()
     if reader.take("else"):
-        else_body = _read_branch(reader, kinds, statement)
+        else_body, _ = _read_branch(reader, kinds, statement)
     elif kinds:
         reader.unexpected("'else', as this scf.if has results,", ("else",))
     results = statement.define(reader, kinds)
     return If(condition[0], then_body, else_body, results, kinds, span=statement.span)
 
 
-def _read_branch(reader: PtoReader, kinds: tuple[Type, ...], statement: NamedOperation) -> tuple[Operation, ...]:
+def _read_branch(
+    reader: PtoReader, kinds: tuple[Type, ...], statement: NamedOperation
+) -> tuple[tuple[Operation, ...], tuple[Type, ...]]:
+    """Return a branch and the types that it yields; its masks tell the widths that the owner leaves out."""
     reader.scope.enter()
     body = read_region(reader, Yield)
+    last = body[-1] if body else None
+    if isinstance(last, Yield) and len(last.types) == len(kinds):
+        kinds = tuple(
+            own if kind is UNSIZED_MASK and isinstance(own, MaskType) else kind
+            for kind, own in zip(kinds, last.types, strict=True)
+        )
     _check_yield(reader, body, kinds, statement)
     reader.scope.leave()
-    return body
+    return body, kinds
 
 
 def _read_section(reader: PtoReader, statement: NamedOperation) -> Operation:

@@ -98,7 +98,7 @@ _MEMORY = {
     **_rows("vsts", "V P[i] m {dist}? > P?"),
     **_rows("vstsx2", 'V V P[I] "dist" m > P?'),
     **_rows("vsstb", "V P N N M > P?"),
-    **_rows("vldas", "P > A"),
+    **_rows("vldas", "P > A", "P[i] > A"),
     **_rows("vldus", "P A > V A P", "P A N > V A P", "P A > V A"),
     **_rows("init_align", "> A"),
     **_rows("vstus", 'A N V P "mode"? > A P?'),
@@ -126,7 +126,7 @@ _ARITHMETIC = {
     **_rows("vand vor vxor", "V V M > V", elements=PAYLOADS),
     **_rows("vexp vln vsqrt vrec vrsqrt", "V M > V", elements=FLOATS),
     **_rows("vdiv", "V V M > V", elements=FLOATS),
-    **_rows("vmula", "V V V M > V", elements=NUMBERS),
+    **_rows("vmula vmadd", "V V V M > V", elements=NUMBERS),
     **_rows("vaxpy", "V V T M > V", "V V T > V", elements=FLOATS),
     **_rows("vexpdif", 'V V M "part" > U', 'V V "part" > U', elements=FLOATS),
     **_rows("vaddc vsubc", "V V M > V M", elements=("i32", "u32")),
@@ -235,6 +235,8 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
         elif inside and isinstance(node, ScalarAccess) and getattr(node.base_type, "space", None) != "ub":
             _refuse(node, f"pto.{node.mnemonic} of global memory", inside=True)
         elif isinstance(node, Section):
+            if inside and node.kind in SCOPES:
+                _refuse(node, f"pto.{node.kind}", inside=True)
             check_scopes(node.body, inside=inside or node.kind in SCOPES)
         else:
             for region in regions_of(node):

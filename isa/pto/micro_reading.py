@@ -33,8 +33,8 @@ from castsim.isa.pto.micro_words import (
 from castsim.isa.pto.program import Operation
 from castsim.isa.pto.statement_forms import Attributes, bare_word, read_attributes, unknown_key
 from castsim.isa.pto.statement_reader import NamedOperation, PtoReader, Use
+from castsim.isa.pto.types import UNSIZED_MASK, format_type, lane_bits
 from castsim.isa.pto.types import element_spelling as _spelled
-from castsim.isa.pto.types import format_type, lane_bits
 from castsim.isa.pto.value_types import (
     REGISTER_BITS,
     MaskType,
@@ -381,6 +381,8 @@ def _checked(reader: PtoReader, statement: NamedOperation, text: _Text) -> Micro
     """Return the operation of a text that fits one of its forms and that the unit has."""
     name = statement.operation
     operands, typed = _typed_operands(reader, statement, text)
+    width = _mask_width(name, operands)
+    text.results = [(MaskType(width) if kind is UNSIZED_MASK and width else kind, at) for kind, at in text.results]
     results = tuple(kind for kind, _ in text.results)
     form = _chosen(reader, statement, text, operands, typed)
     words = _words(reader, statement, form, text)
@@ -400,6 +402,14 @@ def _checked(reader: PtoReader, statement: NamedOperation, text: _Text) -> Micro
     where |= {f"result {number}": index for number, (_, index) in enumerate(text.results)}
     check(reader, found, form, where)
     return found
+
+
+def _mask_width(name: str, operands: tuple[Type, ...]) -> int:
+    """Return the width of a mask that an operation makes and its text does not tell; 0 if nothing else tells it."""
+    masks = [kind.bits for kind in operands if isinstance(kind, MaskType)]
+    if not masks or name == "pbitcast":
+        return ROWS[name].width or 0
+    return ROWS[name].width or {"ppack": masks[0] // 2, "punpack": masks[0] * 2}.get(name, masks[0])
 
 
 def _read_text(reader: PtoReader, name: str, *, has_results: bool) -> _Text:
@@ -515,7 +525,7 @@ def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _Text) -
             continue
         kind, index = next(written)
         reader.check_use(use, kind, index)
-        found.append(kind)
+        found.append(use[2].type)
         tokens.append(index)
     return tuple(found), tokens
 

@@ -42,6 +42,7 @@ from castsim.isa.pto.program import (
 from castsim.isa.pto.statement_forms import Attributes, read_attributes, sorted_texts
 from castsim.isa.pto.statement_reader import CLOSING, FollowUpError, NameScope, PtoReader
 from castsim.isa.pto.types import format_type
+from castsim.isa.pto.vector_operations import is_known, unknown_operation
 
 # Calls replaced by the bodies of the functions called, so that what follows sees one function without calls.
 #
@@ -231,7 +232,29 @@ class Recovery:
         ]
         if isinstance(error, FollowUpError) or (found and found[0] <= failed_at):
             return characters
-        return [error, *characters]
+        return [error, *characters, *self._hidden(start, failed_at, end)]
+
+    def _hidden(self, start: int, failed_at: int, end: int) -> Iterator[CastsimError]:
+        """Yield what else the line of a refused statement shows: an unknown operation, names that are not defined."""
+        reader = self._reader
+        name = next((index for index in range(start, end) if reader.kinds[index] is TokenKind.WORD), end)
+        if name < failed_at and reader.texts[name + 1] in ("ins", "outs"):
+            dialect, _, mnemonic = reader.texts[name].partition(".")
+            if dialect == "pto" and not is_known(mnemonic):
+                unknown = unknown_operation(mnemonic)
+                yield ReadError(unknown.message, span=reader.span(name), legal=unknown.legal)
+        line = reader.span(start).line
+        for index in range(max(failed_at, name) + 1, end):
+            text = reader.texts[index]
+            if reader.span(index).line != line:
+                return
+            if reader.kinds[index] is TokenKind.VALUE and ":" not in text and reader.equals_behind(index) is None:
+                try:
+                    reader.scope.find(reader.scope.resolve(text[1:]), reader.starts[index])
+                except FollowUpError:
+                    continue
+                except ReadError as error:
+                    yield error
 
     def _forget(self, start: int, end: int, *, whole: bool) -> None:
         """Take what a statement defines for unknown: its results, or whatever a head names (`whole`)."""

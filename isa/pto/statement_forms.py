@@ -589,9 +589,10 @@ WORDS: Mapping[str, FormWord] = {
     "flags": FormWord(lambda found, _: skip_flags(found.reader), nothing),
     "no_keys": FormWord(_no_keys, nothing),
     "typed": FormWord(_read_typed, _typed_text),
+    "comma": FormWord(lambda found, _: found.reader.take(","), lambda *_: ","),
 }
 """Kinds of words: pipes, events, the pipe that an endpoint stands for, flags of compilers, a dictionary of other
-dialects, values with their types."""
+dialects, values with their types, a comma that older printers leave out."""
 
 
 # Forms of operations that share a name: gathers and moves (docs/reference/pto.md sections 7.7 and 7.12).

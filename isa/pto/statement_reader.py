@@ -19,7 +19,8 @@ from castsim.isa.errors import (
 )
 from castsim.isa.pto.lexer import PtoSource, TokenKind, filled, scan
 from castsim.isa.pto.program import Operation, Tcvt, TileOperation, Type
-from castsim.isa.pto.types import format_type, read_type
+from castsim.isa.pto.types import AFTER_LOWERING, LOWERED_DIALECTS, UNSIZED_MASK, format_type, read_type
+from castsim.isa.pto.value_types import MaskType
 
 # The visible values, their types, and those of them that are known numbers.
 #
@@ -106,6 +107,9 @@ class NameScope:
             ReadError: the name is taken; the place of its first definition is given.
         """
         earlier = self._visible.get(name)
+        if kind is UNSIZED_MASK:
+            legal = tuple(f"!pto.mask<b{bits}>" for bits in (8, 16, 32))
+            raise self.source.error(f"the width of mask %{name} follows from nothing here", start, len(name) + 1, legal)
         if earlier is not None or name in self._groups:
             where = f", defined at line {self.source.span(earlier.start).line}" if earlier else ""
             raise self.source.error(f"redefinition of %{name}{where}", start, len(name) + 1)
@@ -436,7 +440,7 @@ class PtoReader:
     def check_use(self, use: Use, kind: Type, type_index: int | None = None) -> None:
         """Reject a use under another type than the definition's; the type's token is shown if there is one."""
         defined = use[2].type
-        if defined is not kind and defined != kind:
+        if defined is not kind and defined != kind and not (kind is UNSIZED_MASK and isinstance(defined, MaskType)):
             index = use[1] if type_index is None else type_index
             raise self.error(
                 f"%{use[0]} is defined as {format_type(defined)} and used as {format_type(kind)}",
@@ -468,7 +472,8 @@ class PtoReader:
             if self.texts[index + 1] == "<":
                 if self.kinds[index] is TokenKind.TYPE:
                     raise self.error(f"the parameters of type '{text}' are not closed by '>'", index)
-                raise self.error(f"type '{text}<...>' is not supported", index)
+                reason = f": {AFTER_LOWERING}" if text in LOWERED_DIALECTS else ""
+                raise self.error(f"type '{text}<...>' is not supported{reason}", index)
             found = read_type(self.source, self.starts[index], text, self.warn)
             self._types[text] = found
         self.position = index + 1
@@ -509,7 +514,7 @@ class PtoReader:
         self.expect(":")
         types = self.types()
         self.check_uses(uses, types, "values")
-        return tuple(use[0] for use in uses), tuple(kind for kind, _ in types)
+        return tuple(use[0] for use in uses), tuple(use[2].type for use in uses)
 
     def type_list(self) -> tuple[Type, ...]:
         """Take the types of results: one, or any number in parentheses."""

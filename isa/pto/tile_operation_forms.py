@@ -321,7 +321,10 @@ def read_tile_operation(reader: PtoReader, statement: NamedOperation) -> Operati
     known = VECTOR_OPERATIONS.get(mnemonic)
     if known is not None and known.name != statement.operation:
         raise reader.error(f"unknown operation '{statement.name}'", statement.index, (f"pto.{known.name}",))
-    if known is None and "maskPattern" in attributes:
+    if known is None and statement.operation == "tscatter" and "maskPattern" in attributes:
+        enum_word(reader, attributes["maskPattern"], "mask_pattern", PATTERNS)
+        mnemonic = statement.operation
+    elif known is None and "maskPattern" in attributes:
         index = attributes["maskPattern"].key_index
         raise reader.error(f"{statement.name} has no attribute 'maskPattern'", index, ("pto.tgather",))
     if known is not None and not is_foreign_work(mnemonic, (*inputs.types, *outputs.types)):
@@ -642,8 +645,8 @@ FORMS = (
         words=_PLACEMENT,
     ),
     StatementForm(
-        "%result = pto.make_tensor_view %pointer, shape = [%shape*:index], strides = [%strides*:index] {layout:layout} "
-        ": $type:view",
+        "%result = pto.make_tensor_view %pointer, shape = [%shape*:index]{:comma} strides = [%strides*:index] "
+        "{layout:layout} : $type:view",
         MakeView, (), _make_view, words={"layout": FormWord(_read_layout, _layout_text)},
     ),
     StatementForm(

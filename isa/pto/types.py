@@ -323,6 +323,10 @@ def _read_lanes(
     return int(match.group(1)), field, element
 
 
+UNSIZED_MASK = MaskType(0)
+"""`!pto.mask`, whose width the definition of the value tells."""
+
+
 def read_mask(fields: list[FieldText]) -> MaskType:
     """Read the parameter of `!pto.mask<b32>`.
 
@@ -470,6 +474,9 @@ _KNOWN = (
     "!pto.vmi.vreg",
     "!pto.vmi.mask",
 )
+AFTER_LOWERING = "this is a text after lowering; give the one before"
+"""What is said of types and operations that the assembler writes instead of those of its input."""
+LOWERED_DIALECTS = ("memref", "emitc", "llvm")
 _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
 
 
@@ -535,11 +542,9 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
     if text in PREFIXED:
         raise source.error(f"{text} is an element type: no value is of that type", start, len(text), _KNOWN)
     if f"!{name}" not in _KNOWN:
-        if name in _UNSUPPORTED:
-            raise source.error(f"type '!{name}' is not supported", start, len(text), _KNOWN)
-        raise source.error(f"unknown type '!{name}'", start, len(name) + 1, closest(f"!{name}", _KNOWN))
-    if name == "pto.align":
-        return read_align(source, start, text)
+        raise _unknown_type(source, start, text, name)
+    if name == "pto.align" or text == "!pto.mask":
+        return UNSIZED_MASK if name == "pto.mask" else read_align(source, start, text)
     if match is None or match.group(2) is None:
         raise source.error(f"type '!{name}' needs parameters in '<...>'", start, len(text))
     fields = _split(source, start + match.start(2), match.group(2))
@@ -555,6 +560,14 @@ def read_type(source: PtoSource, start: int, text: str, warn: Warn) -> Type:
         return _REGISTERS[name](fields, lambda field: held_element(read_element(field, warn)), _own_spelling)
     dims, element = _read_shaped(fields, warn)
     return ViewType(dims, element) if name == "pto.tensor_view" else PartitionType(dims, element)
+
+
+def _unknown_type(source: PtoSource, start: int, text: str, name: str) -> ReadError:
+    if name in _UNSUPPORTED:
+        return source.error(f"type '!{name}' is not supported", start, len(text), _KNOWN)
+    if name.partition(".")[0] in LOWERED_DIALECTS:
+        return source.error(f"type '!{name}' is not supported: {AFTER_LOWERING}", start, len(text))
+    return source.error(f"unknown type '!{name}'", start, len(name) + 1, closest(f"!{name}", _KNOWN))
 
 
 def parse_type(text: str) -> Type:
@@ -602,7 +615,9 @@ def format_type(kind: Type) -> str:
 def _format_mask(kind: MaskType | LogicalMaskType | AlignType) -> str:
     if isinstance(kind, LogicalMaskType):
         return f"!pto.vmi.mask<{kind.lanes}{f'x{kind.granularity}' if kind.granularity else ''}>"
-    return f"!pto.mask<b{kind.bits}>" if isinstance(kind, MaskType) else "!pto.align"
+    if isinstance(kind, AlignType):
+        return "!pto.align"
+    return f"!pto.mask<b{kind.bits}>" if kind.bits else "!pto.mask"
 
 
 def _read_scalar(source: PtoSource, start: int, text: str) -> ScalarType:

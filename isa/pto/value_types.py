@@ -112,7 +112,10 @@ class VectorType:
 
 @dataclass(frozen=True, slots=True)
 class MaskType:
-    """`!pto.mask<b32>`: a predicate with a bit for every lane of `bits` bits: 8, 16 or 32."""
+    """`!pto.mask<b32>`: a predicate with a bit for every lane of `bits` bits: 8, 16 or 32.
+
+    Assemblers up to spring 2026 print `!pto.mask`: `bits` is then 0 until the operation or the definition tells.
+    """
 
     bits: int
 

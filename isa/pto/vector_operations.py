@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from castsim.isa.errors import IllegalError, closest
+
 
 class Role(StrEnum):
     """The purpose of an operand."""
@@ -399,3 +401,41 @@ _ALL = (
 
 VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}
 """Every vector operation other than tcvt by its mnemonic."""
+
+
+# Tile operations that programs may use, those that are known and not modelled, and all others.
+
+TRANSFERS = ("tload", "tstore")
+SUPPORTED = (
+    *TRANSFERS, "tcvt", *(name for name, row in VECTOR_OPERATIONS.items() if row.name == name), *PART_MOVES, *ALIASES,
+    PRINT,
+)  # fmt: skip
+"""Tile operations that programs may use."""
+
+UNMODELLED: Mapping[str, str] = {
+    "mgather": "its order of accesses to global memory has no source",
+    "mscatter": "its order of accesses to global memory has no source",
+    "tscatter": "no sheet states which of two equal indices wins, nor what lies between elements of a pattern",
+    "tsubc": "a difference of three, whose roundings have no source",
+    "taddsc": "no source states what it adds",
+    "tsubsc": "no source states what it subtracts",
+    "ttri": "no source states which elements it fills",
+    "thistogram": "no source states its bins",
+    "trandom": "no source states its generator",
+    "tget_scale_addr": "scales of the matrix unit",
+    "tprefetch": "caches are not modelled",
+}
+"""Operations of public kernels and of the front end that are not modelled, and why."""
+
+
+def is_known(mnemonic: str) -> bool:
+    """Whether a tile operation is one of those above, modelled or not."""
+    return (
+        mnemonic in SUPPORTED or mnemonic in UNMODELLED or mnemonic in VECTOR_OPERATIONS or mnemonic.startswith(MATRIX)
+    )
+
+
+def unknown_operation(mnemonic: str) -> IllegalError:
+    """Return the refusal of a tile operation that is not known, with those of the nearest names."""
+    near = closest(mnemonic, (*SUPPORTED, *UNMODELLED), everything_up_to=0)
+    return IllegalError(f"unknown operation pto.{mnemonic}", legal=[f"pto.{name}" for name in near])

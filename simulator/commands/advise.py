@@ -38,7 +38,7 @@ def declare(parser: OptionParser) -> None:
     what = "a .pto or .tpc file, or a kernel in C (its bundles) or C++ (executed); - reads standard input"
     add("program", metavar="PROGRAM", help=what)
     parser.take("target", entry="change", inputs="an input to try first")
-    parser.take("arguments", "target_options", "cores")
+    parser.take("arguments", "target_options", "toolchain", "cores")
     what = "range of input NAME: changes need to keep the bits only within it"
     add("--range", metavar="NAME=LO:HI", dest="ranges", action="append", default=[], help=what)
     add("--tries", metavar="N", help="try a change that cannot be proven on at least N inputs (default 4)")

@@ -48,7 +48,7 @@ def read_assembly(name: str, command: str, tiles: str) -> tuple[str, str]:
         raise ReadError(f"castsim {command} takes TPC assembly; '{name}' is a graph for `castsim graph`", legal=legal)
     file, data = named_bytes(name)
     try:
-        return file, data.decode("utf-8")
+        return file, data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ReadError(
             f"program '{file}': byte {error.start} is not UTF-8 text; is it a binary? `castsim disasm` reads those",

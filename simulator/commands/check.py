@@ -21,11 +21,12 @@ import re
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from castsim import __version__
-from castsim.commands.option_parsers import FINDING_FORMATS, scalars_of, statements_of
+from castsim.commands.option_parsers import FINDING_FORMATS, assignments, scalars_of, statements_of
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
+_TITLE = 90
+"""Characters of a message that an annotation has as its title, the one line that lists of annotations show."""
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
@@ -66,7 +69,8 @@ def findings_text(found: Sequence[Finding], files: int) -> Text:
 def github_lines(found: Sequence[Finding]) -> Iterator[str]:
     """Yield findings as workflow commands of GitHub, which shows them beside the lines."""
     for one in found:
-        place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": one.kind}
+        title = f"castsim: {shorten(one.message, _TITLE, placeholder=' ...')}"
+        place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": title}
         listed = ",".join(f"{key}={_property(str(value))}" for key, value in place.items() if value is not None)
         further = [one.message]
         further += [f"legal: {', '.join(one.legal)}"] if one.legal else []
@@ -142,7 +146,7 @@ def declare(parser: OptionParser) -> None:
     what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input"
     add("files", metavar="FILE", nargs="+", help=what)
     parser.take(target="the one each program names")
-    parser.take("arguments")
+    parser.take("arguments", "target_options", "toolchain")
     add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
     add("--language", metavar="L", help="pto, tpc, c, toml, mlir or onnx, if the suffix does not say")
     parser.take("statements", "page")
@@ -159,11 +163,11 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.language is not None and options.language not in LANGUAGES:
         raise ReadError(f"--language {options.language}: unknown language", legal=LANGUAGES)
     target = None if options.target is None else load_target(options.target)
-    args = scalars_of(options)
+    args, chosen = scalars_of(options), assignments("--option", options.options)
     limits = Limits(statements_of(options))
     found: list[Finding] = []
     for file in dict.fromkeys(options.files):
-        found += check(file, target=target, args=args, language=options.language, limits=limits)
+        found += check(file, target=target, args=args, language=options.language, limits=limits, options=chosen)
     document = {"findings": [FindingEntry.of(one) for one in found]}
 
     def text(_: int) -> RenderableType:

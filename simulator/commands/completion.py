@@ -65,7 +65,7 @@ _OF_ONE: dict[str, Words] = {
     "run sync": lambda: SYNCHRONISATION,
     "run races": lambda: RACES,
     "run stale_reads": lambda: STALE_MODES,
-    "run toolchain": lambda: ("older", "2026-05", "2026-07"),
+    "run toolchain": lambda: ("older", "2026-05", "2026-07", "2026-08"),
     "run backend": lambda: ("library", "vpto"),
     "run report": lambda: (RUN, *further_reports()),
     "cast target": lambda: ("all", "abstract", *target_names()),

@@ -67,7 +67,7 @@ def declare(parser: OptionParser) -> None:
     add = parser.add_argument
     what = "a .pto or .tpc file, a kernel in C or C++ (executed), a TPC binary or ELF file"
     add("program", metavar="PROGRAM", nargs="?", help=what)
-    parser.take("target", "entry", "inputs", "arguments", "engine", "target_options", "cores")
+    parser.take("target", "entry", "inputs", "arguments", "engine", "target_options", "toolchain", "cores")
     add("--declare", metavar="FILE", help="file with the // castsim: declarations of a binary")
     add("--dap", action="store_true", help="speak the Debug Adapter Protocol")
     add("--port", metavar="N", help="with --dap: listen on port N of this machine, and serve one editor")
@@ -285,7 +285,7 @@ class Console:
 def _text_of(file: str) -> str:
     """Return the text of a program, nothing where it is gone or no text."""
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return Path(file).read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         return ""
 

@@ -46,7 +46,7 @@ def declare(parser: OptionParser) -> None:
     add("b", metavar="B", nargs="?", help="likewise; default: A again, with other options")
     parser.take("target")
     add("--target-b", metavar="T", help="the target of B")
-    parser.take("target_options", "cores")
+    parser.take("target_options", "toolchain", "cores")
     what = "set a target option of B"
     add("--option-b", metavar="NAME=VALUE", dest="options_b", action="append", default=[], help=what)
     parser.take("entry")

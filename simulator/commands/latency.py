@@ -98,7 +98,7 @@ def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionT
         raise ReadError("with - pairs come from standard input alone", legal=("castsim latency - --target T",))
     file, data = named_bytes(STDIN)
     try:
-        lines = data.decode("utf-8").splitlines()
+        lines = data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise ReadError(f"{file}: byte {error.start} is not UTF-8 text") from None
     for number, line in enumerate(lines):

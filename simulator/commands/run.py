@@ -113,7 +113,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("max_cycles", "run_limits")
     what = "programs without flags: insert (default), interlock, barriers, program"
     add("--sync", metavar="S", default="insert", help=what)
-    add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05 or 2026-07")
+    add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05, 2026-07 or 2026-08")
     add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", help="stop at races (default), report them and run (default for C++), or ignore them")

@@ -48,6 +48,11 @@ def _cores(text: str) -> str:
     return f"cores={text}"
 
 
+def _toolchain(text: str) -> str:
+    """Return `--toolchain` as the option of a target that it is."""
+    return f"toolchain={text}"
+
+
 def _several(dest: str) -> dict[str, Any]:
     """Return that an option may be given several times; all its values make one list."""
     return {"dest": dest, "action": "append"}
@@ -77,6 +82,14 @@ SHARED: dict[str, tuple[SharedOption, ...]] = {
     "inputs": (SharedOption("--in", "NAME=...", "{}", "input of argument NAME", _several("inputs")),),
     "arguments": (SharedOption("--arg", "NAME=VALUE", "{}", "value of a scalar argument", _several("args")),),
     "target_options": (SharedOption("--option", "NAME=VALUE", "{}", "set a target option", _several("options")),),
+    "toolchain": (
+        SharedOption(
+            "--toolchain",
+            "V",
+            "assembler of a tile program: older (default), 2026-05, 2026-07 or 2026-08",
+            more={**_several("options"), "default": None, "type": _toolchain},
+        ),
+    ),
     "cores": (
         SharedOption(
             "--cores",

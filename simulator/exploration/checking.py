@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from castsim.execution.input_data import entries
-from castsim.execution.interpreter.arguments import core_numbers
+from castsim.execution.interpreter.arguments import core_numbers, in_buffer
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.execution.synchronisation.race_findings import REPORT
 from castsim.execution.synchronisation.race_findings import RaceFinding as OrderFinding
@@ -42,6 +42,7 @@ from castsim.machines.vliw.lint_checking import breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
+from castsim.targets.description import with_options
 from castsim.targets.loader import Target, is_specification, load_specification, load_target
 from castsim.tpc_compiler.scheduling import schedule
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
@@ -198,6 +199,7 @@ def check(
     args: Mapping[str, int | float] | None = None,
     language: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    options: Mapping[str, int | str] | None = None,
 ) -> tuple[Finding, ...]:
     """Return all that is wrong with a file, in the order of its text.
 
@@ -207,6 +209,7 @@ def check(
         args: values of scalar arguments of `.pto` kernels.
         language: one of `LANGUAGES`, for files whose suffix does not tell.
         limits: how much is walked.
+        options: target options of programs, such as `toolchain`.
 
     Returns:
         Findings; that a file cannot be read is one as well.
@@ -215,6 +218,8 @@ def check(
         ReadError: an unknown target or language.
     """
     request = _request(target, args, limits)
+    if options:
+        request = replace(request, prepare=lambda chosen: with_options(chosen, options))
     file = "<stdin>" if str(path) == STDIN else str(path)
     try:
         spoken = _language(file, language)
@@ -258,7 +263,8 @@ def check_text(
     spoken = _language(name, language)
     if spoken in _FROM_FILES:
         raise ReadError(f"{spoken} is checked in its file: `check`", legal=_FROM_TEXT)
-    return in_order(_findings(name, text.replace("\r\n", "\n").replace("\r", "\n"), spoken, request))
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return in_order(_findings(name, plain, spoken, request))
 
 
 def _request(target: str | Path | Target | None, args: Mapping[str, int | float] | None, limits: Limits) -> LoadRequest:
@@ -279,7 +285,7 @@ def _language(file: str, given: str | None) -> str | None:
 def _text(path: str | Path, file: str) -> str:
     data = read_bytes(path, "file")
     try:
-        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise ReadError(f"'{file}': byte {error.start} is not UTF-8 text") from None
 
@@ -498,7 +504,10 @@ def _function_findings(
         if isinstance(one.type, pto.ScalarType) and one.name not in request.args
     }
     missing = [name for name, kind in unknown.items() if kind not in _FLOATS]  # these decide no bounds
-    guesses = [dict.fromkeys(unknown, value) for value in (TRIED if missing else TRIED[:1])]
+    pointers = [one.name for one in function.arguments if in_buffer(one.type) and one.name not in request.args]
+    guesses = [
+        dict.fromkeys(pointers, 0) | dict.fromkeys(unknown, value) for value in (TRIED if missing else TRIED[:1])
+    ]
     found = [
         _walked(
             parsed, flat, source, target, replace(request, args=_given(function, request.args) | guess), whole=whole
@@ -515,6 +524,9 @@ def _function_findings(
     if found[0].limit is not None:
         limit = found[0].limit
         yield placed(Severity.WARNING, limit.kind, f"not checked further: {limit.message}", limit.span, source.file)
+    for name in pointers:
+        text = f"@{function.name}: %{name} is taken for the first byte of the buffer"
+        yield placed(Severity.NOTE, "not checked", text, function.span, source.file, f"--arg {name}=ADDRESS")
     if missing and whole:
         names = ", ".join(f"%{name}" for name in missing)
         text = f"@{function.name}: order and bounds depend on {names}, which have no value"

@@ -395,7 +395,7 @@ def record(request: Request, cores: range | None = None) -> list[CppRecording]:
         ReadError: no compiler, what it does not compile, an argument without a value, what castsim cannot follow.
         CastsimError: what the kernel does is refused. LimitError, EngineError: it does not end, or not as it should.
     """
-    text = read_bytes(request.file, "program").decode("utf-8", "replace").replace("\r\n", "\n")
+    text = read_bytes(request.file, "program").decode("utf-8-sig", "replace").replace("\r\n", "\n")
     text_of_entry = continued(text)
     entry, function = entry_of(candidates(text_of_entry), request.entry, str(request.file))
     names = () if function is None else function.parameters

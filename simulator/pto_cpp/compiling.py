@@ -335,7 +335,7 @@ def _refusal(kernel: CppKernel, said: str) -> ReadError:
         if place is None:
             return ReadError(f"{kernel.file}: does not compile: {message[:300]}{hint}")
         file, line, column = place[1], place[2], place[3]
-    text = Path(file).read_text(encoding="utf-8", errors="replace") if Path(file).is_file() else ""
+    text = Path(file).read_text(encoding="utf-8-sig", errors="replace") if Path(file).is_file() else ""
     span = line_span(SourceText(file, text), int(line), int(column or 1)) or Span(file, int(line), 1, "")
     return ReadError(f"does not compile: {message[:300]}{hint}", span=span)
 
@@ -392,7 +392,7 @@ class Lines:
     def _source(self, file: str) -> SourceText:
         if file not in self._texts:
             own = file == str(self.file)
-            text = self.text if own else Path(file).read_text(encoding="utf-8", errors="replace")
+            text = self.text if own else Path(file).read_text(encoding="utf-8-sig", errors="replace")
             self._texts[file] = SourceText(file, text)
         return self._texts[file]
 

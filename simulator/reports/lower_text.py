@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -65,7 +66,7 @@ def answer_parts(answer: Answer) -> Iterator[RenderableType]:
 def _next(answer: Answer, out: str | None) -> Iterator[str]:
     """Yield the commands that print the program and run it."""
     options = f" {options_text(answer.settings)}" if answer.settings else ""
-    run = f"castsim run {out or 'FILE'}{options} --in src=random:0"
+    run = f"castsim run {quote(out or 'FILE')}{options} --in src=random:0"
     if out is not None:
         yield f"program written to {out}; run it with: {run}"
         return
@@ -185,7 +186,8 @@ def block_lowering_text(found: BlockLowering, out: str | None) -> Iterator[Rende
     if found.ways and out is None:
         yield Text("--out FILE writes the first program, --out - prints it alone; run it with: castsim run FILE")
     elif found.ways:
-        yield Text(f"program written to {out}; run it with: castsim run {out} --target {found.target} --in x=random:0")
+        run = f"castsim run {quote(out or '')} --target {found.target} --in x=random:0"
+        yield Text(f"program written to {out}; run it with: {run}")
 
 
 def _way(way: BlockWay, found: BlockLowering) -> Iterator[RenderableType]:

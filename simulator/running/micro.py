@@ -9,6 +9,7 @@ import numpy as np
 
 from castsim.execution.input_data import ArgumentUse, check_elements, check_known, filled_memory, from_memory
 from castsim.execution.interpreter.arguments import Elements as GivenElements
+from castsim.execution.interpreter.arguments import in_buffer
 from castsim.execution.interpreter.interpreter import Executed
 from castsim.execution.interpreter.lowerer import reads_memory
 from castsim.execution.interpreter.memory import put_elements
@@ -70,7 +71,7 @@ class MicroProgram(WalkedWhenIssued, InTileLanguage):
         return {
             each.name: ArgumentUse(argument_format(each.type))
             for each in self.function.arguments
-            if isinstance(each.type, pto.PointerType)
+            if isinstance(each.type, pto.PointerType) and not in_buffer(each.type)
         }
 
     def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:

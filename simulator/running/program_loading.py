@@ -390,6 +390,7 @@ class DataDependentProgram(WalkedWhenIssued, InTileLanguage):
             settle if how.values else None,
             (lambda *_: None) if followed is None else followed.blamed,
             target.memories["ub"].capacity_bytes,
+            how.limits.max_elements,
         )
 
 

@@ -240,7 +240,7 @@ def run(
         program: path of a `.pto` or `.tpc` file, or of a TPC binary.
         target: name, path of a description, or a loaded target; None takes the one the file names.
         entry: function to run; None takes the entry, or the only function.
-        inputs: arrays by argument name (native dtype or codes, any shape of the right size), or what `--in` takes.
+        inputs: arrays by argument name, or what `--in` takes: native dtype or codes, of the argument's shape or flat.
         args: values of scalar arguments; of S registers in assembly.
         engine: `fast` (default), or `event`, the discrete-event reference: cycles and causes are the same.
         timing_only: compute no values; no inputs are needed.
@@ -259,7 +259,7 @@ def run(
             they write is not computed.
         stale_reads: `report` (default) returns the reads of an exposed pipeline that come too early, `stop` refuses
             the first, `ignore` does not look; the values are the old ones.
-        toolchain: the assembler of a tile program, `older`, `2026-05` or `2026-07`; None: the target's option.
+        toolchain: the assembler of a tile program: `older`, `2026-05`, `2026-07`, `2026-08`; None: the target's option.
         backend: `library` or `vpto`, on A5; None: the target's option.
         cores: how many cores work at once and share global memory; None: one, or what the target's description says.
 

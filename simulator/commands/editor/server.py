@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import sys
@@ -14,7 +15,7 @@ from typing import BinaryIO
 
 from lsprotocol import types as lsp
 from lsprotocol.types import Diagnostic, DiagnosticSeverity, Position, Range
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
@@ -132,6 +133,8 @@ class CastsimServer(LanguageServer):
         self.checker = Checker(self._publish, self._refresh, self._log)
         self.checker.settings = settings
         self.indexes, self.colours = Indexes(), Colours()
+        self.received = b""
+        """The last message."""
 
     def named(self, uri: str) -> tuple[SymbolIndex, TextPlaces] | None:
         """Return the symbol index of an open text, with its places; None if it is not open."""
@@ -139,9 +142,22 @@ class CastsimServer(LanguageServer):
         return None if known is None else (self.indexes.of(uri, known.text), self.places(known))
 
     def report_server_error(self, error: Exception, source: object) -> None:
-        """Tell the client of defects; a request that is refused has its answer."""
-        if not isinstance(error, Refused):
+        """Tell the client of defects; a request that is refused has its answer, or gets it here if it is malformed."""
+        if source is JsonRpcException and isinstance(error, JsonRpcException):
+            self._answer_malformed()
+        elif not isinstance(error, Refused | JsonRpcInvalidParams):
             self._log(f"{type(error).__name__}: {error}")
+
+    def _answer_malformed(self) -> None:
+        """Answer the last request, whose parameters are not those of its method; notifications have no answer."""
+        try:
+            request = json.loads(self.received)
+        except (ValueError, RecursionError):
+            return
+        number = request.get("id") if isinstance(request, dict) and "method" in request else None
+        if isinstance(number, int | str):
+            refused = JsonRpcInvalidParams(f"invalid parameters of {request['method']}")
+            self.protocol._send_response(number, error=refused.to_response_error())
 
     def places(self, known: Open) -> TextPlaces:
         """Return what turns the places of a text into the client's."""
@@ -181,7 +197,7 @@ def serve(settings: Settings) -> None:
         # pygls closes what it writes to at the end, and the command still has to flush its own.
         answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
         _widen(answers.fileno())
-        server.start_io(_Bounded(sys.stdin.buffer), answers)  # type: ignore[arg-type]  # what pygls reads of it is there
+        server.start_io(_Bounded(sys.stdin.buffer, server), answers)  # type: ignore[arg-type]  # what pygls reads of it is there
     finally:
         server.checker.end()
 
@@ -196,8 +212,8 @@ def _widen(pipe: int) -> None:
 class _Bounded:
     """Standard input, of which no message makes the server reserve more memory than a text can need."""
 
-    def __init__(self, source: BinaryIO) -> None:
-        self._source = source
+    def __init__(self, source: BinaryIO, server: CastsimServer) -> None:
+        self._source, self._server = source, server
 
     def readline(self) -> bytes:
         """Return a line of a header, or what is read of one that is too long."""
@@ -211,7 +227,8 @@ class _Bounded:
         """
         if size > MOST_BYTES:
             raise ReadError(f"a message of {size} bytes", legal=(f"up to {MOST_BYTES} bytes",))
-        return self._source.read(size)
+        self._server.received = self._source.read(size)
+        return self._server.received
 
 
 def server_of(settings: Settings) -> CastsimServer:
@@ -266,7 +283,10 @@ def _follow_texts(server: CastsimServer) -> None:
 
     @server.feature(CHECKED)
     async def checked(ls: CastsimServer, params: object) -> dict[str, int]:
-        known = await ls.checker.whole(getattr(params, "uri", ""))
+        uri = getattr(params, "uri", None)
+        if not isinstance(uri, str):
+            raise JsonRpcInvalidParams(f"invalid parameters of {CHECKED}: it takes the uri of a text")
+        known = await ls.checker.whole(uri)
         return {} if known is None else {"version": known.text.version, "findings": len(known.findings)}
 
 

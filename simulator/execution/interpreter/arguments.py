@@ -14,6 +14,7 @@ from castsim.execution.tree import Part, Tile
 from castsim.isa.errors import ReadError, Span, TileError
 from castsim.isa.formats import Format
 from castsim.isa.pto import program as pto
+from castsim.isa.pto.micro_forms import is_micro
 from castsim.isa.pto.program import SetValidShape, TileType, nodes
 from castsim.isa.pto.pto_scalars import CORE_NUMBERS
 from castsim.isa.pto.types import SCALARS
@@ -59,9 +60,16 @@ def use_in_values(use: ArgumentUse) -> ArgumentUse:
         elements=use.elements * count,
         padded={size * count for size in use.padded},
         shapes={(*shape[:-1], shape[-1] * count) for shape in use.shapes},
+        axes={_in_values(axes, count) for axes in use.axes},
         viewed=use.viewed * count,
         touched=use.touched * count,
     )
+
+
+def _in_values(axes: tuple[tuple[int, int], ...], count: int) -> tuple[tuple[int, int], ...]:
+    """Return the extents and strides of a view with each of the `count` values counted that an element holds."""
+    outer = tuple((size, step * count) for size, step in axes if step != 1)
+    return (*outer, (count * next((size for size, step in axes if step == 1), 1), 1))
 
 
 class Allocator:
@@ -242,7 +250,8 @@ def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -
     Raises:
         ReadError: a scalar without a value, a value for none, an argument of another kind.
     """
-    known = {argument.name for argument in function.arguments if isinstance(argument.type, pto.ScalarType)}
+    addresses = is_micro(function)
+    known = {each.name for each in function.arguments if isinstance(each.type, pto.ScalarType) or in_buffer(each.type)}
     core: dict[str, Bound] = {name: DependentScalar(value) for name, value in CORE_NUMBERS.items()}
     for name, value in scalars.items():
         if name in known:
@@ -251,7 +260,12 @@ def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -
         if name not in asked:
             raise ReadError(f"@{function.name} has no scalar argument '{name}'", legal=sorted({*known, *asked}))
         core[f"pto.{name}"] = DependentScalar(argument_value(name, value, "i64"))
-    return core | {argument.name: _bound(function, argument, scalars) for argument in function.arguments}
+    return core | {each.name: _bound(function, each, scalars, addresses) for each in function.arguments}
+
+
+def in_buffer(kind: pto.Type) -> bool:
+    """Whether an argument points into the buffer of a core: its value is a byte address there."""
+    return isinstance(kind, pto.PointerType) and kind.space == "ub"
 
 
 def core_numbers(function: pto.Function) -> set[str]:
@@ -276,8 +290,18 @@ def argument_use(value: Bound) -> ArgumentUse | None:
     return None
 
 
-def _bound(function: pto.Function, argument: pto.Argument, scalars: Mapping[str, int | float]) -> Bound:
+def _bound(
+    function: pto.Function, argument: pto.Argument, scalars: Mapping[str, int | float], addresses: bool
+) -> Bound:
     kind = argument.type
+    if addresses and in_buffer(kind):
+        if argument.name not in scalars:
+            raise ReadError(
+                f"argument %{argument.name} of @{function.name} points into the buffer of a core: give a byte address",
+                span=argument.span,
+                legal=(f"--arg {argument.name}=0",),
+            )
+        return DependentScalar(argument_value(argument.name, scalars[argument.name], "i64"))
     if isinstance(kind, pto.PointerType):
         return ArgumentPointer(argument.name, element_format(kind.element))
     if isinstance(kind, pto.ViewType | pto.PartitionType) and None not in kind.dims:

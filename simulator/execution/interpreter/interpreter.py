@@ -43,8 +43,6 @@ from castsim.execution.interpreter.memory import Accesses, Memory, ReadElement, 
 from castsim.execution.interpreter.rerolling import DependentError, DependentScalar, LoopDependence, Pieces, fold
 from castsim.execution.interpreter.scalar_values import SATURATE, constant, evaluate
 from castsim.execution.interpreter.tile_allocation import (
-    SUPPORTED,
-    TRANSFERS,
     TileMaker,
     TileSlots,
     alias_tile,
@@ -75,7 +73,7 @@ from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import nodes
 from castsim.isa.pto.statement_reader import FollowUpError
-from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, text_name
+from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, SUPPORTED, TRANSFERS, text_name
 
 # Operations of which only the pipe and the bytes are known: the matrix unit's, those between cores, and what a run
 # takes for such.

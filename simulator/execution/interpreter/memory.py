@@ -13,11 +13,12 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from castsim.execution.input_data import ArgumentUse
+from castsim.execution.input_data import ArgumentUse, check_elements
 from castsim.execution.interpreter.arguments import ArgumentPointer, TileHandle
 from castsim.execution.interpreter.lowerer import Label, LoweredInstruction, Lowerer
 from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import bits_of, from_bits
+from castsim.execution.run_limits import MAX_ELEMENTS
 from castsim.execution.tree import Access, GlobalSpace, Node, ScalarElement, Tile
 from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.pto import program as pto
@@ -52,7 +53,8 @@ class Memory:
 
     Without `settle` no values are computed. `elements` are single elements that were given (`--arg NAME[i]=VALUE`),
     `whole` the arguments whose inputs tell their size, `expected` those whose inputs are made once their size is known:
-    until then they are taken for 0. `capacity` is that of the buffer in bytes.
+    until then they are taken for 0. `capacity` is that of the buffer in bytes, `most` the elements that an argument may
+    have: an index that the program reads may ask for any number.
     """
 
     given: Given = _no_input
@@ -64,6 +66,7 @@ class Memory:
     """Returns the opaque operation for which bytes (address space, start, how many) are not computed, None if they are.
     """
     capacity: int = 0
+    most: int = MAX_ELEMENTS
     pending: list[Node] = field(default_factory=list)
     """What has been walked since the buffer and the arguments were computed."""
     _unsettled: set[str] = field(default_factory=set)
@@ -207,6 +210,7 @@ class Memory:
         need = -(-use.elements * (use.format.bits if use.format.bits < 8 else use.format.storage_bits) // 8)
         fresh = name not in self._arguments
         if memory.size < need:
+            check_elements({name: use}, self.most)
             memory = np.concatenate([memory, np.zeros(need - memory.size, np.uint8)])
             fresh = fresh or bool(self.elements.get(name))
         if fresh:

@@ -246,12 +246,19 @@ class MicroInterpreter:
             return DependentScalar(value.address)
         if isinstance(value, BytePointer):
             return BytePointer(value.argument, value.address, kind.element)
-        address = self._number(node.operands[0])
+        return self.buffer_pointer(self._number(node.operands[0]), kind.element)
+
+    def buffer_pointer(self, address: int, element: str) -> BytePointer:
+        """Return a pointer into the buffer.
+
+        Raises:
+            IllegalError: the buffer has no such byte.
+        """
         if not 0 <= address < self.capacity:
             raise IllegalError(
                 f"byte {address} is outside the buffer of {self.capacity}", legal=(f"0 .. {self.capacity - 1}",)
             )
-        return BytePointer(None, address, kind.element)
+        return BytePointer(None, address, element)
 
     def _transfer(self, node: pto.MicroOperation) -> None:
         kinds = dict(zip(node.operands, node.operand_types, strict=True))
@@ -340,12 +347,12 @@ class MicroInterpreter:
         lower, upper, step = (self._number(name) for name in (node.lower, node.upper, node.step))
         if step <= 0:
             raise ReadError(f"scf.for with step {step} never ends; the step must be positive", span=node.span)
-        values = range(lower, upper, step)
+        values, trips = range(lower, upper, step), max(0, -(-(upper - lower) // step))  # `len` ends at 2**63
         carried: tuple[Value, ...] = tuple(self.environment[name] for name in node.initial)
         with self.budget.inside(node):
-            self.budget.foresee(node, len(values))
+            self.budget.foresee(node, trips)
             if self._depth:
-                self.unit.loop(node, len(values), fixed=self._constants.issuperset((node.lower, node.upper, node.step)))
+                self.unit.loop(node, trips, fixed=self._constants.issuperset((node.lower, node.upper, node.step)))
             for value in values:
                 self.budget.spend()
                 self.environment[node.variable] = DependentScalar(value)
@@ -461,13 +468,17 @@ def walk_function(
     """
     walker = MicroInterpreter(unit, capacity, Budget(max_walk), control, memory, elements=elements or ReadElements())
     for name, value in bind_arguments(function, scalars).items():
+        kind = next((each for each in function.arguments if each.name == name), None)
+        if kind is not None and isinstance(kind.type, pto.PointerType) and isinstance(value, DependentScalar):
+            try:
+                walker.environment[name] = walker.buffer_pointer(int(value.value), kind.type.element)
+            except IllegalError as error:
+                raise error.at(kind.span) from None
+            continue
         if not isinstance(value, GlobalPointer):
             walker.environment[name] = value
             continue
-        kind = next(each for each in function.arguments if each.name == name)
-        assert isinstance(kind.type, pto.PointerType)
-        if kind.type.space == "ub":
-            raise IllegalError(f"argument %{name} points into the buffer of a core", span=kind.span, legal=("gm",))
+        assert kind is not None and isinstance(kind.type, pto.PointerType)
         walker.environment[name] = BytePointer(name, 0, kind.type.element)
         use = ArgumentUse(argument_format(kind.type))
         use.follows_reads = True  # pointers have no extent: arrays may be longer than what is used of them

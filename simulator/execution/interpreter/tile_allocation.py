@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from castsim.execution.interpreter.arguments import Allocator, slot_bytes
 from castsim.execution.interpreter.lowerer import Lowerer, has_addresses
 from castsim.execution.interpreter.scalar_values import bits_of
 from castsim.execution.tree import ResolvedTileOp, Tile
-from castsim.isa.errors import IllegalError, ReadError, Span, TileError, WarningKind, WarningText, closest
+from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError, WarningKind, WarningText
 from castsim.isa.formats import Format, format_named
 from castsim.isa.pto import program as pto
 from castsim.isa.pto.statement_forms import OFFSET, enum_value, form_of, offset_of
@@ -20,37 +20,16 @@ from castsim.isa.pto.vector_operations import (
     COMPARISONS,
     DIRECTIONS,
     GROUP_AXES,
-    PART_MOVES,
-    PRINT,
     SCALE_ALGORITHMS,
+    UNMODELLED,
     VECTOR_OPERATIONS,
     Kind,
     Role,
     VectorOperation,
+    unknown_operation,
 )
 
 # Tile operations as the walk meets them: operands resolved, views of other types made, the others refused by name.
-
-TRANSFERS = ("tload", "tstore")
-_SPELLED = tuple(name for name, row in VECTOR_OPERATIONS.items() if row.name == name)
-SUPPORTED = (*TRANSFERS, "tcvt", *_SPELLED, *PART_MOVES, *ALIASES, PRINT)
-"""Tile operations that programs may use."""
-
-
-KNOWN: Mapping[str, str] = {
-    "mgather": "its order of accesses to global memory has no source",
-    "mscatter": "its order of accesses to global memory has no source",
-    "tscatter": "no sheet states which of two equal indices wins",
-    "tsubc": "a difference of three, whose roundings have no source",
-    "taddsc": "no source states what it adds",
-    "tsubsc": "no source states what it subtracts",
-    "ttri": "no source states which elements it fills",
-    "thistogram": "no source states its bins",
-    "trandom": "no source states its generator",
-    "tget_scale_addr": "scales of the matrix unit",
-    "tprefetch": "caches are not modelled",
-}
-"""Operations of public kernels and of the front end that are not modelled, and why."""
 
 
 def resolve_work(
@@ -141,19 +120,15 @@ def is_foreign(kind: pto.Type) -> bool:
     return isinstance(kind, pto.TileType) and kind.foreign
 
 
-def unsupported(node: pto.TileOperation) -> IllegalError:
+def unsupported(node: pto.TileOperation) -> CastsimError:
     """Return the refusal of an operation that is not modelled: why and what to do if it is known, else what is near."""
-    reason = KNOWN.get(node.mnemonic)
-    if reason is not None:
-        return IllegalError(
-            f"pto.{node.mnemonic} is known, not modelled: {reason}",
-            span=node.span,
-            legal=(f"--opaque {node.mnemonic}=CYCLES, which takes it for so many cycles and computes no result of it",),
-        )
-    words = (*SUPPORTED, *KNOWN)
-    near: Sequence[str] = closest(node.mnemonic, words, everything_up_to=0) or SUPPORTED
+    reason = UNMODELLED.get(node.mnemonic)
+    if reason is None:
+        return unknown_operation(node.mnemonic).at(node.span)
     return IllegalError(
-        f"unknown operation pto.{node.mnemonic}", span=node.span, legal=[f"pto.{name}" for name in near]
+        f"pto.{node.mnemonic} is known, not modelled: {reason}",
+        span=node.span,
+        legal=(f"--opaque {node.mnemonic}=CYCLES, which takes it for so many cycles and computes no result of it",),
     )
 
 

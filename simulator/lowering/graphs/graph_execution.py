@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -289,7 +290,7 @@ def make_tensors(
     if missing:
         raise ReadError(
             f"no input given for {', '.join(missing)}",
-            legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
+            legal=[f"--in {quote(name)}=FILE.npy|random:SEED|zeros" for name in missing],
         )
     generators: dict[str, np.random.Generator] = {}
     return {port.name: _tensor(port, given[port.name], sizes, generators, most_elements) for port in graph.inputs}
@@ -515,7 +516,7 @@ def _tensor(
     if not isinstance(given, str):
         return _fitting(port, np.asarray(given), sizes, most)
     if port.format is TEXT and (given == "zeros" or given.startswith("random:")):
-        raise ReadError(f"input '{port.name}' holds texts", legal=(f"--in {port.name}=FILE.npy",))
+        raise ReadError(f"input '{port.name}' holds texts", legal=(f"--in {quote(port.name)}=FILE.npy",))
     if given != "zeros" and not given.startswith("random:"):
         return _fitting(port, read_input(given, port.name), sizes, most)
     shape = tuple(_extent(port, extent, sizes) for extent in port.shape)

@@ -107,7 +107,9 @@ def tmp_of_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> pto.TileTy
     match operation.kind:
         case Kind.SORT if _sorts_whole_groups(like.type):
             return None
-        case Kind.ROW_REDUCE | Kind.COLUMN_REDUCE | Kind.ROW_ARGUMENT | Kind.COLUMN_ARGUMENT | Kind.SORT:
+        case (
+            Kind.ROW_REDUCE | Kind.COLUMN_REDUCE | Kind.ROW_ARGUMENT | Kind.COLUMN_ARGUMENT | Kind.SORT | Kind.QUANTISE
+        ):
             return replace(like.type, valid_rows=like.valid_rows, valid_cols=like.valid_cols)
         case Kind.ROW_BROADCAST:
             return _bytes(scratch_bytes(target, work, operation), block) if any(map(is_column, work.sources)) else None

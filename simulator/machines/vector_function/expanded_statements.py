@@ -18,8 +18,6 @@ from castsim.execution.interpreter.lowerer import LoweredInstruction, Lowerer, b
 from castsim.execution.interpreter.rerolling import DependentScalar, LoopDependence
 from castsim.execution.interpreter.scalar_values import constant, evaluate
 from castsim.execution.interpreter.tile_allocation import (
-    SUPPORTED,
-    TRANSFERS,
     TileMaker,
     TileSlots,
     alias_tile,
@@ -35,7 +33,7 @@ from castsim.isa.pto import program as pto
 from castsim.isa.pto.program import Function, nodes
 from castsim.isa.pto.pto_printer import head_text, operation_text, region_arguments
 from castsim.isa.pto.value_types import PointerType, element_format
-from castsim.isa.pto.vector_operations import ALIASES, PRINT, text_name
+from castsim.isa.pto.vector_operations import ALIASES, PRINT, SUPPORTED, TRANSFERS, text_name
 from castsim.machines.vector_function.expanded_program import ProgramWriter, program_writer
 from castsim.machines.vector_function.nest_writer import Extents, rules_of
 from castsim.machines.vector_function.register_operations import (

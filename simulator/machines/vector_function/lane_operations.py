@@ -165,10 +165,15 @@ def then_positive(function: str) -> Callable[[Operands], tuple[Value, ...]]:
 
 
 def accumulated(operands: Operands) -> tuple[Value, ...]:
-    """`vmula %acc, %a, %b`: acc + a * b; `vaxpy %a, %b, %s`: s * a + b. Rounded as option `axpy_rounding` says."""
+    """`vmula %acc, %a, %b`: acc + a * b; `vmadd %a, %b, %c`: a * b + c; `vaxpy %a, %b, %s`: s * a + b.
+
+    Rounded as option `axpy_rounding` says.
+    """
     sources = [each.lanes(operands.bits) for each in operands.registers]
     if operands.name == "vmula":
         before, one, two = sources
+    elif operands.name == "vmadd":
+        one, two, before = sources
     else:
         (one, before), (two,) = sources, scalar_codes(operands)
     fmt = operands.element
@@ -660,6 +665,7 @@ _TABLE: tuple[LaneOperation, ...] = (
     LaneOperation("vneg", ("vm",), "v", _NUMBERS, negated, "3.6"),
     LaneOperation("vrec", ("vm",), "v", _SPECIAL, reciprocal, "3.6"),
     LaneOperation("vmula", ("vvvm",), "v", _NUMBERS, accumulated, "3.7"),
+    LaneOperation("vmadd", ("vvvm",), "v", _NUMBERS, accumulated, "3.7"),
     LaneOperation("vaxpy", ("vvsm",), "v", _SPECIAL, accumulated, "3.7"),
     LaneOperation("vexpdif", ("vvmw",), "v", _SPECIAL, exponential_difference, "3.7", _EXPONENTIALS),
     *(LaneOperation(name, ("vvm",), "vm", _WORDS_32, with_carry, "3.7") for name in ("vaddc", "vsubc")),

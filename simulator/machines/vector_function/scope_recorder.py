@@ -68,7 +68,7 @@ _LANEWISE = frozenset(
     (
         *("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor", "vxor", "vshl", "vshr", "vadds"),
         *("vmuls", "vmaxs", "vmins", "vlrelu", "vshls", "vshrs", "vabs", "vneg"),
-        *("vrelu", "vnot", "vexp", "vln", "vsqrt", "vrec", "vrsqrt", "vmula", "vaddrelu", "vsubrelu"),
+        *("vrelu", "vnot", "vexp", "vln", "vsqrt", "vrec", "vrsqrt", "vmula", "vmadd", "vaddrelu", "vsubrelu"),
         *("vcmp", "vcmps", "vcadd", "vcmax", "vcmin", "vcvt", "vtrc"),
     )
 )

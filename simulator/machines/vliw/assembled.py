@@ -485,7 +485,7 @@ def _cells(path: Path) -> list[str]:
             data = file.read(MOST_BYTES + 1)  # of a pipe or a device as well
         if len(data) > MOST_BYTES:
             raise ReadError(f"'{path}' has more than {MOST_BYTES} bytes", legal=("a .npy file",))
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ReadError(f"cannot read '{path}': {getattr(error, 'strerror', None) or error}") from None
     return [cell for row in csv.reader(text.splitlines()) for cell in row if cell.strip()]
