@@ -15,6 +15,8 @@ from castsim.lowering.graphs.graph_kernels import KernelValue, NodeKernel
 from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, f32
 from castsim.lowering.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.lowering.lowering_answers import Answer
+from castsim.lowering.planner import Plan, route_for
+from castsim.lowering.steps import Chain
 from castsim.lowering.tosa_operators import (
     DOUBLE_ROUND,
     INEXACT_ROUND,
@@ -47,11 +49,22 @@ def converted(
     if found.verdict is Verdict.DIFFERS:
         if not found.chain:
             raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
-        runner.remark(f"no chain found as {found.demand.label} asks; the closest one is run")
-    src = found.demand.src
+    src, chain = found.demand.src, closest_chain(runner, found, x.codes)
     title = f"cast {x.format.name} -> {dst.name}, {found.demand.label}"
-    codes = runner.through(title, x.codes, src, found.chain, dst, answered)
+    codes = runner.through(title, x.codes, src, chain, dst, answered)
     return GraphTensor(dst, codes), answered
+
+
+def closest_chain(runner: GraphKernelRunner, found: Plan, codes: Codes) -> Chain:
+    """Return the chain of a plan, or the closest one for these codes where no chain satisfies; a remark names it."""
+    if found.verdict is not Verdict.DIFFERS:
+        return found.chain
+    chain = route_for(found, codes)
+    runner.remark(
+        f"no chain found as {found.demand.label} asks; of the closest ones, the one with the fewest wrong results on "
+        f"this input is run: {', '.join(step.label for step in chain if step.is_instruction)}"
+    )
+    return chain
 
 
 # TOSA RESCALE on machines without 64-bit integers: exact f32 arithmetic on limbs of 11 bits.
