@@ -110,7 +110,7 @@ class NodeRun:
             return verdict_of_plan(self.plan)
         if self.trial:
             return NodeVerdict.TRIED
-        return NodeVerdict.NO_MISMATCH if self.stages or self.node.op == "Cast" else NodeVerdict.UNCHANGED
+        return NodeVerdict.NO_MISMATCH if self.stages or self.node.op in ("Cast", "CastLike") else NodeVerdict.UNCHANGED
 
     @property
     def passes(self) -> bool:
@@ -168,8 +168,8 @@ class GraphRun:
 LARGEST = 1 << 20
 """Elements that are tried at most: those of two operands of 8 bits, or of 16 bits with some constants."""
 
-_PAIRS = ("Add", "Mul")
-_ALONE = ("Clip", "QuantizeLinear", "DequantizeLinear")
+_PAIRS = ("Add", "Sub", "Mul", "Div", "Min", "Max")
+_ALONE = ("Clip", "Round", "QuantizeLinear", "DequantizeLinear")
 _WITH_SCALES = ("QuantizeLinear", "DequantizeLinear")
 
 
