@@ -17,11 +17,12 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.reading import read_text
-from castsim.lowering.acceptance import acceptance
+from castsim.lowering.acceptance import acceptance, specified_cast
 from castsim.lowering.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
 from castsim.lowering.graphs.kernel_runner import (
     GraphKernelRunner,
     KernelRun,
+    Mask,
     NodeVerdict,
     OutputComparison,
     against_reference,
@@ -38,7 +39,7 @@ from castsim.lowering.graphs.onnx_nodes import (
     undefined_elements,
 )
 from castsim.lowering.graphs.onnx_reader import read_onnx
-from castsim.lowering.graphs.tosa_nodes import rescale_of, run_tosa_node
+from castsim.lowering.graphs.tosa_nodes import check_rescale, rescale_of, run_tosa_node
 from castsim.lowering.graphs.tosa_reader import read_tosa
 from castsim.lowering.lowering_answers import Answer, changed, setting_of
 from castsim.lowering.planner import Plan
@@ -144,6 +145,18 @@ class GraphRun:
     def conforms(self) -> bool:
         """Whether every node is proven or exhaustively tried, and the outputs of this run do not contradict that."""
         return all(node.verdict.certain for node in self.nodes) and self.explained
+
+    @property
+    def refuted(self) -> bool:
+        """Whether something contradicts a node: an element of this run, a proof, a trial, or that it could not run."""
+        refuting = (NodeVerdict.DIFFERS, NodeVerdict.NOT_RUN)
+        return any(node.verdict in refuting for node in self.nodes) or not self.explained
+
+    @property
+    def judged(self) -> tuple[OutputComparison, ...]:
+        """The comparisons that judge the outputs: of the whole graph, else of the nodes that give them."""
+        last = [found for node in self.nodes for found in node.comparisons if found.output in self.graph.outputs]
+        return self.comparisons or tuple({found.output: found for found in last}.values())
 
     @property
     def agrees(self) -> bool:
@@ -322,6 +335,7 @@ def run_graph(
     chip = Chip(target, progress, held)
     values: dict[str, GraphTensor] = {**graph.constants, **inputs}
     done: list[NodeRun] = []
+    unsettled: dict[str, Mask] = {}
     timed: dict[str, tuple[LoadedProgram, int]] = {}
     for place, node in enumerate(graph.nodes):
         progress(f"{node.name} ({node.op})", place, len(graph.nodes))
@@ -335,6 +349,8 @@ def run_graph(
         found, outputs = _run_node(runner, graph, node, given)
         done.append(found)
         values |= dict(zip(node.outputs, outputs, strict=False))
+        for name, tensor in zip(node.outputs, outputs, strict=False):
+            unsettled[name] = _unsettled(found, name, tensor.shape, [unsettled.get(str(each)) for each in node.inputs])
     ran = all(one.refusal is None for one in done)
     results = {name: values[name] for name in graph.outputs if name in values}
     for name, tensor in results.items():
@@ -343,10 +359,34 @@ def run_graph(
     unjudged = None
     if graph.language is GraphLanguage.ONNX and ran:
         try:
-            whole = _whole(graph, inputs, results, done)
+            whole = _whole(graph, inputs, results, done, unsettled)
         except IllegalError as error:
             unjudged = error.message
     return GraphRun(graph, target, tuple(done), results, whole, unjudged)
+
+
+_ELEMENTWISE = ("Cast", "CastLike", "Identity", "Reshape", *_ALONE)
+
+
+def _unsettled(run: NodeRun, output: str, shape: tuple[int, ...], operands: Sequence[Mask | None]) -> Mask:
+    """Return which elements of an output the reference of the whole graph does not settle.
+
+    Such are elements of the node itself with several right results, and what is computed of such elements.
+    """
+    found = np.zeros(shape, np.bool_)
+    comparisons = [one for one in run.comparisons if one.output == output]
+    for one in comparisons:
+        found |= (one.open | ~one.right) & comparisons[-1].right
+    for place, mask in enumerate(operands):
+        if mask is None or not mask.any():
+            continue
+        if run.node.op in _PAIRS:
+            found |= np.broadcast_to(mask, shape)
+        elif place == 0 and run.node.op in _ELEMENTWISE:
+            found |= mask.reshape(shape)
+        else:
+            found[...] = True
+    return found
 
 
 def _behind(node: GraphNode, lacking: Sequence[str], done: Sequence[NodeRun]) -> NodeRun:
@@ -427,10 +467,13 @@ def _judged(
     outputs, found = run_onnx_node(runner, graph, node, operands)
     sets = None
     if found is not None and operands[0] is not None:
-        sets = acceptance(found.plan.demand.cast, operands[0].format, outputs[0].format, operands[0].codes)
+        chosen = {name: node.attributes[name] for name in ("saturate", "round_mode") if name in node.attributes}
+        src, dst = operands[0].format, outputs[0].format
+        cast = specified_cast(graph.spec, src, dst, version=graph.version, attributes=chosen)
+        sets = acceptance(cast, src, dst, operands[0].codes)
     comparisons, unjudged = _against_evaluator(runner, graph, node, operands, outputs, sets)
-    if sets is not None and found is not None:
-        comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], found.plan.demand.label))
+    if sets is not None:
+        comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], cast.label))
         unjudged = None
     return outputs, found, comparisons, unjudged
 
@@ -477,7 +520,11 @@ def _unlike(source: GraphTensor | None, result: GraphTensor, right: Codes) -> li
 
 
 def _whole(
-    graph: Graph, inputs: Mapping[str, GraphTensor], results: Mapping[str, GraphTensor], done: Sequence[NodeRun]
+    graph: Graph,
+    inputs: Mapping[str, GraphTensor],
+    results: Mapping[str, GraphTensor],
+    done: Sequence[NodeRun],
+    unsettled: Mapping[str, Mask],
 ) -> tuple[OutputComparison, ...]:
     expected = reference_run(graph, dict(inputs))
     found = []
@@ -486,8 +533,8 @@ def _whole(
             continue  # judged by its node: texts of one number may differ
         right = expected[name]
         comparison = against_reference(
-            name, result, GraphTensor.of(right, result.format), [], np.zeros(result.shape, np.bool_),
-            against="reference evaluator's for the whole graph",
+            name, result, GraphTensor.of(right, result.format), [],
+            unsettled.get(name, np.zeros(result.shape, np.bool_)), against="reference evaluator's for the whole graph",
         )  # fmt: skip
         found.append(replace(comparison, because=_passing(name, done) if comparison.wrong else ()))
     return tuple(found)
@@ -598,6 +645,26 @@ def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimE
                 yield node, error
             continue
         values |= dict(zip(node.outputs, outputs, strict=False))
+
+
+def illegal_nodes(graph: Graph) -> Iterator[tuple[GraphNode, CastsimError]]:
+    """Yield the casts and RESCALE nodes that the specification has not, each with the reason; no target can run them."""
+    formats = {port.name: port.format for port in graph.inputs}
+    formats |= {name: tensor.format for name, tensor in graph.constants.items()}
+    for node in graph.nodes:
+        formats |= {name: fmt for name, (fmt, _) in zip(node.outputs, node.results, strict=False)}
+        src = formats.get(str(node.inputs[0])) if node.inputs else None
+        try:
+            if node.op == "tosa.cast" and src is not None:
+                attributes: dict[str, str | int] = (
+                    {"input_unsigned": 1} if node.attributes.get("input_unsigned") else {}
+                )
+                dst = node.results[0][0]
+                specified_cast(graph.spec, src, dst, version=graph.version, attributes=attributes)
+            elif node.op == "tosa.rescale":
+                check_rescale(graph, node, rescale_of(graph, node))
+        except CastsimError as error:
+            yield node, error
 
 
 def _ones(fmt: Format, shape: tuple[int, ...]) -> Codes:

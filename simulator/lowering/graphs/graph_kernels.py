@@ -264,7 +264,9 @@ class Chip:
     _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
     _chains: dict[tuple[Any, ...], Chain | None] = field(default_factory=dict)
 
-    def planned(self, src: Format, dst: Format, spec: str, version: str, attributes: dict[str, str | int]) -> Answer:
+    def planned(
+        self, src: Format, dst: Format, spec: str, version: str | None, attributes: dict[str, str | int]
+    ) -> Answer:
         """Plan a cast of a specification, with options that software sets where it needs them, as `castsim lower` does.
 
         Raises:
@@ -275,6 +277,10 @@ class Chip:
             request = CastRequest(src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes)
             self._answers[key] = answer(request, self.progress, options=dict(self.given), alternatives=False)
         return self._answers[key]
+
+    def lacks(self, fmt: Format) -> bool:
+        """Whether no instruction takes or gives elements of a format."""
+        return not self._casts.holds(fmt)
 
     def integers(self, src: Format, dst: Format, low: int, high: int) -> Chain | None:
         """Return the shortest chain that is exact on the integers from `low` to `high`; None: there is none.

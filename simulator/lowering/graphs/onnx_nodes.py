@@ -192,10 +192,12 @@ def _as_float(
             f"cast f32 -> {dst.name}, {found.demand.label}", quotient, F32, found.chain, dst, answered
         )
     if not found.chain:
-        raise IllegalError(f"{runner.chip.target.name} has nothing that leads from f32 to {dst.name}")
+        raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
     with np.errstate(all="ignore"):
         quotients = (decode_to_float64(codes, kernel.inputs[0].format) / factor).astype(np.float32)
-    return runner.finish(kernel, kernel.convert(value, closest_chain(runner, found, quotients.view(np.uint32))), codes, dst)
+    return runner.finish(
+        kernel, kernel.convert(value, closest_chain(runner, found, quotients.view(np.uint32))), codes, dst
+    )
 
 
 def _extremes(runner: GraphKernelRunner, codes: Codes) -> tuple[np.float32, np.float32]:
@@ -388,7 +390,9 @@ def _reduced(runner: GraphKernelRunner, node: GraphNode, x: GraphTensor, axes: G
     while rows.shape[1] > 1:
         half = -(-rows.shape[1] // 2)
         second = rows[:, -half:]  # of an odd number the middle one is compared with another twice
-        rows = combined(runner, function, *(GraphTensor(x.format, part) for part in (rows[:, :half], second)), None).codes
+        rows = combined(
+            runner, function, *(GraphTensor(x.format, part) for part in (rows[:, :half], second)), None
+        ).codes
     runner.remark("extremes along axes by halving, a program per halving; axes are gathered before the programs")
     shape = [1 if axis in along else extent for axis, extent in enumerate(x.shape)]
     return GraphTensor(x.format, rows.reshape(shape if node.attributes.get("keepdims", 1) else kept))

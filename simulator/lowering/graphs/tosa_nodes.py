@@ -36,23 +36,34 @@ from castsim.targets.specification import RescaleRules
 
 
 def converted(
-    runner: GraphKernelRunner, x: GraphTensor, dst: Format, spec: str, version: str, attributes: dict[str, str | int]
+    runner: GraphKernelRunner,
+    x: GraphTensor,
+    dst: Format,
+    spec: str,
+    version: str | None,
+    attributes: dict[str, str | int],
 ) -> tuple[GraphTensor, Answer]:
     """Run the planned chain of a cast, or the chain that fails on the fewest values if none satisfies.
+
+    Integers of less than a byte that the target lacks are cast as bytes, each of which holds one element.
 
     Raises:
         ReadError: unknown version, attribute or value.
         IllegalError: the specification does not have the cast; nothing leads to the destination.
     """
-    answered = runner.chip.planned(x.format, dst, spec, version, attributes)
+    source, fmt = runner.unpacked(x.codes, x.format) if runner.chip.lacks(x.format) else (x.codes, x.format)
+    stored = runner.computed_as(dst) if runner.chip.lacks(dst) else dst
+    if stored != dst and not isinstance(fmt, IntFormat):  # which formats of 4 and 2 bits round to nearest
+        spec, version, attributes = "exact", None, {"rounding": "rint"}
+    answered = runner.chip.planned(fmt, stored, spec, version, attributes)
     found = answered.plan
     if found.verdict is Verdict.DIFFERS:
         if not found.chain:
             raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
-    src, chain = found.demand.src, closest_chain(runner, found, x.codes)
-    title = f"cast {x.format.name} -> {dst.name}, {found.demand.label}"
-    codes = runner.through(title, x.codes, src, chain, dst, answered)
-    return GraphTensor(dst, codes), answered
+    src, chain = found.demand.src, closest_chain(runner, found, source)
+    title = f"cast {fmt.name} -> {stored.name}, {found.demand.label}"
+    codes = runner.through(title, source, src, chain, stored, answered)
+    return GraphTensor(dst, runner.packed(codes, stored, dst)), answered
 
 
 def closest_chain(runner: GraphKernelRunner, found: Plan, codes: Codes) -> Chain:
@@ -317,6 +328,21 @@ def rescale_of(graph: Graph, node: GraphNode) -> Rescale:
     )
 
 
+def check_rescale(graph: Graph, node: GraphNode, operator: Rescale) -> None:
+    """Reject a RESCALE that no data make legal.
+
+    Raises:
+        ReadError: a multiplier, shift or zero point that its operand type cannot hold.
+        IllegalError: the specification forbids it.
+    """
+    extents = [extent or 1 for extent in node.results[0][1]]
+    shape = [*[1] * (len(extents) - 1), *extents[-1:]]  # channels are last, other extents have no rule
+    src = read_as(operator.src, operator.input_unsigned)
+    found = rescale(operator, np.zeros(shape, code_dtype(src)), graph.spec)
+    if found.outcome is GraphValidity.ERROR:
+        raise IllegalError(f"RESCALE is illegal: {'; '.join(found.reasons)}")
+
+
 def _rescaled(
     runner: GraphKernelRunner, graph: Graph, node: GraphNode, x: GraphTensor, inputs: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], None, AcceptanceSets | None]:
@@ -324,8 +350,7 @@ def _rescaled(
     demanded = rescale(operator, x.codes, graph.spec)
     rules = load_specification(graph.spec).rescale
     assert rules is not None  # without, the operator has been refused
-    if demanded.outcome is GraphValidity.ERROR:
-        raise IllegalError(f"RESCALE is illegal: {'; '.join(demanded.reasons)}")
+    check_rescale(graph, node, operator)
     if demanded.outcome is GraphValidity.UNPREDICTABLE:
         runner.remark(f"unpredictable: {'; '.join(demanded.reasons)}; every result is accepted")
         if operand_violations(operator, rules):
