@@ -648,7 +648,7 @@ def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimE
 
 
 def illegal_nodes(graph: Graph) -> Iterator[tuple[GraphNode, CastsimError]]:
-    """Yield the casts and RESCALE nodes that the specification has not, each with the reason; no target can run them."""
+    """Yield the casts and RESCALE nodes that the specification forbids, each with the reason: no target runs them."""
     formats = {port.name: port.format for port in graph.inputs}
     formats |= {name: tensor.format for name, tensor in graph.constants.items()}
     for node in graph.nodes:
@@ -656,11 +656,8 @@ def illegal_nodes(graph: Graph) -> Iterator[tuple[GraphNode, CastsimError]]:
         src = formats.get(str(node.inputs[0])) if node.inputs else None
         try:
             if node.op == "tosa.cast" and src is not None:
-                attributes: dict[str, str | int] = (
-                    {"input_unsigned": 1} if node.attributes.get("input_unsigned") else {}
-                )
-                dst = node.results[0][0]
-                specified_cast(graph.spec, src, dst, version=graph.version, attributes=attributes)
+                chosen = {"input_unsigned": 1} if node.attributes.get("input_unsigned") else {}
+                specified_cast(graph.spec, src, node.results[0][0], version=graph.version, attributes=chosen)
             elif node.op == "tosa.rescale":
                 check_rescale(graph, node, rescale_of(graph, node))
         except CastsimError as error:

@@ -126,8 +126,8 @@ class Graph:
 # Nodes of older opsets: what was different then, and the newer node that means the same.
 #
 # The reference evaluator lacks some old versions (Cast-1 with a name for `to`, Reshape-1, DequantizeLinear below 19,
-# Clip-1) and takes others for newer ones (the broadcasting of Add, Sub, Mul and Div below 7). Such a node is judged as one of a
-# newer version. Source: operator schemas of onnx 1.23.2, all versions.
+# Clip-1) and takes others for newer ones (the broadcasting of Add, Sub, Mul and Div below 7). Such a node is judged as
+# one of a newer version. Source: operator schemas of onnx 1.23.2, all versions.
 
 Shape = tuple[int, ...]
 
@@ -154,7 +154,7 @@ class Judged:
 def operand_shapes(graph: Graph, node: GraphNode, shapes: Sequence[Shape | None]) -> list[Shape | None]:
     """Return the shapes that the operands of a node have for operators of today.
 
-    Only the second of Add, Sub, Mul and Div below opset 7 has another: extents of 1 in the places that it is repeated along.
+    Only the second of Add, Sub, Mul and Div below opset 7 has another: extents of 1 where it is repeated.
 
     Raises:
         IllegalError: shapes that the node's own version does not take.

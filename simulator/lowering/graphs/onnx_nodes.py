@@ -195,9 +195,8 @@ def _as_float(
         raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
     with np.errstate(all="ignore"):
         quotients = (decode_to_float64(codes, kernel.inputs[0].format) / factor).astype(np.float32)
-    return runner.finish(
-        kernel, kernel.convert(value, closest_chain(runner, found, quotients.view(np.uint32))), codes, dst
-    )
+    chain = closest_chain(runner, found, quotients.view(np.uint32))
+    return runner.finish(kernel, kernel.convert(value, chain), codes, dst)
 
 
 def _extremes(runner: GraphKernelRunner, codes: Codes) -> tuple[np.float32, np.float32]:
@@ -321,15 +320,7 @@ def combined(
             raise IllegalError(f"Div of {fmt.name}: no target divides integers")
         if b.codes.size == 1 and b.format in (F32, FORMATS["f16"]):
             return _divided(runner, a, b, shape)
-    signed = FORMATS[f"i{fmt.bits}"] if isinstance(fmt, IntFormat) and not fmt.signed else fmt
-    if runner.chip.has(function, fmt):
-        worked = fmt
-    elif function in _MODULAR and runner.chip.has(function, signed):
-        worked = signed  # sums and products modulo a power of two are the same bits
-    else:
-        worked = F32
-    if fmt.bits < 8 or (worked == F32 and not runner.chip.has(function, F32)):
-        raise IllegalError(f"{runner.chip.target.name} has no {function} of {fmt.name}")
+    worked = _worked_in(runner, function, fmt)
     if a is constant and function not in ("sub", "div"):
         a, b = b, a
     elif a is constant:
@@ -353,6 +344,18 @@ def combined(
 
 
 _MODULAR = ("add", "sub", "mul")
+
+
+def _worked_in(runner: GraphKernelRunner, function: str, fmt: Format) -> Format:
+    """Return the format in which a target computes a function of two operands of a format."""
+    signed = FORMATS[f"i{fmt.bits}"] if isinstance(fmt, IntFormat) and not fmt.signed else fmt
+    if fmt.bits >= 8 and runner.chip.has(function, fmt):
+        return fmt
+    if fmt.bits >= 8 and function in _MODULAR and runner.chip.has(function, signed):
+        return signed  # sums and products modulo a power of two are the same bits
+    if fmt.bits < 8 or not runner.chip.has(function, F32):
+        raise IllegalError(f"{runner.chip.target.name} has no {function} of {fmt.name}")
+    return F32
 
 
 def _divided(runner: GraphKernelRunner, a: GraphTensor, b: GraphTensor, shape: tuple[int, ...]) -> GraphTensor:
@@ -389,10 +392,9 @@ def _reduced(runner: GraphKernelRunner, node: GraphNode, x: GraphTensor, axes: G
     function = node.op.removeprefix("Reduce").lower()
     while rows.shape[1] > 1:
         half = -(-rows.shape[1] // 2)
-        second = rows[:, -half:]  # of an odd number the middle one is compared with another twice
-        rows = combined(
-            runner, function, *(GraphTensor(x.format, part) for part in (rows[:, :half], second)), None
-        ).codes
+        # Of an odd number the middle one is compared twice.
+        first, second = (GraphTensor(x.format, part) for part in (rows[:, :half], rows[:, -half:]))
+        rows = combined(runner, function, first, second, None).codes
     runner.remark("extremes along axes by halving, a program per halving; axes are gathered before the programs")
     shape = [1 if axis in along else extent for axis, extent in enumerate(x.shape)]
     return GraphTensor(x.format, rows.reshape(shape if node.attributes.get("keepdims", 1) else kept))

@@ -57,9 +57,8 @@ def converted(
         spec, version, attributes = "exact", None, {"rounding": "rint"}
     answered = runner.chip.planned(fmt, stored, spec, version, attributes)
     found = answered.plan
-    if found.verdict is Verdict.DIFFERS:
-        if not found.chain:
-            raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
+    if found.verdict is Verdict.DIFFERS and not found.chain:
+        raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
     src, chain = found.demand.src, closest_chain(runner, found, source)
     title = f"cast {fmt.name} -> {stored.name}, {found.demand.label}"
     codes = runner.through(title, source, src, chain, stored, answered)
