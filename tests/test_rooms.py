@@ -55,7 +55,7 @@ execution         38  14800
 exploration       16   6700
 files              1    300
 isa               32  14900
-lowering          25  10200
+lowering          25  10400
 machines          61  28000
 numerics          12   3900
 pto_cpp            3   1500
