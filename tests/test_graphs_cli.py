@@ -127,7 +127,7 @@ def test_elements_without_a_specified_result_are_told_alike_and_samples_are_acce
     assert ended(capsys, *given, "--accept-samples")[0] == 0
     assert ended(capsys, *given[:-1], "a=b=zeros", "--arg", "n=1=12", "--accept-samples")[0] == 0
     code, document = answer_of(capsys, *given, "--accept-samples")
-    assert (code, document["refuted"], document["conforms"]) == (0, False, False)
+    assert (code, document["agrees"], document["conforms"]) == (0, True, False)
     assert document["whole_graph"][0]["undefined"] == 3
     code, _, err = ended(capsys, *given[:-1], "a=zeros")
     assert code == 2
@@ -143,7 +143,7 @@ def test_samples_are_not_accepted_where_something_is_refuted(
     onnx.save(made, tmp_path / "lacking.onnx")
     given = ["graph", str(tmp_path / "lacking.onnx"), "--target", "a5", "--in", "x=random:1", "--arg", "rows=2"]
     code, document = answer_of(capsys, *given, "--accept-samples")
-    assert (code, document["refuted"]) == (1, True)
+    assert (code, document["agrees"]) == (1, False)
 
 
 @pytest.mark.parametrize(

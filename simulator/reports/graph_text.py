@@ -136,7 +136,6 @@ class Graph(CommandDocument, name="graph"):
     specification: str = says("Name and version, `onnx@21`.", lambda found: f"{found.graph.spec}@{found.graph.version}")
     target: str = says("Name of the target.")
     conforms: bool = says("Whether every node is proven or exhaustively tried.")
-    refuted: bool = says("Whether an element, a proof or a trial contradicts a node, or a node did not run.")
     agrees: bool = says("Whether no element of this run is wrong.")
     total_cycles: Cycles = says("Cycles of all programs.", "cycles")
     seconds: Seconds = says("The same at the target's frequency.", seconds_of)
