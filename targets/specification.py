@@ -72,7 +72,8 @@ class AcceptanceRule(Fact):
     cast decide. NaN conforms as any NaN. `undefined` lists sources for which every result conforms. `flush_source`
     and `flush_result` allow zero of the sign for subnormal sources and for results below the smallest normal number,
     in the formats that the specification names. `unclear_overflow` accepts a result under both orders of rounding and
-    overflow. `zero_of_either_sign`: for a zero source.
+    overflow. `zero_of_either_sign`: for a zero source. `keep_infinity`: infinity is not clamped, and is NaN in a
+    format without infinity.
     """
 
     meaning: Annotated[str, Field(min_length=1)]
@@ -86,13 +87,14 @@ class AcceptanceRule(Fact):
     flush_source: bool = False
     flush_result: bool = False
     zero_of_either_sign: bool = False
+    keep_infinity: bool = False
     unclear_overflow: bool = False
 
     @model_validator(mode="after")
     def _fits_its_form(self) -> AcceptanceRule:
         if self.accept is Accept.INTERVAL:
-            if self.roundings or self.overflow or self.unclear_overflow:
-                raise ValueError("an interval has no roundings, overflow or unclear_overflow")
+            if self.roundings or self.overflow or self.unclear_overflow or self.keep_infinity:
+                raise ValueError("an interval has no roundings, overflow, keep_infinity or unclear_overflow")
             if self.below_ulps not in (0, Decimal("0.5"), 1) or self.above_ulps not in (0, Decimal("0.5")):
                 raise ValueError("below_ulps must be 0, 0.5 or 1 and above_ulps 0 or 0.5")
         elif self.below_ulps or self.above_ulps or self.flush_source or self.flush_result or self.zero_of_either_sign:
@@ -142,12 +144,14 @@ class TypeRow(Table):
 class LegalCasts(Table):
     """Legal casts from every type of `src` to every other type of `dst`, names or classes.
 
-    `requires` are profiles or extensions, all of them; `when` restricts the row to values of attributes.
+    `requires` are profiles or extensions, all of them; `when` restricts the row to values of attributes. `until` is the
+    first version for which another row gives the rule.
     """
 
     src: Words
     dst: Words
     since: Version
+    until: Version | None = None
     requires: Words = ()
     rule: str
     when: Mapping[str, str] | None = None
@@ -229,11 +233,21 @@ class Specification(Table):
         """Return the place of a version in the order of versions."""
         return self.versions.known.index(version)
 
+    def in_force(self, row: LegalCasts, src: str, dst: str, version: str) -> bool:
+        """Whether a row gives the rule of one of its pairs in a version."""
+        ended = row.until is not None and self.rank(row.until) <= self.rank(version)
+        return self.rank(self.since(row, src, dst)) <= self.rank(version) and not ended
+
     def since(self, row: LegalCasts, src: str, dst: str) -> str:
-        """Return the first version in which a pair of a row is legal."""
+        """Return the first version in which a pair has the rule of a row."""
         introduced = {entry.name: entry.since for entry in self.types}
         first = [row.since, *(introduced[name] for name in (src, dst) if name in introduced)]
         return max(first, key=self.rank)
+
+    def legal_since(self, src: str, dst: str) -> str | None:
+        """Return the first version in which a pair is legal; None: in no version."""
+        first = [self.since(row, src, dst) for row in self.casts if (src, dst) in self.pairs(row)]
+        return min(first, key=self.rank, default=None)
 
     @model_validator(mode="after")
     def _names_exist(self) -> Specification:
@@ -248,8 +262,10 @@ class Specification(Table):
             raise ValueError(f"types {', '.join(stray)} appear in casts but not in the table of types")
         versions = {*(row.since for row in self.casts), *(entry.since for entry in self.types)}
         versions |= {attribute.since for attribute in self.attributes.values()}
-        if stray := sorted(versions - set(self.versions.known)):
-            raise ValueError(f"since {', '.join(stray)} is not a known version")
+        ends = {row.until for row in self.casts if row.until is not None}
+        for word, named in (("since", versions), ("until", ends)):
+            if stray := sorted(named - set(self.versions.known)):
+                raise ValueError(f"{word} {', '.join(stray)} is not a known version")
         return self
 
     @model_validator(mode="after")
@@ -277,12 +293,15 @@ class Specification(Table):
                 if name not in self.attributes or value not in map(str, self.attributes[name].values):
                     raise ValueError(f"when {name}={value}: no such attribute, or no value of it")
             for pair in self.pairs(row):
-                rows[pair].append(row.when or {})
-        for (src, dst), conditions in rows.items():
-            names = sorted({name for condition in conditions for name in condition})
+                rows[pair].append(row)
+        for (src, dst), candidates in rows.items():
+            names = sorted({name for row in candidates for name in row.when or {}})
             for values in product(*(map(str, self.attributes[name].values) for name in names)):
                 setting = dict(zip(names, values, strict=True))
-                matching = sum(condition.items() <= setting.items() for condition in conditions)
-                if matching != 1:
-                    raise ValueError(f"{src} -> {dst} with {setting or 'no attributes'}: {matching} rows of casts")
+                matching = [row for row in candidates if (row.when or {}).items() <= setting.items()]
+                matching.sort(key=lambda row: self.rank(row.since))
+                # Each row ends where the next begins, and the last does not end.
+                ends, begins = [row.until for row in matching], [row.since for row in matching[1:]]
+                if ends != [*begins, None]:
+                    raise ValueError(f"{src} -> {dst} with {setting or 'no attributes'}: {len(matching)} rows of casts")
         return self

@@ -67,14 +67,11 @@ def _onnx(src: str, dst: str, attributes: Mapping[str, str], codes: np.ndarray, 
         return _same(cast_array(codes, src, dst, "rint", "special"), results, dst)
     if src in INTS:
         return cast_array(codes, src, dst, "rint", "wrap") == results
-    modes = ("trunc", "round") if dst in SMALL_INTEGERS else ("trunc",)
-    good = np.zeros(codes.shape, bool)
-    for mode in modes:
-        clamped, wrapped = (cast_array(codes, src, dst, mode, overflow) for overflow in ("saturate", "wrap"))
-        good |= (results == wrapped) & (clamped == wrapped)
-    for mode in modes:
-        todo = np.flatnonzero(~good)
-        good[todo] = ~_in_range(codes[todo], src, dst, mode)
+    mode = "rint" if dst in SMALL_INTEGERS else "trunc"
+    clamped, wrapped = (cast_array(codes, src, dst, mode, overflow) for overflow in ("saturate", "wrap"))
+    good: np.ndarray = (results == wrapped) & (clamped == wrapped)
+    todo = np.flatnonzero(~good)
+    good[todo] = ~_in_range(codes[todo], src, dst, mode)
     return good
 
 
@@ -87,7 +84,7 @@ def _in_range(codes: np.ndarray, src: str, dst: str, mode: str) -> np.ndarray:
         if value.kind != "finite":
             continue
         whole = value.magnitude.numerator // value.magnitude.denominator
-        if mode == "round" and 2 * (value.magnitude - whole) >= 1:
-            whole += 1
+        if mode == "rint":
+            whole = round(value.magnitude)  # of a Fraction: ties to even
         found[place] = row.low <= (-whole if value.negative else whole) <= row.high
     return found

@@ -28,7 +28,7 @@ def test_the_report_names_nodes_chains_cycles_and_comparisons(capsys: pytest.Cap
     code, out, _ = ended(capsys, "graph", BLOCK, "--target", "a2a3", "--in", "x=random:1", "--arg", "rows=4")
     assert code == 1  # products of f32 are only as sure as this run
     for said in ("no mismatch on this input", "quantise", "QuantizeLinear", "i8 -> f16", "loads and",
-                 "0 of 256 elements", "whole graph"):  # fmt: skip
+                 "all 256 elements agree", "whole graph"):  # fmt: skip
         assert said in out
 
 
@@ -91,12 +91,98 @@ def test_a_node_that_differs_gives_exit_code_1(capsys: pytest.CaptureFixture[str
 
 def test_an_unsupported_node_ends_with_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     made = quantise_block()
-    made.graph.node[2].op_type = "Max"
-    path = tmp_path / "max.onnx"
+    made.graph.node[2].op_type = "Mod"
+    path = tmp_path / "mod.onnx"
     path.write_bytes(made.SerializeToString())
     code, _, err = ended(capsys, "run", str(path), "--target", "a5", "--in", "x=zeros")
     assert code == 1
-    assert "node 'bound': operator Max is not supported" in err
+    assert "node 'bound': operator Mod is not supported" in err
+
+
+def test_elements_without_a_specified_result_are_told_alike_and_samples_are_accepted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """NaN and infinity have no integer: of 12 elements 9 are specified, in the node and the whole graph.
+
+    The names of the input and of its extent hold `=`.
+    """
+    nodes = [
+        helper.make_node("QuantizeLinear", ["a=b", "s"], ["q"], name="quantise"),
+        helper.make_node("Reshape", ["q", "shape"], ["r"], name="reshape"),
+        helper.make_node("DequantizeLinear", ["r", "s"], ["y"], name="dequantise"),
+    ]
+    constants = {"s": np.array(0.3, np.float32), "shape": np.array([3, -1])}
+    ports = {"a=b": (TensorProto.FLOAT, ["n=1"])}, {"y": (TensorProto.FLOAT, [3, "m"])}
+    path = tmp_path / "open.onnx"
+    onnx.save(model(nodes, *ports, constants), path)
+    x = np.linspace(0, 50, 12, dtype=np.float32)
+    x[[1, 4, 10]] = np.nan, np.inf, -np.inf
+    np.save(tmp_path / "x.npy", x)
+    given = ["graph", str(path), "--target", "a5", "--in", f"a=b={tmp_path / 'x.npy'}"]
+    code, out, _ = ended(capsys, *given)
+    assert code == 1
+    assert "all 9 specified elements agree; 3 inputs have no specified result" in " ".join(out.splitlines()[:2])
+    assert " ".join(out.split()).count("all 9 specified elements agree with the reference evaluator") == 2
+    assert "differ" not in out
+    assert ended(capsys, *given, "--accept-samples")[0] == 0
+    assert ended(capsys, *given[:-1], "a=b=zeros", "--arg", "n=1=12", "--accept-samples")[0] == 0
+    code, document = answer_of(capsys, *given, "--accept-samples")
+    assert (code, document["agrees"], document["conforms"]) == (0, True, False)
+    assert document["whole_graph"][0]["undefined"] == 3
+    code, _, err = ended(capsys, *given[:-1], "a=zeros")
+    assert code == 2
+    assert "the graph has no input 'a'" in err
+
+
+def test_samples_are_not_accepted_where_something_is_refuted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    made = quantise_block()
+    made.graph.node[5].attribute[0].i = TensorProto.FLOAT8E4M3FNUZ  # which the A5 lacks
+    made.graph.output[2].type.tensor_type.elem_type = TensorProto.FLOAT8E4M3FNUZ
+    onnx.save(made, tmp_path / "lacking.onnx")
+    given = ["graph", str(tmp_path / "lacking.onnx"), "--target", "a5", "--in", "x=random:1", "--arg", "rows=2"]
+    code, document = answer_of(capsys, *given, "--accept-samples")
+    assert (code, document["agrees"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("unsigned", "types", "said"),
+    [
+        ("output", ("i32", "i8"), "output_unsigned with i32 input"),
+        ("input", ("i32", "i8"), "input_unsigned with i32 input"),
+        ("output", ("i8", "i32"), "output_unsigned with i32 output"),
+    ],
+)
+def test_a_check_without_a_target_finds_what_no_target_runs(
+    unsigned: str, types: tuple[str, str], said: str, tmp_path: Path
+) -> None:
+    """RESCALE.tosac of the TOSA specification: no unsigned side beside 32 bits (docs/reference/semantics.md 2.1)."""
+    src, dst = types
+    flags = {name: str(name == unsigned).lower() for name in ("input", "output")}
+    lines = [
+        f"func.func @main(%a: tensor<2x4x{src}>) -> tensor<2x4x{dst}> {{",
+        '  %m = "tosa.const"() <{values = dense<1073741824> : tensor<1xi32>}> : () -> tensor<1xi32>',
+        '  %s = "tosa.const"() <{values = dense<30> : tensor<1xi8>}> : () -> tensor<1xi8>',
+        f'  %i = "tosa.const"() <{{values = dense<0> : tensor<1x{src}>}}> : () -> tensor<1x{src}>',
+        f'  %o = "tosa.const"() <{{values = dense<0> : tensor<1x{dst}>}}> : () -> tensor<1x{dst}>',
+        f"  %r = tosa.rescale %a, %m, %s, %i, %o {{input_unsigned = {flags['input']}, output_unsigned = "
+        f"{flags['output']}, per_channel = false, rounding_mode = SINGLE_ROUND, scale32 = true}} : (tensor<2x4x{src}>, "
+        f"tensor<1xi32>, tensor<1xi8>, tensor<1x{src}>, tensor<1x{dst}>) -> tensor<2x4x{dst}>",
+        f"  return %r : tensor<2x4x{dst}>",
+        "}",
+    ]
+    (found,) = check(file_of(tmp_path / "rescale.mlir", "\n".join(lines) + "\n"))
+    assert said in found.message
+    assert (found.line, found.exit_code) == (6, 1)
+    lines = [
+        "func.func @main(%x: tensor<4xbf16>) -> tensor<4xf16> {",
+        "  %a = tosa.cast %x : (tensor<4xbf16>) -> tensor<4xf16>",
+        "  return %a : tensor<4xf16>",
+        "}",
+    ]
+    (found,) = check(file_of(tmp_path / "cast.mlir", "\n".join(lines) + "\n"))
+    assert "has no cast bf16 -> f16" in found.message
 
 
 def test_of_a_long_graph_the_first_nodes_and_those_that_are_not_run_are_told_in_detail(

@@ -129,9 +129,8 @@ def test_the_nearest_chain_is_that_of_all_chains(src: str, dst: str, target: str
 
     everything: list[tuple[LoweringStep, ...]] = []
     fewest = min(int((~demand.satisfied(codes, run_chain(one, codes))).sum()) for one in ends(()))
-    assert found is not None
-    assert found[1] == fewest
-    assert int((~demand.satisfied(codes, run_chain(found[0], codes))).sum()) == fewest
+    assert found[0][1] == fewest
+    assert int((~demand.satisfied(codes, run_chain(found[0][0], codes))).sum()) == fewest
 
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])

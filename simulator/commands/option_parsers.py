@@ -32,16 +32,17 @@ _LAST_MACHINE = 0xFFFF
 """`e_machine` of an ELF header is an Elf32_Half or Elf64_Half, 16 bits (System V ABI)."""
 
 
-def assignments(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Split `NAME=VALUE` texts given by a repeatable option.
+def assignments(option: str, texts: Sequence[str], names: Sequence[str] = ()) -> dict[str, str]:
+    """Split `NAME=VALUE` texts given by a repeatable option; the longest of `names` that fits may hold `=` itself.
 
     Raises:
         ReadError: no `=`, an empty name or value, a name given twice.
     """
     found: dict[str, str] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
-        name = name.strip().removeprefix("%")
+        fitting = max((name for name in names if text.startswith(f"{name}=")), key=len, default="")
+        name, equals, value = text[len(fitting) :].partition("=")
+        name = fitting or name.strip().removeprefix("%")
         if not equals or not name or not value:
             raise ReadError(f"{option} {text}: not of the form NAME=VALUE", legal=(f"{option} NAME=VALUE",))
         if name in found:
@@ -68,13 +69,13 @@ def scalar(name: str, text: str) -> int | float:
         raise ReadError(f"--arg {name}={text}: not a number", legal=("12", "-3", "0x10", "1.5")) from None
 
 
-def scalars_of(options: Namespace) -> dict[str, int | float]:
-    """Return the scalar arguments that `--arg` gives.
+def scalars_of(options: Namespace, names: Sequence[str] = ()) -> dict[str, int | float]:
+    """Return the scalar arguments that `--arg` gives; `names` may hold `=`.
 
     Raises:
         ReadError: no assignment, no number, or a name twice.
     """
-    return {name: scalar(name, text) for name, text in assignments("--arg", options.args).items()}
+    return {name: scalar(name, text) for name, text in assignments("--arg", options.args, names).items()}
 
 
 def most_cycles(options: Namespace) -> int:

@@ -333,21 +333,22 @@ def _of_target(path: Path) -> Iterator[Finding]:
 
 
 def _of_graph(path: Path, text: str | None, request: LoadRequest) -> Iterator[Finding]:
-    """Yield what is wrong with a graph, TOSA text or without any an ONNX model, and what the target refuses of it."""
-    from castsim.lowering.graphs.graph_execution import read_graph, refusals  # noqa: PLC0415 - as above
+    """Yield what is wrong with a graph, TOSA text or without any an ONNX model, and what the target refuses of it.
+
+    Without a target these are the nodes that are illegal on every target.
+    """
+    from castsim.lowering.graphs.graph_execution import illegal_nodes, read_graph, refusals  # noqa: PLC0415 - as above
     from castsim.lowering.graphs.tosa_reader import read_tosa  # noqa: PLC0415 - as above
 
     file = str(path)
     try:
         graph = read_graph(path) if text is None else read_tosa(text, path)
         target = request.target
-        if target is not None and not isinstance(target, str | Path):  # `_request` has loaded it
-            for node, error in refusals(graph, target):
-                placed = error if error.span is not None or node.span is None else error.at(node.span)
-                found = of_error(placed, file)
-                yield (
-                    found if found.span is not None else replace(found, message=f"node '{node.name}': {found.message}")
-                )
+        chip = None if isinstance(target, str | Path) else target  # `_request` has loaded a name
+        for node, error in illegal_nodes(graph) if chip is None else refusals(graph, chip):
+            placed = error if error.span is not None or node.span is None else error.at(node.span)
+            found = of_error(placed, file)
+            yield found if found.span is not None else replace(found, message=f"node '{node.name}': {found.message}")
     except CastsimError as error:
         yield from of_errors(error, file)
 

@@ -123,7 +123,7 @@ def specified_cast(
         src=source,
         dst=None if names[1] == TEXT else _format(dst),
         rule_name=row.rule,
-        since=found.since(row, *names),
+        since=found.legal_since(*names) or row.since,
         requires=row.requires,
         attributes=values,
     )
@@ -164,14 +164,12 @@ def _attributes(spec: Specification, version: str, given: Mapping[str, Attribute
 
 
 def _row(spec: Specification, version: str, src: str, dst: str, attributes: Mapping[str, str]) -> LegalCasts:
-    later = None
     for row in spec.casts:
         if (src, dst) not in spec.pairs(row) or not (row.when or {}).items() <= attributes.items():
             continue
-        since = spec.since(row, src, dst)
-        if spec.rank(since) <= spec.rank(version):
+        if spec.in_force(row, src, dst, version):
             return row
-        later = since
+    later = spec.legal_since(src, dst)
     known = dict.fromkeys(
         other
         for row in spec.casts
@@ -402,7 +400,8 @@ def exact_policies(cast: SpecifiedCast, src: Format, dst: Format) -> tuple[Polic
         None if rounding == "default" else Rounding(rounding),
     )
     result = cast.rule.overflow or (None if overflow == "default" else Overflow(overflow))
-    return tuple(abstract_policy(src, dst, mode, result) for mode in roundings)
+    policies = (abstract_policy(src, dst, mode, result) for mode in roundings)
+    return tuple(replace(policy, keep_infinity=cast.rule.keep_infinity) for policy in policies)
 
 
 def _exact(codes: Codes, cast: SpecifiedCast, src: Format, dst: Format) -> AcceptanceSets:

@@ -10,6 +10,7 @@ from itertools import chain as all_of
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.formats import FORMATS, Codes, FloatFormat, Format, IntFormat, format_named
@@ -456,21 +457,23 @@ def search(
     return list(dict.fromkeys(found))
 
 
-def nearest(catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2) -> tuple[Chain, int] | None:
-    """Return the chain of up to `steps` instructions that fails on the fewest codes, and on how many.
+def nearest(
+    catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2, weights: NDArray[np.int64] | None = None
+) -> list[tuple[Chain, int]]:
+    """Return the chains of up to `steps` instructions, those that fail on the fewest codes first, and on how many.
 
-    None if no chain of that length leads to the destination.
+    `weights` count codes more than once. There is none if no chain of that length leads to the destination.
     """
-    best: tuple[Chain, int] | None = None
+    arrived: list[tuple[Chain, int]] = []
     grading = grading_of(demand, codes)
     frontier = [Prefix((), codes, demand.src, 0)]
     for length in range(steps + 1):
         frontier = _with_rereads(catalogue, frontier, demand, inside=length == 0 or catalogue.rereads_inside)
         for prefix in frontier:
             for chain, results in _arrivals(catalogue, prefix, demand):
-                failing = int((~grading.satisfied(results)).sum())
-                if chain and (best is None or failing < best[1]):
-                    best = chain, failing
+                failing = ~grading.satisfied(results)
+                if chain:
+                    arrived.append((chain, int(failing.sum() if weights is None else weights[failing].sum())))
         if length < steps:
             grown = (
                 _after(prefix, step)
@@ -479,7 +482,7 @@ def nearest(catalogue: Catalogue, demand: Demand, codes: Codes, steps: int = 2) 
                 if length + 1 < steps or _leads_to(catalogue, step, demand)
             )
             frontier = _first_of_each(grown)
-    return best
+    return sorted(arrived, key=lambda route: route[1])
 
 
 def _first_of_each(prefixes: Iterable[Prefix]) -> list[Prefix]:

@@ -88,8 +88,8 @@ def legal_casts(spec: Specification, version: str | None = None) -> tuple[Specif
     chosen = specified_version(spec, version)
     for src, dst in pairs:
         for attributes in _settings(spec, src, dst, chosen):
-            rows = [row for row in spec.casts if (src, dst) in spec.pairs(row)]
-            if any(spec.rank(spec.since(row, src, dst)) <= spec.rank(chosen) for row in rows):
+            since = spec.legal_since(src, dst)
+            if since is not None and spec.rank(since) <= spec.rank(chosen):
                 found.append(specified_cast(spec, src, dst, version=chosen, attributes=dict(attributes)))
     return tuple(found)
 

@@ -419,11 +419,40 @@ def _planner_kind(chain: Chain) -> PlanKind:
 
 def _none_found(task: _Task, codes: Codes) -> Plan:
     catalogue, demand, request = task.catalogue, task.demand, task.request
-    best = nearest(catalogue, demand, codes, min(request.steps, 2))
-    if best is None and request.steps > 2:
-        best = nearest(catalogue, demand, codes[: 1 << 8], request.steps)
-    assert best is not None  # something leads there
-    return _refusal(task, task.judge(best[0]))
+    routes = nearest(catalogue, demand, codes, min(request.steps, 2))
+    if not routes and request.steps > 2:
+        routes = nearest(catalogue, demand, codes[: 1 << 8], request.steps)
+    assert routes  # something leads there
+    # Codes that tell chains apart are few: of the best on them, all codes decide, or many.
+    whole = demand.everything or grading_of(demand, telling_codes(demand.src, (demand.dst,), _COUNTED))
+
+    def failing(chain: Chain) -> int:
+        return int((~whole.satisfied(run_chain(chain, whole.codes))).sum())
+
+    return _refusal(task, task.judge(min((chain for chain, _ in routes[:_ROUTES]), key=failing)))
+
+
+_ROUTES, _COUNTED = 8, 1 << 12
+_OF_DATA = 1 << 10
+
+
+def route_for(plan: Plan, codes: Codes) -> Chain:
+    """Return the chain to run on codes where none satisfies: the one that fails on the fewest of these codes.
+
+    Of equally good ones it is the one that fails on fewer codes of the planner's sample. Of more than 1,024 different
+    codes as many are tried, spread evenly.
+    """
+    demand, target = plan.demand, plan.target
+    if not plan.chain or sum(step.is_instruction for step in plan.chain) > 2:
+        return plan.chain
+    data = distinct(codes.reshape(-1))
+    data = data[np.linspace(0, data.size - 1, min(data.size, _OF_DATA)).astype(np.intp)]
+    told = telling_codes(demand.src, (demand.dst,), _RANDOM)
+    tried = np.concatenate((data, told)).astype(told.dtype)
+    weights = np.where(np.arange(tried.size) < data.size, told.size + 1, 1)
+    routes = nearest(catalogue_of(target, demand.src, demand.dst), demand, tried, 2, weights)
+    planned = int(weights[~demand.satisfied(tried, run_chain(plan.chain, tried))].sum())
+    return routes[0][0] if routes and routes[0][1] < planned else plan.chain
 
 
 def _refusal(task: _Task, judgement: Judgement) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from shlex import quote
@@ -219,10 +219,20 @@ def headline(found: GraphRun) -> str:
     """Return the summary of all nodes."""
     if found.conforms:
         return "every node is proven or exhaustively tried"
-    if not found.agrees or any(node.verdict is NodeVerdict.DIFFERS for node in found.nodes):
+    if found.refuted:
         return "not every node conforms"
     count, tried = len(found.nodes), sum(not node.verdict.certain for node in found.nodes)
-    return f"{count - tried} of {count} nodes proven for all inputs; {tried} checked on this input only"
+    proven = f"{count - tried} of {count} nodes proven for all inputs; {tried} checked on this input only"
+    return "; ".join([*_agreement(found.judged), proven])
+
+
+def _agreement(judged: Sequence[OutputComparison]) -> Iterator[str]:
+    """Yield what comparisons without a wrong element say together."""
+    if judged and not any(each.wrong for each in judged):
+        specified, undefined = (sum(getattr(each, name) for each in judged) for name in ("specified", "undefined"))
+        yield f"all {specified:,} {'specified ' if undefined else ''}elements agree"
+        if undefined:
+            yield f"{undefined:,} {'inputs have' if undefined > 1 else 'input has'} no specified result"
 
 
 def _is_wrong(node: NodeRun) -> bool:
@@ -275,11 +285,15 @@ def _stages(node: NodeRun) -> list[str]:
 
 
 def _compared(found: OutputComparison) -> str:
-    text = f"{found.output}: {found.wrong} of {found.elements} elements differ from the {found.against}"
-    if found.sets:
-        text = f"{found.output}: {found.wrong} of {found.elements} elements are outside what {found.against} accepts"
+    kind = "specified elements" if found.undefined else "elements"
+    if found.wrong:
+        verb = f"are outside what {found.against} accepts" if found.sets else f"differ from the {found.against}"
+        text = f"{found.output}: {found.wrong:,} of {found.specified:,} {kind} {verb}"
+    else:
+        verb = f"are what {found.against} accepts" if found.sets else f"agree with the {found.against}"
+        text = f"{found.output}: all {found.specified:,} {kind} {verb}"
     if found.undefined:
-        text += f"; {found.undefined} {'have' if found.undefined > 1 else 'has'} no specified result"
+        text += f"; {found.undefined:,} {'inputs have' if found.undefined > 1 else 'input has'} no specified result"
     if found.because:
         text += f", as node {' and node '.join(found.because)} has elements that differ from it and are not wrong"
     return text if found.witness is None else f"{text}; the first at {witness_text(found.witness)}"

@@ -18,11 +18,12 @@ from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span, TileError
 from castsim.isa.formats import Codes, Format
 from castsim.isa.reading import read_text
-from castsim.lowering.acceptance import acceptance
+from castsim.lowering.acceptance import acceptance, specified_cast
 from castsim.lowering.graphs.graph_kernels import F32, WRITING, Chip, NodeKernel
 from castsim.lowering.graphs.kernel_runner import (
     GraphKernelRunner,
     KernelRun,
+    Mask,
     NodeVerdict,
     OutputComparison,
     against_reference,
@@ -39,7 +40,7 @@ from castsim.lowering.graphs.onnx_nodes import (
     undefined_elements,
 )
 from castsim.lowering.graphs.onnx_reader import read_onnx
-from castsim.lowering.graphs.tosa_nodes import rescale_of, run_tosa_node
+from castsim.lowering.graphs.tosa_nodes import check_rescale, rescale_of, run_tosa_node
 from castsim.lowering.graphs.tosa_reader import read_tosa
 from castsim.lowering.lowering_answers import Answer, changed, setting_of
 from castsim.lowering.planner import Plan
@@ -111,7 +112,7 @@ class NodeRun:
             return verdict_of_plan(self.plan)
         if self.trial:
             return NodeVerdict.TRIED
-        return NodeVerdict.NO_MISMATCH if self.stages or self.node.op == "Cast" else NodeVerdict.UNCHANGED
+        return NodeVerdict.NO_MISMATCH if self.stages or self.node.op in ("Cast", "CastLike") else NodeVerdict.UNCHANGED
 
     @property
     def passes(self) -> bool:
@@ -147,6 +148,18 @@ class GraphRun:
         return all(node.verdict.certain for node in self.nodes) and self.explained
 
     @property
+    def refuted(self) -> bool:
+        """Whether something contradicts a node: an element of this run, a proof, a trial, or that it could not run."""
+        refuting = (NodeVerdict.DIFFERS, NodeVerdict.NOT_RUN)
+        return any(node.verdict in refuting for node in self.nodes) or not self.explained
+
+    @property
+    def judged(self) -> tuple[OutputComparison, ...]:
+        """The comparisons that judge the outputs: of the whole graph, else of the nodes that give them."""
+        last = [found for node in self.nodes for found in node.comparisons if found.output in self.graph.outputs]
+        return self.comparisons or tuple({found.output: found for found in last}.values())
+
+    @property
     def agrees(self) -> bool:
         """Whether every node ran and no element of this run is wrong, which says nothing of other inputs."""
         return all(node.agrees for node in self.nodes) and self.explained
@@ -169,8 +182,8 @@ class GraphRun:
 LARGEST = 1 << 20
 """Elements that are tried at most: those of two operands of 8 bits, or of 16 bits with some constants."""
 
-_PAIRS = ("Add", "Mul")
-_ALONE = ("Clip", "QuantizeLinear", "DequantizeLinear")
+_PAIRS = ("Add", "Sub", "Mul", "Div", "Min", "Max")
+_ALONE = ("Clip", "Round", "QuantizeLinear", "DequantizeLinear")
 _WITH_SCALES = ("QuantizeLinear", "DequantizeLinear")
 
 
@@ -323,6 +336,7 @@ def run_graph(
     chip = Chip(target, progress, held)
     values: dict[str, GraphTensor] = {**graph.constants, **inputs}
     done: list[NodeRun] = []
+    unsettled: dict[str, Mask] = {}
     timed: dict[str, tuple[LoadedProgram, int]] = {}
     for place, node in enumerate(graph.nodes):
         progress(f"{node.name} ({node.op})", place, len(graph.nodes))
@@ -336,6 +350,8 @@ def run_graph(
         found, outputs = _run_node(runner, graph, node, given)
         done.append(found)
         values |= dict(zip(node.outputs, outputs, strict=False))
+        for name, tensor in zip(node.outputs, outputs, strict=False):
+            unsettled[name] = _unsettled(found, name, tensor.shape, [unsettled.get(str(each)) for each in node.inputs])
     ran = all(one.refusal is None for one in done)
     results = {name: values[name] for name in graph.outputs if name in values}
     for name, tensor in results.items():
@@ -344,10 +360,34 @@ def run_graph(
     unjudged = None
     if graph.language is GraphLanguage.ONNX and ran:
         try:
-            whole = _whole(graph, inputs, results, done)
+            whole = _whole(graph, inputs, results, done, unsettled)
         except IllegalError as error:
             unjudged = error.message
     return GraphRun(graph, target, tuple(done), results, whole, unjudged)
+
+
+_ELEMENTWISE = ("Cast", "CastLike", "Identity", "Reshape", *_ALONE)
+
+
+def _unsettled(run: NodeRun, output: str, shape: tuple[int, ...], operands: Sequence[Mask | None]) -> Mask:
+    """Return which elements of an output the reference of the whole graph does not settle.
+
+    Such are elements of the node itself with several right results, and what is computed of such elements.
+    """
+    found = np.zeros(shape, np.bool_)
+    comparisons = [one for one in run.comparisons if one.output == output]
+    for one in comparisons:
+        found |= (one.open | ~one.right) & comparisons[-1].right
+    for place, mask in enumerate(operands):
+        if mask is None or not mask.any():
+            continue
+        if run.node.op in _PAIRS:
+            found |= np.broadcast_to(mask, shape)
+        elif place == 0 and run.node.op in _ELEMENTWISE:
+            found |= mask.reshape(shape)
+        else:
+            found[...] = True
+    return found
 
 
 def _behind(node: GraphNode, lacking: Sequence[str], done: Sequence[NodeRun]) -> NodeRun:
@@ -428,10 +468,13 @@ def _judged(
     outputs, found = run_onnx_node(runner, graph, node, operands)
     sets = None
     if found is not None and operands[0] is not None:
-        sets = acceptance(found.plan.demand.cast, operands[0].format, outputs[0].format, operands[0].codes)
+        chosen = {name: node.attributes[name] for name in ("saturate", "round_mode") if name in node.attributes}
+        src, dst = operands[0].format, outputs[0].format
+        cast = specified_cast(graph.spec, src, dst, version=graph.version, attributes=chosen)
+        sets = acceptance(cast, src, dst, operands[0].codes)
     comparisons, unjudged = _against_evaluator(runner, graph, node, operands, outputs, sets)
-    if sets is not None and found is not None:
-        comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], found.plan.demand.label))
+    if sets is not None:
+        comparisons.append(against_sets(node.outputs[0], outputs[0], sets, operands[:1], cast.label))
         unjudged = None
     return outputs, found, comparisons, unjudged
 
@@ -478,7 +521,11 @@ def _unlike(source: GraphTensor | None, result: GraphTensor, right: Codes) -> li
 
 
 def _whole(
-    graph: Graph, inputs: Mapping[str, GraphTensor], results: Mapping[str, GraphTensor], done: Sequence[NodeRun]
+    graph: Graph,
+    inputs: Mapping[str, GraphTensor],
+    results: Mapping[str, GraphTensor],
+    done: Sequence[NodeRun],
+    unsettled: Mapping[str, Mask],
 ) -> tuple[OutputComparison, ...]:
     expected = reference_run(graph, dict(inputs))
     found = []
@@ -487,8 +534,8 @@ def _whole(
             continue  # judged by its node: texts of one number may differ
         right = expected[name]
         comparison = against_reference(
-            name, result, GraphTensor.of(right, result.format), [], np.zeros(result.shape, np.bool_),
-            against="reference evaluator's for the whole graph",
+            name, result, GraphTensor.of(right, result.format), [],
+            unsettled.get(name, np.zeros(result.shape, np.bool_)), against="reference evaluator's for the whole graph",
         )  # fmt: skip
         found.append(replace(comparison, because=_passing(name, done) if comparison.wrong else ()))
     return tuple(found)
@@ -599,6 +646,23 @@ def refusals(graph: Graph, target: Target) -> Iterator[tuple[GraphNode, CastsimE
                 yield node, error
             continue
         values |= dict(zip(node.outputs, outputs, strict=False))
+
+
+def illegal_nodes(graph: Graph) -> Iterator[tuple[GraphNode, CastsimError]]:
+    """Yield the casts and RESCALE nodes that the specification forbids, each with the reason: no target runs them."""
+    formats = {port.name: port.format for port in graph.inputs}
+    formats |= {name: tensor.format for name, tensor in graph.constants.items()}
+    for node in graph.nodes:
+        formats |= {name: fmt for name, (fmt, _) in zip(node.outputs, node.results, strict=False)}
+        src = formats.get(str(node.inputs[0])) if node.inputs else None
+        try:
+            if node.op == "tosa.cast" and src is not None:
+                chosen = {"input_unsigned": 1} if node.attributes.get("input_unsigned") else {}
+                specified_cast(graph.spec, src, node.results[0][0], version=graph.version, attributes=chosen)
+            elif node.op == "tosa.rescale":
+                check_rescale(graph, node, rescale_of(graph, node))
+        except CastsimError as error:
+            yield node, error
 
 
 def _ones(fmt: Format, shape: tuple[int, ...]) -> Codes:

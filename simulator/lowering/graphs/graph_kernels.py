@@ -17,8 +17,8 @@ import numpy as np
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import FORMATS, Codes, Format, IntFormat, Rounding, format_named
-from castsim.lowering.catalogue import PLANNING, Catalogue, search
-from castsim.lowering.demand import CastRequest, settle
+from castsim.lowering.catalogue import PLANNING, Catalogue, catalogue_of, search
+from castsim.lowering.demand import MOST_STEPS, CastRequest, Demand, settle
 from castsim.lowering.lowering_answers import Answer, Setting, answer
 from castsim.lowering.samples import all_codes, telling_codes
 from castsim.lowering.steps import Chain, FormatCast, Integral, LoweringStep, RereadForm, run_chain
@@ -250,7 +250,6 @@ WRITING: MachinePart[Writing] = MachinePart(
 # The services of a target for graph kernels: planned casts, conversions proven on a small domain, arithmetic.
 
 F32 = FORMATS["f32"]
-_LONGEST = 3
 _RANDOM = 48
 _TRIED = 1 << 8
 
@@ -265,7 +264,9 @@ class Chip:
     _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
     _chains: dict[tuple[Any, ...], Chain | None] = field(default_factory=dict)
 
-    def planned(self, src: Format, dst: Format, spec: str, version: str, attributes: dict[str, str | int]) -> Answer:
+    def planned(
+        self, src: Format, dst: Format, spec: str, version: str | None, attributes: dict[str, str | int]
+    ) -> Answer:
         """Plan a cast of a specification, with options that software sets where it needs them, as `castsim lower` does.
 
         Raises:
@@ -273,11 +274,13 @@ class Chip:
         """
         key = (src.name, dst.name, spec, version, *sorted(attributes.items()))
         if key not in self._answers:
-            request = CastRequest(
-                src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes, steps=_LONGEST
-            )
+            request = CastRequest(src.name, dst.name, self.target, spec=spec, version=version, attributes=attributes)
             self._answers[key] = answer(request, self.progress, options=dict(self.given), alternatives=False)
         return self._answers[key]
+
+    def lacks(self, fmt: Format) -> bool:
+        """Whether no instruction takes or gives elements of a format."""
+        return not self._casts.holds(fmt)
 
     def integers(self, src: Format, dst: Format, low: int, high: int) -> Chain | None:
         """Return the shortest chain that is exact on the integers from `low` to `high`; None: there is none.
@@ -369,7 +372,7 @@ class Chip:
         return [step for step in self._casts.from_format(src) if step.dst == dst]
 
     def _exact(self, src: Format, dst: Format, codes: Codes) -> Chain | None:
-        """Return the shortest chain that is right on codes: searched on some of them, tried on all, searched anew."""
+        """Return the shortest chain that is right on codes: of casts alone if there is one, else with constants too."""
         demand = settle(
             CastRequest(
                 src.name,
@@ -378,19 +381,28 @@ class Chip:
                 rounding=(None if isinstance(src, IntFormat) and isinstance(dst, IntFormat) else "rint"),
             )
         )
-        tried = codes[np.unique(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
-        while True:
-            chain = min(search(self._casts, demand, tried, _LONGEST), key=_effort, default=None)
-            if chain is None:
-                return None
-            wrong = codes[~demand.satisfied(codes, run_chain(chain, codes))]
-            if not wrong.size:
+        for catalogue in (self._casts, catalogue_of(self.target, src, dst)):
+            chain = _exact_of(catalogue, demand, codes) if catalogue.leads(src, dst, MOST_STEPS) else None
+            if chain is not None:
                 return chain
-            tried = np.unique(np.concatenate((tried, wrong[:: max(1, wrong.size // _TRIED)])))
+        return None
 
     @cached_property
     def _casts(self) -> Catalogue:
         return PLANNING.of(self.target).casts(self.target)
+
+
+def _exact_of(catalogue: Catalogue, demand: Demand, codes: Codes) -> Chain | None:
+    """Return the shortest chain that is right on codes: searched on some of them, tried on all, searched anew."""
+    tried = codes[np.unique(np.linspace(0, codes.size - 1, min(codes.size, _TRIED)).astype(np.intp))]
+    while True:
+        chain = min(search(catalogue, demand, tried, MOST_STEPS), key=_effort, default=None)
+        if chain is None:
+            return None
+        wrong = codes[~demand.satisfied(codes, run_chain(chain, codes))]
+        if not wrong.size:
+            return chain
+        tried = np.unique(np.concatenate((tried, wrong[:: max(1, wrong.size // _TRIED)])))
 
 
 def _effort(chain: Chain) -> tuple[int, int]:

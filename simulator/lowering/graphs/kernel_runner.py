@@ -72,6 +72,14 @@ class OutputComparison:
     """The number that differ from the reference and are not wrong: left open, or a zero or NaN that is as good."""
     because: tuple[str, ...] = ()
     """Of a whole graph: the nodes before the output with such elements, which may be why it differs."""
+    right: Mask = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False, repr=False)
+    open: Mask = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False, repr=False)
+    """Right elements for which the reference is not the only right result."""
+
+    @property
+    def specified(self) -> int:
+        """The number of elements that have a specified result."""
+        return self.elements - self.undefined
 
 
 def against_reference(
@@ -93,7 +101,7 @@ def against_reference(
         numbers = [tensor.array.astype(np.float64) for tensor in (result, expected)]
         right |= (numbers[0] == 0) & (numbers[1] == 0)
     found = _comparison(output, against, result, right, undefined, sources, expected)
-    return replace(found, passed=int((right & ~equal).sum()))
+    return replace(found, passed=int((right & ~equal).sum()), open=right & (undefined | ~equal))
 
 
 def against_sets(
@@ -135,7 +143,9 @@ def _comparison(
         ]
         code = None if expected is None else int(expected.codes[index])
         witness = WrongElement(index, tuple(found), result.format, int(result.codes[index]), code)
-    return OutputComparison(output, against, right.size, int(undefined.sum()), wrong, witness)
+    return OutputComparison(
+        output, against, right.size, int(undefined.sum()), wrong, witness, right=right, open=undefined & right
+    )
 
 
 def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
@@ -313,18 +323,30 @@ class GraphKernelRunner:
         byte = self.computed_as(fmt)
         if byte == fmt:
             return codes, fmt
+        if self.chip.lacks(fmt):
+            self.remark(
+                f"{self.chip.target.name} has no instruction for elements of {fmt.name}: a byte holds one element, "
+                "unpacked before the program and packed behind it, outside the cycles"
+            )
+            sign = 1 << (fmt.bits - 1) if isinstance(fmt, IntFormat) and fmt.signed else 0
+            return (codes.astype(np.uint8) ^ np.uint8(sign)) - np.uint8(sign), byte
         return self.through(f"{fmt.name} to {byte.name}", codes, fmt, self.integers(fmt, byte), byte), byte
 
     def packed(self, codes: Codes, fmt: Format, dst: Format) -> Codes:
         """Convert the result of `unpacked` back to the narrower format."""
         if fmt == dst:
             return codes
+        if self.chip.lacks(dst):
+            self.unpacked(codes[:0], dst)  # for its remark
+            return (codes & ((1 << dst.bits) - 1)).astype(code_dtype(dst))
         chain = self.integers(fmt, dst, *_limits(dst))
         return self.through(f"{fmt.name} to {dst.name}", codes, fmt, chain, dst)
 
     def computed_as(self, dst: Format) -> Format:
-        """Return the format in which arithmetic takes and leaves a format: for integers of 4 bits it may be bytes."""
-        if dst.bits >= _BYTE or not self.chip.writing.NIBBLES_AS_BYTES or not isinstance(dst, IntFormat):
+        """Return the format in which arithmetic takes and leaves a format: for narrower integers it may be bytes."""
+        if dst.bits >= _BYTE or not isinstance(dst, IntFormat) or dst.boolean:
+            return dst
+        if not (self.chip.writing.NIBBLES_AS_BYTES or self.chip.lacks(dst)):
             return dst
         return FORMATS["i8" if dst.signed else "u8"]
 
@@ -339,8 +361,13 @@ class GraphKernelRunner:
         least, most = _limits(src) if low is None or high is None else (low, high)
         chain = self.chip.integers(src, dst, least, most)
         if chain is None:
-            raise IllegalError(f"{self.chip.target.name} has no exact {src.name} -> {dst.name} of {least} to {most}")
+            raise self._no_cast(src, dst, f"exact {src.name} -> {dst.name} of {least} to {most}")
         return chain
+
+    def _no_cast(self, src: Format, dst: Format, cast: str) -> IllegalError:
+        name, lacking = self.chip.target.name, [fmt.name for fmt in (src, dst) if self.chip.lacks(fmt)]
+        reason = f": {name} has no instruction for elements of {' and '.join(lacking)}" if lacking else ""
+        return IllegalError(f"{name} has no {cast}{reason}")
 
     def widened(self, kernel: NodeKernel, value: KernelValue) -> KernelValue:
         """Return a value as f32: exact for all formats of up to 16 bits, rounded to nearest for i32.
@@ -358,7 +385,7 @@ class GraphKernelRunner:
         else:
             chain = self.chip.numbers(fmt, F32)
         if chain is None:
-            raise IllegalError(f"{self.chip.target.name} has no exact {fmt.name} -> f32")
+            raise self._no_cast(fmt, F32, f"exact {fmt.name} -> f32")
         return kernel.convert(value, chain)
 
     def narrowed(self, kernel: NodeKernel, value: KernelValue, dst: Format, low: int, high: int) -> KernelValue:
@@ -369,14 +396,14 @@ class GraphKernelRunner:
         """
         chain = self.chip.integers(F32, dst, low, high)
         assert isinstance(dst, IntFormat)
-        if chain is None and not dst.signed and dst.bits >= _BYTE:
+        if chain is None and not dst.signed and not self.chip.lacks(dst):
             signed = FORMATS[f"i{dst.bits}"]
             over = clamped(kernel, kernel.combine("add", value, f32(-signed.maximum)), 0.0, 1.0)  # type: ignore[union-attr]
             lowered = kernel.combine("add", value, kernel.combine("mul", over, f32(-(1 << dst.bits))))
             back = self.integers(F32, signed, *_limits(signed))
             return kernel.convert(kernel.convert(lowered, back), self.chip.reread(signed, dst))
         if chain is None:
-            raise IllegalError(f"{self.chip.target.name} has no exact f32 -> {dst.name} of {low} to {high}")
+            raise self._no_cast(F32, dst, f"exact f32 -> {dst.name} of {low} to {high}")
         return kernel.convert(value, chain)
 
     def rounded(self, kernel: NodeKernel, value: KernelValue, dst: Format) -> KernelValue:
@@ -389,7 +416,7 @@ class GraphKernelRunner:
             return value
         chain = self.chip.numbers(F32, dst)
         if chain is None:
-            raise IllegalError(f"{self.chip.target.name} has no f32 -> {dst.name} rounded to nearest")
+            raise self._no_cast(F32, dst, f"f32 -> {dst.name} rounded to nearest")
         return kernel.convert(value, chain)
 
     def bounded(self, kernel: NodeKernel, value: KernelValue, low: int | None, high: int | None) -> KernelValue:

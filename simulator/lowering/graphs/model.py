@@ -126,13 +126,14 @@ class Graph:
 # Nodes of older opsets: what was different then, and the newer node that means the same.
 #
 # The reference evaluator lacks some old versions (Cast-1 with a name for `to`, Reshape-1, DequantizeLinear below 19,
-# Clip-1) and takes others for newer ones (the broadcasting of Add and Mul below 7). Such a node is judged as one of a
-# newer version. Source: operator schemas of onnx 1.23.2, all versions.
+# Clip-1) and takes others for newer ones (the broadcasting of Add, Sub, Mul and Div below 7). Such a node is judged as
+# one of a newer version. Source: operator schemas of onnx 1.23.2, all versions.
 
 Shape = tuple[int, ...]
 
 _BROADCASTING = 7
-"""Opset since which Add and Mul broadcast as NumPy does."""
+"""Opset since which Add, Sub, Mul and Div broadcast as NumPy does."""
+_BROADCAST = ("Add", "Sub", "Mul", "Div")
 _PER_AXIS = 13
 """Opset since which QuantizeLinear and DequantizeLinear take a scale for every index of an axis."""
 
@@ -153,13 +154,13 @@ class Judged:
 def operand_shapes(graph: Graph, node: GraphNode, shapes: Sequence[Shape | None]) -> list[Shape | None]:
     """Return the shapes that the operands of a node have for operators of today.
 
-    Only the second of Add and Mul below opset 7 has another: extents of 1 in the places that it is repeated along.
+    Only the second of Add, Sub, Mul and Div below opset 7 has another: extents of 1 where it is repeated.
 
     Raises:
         IllegalError: shapes that the node's own version does not take.
     """
     found, opset = list(shapes), int(graph.version)
-    if node.op in ("Add", "Mul") and opset < _BROADCASTING and found[0] is not None and found[1] is not None:
+    if node.op in _BROADCAST and opset < _BROADCASTING and found[0] is not None and found[1] is not None:
         found[1] = _repeated(node, found[0], found[1])
     scale = found[1] if len(found) > 1 else None
     if node.op in ("QuantizeLinear", "DequantizeLinear") and opset < _PER_AXIS and scale not in (None, (), (1,)):
@@ -196,7 +197,7 @@ def judged(graph: Graph, node: GraphNode) -> Judged:
             newer, attributes = 5, {}
         case "DequantizeLinear" if since < 19:
             newer = 19
-        case "Add" | "Mul" if since < _BROADCASTING and node.attributes:
+        case "Add" | "Sub" | "Mul" | "Div" if since < _BROADCASTING and node.attributes:
             newer, attributes = _BROADCASTING, {}
         case "Clip" if since == 1:
             # Without a bound there is none; version 6 has the largest f32 then.

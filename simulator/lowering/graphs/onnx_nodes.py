@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from castsim.lowering.graphs.model import (
     texts,
 )
 from castsim.lowering.graphs.onnx_reader import format_of, library
-from castsim.lowering.graphs.tosa_nodes import converted
+from castsim.lowering.graphs.tosa_nodes import closest_chain, converted
 from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.numerics.blocks import code_dtype
 from castsim.numerics.codec import codes_from_strings, decode_to_float64, strings_from_codes, value_of
@@ -93,7 +95,7 @@ def quantised(
         kernel, value = runner.unary(f"QuantizeLinear {x.format.name} -> {dst.name}, scale {factor!r}", x.format)
         value = _quotient(runner, kernel, value, factor, scale.format)
         if not isinstance(dst, IntFormat):
-            return _as_float(runner, kernel, value, codes, dst, saturate)
+            return _as_float(runner, kernel, value, codes, dst, saturate, factor)
         inner = runner.computed_as(dst)
         value = clamped(kernel, value, dst.minimum - zero, dst.maximum - zero)
         value = kernel.convert(value, runner.chip.integral(Rounding.RINT))
@@ -174,6 +176,7 @@ def _as_float(
     codes: Codes,
     dst: FloatFormat | TaperedFormat,
     saturate: str,
+    factor: float,
 ) -> Codes:
     answered = runner.chip.planned(F32, dst, "onnx", "28", {"saturate": saturate})
     found = answered.plan
@@ -189,10 +192,11 @@ def _as_float(
             f"cast f32 -> {dst.name}, {found.demand.label}", quotient, F32, found.chain, dst, answered
         )
     if not found.chain:
-        raise IllegalError(f"{runner.chip.target.name} has nothing that leads from f32 to {dst.name}")
-    if found.verdict is Verdict.DIFFERS:
-        runner.remark(f"no chain gives ONNX's f32 -> {dst.name}; the nearest one runs")
-    return runner.finish(kernel, kernel.convert(value, found.chain), codes, dst)
+        raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
+    with np.errstate(all="ignore"):
+        quotients = (decode_to_float64(codes, kernel.inputs[0].format) / factor).astype(np.float32)
+    chain = closest_chain(runner, found, quotients.view(np.uint32))
+    return runner.finish(kernel, kernel.convert(value, chain), codes, dst)
 
 
 def _extremes(runner: GraphKernelRunner, codes: Codes) -> tuple[np.float32, np.float32]:
@@ -233,8 +237,6 @@ def _by_parts(runner: GraphKernelRunner, x: GraphTensor, scaling: Scaling, dst: 
         where = places.reshape(-1) == number
         factor = _number(int(scale_code), scale.format)
         zero = 0.0 if zero_point is None else _number(int(zero_code), zero_point.format)
-        if not (np.isfinite(factor) and factor != 0):
-            raise IllegalError(f"scale {factor} is not a number to multiply and divide by")
         result[where] = part(flat[where], factor, zero)
     return result.reshape(x.shape)
 
@@ -262,10 +264,10 @@ def expanded(codes: Codes, shape: tuple[int, ...], axis: int, block: int, what: 
     return np.repeat(codes, block, place)[tuple(slice(extent) for extent in shape)]
 
 
-# Clip, Add and Mul: native where the target has the format, else in f32, which is exact for what it takes here.
+# Clip, arithmetic, extremes and Round: native where the target has the format, else in f32, exact for what it takes.
 #
-# f32 has more than twice the significand of f16 and bf16 and two bits beyond, so that rounding its sum or product once
-# more gives the result rounded once. Integers wrap, as NumPy's do.
+# f32 has more than twice the significand of f16 and bf16 and two bits beyond, so that rounding its sum, product or
+# quotient once more gives the result rounded once. Integers wrap, as NumPy's do.
 
 _WIDEST = 32
 
@@ -299,9 +301,10 @@ def clipped(
 def combined(
     runner: GraphKernelRunner, function: str, a: GraphTensor, b: GraphTensor, constant: GraphTensor | None
 ) -> GraphTensor:
-    """Add or multiply two tensors of one format, broadcast against each other.
+    """Apply `add`, `sub`, `mul`, `div`, `min` or `max` to two tensors of one format, broadcast against each other.
 
-    `constant` is one of them if it holds a single number known beforehand: an immediate, not loaded.
+    `constant` is one of them if it holds a single number known beforehand: an immediate, not loaded. A single divisor
+    always is one.
 
     Raises:
         IllegalError: the target has no such operation, nor one that gives the same results.
@@ -312,17 +315,16 @@ def combined(
         shape = np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
         raise IllegalError(f"shapes {list(a.shape)} and {list(b.shape)} do not broadcast") from None
-    signed = FORMATS[f"i{fmt.bits}"] if isinstance(fmt, IntFormat) and not fmt.signed else fmt
-    if runner.chip.has(function, fmt):
-        worked = fmt
-    elif runner.chip.has(function, signed):
-        worked = signed  # sums and products modulo a power of two are the same bits
-    else:
-        worked = F32
-    if a is constant:
+    if function == "div":
+        if isinstance(fmt, IntFormat):
+            raise IllegalError(f"Div of {fmt.name}: no target divides integers")
+        if b.codes.size == 1 and b.format in (F32, FORMATS["f16"]):
+            return _divided(runner, a, b, shape)
+    worked = _worked_in(runner, function, fmt)
+    if a is constant and function not in ("sub", "div"):
         a, b = b, a
-    if fmt.bits < 8:
-        raise IllegalError(f"{runner.chip.target.name} has no {function} of {fmt.name}")
+    elif a is constant:
+        constant = None
     kernel = NodeKernel(f"{function} {fmt.name}" + ("" if worked == fmt else f" as {worked.name}"))
     first = _operand(runner, kernel, "src", fmt, worked)
     inputs = {"src": _broadcast(runner, a, shape)}
@@ -339,6 +341,63 @@ def combined(
     kernel.output("dst", value)
     found = runner.run(kernel, inputs)["dst"]
     return GraphTensor(fmt, found.astype(code_dtype(fmt)).reshape(shape))
+
+
+_MODULAR = ("add", "sub", "mul")
+
+
+def _worked_in(runner: GraphKernelRunner, function: str, fmt: Format) -> Format:
+    """Return the format in which a target computes a function of two operands of a format."""
+    signed = FORMATS[f"i{fmt.bits}"] if isinstance(fmt, IntFormat) and not fmt.signed else fmt
+    if fmt.bits >= 8 and runner.chip.has(function, fmt):
+        return fmt
+    if fmt.bits >= 8 and function in _MODULAR and runner.chip.has(function, signed):
+        return signed  # sums and products modulo a power of two are the same bits
+    if fmt.bits < 8 or not runner.chip.has(function, F32):
+        raise IllegalError(f"{runner.chip.target.name} has no {function} of {fmt.name}")
+    return F32
+
+
+def _divided(runner: GraphKernelRunner, a: GraphTensor, b: GraphTensor, shape: tuple[int, ...]) -> GraphTensor:
+    """Divide a tensor by one number, which becomes a constant of the program."""
+    kernel, value = runner.unary(f"div {a.format.name}", a.format)
+    quotient = _quotient(runner, kernel, value, _number(int(b.codes.reshape(-1)[0]), b.format), b.format)
+    codes = runner.finish(kernel, runner.rounded(kernel, quotient, a.format), a.codes, a.format)
+    return GraphTensor(a.format, np.broadcast_to(codes, shape))
+
+
+def _rounded(runner: GraphKernelRunner, x: GraphTensor) -> GraphTensor:
+    """Round to integral numbers, ties to even."""
+    kernel, value = runner.unary(f"Round {x.format.name}", x.format)
+    value = kernel.convert(_wide(runner, kernel, value), runner.chip.integral(Rounding.RINT))
+    return GraphTensor(x.format, runner.finish(kernel, runner.rounded(kernel, value, x.format), x.codes, x.format))
+
+
+def _reduced(runner: GraphKernelRunner, node: GraphNode, x: GraphTensor, axes: GraphTensor | None) -> GraphTensor:
+    """Return extremes along axes, found by taking those of two halves again and again.
+
+    Raises:
+        IllegalError: no element along an axis; a format without such an operation.
+    """
+    rank = len(x.shape)
+    given = node.attributes.get("axes", []) if axes is None else axes.array.reshape(-1).tolist()
+    if not given and node.attributes.get("noop_with_empty_axes"):
+        return x
+    along = sorted({axis % rank for axis in given} if given else range(rank))
+    others = [axis for axis in range(rank) if axis not in along]
+    kept = [x.shape[axis] for axis in others]
+    rows = x.codes.transpose([*others, *along]).reshape(math.prod(kept), -1)
+    if not rows.size:
+        raise IllegalError(f"node '{node.name}': {node.op} of no elements")
+    function = node.op.removeprefix("Reduce").lower()
+    while rows.shape[1] > 1:
+        half = -(-rows.shape[1] // 2)
+        # Of an odd number the middle one is compared twice.
+        first, second = (GraphTensor(x.format, part) for part in (rows[:, :half], rows[:, -half:]))
+        rows = combined(runner, function, first, second, None).codes
+    runner.remark("extremes along axes by halving, a program per halving; axes are gathered before the programs")
+    shape = [1 if axis in along else extent for axis, extent in enumerate(x.shape)]
+    return GraphTensor(x.format, rows.reshape(shape if node.attributes.get("keepdims", 1) else kept))
 
 
 def _check_width(fmt: Format) -> None:
@@ -418,16 +477,22 @@ def run_onnx_node(
             return [x], None
         case "Reshape":
             return [_reshaped(x, values[1], node)], None
-        case "Cast":
-            dst = format_of(attributes["to"], f"node '{node.name}'", library())
+        case "Cast" | "CastLike":
+            like = values[1]
+            dst = like.format if like else format_of(attributes["to"], f"node '{node.name}'", library())
             if TEXT in (x.format, dst):
                 return [_text_cast(runner, x, dst)], None
             chosen = {name: attributes[name] for name in ("saturate", "round_mode") if name in attributes}
             tensor, found = converted(runner, x, dst, graph.spec, graph.version, chosen)
             return [tensor], found
-        case "Add" | "Mul":
-            assert values[1] is not None
-            return [combined(runner, node.op.lower(), x, values[1], _immediate(graph, node, inputs))], None
+        case "Add" | "Sub" | "Mul" | "Div" | "Min" | "Max":
+            constant = _immediate(graph, node, inputs)
+            operands = [tensor for tensor in inputs if tensor is not None]
+            return [reduce(lambda a, b: combined(runner, node.op.lower(), a, b, constant), operands)], None
+        case "ReduceMin" | "ReduceMax":
+            return [_reduced(runner, node, x, values[1])], None
+        case "Round":
+            return [_rounded(runner, x)], None
         case "Clip":
             low, high = _bounds(x, values, bounds_of_version(graph, node))
             return [clipped(runner, x, low, high)], None
@@ -544,10 +609,9 @@ def undefined_elements(node: GraphNode, inputs: Sequence[GraphTensor | None], re
 
 
 def _immediate(graph: Graph, node: GraphNode, inputs: Sequence[GraphTensor | None]) -> GraphTensor | None:
-    for name, tensor in zip(node.inputs, inputs, strict=True):
-        if name in graph.constants and tensor is not None and tensor.codes.size == 1:
-            return tensor
-    return None
+    operands = zip(node.inputs, inputs, strict=True)
+    single = [tensor for name, tensor in operands if name in graph.constants and tensor and tensor.codes.size == 1]
+    return single[-1] if single and len(node.inputs) == 2 else None
 
 
 def _bounds(

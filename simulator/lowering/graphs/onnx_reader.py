@@ -22,12 +22,20 @@ if TYPE_CHECKING:
 
 OPERATORS = (
     "Cast",
+    "CastLike",
     "QuantizeLinear",
     "DequantizeLinear",
     "DynamicQuantizeLinear",
     "Clip",
     "Add",
+    "Sub",
     "Mul",
+    "Div",
+    "Min",
+    "Max",
+    "Round",
+    "ReduceMin",
+    "ReduceMax",
     "Identity",
     "Reshape",
     "Constant",
@@ -43,7 +51,7 @@ _ELEMENTS = {
 }  # fmt: skip
 _DOMAINS = ("", "ai.onnx")
 _TEXT = "STRING"
-_OF_TEXTS = ("Cast", "Constant")
+_OF_TEXTS = ("Cast", "CastLike", "Constant")
 """Operators that take texts, or give them."""
 _TEXTS_SINCE = 9
 """Opset since which Cast does."""

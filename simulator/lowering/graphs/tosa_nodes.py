@@ -15,6 +15,8 @@ from castsim.lowering.graphs.graph_kernels import KernelValue, NodeKernel
 from castsim.lowering.graphs.kernel_runner import GraphKernelRunner, clamped, f32
 from castsim.lowering.graphs.model import Graph, GraphNode, GraphTensor
 from castsim.lowering.lowering_answers import Answer
+from castsim.lowering.planner import Plan, route_for
+from castsim.lowering.steps import Chain
 from castsim.lowering.tosa_operators import (
     DOUBLE_ROUND,
     INEXACT_ROUND,
@@ -34,24 +36,45 @@ from castsim.targets.specification import RescaleRules
 
 
 def converted(
-    runner: GraphKernelRunner, x: GraphTensor, dst: Format, spec: str, version: str, attributes: dict[str, str | int]
+    runner: GraphKernelRunner,
+    x: GraphTensor,
+    dst: Format,
+    spec: str,
+    version: str | None,
+    attributes: dict[str, str | int],
 ) -> tuple[GraphTensor, Answer]:
     """Run the planned chain of a cast, or the chain that fails on the fewest values if none satisfies.
+
+    Integers of less than a byte that the target lacks are cast as bytes, each of which holds one element.
 
     Raises:
         ReadError: unknown version, attribute or value.
         IllegalError: the specification does not have the cast; nothing leads to the destination.
     """
-    answered = runner.chip.planned(x.format, dst, spec, version, attributes)
+    source, fmt = runner.unpacked(x.codes, x.format) if runner.chip.lacks(x.format) else (x.codes, x.format)
+    stored = runner.computed_as(dst) if runner.chip.lacks(dst) else dst
+    if stored != dst and not isinstance(fmt, IntFormat):  # which formats of 4 and 2 bits round to nearest
+        spec, version, attributes = "exact", None, {"rounding": "rint"}
+    answered = runner.chip.planned(fmt, stored, spec, version, attributes)
     found = answered.plan
-    if found.verdict is Verdict.DIFFERS:
-        if not found.chain:
-            raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
-        runner.remark(f"no chain found as {found.demand.label} asks; the closest one is run")
-    src = found.demand.src
-    title = f"cast {x.format.name} -> {dst.name}, {found.demand.label}"
-    codes = runner.through(title, x.codes, src, found.chain, dst, answered)
-    return GraphTensor(dst, codes), answered
+    if found.verdict is Verdict.DIFFERS and not found.chain:
+        raise IllegalError(f"{runner.chip.target.name}: {found.kind.value}: {found.reason}")
+    src, chain = found.demand.src, closest_chain(runner, found, source)
+    title = f"cast {fmt.name} -> {stored.name}, {found.demand.label}"
+    codes = runner.through(title, source, src, chain, stored, answered)
+    return GraphTensor(dst, runner.packed(codes, stored, dst)), answered
+
+
+def closest_chain(runner: GraphKernelRunner, found: Plan, codes: Codes) -> Chain:
+    """Return the chain of a plan, or the closest one for these codes where no chain satisfies; a remark names it."""
+    if found.verdict is not Verdict.DIFFERS:
+        return found.chain
+    chain = route_for(found, codes)
+    runner.remark(
+        f"no chain found as {found.demand.label} asks; of the closest ones, the one with the fewest wrong results on "
+        f"this input is run: {', '.join(step.label for step in chain if step.is_instruction)}"
+    )
+    return chain
 
 
 # TOSA RESCALE on machines without 64-bit integers: exact f32 arithmetic on limbs of 11 bits.
@@ -304,6 +327,21 @@ def rescale_of(graph: Graph, node: GraphNode) -> Rescale:
     )
 
 
+def check_rescale(graph: Graph, node: GraphNode, operator: Rescale) -> None:
+    """Reject a RESCALE that no data make legal.
+
+    Raises:
+        ReadError: a multiplier, shift or zero point that its operand type cannot hold.
+        IllegalError: the specification forbids it.
+    """
+    extents = [extent or 1 for extent in node.results[0][1]]
+    shape = [*[1] * (len(extents) - 1), *extents[-1:]]  # channels are last, other extents have no rule
+    src = read_as(operator.src, operator.input_unsigned)
+    found = rescale(operator, np.zeros(shape, code_dtype(src)), graph.spec)
+    if found.outcome is GraphValidity.ERROR:
+        raise IllegalError(f"RESCALE is illegal: {'; '.join(found.reasons)}")
+
+
 def _rescaled(
     runner: GraphKernelRunner, graph: Graph, node: GraphNode, x: GraphTensor, inputs: Sequence[GraphTensor | None]
 ) -> tuple[list[GraphTensor], None, AcceptanceSets | None]:
@@ -311,8 +349,7 @@ def _rescaled(
     demanded = rescale(operator, x.codes, graph.spec)
     rules = load_specification(graph.spec).rescale
     assert rules is not None  # without, the operator has been refused
-    if demanded.outcome is GraphValidity.ERROR:
-        raise IllegalError(f"RESCALE is illegal: {'; '.join(demanded.reasons)}")
+    check_rescale(graph, node, operator)
     if demanded.outcome is GraphValidity.UNPREDICTABLE:
         runner.remark(f"unpredictable: {'; '.join(demanded.reasons)}; every result is accepted")
         if operand_violations(operator, rules):
