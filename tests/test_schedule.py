@@ -20,7 +20,7 @@ from castsim.isa.tpc.parser import parse, print_declaration, print_instruction
 from castsim.isa.tpc.program import Bundle, LabelDefinition, Slot
 from castsim.machines.vliw.assembled import assemble, execute
 from castsim.machines.vliw.findings import StaleReadKind
-from castsim.tpc_compiler.placing import BasicBlock, mark_fresh, renamed
+from castsim.tpc_compiler.placing import BasicBlock, BlockGraph, mark_fresh, renamed
 from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation
 from castsim.tpc_compiler.scheduling import Scheduled, schedule
 from castsim.tpc_compiler.virtual_registers import read_sequential
@@ -103,7 +103,7 @@ def bound(text: str, generation: str, removed: Set[int]) -> int:
         for unit, count in known.units(each).items():
             source.names.need(unit, count, each.span)
     block = BasicBlock([], written)
-    mark_fresh(block, known)
+    mark_fresh(BlockGraph([block], chip), known, frozenset())
     written = renamed(block.operations, known)
     distances = Distances(known, {})
     starts: list[int] = []

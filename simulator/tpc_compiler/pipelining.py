@@ -22,7 +22,6 @@ from castsim.tpc_compiler.placing import (
     Placer,
     copies,
     is_jump,
-    mark_fresh,
     rename_values,
     renamed,
     without_unread,
@@ -480,7 +479,6 @@ def _best(
 def _trip(body: BasicBlock, times: int, operations: OperationLookup, placer: Placer) -> LoopTrip:
     """Return some trips of a body as one."""
     written = BasicBlock([], [copies(each) for _ in range(times) for each in body.operations])
-    mark_fresh(written, operations)
     return LoopTrip(renamed(written.operations, operations), placer)
 
 

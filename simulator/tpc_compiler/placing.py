@@ -6,20 +6,26 @@ operands are there. Distances to what earlier blocks issued are kept on every pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from castsim.isa.errors import IllegalError, ReadError
-from castsim.isa.formats import FORMATS
-from castsim.isa.tpc.forms import Family
 from castsim.isa.tpc.program import JUMPS, Bundle, LabelUse, Slot, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import LoopShape, iterator, nested
 from castsim.machines.vliw.lint_checking import side_by_side
 from castsim.machines.vliw.lint_flow import BundleStep, Flow, arrivals, entries, facts_at, live_behind
-from castsim.machines.vliw.plans import InstructionPlan, keeps_income
+from castsim.machines.vliw.plans import InstructionPlan
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation, drawn, renumbered
+from castsim.tpc_compiler.scheduled_operations import (
+    PARTS,
+    Distances,
+    OperationLookup,
+    ScheduledOperation,
+    Touched,
+    drawn,
+    renumbered,
+)
 from castsim.tpc_compiler.virtual_registers import STRIDE, VirtualRegister, unit_of_cell
 
 # Basic blocks of a text, its loops, and which block may follow which.
@@ -230,35 +236,94 @@ def _unread(operation: ScheduledOperation, operations: OperationLookup, live: Se
     return live.isdisjoint(touched.writes) and all(unit_of_cell(cell) is not None for cell in touched.writes)
 
 
-def mark_fresh(block: BasicBlock, operations: OperationLookup) -> None:
-    """Mark narrowing conversions of single lanes behind which others write all other lanes before anything reads."""
-    for place, operation in enumerate(block.operations):
-        ratio = _lanes(operation, operations)
-        cells = operations.touched(operation).writes
-        if ratio is None or operation.fresh or len(cells) != 1:
-            continue
-        covered = {operation.instruction.switch("lane_sel")}
-        for other in block.operations[place + 1 :]:
-            touched = operations.touched(other)
-            if cells & touched.reads or (cells & touched.writes and _lanes(other, operations) != ratio):
-                break
-            if cells & touched.writes:
-                covered.add(other.instruction.switch("lane_sel"))
-        if covered >= set(range(ratio)):
-            operation.fresh = True
-            operations.forget(operation)
+def mark_fresh(shape: BlockGraph, operations: OperationLookup, declared: Set[VirtualRegister]) -> None:
+    """Mark the instructions of a text that keep nothing of their destination that matters, on any path.
+
+    What they leave of it was never written before, or others write it before anything reads it. `declared` have values
+    at the start.
+    """
+    blocks = [[_kept_parts(each, operations) for each in block.all] for block in shape.blocks]
+    kept = {cell for block in blocks for _, parts in block for cell in parts}
+    if not kept:
+        return
+
+    def written(number: int, known: dict[str, int]) -> dict[str, int]:
+        found = dict(known)
+        for touched, parts in blocks[number]:
+            for cell in touched.writes & kept:
+                found[cell] = found.get(cell, 0) | parts.get(cell, (_all_parts(cell), 0))[0]
+        return found
+
+    def read(number: int, behind: dict[str, int]) -> dict[str, int]:
+        found = dict(behind)
+        for touched, parts in reversed(blocks[number]):
+            _pass_back(found, touched, parts, kept)
+        return found
+
+    ways = [(step.first, step.second) for step in shape.steps]
+    start = {cell: _all_parts(cell) for cell in kept if unit_of_cell(cell) in declared}
+    before = _parts_at(len(blocks), ways, written, start)
+    behind = _parts_at(len(blocks), [(second, first) for first, second in ways], read, {})
+    for number, block in enumerate(shape.blocks):
+        known, later = [before[number]], dict(behind[number])
+        for touched, parts in blocks[number]:
+            known.append(dict(known[-1]))
+            for cell in touched.writes & kept:
+                known[-1][cell] = known[-1].get(cell, 0) | parts.get(cell, (_all_parts(cell), 0))[0]
+        for operation, (touched, parts), old in reversed(list(zip(block.all, blocks[number], known, strict=False))):
+            own = touched.old <= set(parts) and operation.instruction.form.accumulator is None
+            if touched.old and own and not any(old.get(c, 0) & later.get(c, 0) & ~parts[c][1] for c in parts):
+                operation.fresh = True
+                operations.forget(operation)
+            _pass_back(later, touched, parts, kept)
 
 
-def _lanes(operation: ScheduledOperation, operations: OperationLookup) -> int | None:
-    """Return how many lanes a conversion of one lane chooses among; None for anything else, and under a predicate."""
-    instruction = operation.instruction
-    if instruction.form.family is not Family.CONVERSION or instruction.switch("lane_sel") is None:
-        return None
-    casts = operations.first(operation).casts
-    if instruction.predicate is not None or len(casts) != 1 or not keeps_income(instruction):
-        return None
-    wide, narrow = (FORMATS[name].bits for name in casts[0])
-    return wide // narrow if wide > narrow else None
+def _kept_parts(operation: ScheduledOperation, operations: OperationLookup) -> tuple[Touched, dict[str, tuple[int, int]]]:
+    """Return what an instruction touches, and of virtual cells that it may keep in part the parts that it may and must write."""
+    touched = operations.touched(operation)
+    parts = operations.parts(operation) if touched.old else None
+    certain = parts if parts is not None and operation.instruction.predicate is None else 0
+    cells = (cell for cell in touched.old if unit_of_cell(cell) is not None)
+    return touched, {cell: (_all_parts(cell) if parts is None else parts, certain) for cell in cells}
+
+
+def _pass_back(
+    live: dict[str, int], touched: Touched, parts: Mapping[str, tuple[int, int]], kept: Set[str]
+) -> None:
+    """Change the parts that are read behind an instruction to those that are read before it."""
+    for cell in touched.writes & kept:
+        live[cell] = live.get(cell, 0) & ~parts[cell][1] if cell in parts else 0
+    for cell in touched.reads & kept:
+        live[cell] = _all_parts(cell)
+
+
+def _parts_at(
+    count: int,
+    ways: Sequence[tuple[int, int]],
+    passed: Callable[[int, dict[str, int]], dict[str, int]],
+    start: Mapping[str, int],
+) -> list[dict[str, int]]:
+    """Return the parts of cells that hold at each block by some way from any."""
+    found: list[dict[str, int]] = [dict(start) if number == 0 else {} for number in range(count)]
+    waiting = list(range(count))
+    steps: dict[int, list[int]] = {}
+    for first, second in ways:
+        steps.setdefault(first, []).append(second)
+    while waiting:
+        number = waiting.pop()
+        facts = passed(number, found[number])
+        for other in steps.get(number, ()):
+            new = {cell: found[other].get(cell, 0) | parts for cell, parts in facts.items()}
+            if any(found[other].get(cell, 0) != parts for cell, parts in new.items()):
+                found[other] |= new
+                waiting.append(other)
+    return found
+
+
+def _all_parts(cell: str) -> int:
+    """Return the bits of all parts of a virtual cell."""
+    unit = unit_of_cell(cell)
+    return (1 << PARTS.get(unit.file if unit is not None else None, 1)) - 1
 
 
 def rename_values(block: BasicBlock, operations: OperationLookup) -> None:

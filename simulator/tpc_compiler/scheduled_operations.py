@@ -5,24 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from castsim.isa.errors import CastsimError, IllegalError, Span
-from castsim.isa.tpc.forms import LOCAL, STORES, TENSORS, Family, MemoryOperation
+from castsim.isa.formats import FORMATS
+from castsim.isa.tpc.forms import LOCAL, STORES, TENSORS, Family, Half, MemoryOperation
 from castsim.isa.tpc.program import (
     ENDS_OF_BLOCKS,
     JUMPS,
+    DimensionMask,
     File,
     Immediate,
+    Register,
     Slot,
     TpcInstruction,
 )
 from castsim.machines.vliw.latency_bound import SlottedInstruction as Site
 from castsim.machines.vliw.latency_bound import applies
 from castsim.machines.vliw.plans import InstructionPlan, in_multiplier, keeps_income, prepared
+from castsim.machines.vliw.semantics.moves import NOTHING, prepare_rearrange
 from castsim.machines.vliw.stage_latency import STORED, horizon
 from castsim.machines.vliw.storage import ConfigurationSpace, RegisterCell, Registers
 from castsim.targets.vliw import VliwTarget, names
 from castsim.tpc_compiler.virtual_registers import FIRST, Names, VirtualRegister, unit_of_cell, with_registers
 
+PARTS = {File.V: 512, File.I: 5, File.VP: 8}
+"""Parts of a register that instructions may write alone: half bytes, dimensions, sections; all others are whole."""
 _PARTLY = ("shuffle", "calc", "udiv")
 """First words of instructions of which operands decide what they write."""
 _WHOLE_ENTRIES = (None, "bv32", "bv16")
@@ -120,6 +128,37 @@ class OperationLookup:
             found = Touched(plan.read, plan.written, plan.written if keeps else frozenset())
             self._touched[operation] = found
         return found
+
+    def parts(self, operation: ScheduledOperation) -> int | None:
+        """Return the parts of its destination that an instruction writes where its predicate is true, None if unknown.
+
+        A bit is half a byte of a V register, a dimension of an I register, a section of a VP register.
+        """
+        instruction, nibbles = operation.instruction, PARTS[File.V]
+        mask, section = instruction.operand("mask"), instruction.operand("section")
+        if mask is not None:
+            result = instruction.operand("dest")
+            into_index = isinstance(result, Register) and result.file is File.I
+            return mask.bits if into_index and isinstance(mask, DimensionMask) else None
+        if isinstance(section, Immediate):
+            return 1 << section.value
+        if instruction.form.half is not None:
+            lower = (1 << nibbles // 2) - 1
+            return None if instruction.switch("partial") else lower << (nibbles // 2 * (instruction.form.half is Half.HIGH))
+        if instruction.form.family is Family.LANE_MOVE:
+            try:
+                moved = prepare_rearrange(instruction, self.target).source_of != NOTHING
+            except CastsimError:
+                return None
+            return int.from_bytes(np.packbits(np.repeat(moved, 2), bitorder="little").tobytes(), "little")
+        casts, lane = self.first(operation).casts, instruction.switch("lane_sel")
+        if instruction.form.family is not Family.CONVERSION or not isinstance(lane, int) or len(casts) != 1:
+            return None
+        wide, narrow = (FORMATS[name].bits for name in casts[0])
+        if wide <= narrow or not keeps_income(instruction):
+            return None
+        element = (1 << narrow // 4) - 1 << narrow // 4 * (lane % (wide // narrow))
+        return sum(element << start for start in range(0, nibbles, wide // 4))
 
     def has_state(self, operation: ScheduledOperation) -> bool:
         """Whether more than registers keeps an instruction in its order: memory, generators, configuration."""

@@ -379,6 +379,7 @@ class _Scheduler:
         self._shape = BlockGraph(self._blocks, target)
         check_defined(self._shape, self._operations, self._declared)
         self._removed = without_unread(self._shape, self._operations)
+        mark_fresh(self._shape, self._operations, self._declared)
         self._placer = self._new_placer(self._shape)
 
     def _new_placer(self, shape: BlockGraph) -> Placer:
@@ -453,7 +454,6 @@ class _Scheduler:
 
     def _renamed(self, block: BasicBlock) -> BasicBlock:
         found = BasicBlock(block.labels, block.operations, block.end)
-        mark_fresh(found, self._operations)
         rename_values(found, self._operations)
         return found
 
