@@ -202,6 +202,48 @@ def test_casts_between_aggregates_keep_the_order_of_elements(tmp_path: Path, tar
     assert same_bits(np.asarray(found["z"]), np.trunc(x).astype(np.int16))
 
 
+STEP = """#define STEP(K) { float128 w; at[0] = K * 128; w.v1 = v_f32_ld_tnsr_b(at, x); at[0] += 64; \\
+    w.v2 = v_f32_ld_tnsr_b(at, x); at[0] -= 64; v_bf16_st_tnsr(at, y, convert_float128_to_bfloat128(w, SW_LINEAR)); }
+"""
+
+
+@pytest.mark.parametrize("target", MODERN)
+@pytest.mark.parametrize("before", ["", "int5 kept = at;"], ids=["straight", "rows"])
+def test_unrolled_ordered_casts_do_not_live_together(tmp_path: Path, target: str, before: str) -> None:
+    """Eight casts of two registers to one, whose temporaries are first written in part (item 12)."""
+    steps = " ".join(f"STEP({number})" for number in range(8))
+    text = STEP + by_rows("x y", before + steps)
+    if not before:
+        text = STEP + f"void main(tensor x, tensor y)\n{{ int5 at = {{0}}; {steps} }}\n"
+    rows = 3 if before else 1
+    program = loaded(tmp_path, text, target, x=f"f32[1024,{rows}]", y=f"out:bf16[1024,{rows}]")
+    x = drawn(rows, 1024, scale=300.0)
+    found = run_loaded(program, {"x": x}, stale_reads="stop").outputs
+    assert same_bits(np.asarray(found["y"]).reshape(rows, 1024), x.astype(ml_dtypes.bfloat16))
+    assert not program.launch.scheduled.spilled
+
+
+def test_more_values_than_registers_are_spilled_beside_arrays(tmp_path: Path) -> None:
+    """Forty-five vectors and an array in local memory, read back: the values are those of NumPy (item 12)."""
+    count = 45
+    body = "".join(
+        f"at[0] = {64 * n}; float64 a{n} = v_f32_ld_tnsr_b(at, x); kept[{n % 4}] = a{n};\n" for n in range(count)
+    )
+    body += "float64 s = 0.0f;\n" + "".join(f"s = s * 0.5f + a{n};\n" for n in reversed(range(count)))
+    body += "at[0] = 0; int k = row & 3; v_f32_st_tnsr(at, y, s + kept[k]);"
+    program = loaded(tmp_path, by_rows("x y", body, "float64 kept[4];"), "gaudi2", x="f32[2880,3]", y="out:f32[64,3]")
+    x = np.random.default_rng(1).integers(-8, 9, (3, 2880)).astype(f32)
+    parts, want = x.reshape(3, count, 64), np.zeros((3, 64), f32)
+    for number in reversed(range(count)):
+        want = ((want * f32(0.5)).astype(f32) + parts[:, number]).astype(f32)
+    last = [44, 41, 42]  # the last vector put into element 0, 1, 2
+    want += np.stack([parts[row, last[row]] for row in range(3)])
+    outcome = run_loaded(program, {"x": x}, stale_reads="stop")
+    assert same_bits(np.asarray(outcome.outputs["y"]), want)
+    assert program.launch.scheduled.spilled
+    assert any("spilled" in str(each.text) for each in program._said(1))
+
+
 LOOKED_UP = by_rows(
     "n table y",
     "v_f32_st_tnsr(at, y, v_f32_lookup(v_u32_ld_tnsr_b(at, n), 0, SW_BV32 | SW_LUT_PTR));",

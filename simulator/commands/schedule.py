@@ -55,6 +55,7 @@ def execute(options: Namespace) -> CommandOutcome:
         "removed": [
             {"line": each.span.line, "instruction": print_instruction(each.instruction)} for each in found.removed
         ],
+        "spilled": list(found.spilled),
         "program": found.text,
     }
     remarks = _remarks(found, written=written is not None)
@@ -67,6 +68,9 @@ def execute(options: Namespace) -> CommandOutcome:
 def _remarks(found: Scheduled, *, written: bool) -> str:
     """Return what is said of a program beside it; its length only if standard output holds the program."""
     lines = [] if written else [_length(found)]
+    if found.spilled:
+        names = ", ".join(found.spilled)
+        lines.append(f"spilled, because more registers were needed at once than are free: {names}")
     if found.removed:
         places = ", ".join(str(each.span.line) for each in found.removed)
         lines.append(f"left out, because nothing reads their virtual registers: the instructions of lines {places}")

@@ -130,6 +130,10 @@ class KernelProgram(WalkedWhenIssued):
         if engines > 1:
             text = f"{engines} engines run one after the other; the time is that of the slowest, memory is not shared"
             found.append(WarningText(WarningKind.FORM, text, self.file))
+        spilled = len(self.launch.scheduled.spilled)
+        if spilled:
+            text = f"more registers are needed at once than there are: {spilled} values are spilled to local memory"
+            found.append(WarningText(WarningKind.FORM, text, self.file))
         notes = self.launch.compiled.notes
         return (*found, *(WarningText(WarningKind.FORM, text, span) for text, span in notes.items()))
 

@@ -278,8 +278,10 @@ def mark_fresh(shape: BlockGraph, operations: OperationLookup, declared: Set[Vir
             _pass_back(later, touched, parts, kept)
 
 
-def _kept_parts(operation: ScheduledOperation, operations: OperationLookup) -> tuple[Touched, dict[str, tuple[int, int]]]:
-    """Return what an instruction touches, and of virtual cells that it may keep in part the parts that it may and must write."""
+def _kept_parts(
+    operation: ScheduledOperation, operations: OperationLookup
+) -> tuple[Touched, dict[str, tuple[int, int]]]:
+    """Return what an instruction touches, and which parts it may and must write of virtual cells that it may keep."""
     touched = operations.touched(operation)
     parts = operations.parts(operation) if touched.old else None
     certain = parts if parts is not None and operation.instruction.predicate is None else 0
@@ -287,9 +289,7 @@ def _kept_parts(operation: ScheduledOperation, operations: OperationLookup) -> t
     return touched, {cell: (_all_parts(cell) if parts is None else parts, certain) for cell in cells}
 
 
-def _pass_back(
-    live: dict[str, int], touched: Touched, parts: Mapping[str, tuple[int, int]], kept: Set[str]
-) -> None:
+def _pass_back(live: dict[str, int], touched: Touched, parts: Mapping[str, tuple[int, int]], kept: Set[str]) -> None:
     """Change the parts that are read behind an instruction to those that are read before it."""
     for cell in touched.writes & kept:
         live[cell] = live.get(cell, 0) & ~parts[cell][1] if cell in parts else 0

@@ -144,7 +144,11 @@ class OperationLookup:
             return 1 << section.value
         if instruction.form.half is not None:
             lower = (1 << nibbles // 2) - 1
-            return None if instruction.switch("partial") else lower << (nibbles // 2 * (instruction.form.half is Half.HIGH))
+            return (
+                None
+                if instruction.switch("partial")
+                else lower << (nibbles // 2 * (instruction.form.half is Half.HIGH))
+            )
         if instruction.form.family is Family.LANE_MOVE:
             try:
                 moved = prepare_rearrange(instruction, self.target).source_of != NOTHING

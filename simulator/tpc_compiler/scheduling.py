@@ -11,17 +11,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from math import prod
 from time import process_time
 
 from castsim.execution.tree import issued
-from castsim.isa.errors import MAX_STATEMENTS, CastsimError, EngineError, IllegalError
-from castsim.isa.tpc.forms import STORES
+from castsim.isa.errors import MAX_STATEMENTS, CastsimError, EngineError, IllegalError, Span
+from castsim.isa.formats import FORMATS
+from castsim.isa.tpc.forms import LOCAL, LOCAL_VECTORS, STORES, Feature
 from castsim.isa.tpc.parser import print_program
 from castsim.isa.tpc.program import (
     Bundle,
     Declaration,
     Directive,
     File,
+    Immediate,
     Item,
     LabelDefinition,
     Register,
@@ -29,6 +32,7 @@ from castsim.isa.tpc.program import (
     Slot,
     TpcInstruction,
     TpcProgram,
+    VlmDeclaration,
 )
 from castsim.machines.vliw.assembled import execute, ready
 from castsim.machines.vliw.lint_checking import lint
@@ -48,17 +52,26 @@ from castsim.tpc_compiler.placing import (
     rename_values,
     without_unread,
 )
-from castsim.tpc_compiler.scheduled_operations import Distances, OperationLookup, ScheduledOperation
+from castsim.tpc_compiler.scheduled_operations import (
+    Distances,
+    OperationLookup,
+    ScheduledOperation,
+    drawn,
+    renumbered,
+)
 from castsim.tpc_compiler.virtual_registers import (
+    STRIDE,
     Names,
     Numbers,
     SequentialProgram,
     VirtualRegister,
+    WrittenInstruction,
     free_registers,
     in_place_of,
     read_sequential,
     unit_of,
     unit_of_cell,
+    widened,
     with_registers,
     written_as,
 )
@@ -226,6 +239,200 @@ def _live_behind(
     return live_behind([[step.first for step in steps] for steps in shape.into], before)
 
 
+# Too few registers: values that wait in local memory, or are made again, between where they are written and read.
+
+_SPILLABLE = {File.V: ("vlm", 256), File.VP: ("vlm", 256), File.S: ("slm", 4), File.SP: ("slm", 4), File.I: ("slm", 4)}
+"""Memory of the values of a file, and bytes for each register; those of index registers are bytes of a dimension."""
+_MOST_SPILLS = 64
+"""Rounds of choosing registers."""
+
+
+Home = int | ScheduledOperation | VirtualRegister
+"""Where a value waits: an address, the instruction that makes it again, or a pair of S (for an address register)."""
+
+
+class Spiller:
+    """Keeps values of virtual registers in local memory: stored behind what writes them, loaded before what reads them.
+
+    `spilled` are the registers so far, by their names in the text.
+    """
+
+    def __init__(self, source: SequentialProgram, target: VliwTarget) -> None:
+        self.spilled: list[str] = []
+        self._target = target
+        self._wide = widened(target.dialect)
+        self._short_lived: set[VirtualRegister] = set()
+        self._free = _free_memory(source, target)
+
+    def without(
+        self,
+        source: SequentialProgram,
+        written: Sequence[ScheduledOperation],
+        depths: Mapping[ScheduledOperation, int],
+        pressure: Pressure,
+        operations: OperationLookup,
+    ) -> SequentialProgram | None:
+        """Return a text that needs fewer registers at once where most are needed; None if nothing can wait.
+
+        `written` are the instructions of `source`, `depths` how many loops each is in.
+        """  # fmt: skip
+        costs: dict[VirtualRegister, float] = dict.fromkeys(set(pressure.live) - self._short_lived, 0.0)
+        writers: dict[VirtualRegister, list[ScheduledOperation]] = defaultdict(list)
+        for operation in written:
+            touched = operations.touched(operation)
+            for unit in _units(touched.reads | touched.writes) & costs.keys():
+                costs[unit] += 10.0 ** depths.get(operation, 0)
+            for unit in _units(touched.writes):
+                writers[unit].append(operation)
+        last = {unit: n for n, each in enumerate(written) for unit in _units(operations.touched(each).reads)}
+        chosen: dict[VirtualRegister, Home] = {}
+        needed = max(1, pressure.needed - pressure.free + _TAIL)
+        for unit in sorted(costs, key=lambda each: (costs[each], -last.get(each, 0), each.number)):
+            home = self._home(unit, writers[unit], source, operations)
+            if needed > 0 and home is not None:
+                chosen[unit] = home
+                needed -= source.names.sizes[unit]
+        self.spilled += [source.names.spelling(unit) for unit in chosen]
+        return self._rewritten(source, written, chosen, operations) if chosen else None
+
+    def _home(
+        self,
+        unit: VirtualRegister,
+        writers: Sequence[ScheduledOperation],
+        source: SequentialProgram,
+        operations: OperationLookup,
+    ) -> Home | None:
+        """Return where a value waits, None for nowhere."""  # fmt: skip
+        if len(writers) == 1 and unit.file is not File.I:
+            touched, plan = operations.touched(writers[0]), operations.first(writers[0])
+            if not (touched.reads or touched.old or plan.memory or drawn(plan) or plan.depends):
+                return writers[0]
+        if unit.file is File.AD and Feature.ADDRESS_MOVES in self._target.dialect.features:
+            pair = source.names.fresh(File.S, source.names.shown[unit])
+            source.names.need(pair, 2)
+            return pair
+        if unit.file not in _SPILLABLE:
+            return None
+        memory, size = _SPILLABLE[unit.file]
+        size *= source.names.sizes[unit] if unit.file is not File.I else self._target.registers.index_dimensions
+        start, end = self._free[memory]
+        if start + size > end:
+            return None
+        self._free[memory] = start + size, end
+        return start
+
+    def _rewritten(
+        self,
+        source: SequentialProgram,
+        written: Sequence[ScheduledOperation],
+        homes: Mapping[VirtualRegister, Home],
+        operations: OperationLookup,
+    ) -> SequentialProgram:
+        names = source.names
+        found: list[WrittenInstruction] = []
+        first = written[0].span if written else None
+        for each in source.declarations:
+            unit = unit_of(each.register) if isinstance(each, RegisterDeclaration) else None
+            if unit in homes and unit is not None and first is not None:
+                found += self._moved(unit, unit.base, range(1), homes[unit], names, first, load=False)
+        places = []
+        for operation in written:
+            places.append(len(found))
+            touched = operations.touched(operation)
+            read, stored = _units(touched.reads | touched.old) & homes.keys(), _units(touched.writes) & homes.keys()
+            if any(homes[unit] is operation for unit in stored):
+                continue
+            new = {unit: names.renamed(unit) for unit in read | stored}
+            self._short_lived |= set(new.values())
+            for unit in sorted(read, key=lambda each: each.number):
+                members = _members(unit, touched.reads | touched.old)
+                found += self._moved(unit, new[unit].base, members, homes[unit], names, operation.span, load=True)
+            changed = renumbered(operation, new, new) if new else operation
+            found.append(WrittenInstruction(dict(changed.slots), operation.span))
+            for unit in sorted(stored, key=lambda each: each.number):
+                members = _members(unit, touched.writes)
+                found += self._moved(unit, new[unit].base, members, homes[unit], names, operation.span, load=False)
+        places.append(len(found))
+        labels = tuple(replace(each, place=places[each.place]) for each in source.labels)
+        return replace(source, instructions=tuple(found), labels=labels)
+
+    def _moved(
+        self,
+        unit: VirtualRegister,
+        base: int,
+        members: Iterable[int],
+        home: Home,
+        names: Names,
+        span: Span,
+        *,
+        load: bool,
+    ) -> list[WrittenInstruction]:
+        """Return the instructions between registers from number `base` on and where the value of a unit waits."""
+        if isinstance(home, ScheduledOperation):
+            changed = renumbered(
+                home, {}, {unit: VirtualRegister(unit.file, (base - unit.base) // STRIDE + unit.number)}
+            )
+            return [WrittenInstruction(dict(changed.slots), span)] if load else []
+        if isinstance(home, VirtualRegister):
+            ends = (f"AD{base}", f"Z{home.base}") if load else (f"Z{home.base}", f"AD{base}")
+            return self._read([f"mov {', '.join(ends)}"], span)
+        texts: list[str] = []
+        vector, size = _SPILLABLE[unit.file][0] == "vlm", _SPILLABLE[unit.file][1]
+        two = vector and Feature.TWO_PART_ADDRESS in self._target.dialect.features
+        word = ""
+        if two or unit.file is File.I:
+            scratch = names.fresh(File.S, "address")
+            self._short_lived.add(scratch)
+            word = f"S{scratch.base}"
+        texts += [f"mov.i32 {word}, 0x0"] * two
+        for number in members if unit.file is not File.I else range(self._target.registers.index_dimensions):
+            address, name = f"{f'{word}, ' * two}{home + size * number:#x}", f"{unit.file}{base + number}"
+            if unit.file is not File.I:
+                access = "l_v" if vector else "l"
+                texts.append(f"ld_{access} {name}, {address}" if load else f"st_{access} {address}, {name}")
+            elif load:
+                texts += [f"ld_l {word}, {address}", f"set_indx I{base}, b{1 << number:05b}, {word}"]
+            else:
+                texts += [f"mov_irf_dim {number:#x} {word}, I{base}", f"st_l {address}, {word}"]
+        return self._read(texts, span)
+
+    def _read(self, texts: Sequence[str], span: Span) -> list[WrittenInstruction]:
+        """Return instructions as if they stood in the text."""
+        made = (written_as(text, span.file, self._wide) for text in texts)
+        return [
+            WrittenInstruction({slot: replace(one, span=span) for slot, one in each.slots.items()}, span)
+            for each in made
+        ]
+
+
+def _members(unit: VirtualRegister, cells: Iterable[str]) -> list[int]:
+    """Return which registers of a unit are among cells."""
+    return sorted(int(cell.removeprefix(unit.file)) - unit.base for cell in cells if unit_of_cell(cell) == unit)
+
+
+def _free_memory(source: SequentialProgram, target: VliwTarget) -> dict[str, tuple[int, int]]:
+    """Return the bytes of each local memory that nothing in a text uses: none where it is unknown."""
+    instructions = [each.instruction for each in source.instructions]
+    small = any(each.mnemonic.startswith("lookup") for each in instructions) or target.option("vlm_size") == "small"
+    ends = {memory: target.memories[memory].capacity_bytes for memory in ("vlm", "slm")}
+    ends["vlm"] = target.small_vector_memory.capacity_bytes if small else ends["vlm"]
+    starts = dict.fromkeys(ends, 0) if source.local is None else dict(source.local)
+    for instruction in instructions:
+        if instruction.form.memory not in LOCAL or instruction.switch("mmio"):
+            continue
+        memory = "vlm" if instruction.form.memory in LOCAL_VECTORS else "slm"
+        address = [instruction.operand(role) for role in ("src_a", "src_b")]
+        known = [each.value for each in address if isinstance(each, Immediate)]
+        if len(known) == sum(each is not None for each in address):
+            starts[memory] = max(starts.get(memory, 0), sum(known) + (256 if memory == "vlm" else 4))
+        elif source.local is None:
+            starts[memory] = ends[memory]
+    for each in source.declarations:
+        if isinstance(each, VlmDeclaration):
+            starts["vlm"] = max(starts["vlm"], each.address + prod(each.shape) * FORMATS[each.format].bits // 8)
+    return {memory: (-(-starts.get(memory, 0) // 256) * 256, end) for memory, end in ends.items()}
+
+
 # A schedule as a program: labels, bundles, real registers in place of virtual ones.
 
 
@@ -279,6 +486,8 @@ _OF_THE_TEXT = ("unread result", "unwritten register", "slot count")
 """Rules of the linter that speak of the text and not of its schedule."""
 _PADDED = PlacementPolicy(one=True)
 _LISTS = (PlacementPolicy(), PlacementPolicy(window=24), PlacementPolicy(window=8), PlacementPolicy(window=3))
+_MOST_SHOWN = 5
+"""Registers that a refusal names."""
 _SMALL = 400
 """Instructions up to which all candidates are tried."""
 
@@ -296,7 +505,7 @@ class Scheduled:
     """A scheduled program. `method` says how it came about: `padding`, `list` or `pipelined`.
 
     `registers` maps virtual registers, as the text names them, to real ones; `removed` are instructions that nothing
-    read.
+    read, `spilled` the virtual registers whose values wait in local memory or are made again.
     """
 
     program: TpcProgram
@@ -307,6 +516,7 @@ class Scheduled:
     registers: dict[str, tuple[str, ...]]
     removed: tuple[ScheduledOperation, ...]
     findings: tuple[LintFinding, ...]
+    spilled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +558,15 @@ def schedule_program(
     source: SequentialProgram, target: VliwTarget, *, longer: bool = False, until: float = math.inf
 ) -> Scheduled:
     """Schedule a text that has been read; as `schedule`."""
-    return _Scheduler(source, target, longer=longer, until=until).best()
+    scheduler = _Scheduler(source, target, longer=longer, until=until)
+    try:
+        return scheduler.best()
+    except IllegalError:
+        spiller = Spiller(source, target)
+        fitting = scheduler.fitting(spiller)
+        if fitting is None:
+            raise
+    return replace(fitting.best(), spilled=tuple(dict.fromkeys(spiller.spilled)))
 
 
 class _Scheduler:
@@ -366,6 +584,7 @@ class _Scheduler:
         if not written or written[-1].mnemonic != "halt" or len(written) in labels:
             halt = written_as("halt", "<end>", target.dialect)
             written.append(ScheduledOperation(halt.slots, halt.span))
+        self._written = written[: len(source.instructions)]
         self._declared = frozenset(
             unit
             for each in source.declarations
@@ -409,6 +628,33 @@ class _Scheduler:
         if not isinstance(found, Scheduled):
             found = self._shortest(chain(tried, drafts), padding, None, []) or self._spaced(found)
         return replace(found, padding=padding, removed=tuple(self._removed))
+
+    def fitting(self, spiller: Spiller) -> _Scheduler | None:
+        """Return the scheduler of the text with values in local memory where registers are short; None if that fails.
+
+        None too if registers are not what is short.
+        """
+        scheduler, source = self, self._source
+        for _ in range(_MOST_SPILLS):
+            shape = scheduler._shape
+            ordered = [
+                PlacedBlock({each: (n, next(iter(each.slots))) for n, each in enumerate(block.all)}, len(block.all))
+                for block in shape.blocks
+            ]
+            pressure = scheduler._registers_of(shape, ordered)
+            if not isinstance(pressure, Pressure):
+                return None if scheduler is self else scheduler
+            depths = {
+                each: sum(loop.holds(number) for loop in shape.loops)
+                for number, block in enumerate(shape.blocks)
+                for each in block.all
+            }
+            changed = spiller.without(source, scheduler._written, depths, pressure, scheduler._operations)
+            if changed is None:
+                return None
+            source = changed
+            scheduler = _Scheduler(source, self._target, longer=self._longer, until=self._until)
+        return None
 
     def _shortest(
         self,
@@ -467,8 +713,7 @@ class _Scheduler:
 
     def _drafted(self, candidate: _Candidate) -> _Draft | Pressure | CastsimError:
         """Return a candidate with real registers, or why it has none."""
-        lives = lives_of(candidate.shape, candidate.schedule, self._operations, self._declared)
-        numbers = allocated(lives, self._source.names, free_registers(self._target, self._real()))
+        numbers = self._registers_of(candidate.shape, candidate.schedule)
         if isinstance(numbers, Pressure):
             return numbers
         try:
@@ -477,6 +722,12 @@ class _Scheduler:
         except CastsimError as error:
             return error
         return _Draft(candidate.method, program, numbers, BundleCount(len(program.bundles), executed))
+
+    def _registers_of(
+        self, shape: BlockGraph, schedule: Sequence[PlacedBlock]
+    ) -> dict[VirtualRegister, int] | Pressure:
+        lives = lives_of(shape, schedule, self._operations, self._declared)
+        return allocated(lives, self._source.names, free_registers(self._target, self._real()))
 
     def _checked(self, draft: _Draft) -> Scheduled | CastsimError:
         """Return a draft as the result, or the rule that it breaks."""
@@ -513,7 +764,9 @@ class _Scheduler:
             for operation in block.all:
                 for unit in self._operations.units(operation):
                     where.setdefault(unit, operation.span.line)
-        shown = ", ".join(f"{names.spelling(unit)} (line {where.get(unit, 1)})" for unit in pressure.live)
+        shown = ", ".join(f"{names.spelling(unit)} (line {where.get(unit, 1)})" for unit in pressure.live[:_MOST_SHOWN])
+        more = len(pressure.live) - _MOST_SHOWN
+        shown += f" and {more} more" if more > 0 else ""
         line = f"line {pressure.at.span.line}" if pressure.at is not None else "the beginning"
         message = (
             f"{pressure.needed} {pressure.file} registers are needed at once in {line}, and {pressure.free} are free "

@@ -262,7 +262,10 @@ class LabelPlace:
 
 @dataclass(frozen=True, slots=True)
 class SequentialProgram:
-    """A text that is to be scheduled. `names` are its virtual registers."""
+    """A text that is to be scheduled. `names` are its virtual registers.
+
+    `local` is the end of what accesses through registers reach in `vlm` and `slm`; None if that is unknown.
+    """
 
     file: str
     declarations: tuple[Declaration, ...]
@@ -270,6 +273,7 @@ class SequentialProgram:
     labels: tuple[LabelPlace, ...]
     directives: tuple[str, ...]
     names: Names
+    local: Mapping[str, int] | None = None
 
 
 def read_sequential(

@@ -144,6 +144,7 @@ class Arithmetic(Emitter):
             return self.bits_as(value, Pointer(kind.to, old.space))
         local = (isinstance(each, Pointer) and each.space == "local" for each in (kind, old))
         if any(local) and isinstance(kind, Scalar | Pointer) and isinstance(old, Scalar | Pointer):
+            self.absolute |= isinstance(old, Scalar)
             return None if isinstance(kind, Pointer) and isinstance(old, Pointer) else self.bits_as(value, kind)
         if isinstance(kind, Group) and isinstance(old, Group) and _alike(old, kind):
             return self.bits_as(value, kind)

@@ -83,6 +83,8 @@ class Emitter:
         self.lines: list[CodeLine] = []
         self.here: Any = None
         self.notes: dict[str, Span] = {}
+        self.absolute = False
+        """Whether integers become addresses of local memory, which then may be any."""
         self._count = 0
 
     # --------------------------------------------------------------------------------------------------- errors

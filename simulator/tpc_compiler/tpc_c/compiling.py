@@ -44,6 +44,8 @@ from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS, Loops
 # Statements: declarations, branches, loops, functions written in place.
 
 _PRINTF = re.compile(r"tpc_printf\s*\(?\s*(enable|disable)")
+_LOCAL_ACCESS = re.compile(r"_(ld|st)_l(_|$)")
+"""In the name of an intrinsic that takes an address in local memory."""
 _IGNORED = re.compile(r"\b(loop_unroll|pipelined|unroll|loop_unroll_divide|machine_unroll_count)\b")
 
 
@@ -400,7 +402,8 @@ class Compiled:
 
     `tables` are the look-up tables that it reads: function id and values of an entry; without those in `rounded`, what
     reads them is correctly rounded. `notes` say how it was read.
-    `stored` are the tensors that it writes, `blocked` why it cannot run, `prints` calls of printf by line and column.
+    `stored` are the tensors that it writes, `blocked` why it cannot run, `prints` calls of printf by line and column,
+    `local` the bytes that its arrays take of `vlm` and `slm`; None if it accesses others too.
     """
 
     parsed: Parsed
@@ -413,6 +416,7 @@ class Compiled:
     stored: frozenset[int]
     blocked: tuple[CastsimError, ...]
     prints: Mapping[tuple[int | None, int | None], Print]
+    local: Mapping[str, int] | None
 
     @property
     def tensors(self) -> tuple[MainParameter, ...]:
@@ -463,10 +467,11 @@ class Compiler(Statements):
         self.here = main
         self.emit("halt")
         lines, blocked = tuple(self.lines), tuple(self.blocked)
+        local = None if self.absolute or any(map(_LOCAL_ACCESS.search, self._called())) else dict(self._used)
         self._check_unused()
         return Compiled(
             self.parsed, self.target, parameters, lines, dict(self.tables), frozenset(self.rounded), dict(self.notes),
-            _stored(lines), blocked, dict(self.prints),
+            _stored(lines), blocked, dict(self.prints), local,
         )  # fmt: skip
 
     def _outside(self) -> None:
@@ -503,11 +508,13 @@ class Compiler(Statements):
             return Value(TENSOR, const=parameter.number)
         return Value(parameter.type, parameter.register)
 
+    def _called(self) -> set[str]:
+        calls = (each for each in walked(self.parsed.tree) if type(each).__name__ == "FuncCall")
+        return {getattr(each.name, "name", "") for each in calls}
+
     def _check_unused(self) -> None:
         """Compile functions that nothing calls, for their errors alone."""
-        called = {
-            getattr(each.name, "name", "") for each in walked(self.parsed.tree) if type(each).__name__ == "FuncCall"
-        }
+        called = self._called()
         for name, function in self.functions.items():
             if name == MAIN or name in called:
                 continue

@@ -199,7 +199,7 @@ def sequential(compiled: Compiled, request: LaunchRequest, arguments: Mapping[st
         for written in source.instructions
     )
     labels = tuple(LabelPlace(each.name, each.place, of_c(each.span)) for each in source.labels)
-    return replace(source, instructions=instructions, labels=labels)
+    return replace(source, instructions=instructions, labels=labels, local=compiled.local)
 
 
 _CODE = "// code\n"
