@@ -230,7 +230,7 @@ def test_all_but_two_instructions_have_values() -> None:
     texts = {
         "load": ("lookup BV32 V1, V2, 1", "lookup_1c BV32 V1, V2, 1", "lookup_2c BV32 D2, V4, 1", "prefetch AD1"),
         "goya": ("lookup_c0 BV32 V1, V2, 1", "lookup_c1c2 BV32 D2, V4, 1"),
-        "spu": ("udiv.u32 Z2, S4, S5",),
+        "spu": ("udiv.u32 Z2, S4, S5", "dbg"),
         "gaudi": ("udiv_4step.u32 Z2, S4, S5",),
         "steps": ("udiv_step.u32 Z2, S4, S5",),
         "store": ("aso", "event spu 1", "st_tnsr_s 0x1, I2, S3", "st_tnsr_sqz 0x1, 0x0, I2, V3"),

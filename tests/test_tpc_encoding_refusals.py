@@ -84,7 +84,7 @@ def test_refusals_say_what_would_be_legal() -> None:
     ("code", "reason"),
     [
         (packed("gen12_256", spu__opcode=0x0E), "SPU opcode 0x0e (cmp_geq): dest 0x0 is not one of SP"),
-        (packed("gen12_256", vpu__opcode=0x3E), "VPU opcode 0x3e (dbg), which is not mod"),
+        (packed("gen12_256", load__opcode=0x19), "LOAD opcode 0x19 (ld_tnsr_cnvrt), which is not mod"),
         (packed("gen12_256", vpu__opcode=0x21), "VPU opcode 0x21 is not an instruction of goya"),
         (packed("gen12_256", vpu__opcode=0x35), "VPU opcode 0x35 (convert_int8)"),  # from Greco only
         (packed("gen12_256", vpu__opcode=0x31, vpu__switches=1), "VPU opcode 0x31"),  # MOV_DG all: from Gaudi

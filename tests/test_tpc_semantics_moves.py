@@ -528,6 +528,17 @@ def test_index_arithmetic(operation: str) -> None:
         assert got.result == admitted(tuple(function(here, 6) for here in HERE), mask)
 
 
+@pytest.mark.parametrize("mask", ["11111", "10011", "00100"])
+def test_absolute_value_and_complement_of_an_index(mask: str) -> None:
+    """Dimensions outside of the mask keep what they held (item 13)."""
+    source = (5, -7, 0, -(1 << 31) + 1, 123)
+    for generation in ("goya", "gaudi2"):
+        got = run(f"abs.i32 b{mask} I1, I2", generation, slot="spu", income=OLD_INDEX, src_a=source)
+        assert got.result == admitted(tuple(abs(each) for each in source), mask)
+        got = run(f"not.i32 b{mask} I1, I2", generation, slot="spu", income=OLD_INDEX, src_a=source)
+        assert got.result == admitted(tuple(~each for each in source), mask)
+
+
 def test_index_shifts() -> None:
     amounts = (0, 1, 2, 31, 32)
     got = run("shl.i32 b11111 I1, I2, I3", slot="spu", income=OLD_INDEX, src_a=HERE, src_b=amounts)

@@ -37,6 +37,8 @@ _DATA = re.compile(
     r"\.(word|short|long|quad|int|hword|octa|[248]byte|ascii|asciz|string|space|zero|fill|skip|org|(b|p2)?align|float"
     r"|double|incbin)"
 )
+_METADATA = re.compile(r"d[bhwdq]")
+_SECTIONS = (".text", ".data", ".section")
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]{1,2}|\d{1,3}")
 _LARGEST_BYTE = 255
 
@@ -99,6 +101,7 @@ class _Placer:
         self.raw: list[tuple[int, bytes]] = []
         self._halves: list[CompressedLayout] = []
         self._compressed: Directive | None = None
+        self._in_metadata = False
         self._encoded: Directive | None = None
 
     def take(self, item: Item) -> None:
@@ -144,6 +147,11 @@ class _Placer:
             if self._encoded is not None:
                 raise ReadError("two .encoded directives for one bundle", span=item.span)
             self._encoded = item
+        elif name in _SECTIONS:
+            self._in_metadata = name == _SECTIONS[-1] and bool(rest) and not rest.lstrip().startswith(".text")
+        elif _METADATA.fullmatch(name) and not self._in_metadata:
+            message = f"{name} outside of a metadata section would put data into the program"
+            raise ReadError(message, span=item.span, legal=(".section .tpc_metadata before it", BYTE))
         elif _DATA.fullmatch(name):
             message = f"{name} would put data into the program; castsim writes bundles and .byte"
             raise ReadError(message, span=item.span, legal=(BYTE,))

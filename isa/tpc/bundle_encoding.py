@@ -239,8 +239,8 @@ def _widths(instruction: TpcInstruction) -> tuple[int, int]:
 
 
 def unspoken_group(instruction: TpcInstruction) -> bool:
-    """Whether a conversion names pairs or quads though no bit of the encoding says so (all_lanes on one width)."""
-    if not _has_groups(instruction):
+    """Whether the text names pairs or quads though no bit of the encoding says so (all_lanes on one width)."""
+    if not any({"V", "D"} <= set(spec.accepts) for spec in instruction.form.operands[:2]):
         return False
     named = [GROUPED.get(o.file, (o.file, 1))[1] for o in instruction.operands[:2] if isinstance(o, Register)]
     return any(1 != found != said for found, said in zip(named, _sizes(instruction), strict=True))

@@ -220,8 +220,8 @@ _MEMORY: Mapping[str, Iterable[str]] = {
         for tensor in ("tensor:imm<=15", f"tensor:{register}")
     ),
     "ld_g=12": (
-        f"LOAD dest:S|SP|V a:AD {_ELEMENT} vp",
-        f"LOAD mask:mask dest:I a:AD {_ELEMENT} +indexed_global_load",
+        f"LOAD dest:S|SP|V a:AD {_ELEMENT} l0cs?unpacked_load vp",
+        f"LOAD mask:mask dest:I a:AD {_ELEMENT} l0cs?unpacked_load +indexed_global_load",
     ),
     "st_g=6": (f"STORE a:AD c:S|SP {_ELEMENT}",),
     "ld_tnsr=17": _tensor_loads(""),
@@ -297,10 +297,13 @@ def _plain(switches: str = "") -> Iterator[str]:
     yield f"VPU {_V3} {switches} .data"
 
 
-_INDEX = tuple(
-    f"SPU mask:{mask} dest:I {sources} .i32 {needs}"
-    for mask, needs in (("mask", ""), ("M0|M1|M2|M3", "+hardware_registers"))
-    for sources in ("a:I|S|imm b:I", "a:I b:S|imm")
+_INDEX, _INDEX_ALONE = (
+    tuple(
+        f"SPU mask:{mask} dest:I {sources} .i32 {needs}"
+        for mask, needs in (("mask", ""), ("M0|M1|M2|M3", "+hardware_registers"))
+        for sources in ways
+    )
+    for ways in (("a:I|S|imm b:I", "a:I b:S|imm"), ("a:I",))
 )
 
 
@@ -364,10 +367,15 @@ _ARITHMETIC: Mapping[str, Iterable[str]] = {
     "and=16": _logic("andn?inverted_and"),
     "or=15 xor=17": tuple(_logic()),
     "shl=20 shr=19": tuple(_shift()),
-    "ash=21": _shift("st_left rhu", "st_left rhu rhaz_rs?product_rounding"),
-    "abs=7": ("SPU dest:S a:S .data", "VPU dest:V a:V .data"),
+    "ash=21": (
+        *_shift("st_left rhu", "st_left rhu"),
+        # The product that MUL leaves is a pair; that the bits tell a pair from a register no source says.
+        "VPU dest:V|D a:V|D b:V|S|imm st_left rhu rhaz_rs! .data +product_rounding",
+    ),
+    "abs=7": ("SPU dest:S a:S .data", *_INDEX_ALONE, "VPU dest:V a:V .data"),
     "not=18": (
         "SPU dest:S a:S .integers,floats",
+        *_INDEX_ALONE,
         "VPU dest:V a:V .integers,floats",
         "SPU dest:SP a:SP .b",
         "VPU dest:VP a:VP .b",
@@ -550,20 +558,25 @@ _OTHERS: Mapping[str, Iterable[str]] = {
     # Stores of the lanes under a predicate, whose count goes to a numbered counter, and of a scalar.
     "st_tnsr_sqz=22": _merging("{} counter:imm<=7 a:I c:V vp?masked_store"),
     "st_tnsr_s=23": _merging("{} a:I c:S|imm"),
-    # The operands of UDIV in its forms are taken from the stage tables; of UDIV_4STEP the vendor's tests print the
-    # number of the step and the pair.
-    "udiv_step=40": (f"SPU {_DIVISION} +division_step +=src_c",),
-    "udiv_4step=40": (
-        f"SPU {_DIVISION} +four_division_steps +=src_c",
-        "SPU steps:imm<=15 dest:Z a:S .u32,u16,u8 +four_division_steps +=src_c",
+    # Of division steps the vendor's tests print number and destination; the other operands of UDIV in its forms are
+    # taken from the stage tables.
+    "udiv_step=40": (
+        "SPU steps:imm<=31 dest:S|Z a:S|imm .u32,u16,u8 +division_step +=src_c",
+        f"SPU {_DIVISION} +division_step +=src_c",
     ),
+    "udiv_4step=40": (
+        "SPU steps:imm<=31 dest:S|Z a:S|imm .u32,u16,u8 +four_division_steps +=src_c",
+        f"SPU {_DIVISION} +four_division_steps +=src_c",
+    ),
+    # For debugging; executes nothing. No source gives it operands.
+    "dbg=62": ("SPU VPU unpredicated",),
     # castsim's own `rounded.f32 exp V1, V2, V2, V3, 0x100`: no instruction of the chip, and without an opcode.
     "rounded": ("VPU dest:V a:V b:V c:V function:imm<=511 computes .f32",),
     "udiv=40": (f"SPU {_DIVISION} +whole_division",),
 }
 
 _INSTRUCTIONS = {**_MEMORY, **_ARITHMETIC, **_CONVERSIONS, **_ACCUMULATIONS, **_OTHERS}
-_WITHOUT_ROWS = ("nop=SPU:63,VPU:63,LOAD:31,STORE:31", "ld_tnsr_cnvrt=LOAD:25,STORE:25", "dbg=SPU:62,VPU:62")
+_WITHOUT_ROWS = ("nop=SPU:63,VPU:63,LOAD:31,STORE:31", "ld_tnsr_cnvrt=LOAD:25,STORE:25")
 
 FORMS: tuple[Form, ...] = tuple(
     form_of(word.partition("=")[0], row, _SWITCHES)
@@ -572,11 +585,15 @@ FORMS: tuple[Form, ...] = tuple(
 )
 """Every row."""
 
-ALIASES = {"mov_dual_group": "mov_dg", "mov_group": "mov_g"}
+ALIASES = {
+    "mov_dual_group": "mov_dg",
+    "mov_group": "mov_g",
+    "get_lut_entry": "get_lut_entry_and_interval_start",
+}
 """Mnemonics of the old spelling. Source: tpc_opcodes table of the vendor's instruction database."""
 
-UNMODELLED = frozenset(("ld_tnsr_cnvrt", "dbg"))
-"""Instructions of which no source gives operands: one is of a later device, one is for debugging."""
+UNMODELLED = frozenset(("ld_tnsr_cnvrt",))
+"""Instructions of which no source gives operands: it is of a later device."""
 
 
 @lru_cache(maxsize=1)

@@ -37,6 +37,11 @@ from castsim.isa.tpc.program import (
 
 # An instruction taken apart: mnemonic, suffixes, switches and operands, before any row of the table is consulted.
 
+ALL_SECTIONS = 8
+"""The number of a section that stands for all. Source: docs/reference/tpc.md section 8."""
+_ROUND_32 = "rnd32"
+"""A key of the old spelling before words that are switches without it too."""
+_ROUNDED_PRODUCTS = ("double_and_round32", "keep_rs", "keep_rs_for_add")
 _HARDWARE_MOVES = ("to_hw_reg", "from_hw_reg")
 
 
@@ -186,6 +191,11 @@ class _Items:
             if self.position + 2 >= len(self.words):
                 raise self.error(f"a value must follow '{word.text}='", word)
             value = self.words[self.position + 2]
+            if word.text.lower() == _ROUND_32:
+                if value.text.lower() not in self.switch_words:
+                    message = f"RND32={value.text[:40]}: no source says what this word means"
+                    raise self.error(message, value, _ROUNDED_PRODUCTS)
+                word = replace(word, text="")
             self.parts.settings.append(Setting(word, word.text.lower(), value.text.lower()))
             self.position += 3
         elif word.text == "!":
@@ -315,9 +325,17 @@ def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect:
 
 
 def _with_leading(form: Form, parts: InstructionParts) -> tuple[list[WrittenOperand], list[Setting]]:
-    """Return operands and settings; a bare number in front may be a switch, `popcnt.i32 1 V1, V2`."""
+    """Return operands and settings; a bare number in front may be a switch, `popcnt.i32 1 V1, V2`.
+
+    `mov 8 VP1, S2` is the move to all sections, which canonical text does not number.
+    """
     switch = next((each for each in form.switches if each.leading), None)
     first = parts.operands[0] if parts.operands else None
+    if form.mnemonic == "mov" and first is not None and first.operand == Immediate(ALL_SECTIONS):
+        word = parts.operands[2].operand if len(parts.operands) > 2 else None
+        scalar = isinstance(word, Immediate) or (isinstance(word, Register) and word.file is File.S)
+        if scalar and form.operands[0].accepts == ("VP",) and "imm" in form.operands[1].accepts:
+            return parts.operands[1:], parts.settings
     if switch is None or first is None or not isinstance(first.operand, Immediate):
         return parts.operands, parts.settings
     return parts.operands[1:], [*parts.settings, Setting(first.word, switch.name, first.word.text)]

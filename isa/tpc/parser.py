@@ -297,6 +297,11 @@ def _number(text: str, register: Register, span: Span) -> int:
 LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*)\s*:")
 """A label, which begins a line."""
 _SEPARATOR = re.compile(r";|\|\|")
+_JOIN = "||"
+_JOINED = re.compile(r"\|\|")
+_METADATA = re.compile(r"D[BHWDQ]\s", re.IGNORECASE)
+"""Data of a metadata section, behind the name of a field."""
+_SCEV = re.compile(r"\s*SCEV", re.IGNORECASE)
 _NOP = "nop"
 
 
@@ -363,6 +368,12 @@ class _Reader:
         while self.line < len(self.source.lines):
             text = self.source.lines[self.line]
             start = 0
+            if _SCEV.match(text):
+                column = len(text) - len(text.lstrip())
+                message = "SCEV lines are not read: no source says what they mean"
+                self.errors.take(self.source.error(message, self.line, column, legal=("a comment: // ..",)))
+                self.line += 1
+                continue
             while match := LABEL.match(text, start):
                 yield LabelDefinition(match[1], span=self.source.span(self.line, match.start(1), len(match[1])))
                 start = match.end()
@@ -387,7 +398,7 @@ class _Reader:
         column = start + len(text[start:]) - len(text[start:].lstrip())
         if not rest:
             return
-        if rest.startswith("."):
+        if rest.startswith(".") or _METADATA.match(rest):
             directive = " ".join(rest.split())
             yield Directive(directive, span=self.source.span(self.line, column, len(rest)))
         elif rest.startswith("{"):
@@ -404,8 +415,7 @@ class _Reader:
             raise self.source.error("a brace stands alone or begins a bundle", self.line, brace.start())
         span = self.source.span(self.line, column, len(text.rstrip()) - column)
         if ";" not in text[start:]:
-            joined = list(self._segments(self.line, start, len(text), re.compile(r"\|\|")))
-            return _bundle(self._placed(joined), span)
+            return _bundle(self._placed(list(self._joined(start))), span)
         segments = list(self._segments(self.line, start, len(text), re.compile(";")))
         if not text[segments[-1].start : segments[-1].end].strip():
             segments.pop()
@@ -425,6 +435,17 @@ class _Reader:
             if instruction is not None:
                 slots[slot.name.lower()] = instruction
         return _bundle(slots, span, len(segments))
+
+    def _joined(self, start: int) -> Iterator[_Segment]:
+        """Yield the instructions of a bundle that `||` joins, on one line or several; leave `line` at its last line."""
+        lines = self.source.lines
+        while True:
+            text = lines[self.line]
+            yield from self._segments(self.line, start, len(text), _JOINED)
+            following = next((n for n in range(self.line + 1, len(lines)) if lines[n].strip()), None)
+            if following is None or not (text.rstrip().endswith(_JOIN) or lines[following].lstrip().startswith(_JOIN)):
+                return
+            self.line, start = following, 0
 
     def _in_slot(self, slot: Slot, segment: _Segment) -> TpcInstruction | None:
         """Read what stands in a slot, None for a NOP; text that stood in this slot before is not read again."""

@@ -68,7 +68,7 @@ from castsim.targets.vliw_latency import PREDICATE, Commit
 
 _CONTROL = ("halt", "loop", "jmpr", "jmpa")
 
-_NO_EFFECT = ("event", "prefetch", "aso")
+_NO_EFFECT = ("event", "prefetch", "aso", "dbg")
 """Instructions that change neither registers nor memory."""
 
 
