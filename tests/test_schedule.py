@@ -344,6 +344,30 @@ def test_what_a_partial_write_leaves_is_kept_where_something_wrote_it() -> None:
     assert y.reshape(-1)[:64].view(np.float32).tolist() == [*x[1, :32], *x[0, 32:]]
 
 
+COUNTED = """loop {0}, End
+set_indx %i.in, b00010, S32
+ld_tnsr %v.a, 0x0, %i.in
+mul.f32 %v.b, %v.a, %v.a
+set_indx %i.out, b00010, S32
+convert.f32 target_type=int32 rhne %v.c, %v.b
+add.i32 %v.c, %v.c, S32
+st_tnsr 0x1, %i.out, %v.c
+End:
+{1}halt
+"""
+
+
+@pytest.mark.parametrize("bounds", ["0, 8, 1, <", "1, 15, 2, <=", "12, 0, -1, >"])
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_loop_whose_body_reads_the_iterator_is_pipelined(generation: str, bounds: str) -> None:
+    """An induction variable takes the iterator's place, and the values stay (item 11)."""
+    head = HEAD.format(target=generation, out="i32", lanes=64, rows=24)
+    found = check(head + COUNTED.format(bounds, ""), generation, 5, longer=True)
+    assert found.method == "pipelined"
+    later = check(head + COUNTED.format(bounds, "st_l 0x10, S32\n"), generation, 5, longer=True)
+    assert later.method != "pipelined"
+
+
 # --------------------------------------------------------------------------------------------------------- the command
 
 

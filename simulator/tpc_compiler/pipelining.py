@@ -1,17 +1,17 @@
 """Loops with a known number of trips: several trips at once.
 
 The body is written out for some trips and scheduled modulo an interval. What the first rounds lack stands before the
-loop, what the last ones lack behind it, both scheduled with the code around them. A loop whose iterator something reads
-is left as it is.
+loop, what the last ones lack behind it, both scheduled with the code around them. An induction variable stands in place
+of an iterator that the body reads; a loop whose iterator something reads behind it is left as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
-from castsim.isa.tpc.program import Immediate, LabelUse, Slot
+from castsim.isa.tpc.program import File, Immediate, LabelUse, Register, Slot
 from castsim.machines.vliw.control import LoopShape, innermost, trips_of
 from castsim.tpc_compiler.placing import (
     BasicBlock,
@@ -27,7 +27,7 @@ from castsim.tpc_compiler.placing import (
     without_unread,
 )
 from castsim.tpc_compiler.scheduled_operations import OperationLookup, ScheduledOperation
-from castsim.tpc_compiler.virtual_registers import written_as
+from castsim.tpc_compiler.virtual_registers import widened, written_as
 
 # Blocks that follow each other: what each finds under way, and empty bundles where a way back is too short.
 
@@ -383,7 +383,7 @@ def pipelined(
     blocks: Sequence[BasicBlock], most: int | None, operations: OperationLookup, placer: NewPlacer
 ) -> Iterator[PipelinedText]:
     """Yield the text with more and more loops pipelined, in no more than so many bundles (None: in any number)."""
-    current = _placed(tuple(blocks), {}, operations, placer)
+    current = _placed(_with_inductions(blocks, operations), {}, operations, placer)
     done: set[str] = set()
     while True:
         loop = next(
@@ -427,6 +427,47 @@ def _eligible(shape: BlockGraph, operations: OperationLookup) -> Iterator[LoopSh
         alone = plain and len(used) == 1 and shape.iterator(loop) not in read
         if alone and end.instruction.predicate is None and _trips(end) is not None:
             yield loop
+
+
+def _with_inductions(blocks: Sequence[BasicBlock], operations: OperationLookup) -> tuple[BasicBlock, ...]:
+    """Return blocks in which variables count the trips of loops whose iterators nothing but their bodies reads."""
+    shape = BlockGraph(list(blocks), operations.target)
+    found = list(blocks)
+    for loop in shape.loops:
+        inner, end = shape.blocks[loop.start : loop.end], shape.head(loop)
+        cell, full = shape.iterator(loop), [block for block in inner if block.all]
+        start, step = (end.instruction.operand(role) for role in ("start", "step"))
+        touched = {number: [operations.touched(each) for each in block.all] for number, block in enumerate(blocks)}
+        readers = {number for number, own in touched.items() if any(cell in each.reads for each in own)}
+        others = [other for other in shape.loops if shape.iterator(other) == cell]
+        alone = all(any(other.holds(number) for other in others) for number in readers)
+        if len(full) != 1 or full[0].end is not None or _trips(end) is None or not alone:
+            continue
+        body = shape.blocks.index(full[0])
+        if body not in readers or any(cell in each.writes for each in touched[body]):
+            continue
+        assert isinstance(start, Immediate) and isinstance(step, Immediate)
+        counter, iterator = operations.names.fresh(File.S, "trip"), Register(File.S, int(cell.removeprefix(File.S)))
+        place = Register(File.S, counter.base)
+        first, later = (
+            written_as(text, "<loop>", widened(operations.target.dialect))
+            for text in (f"mov.i32 {place}, {start.value}", f"add.i32 {place}, {place}, {step.value}")
+        )
+        head = found[loop.head]
+        began, counts = (ScheduledOperation(each.slots, end.span) for each in (first, later))
+        found[loop.head] = BasicBlock(head.labels, [*head.operations, began], head.end)
+        changed = [_reading(each, iterator, place) for each in full[0].operations]
+        found[body] = BasicBlock(full[0].labels, [*changed, counts])
+    return tuple(found)
+
+
+def _reading(operation: ScheduledOperation, old: Register, new: Register) -> ScheduledOperation:
+    """Return an instruction that reads another register."""
+    slots = {
+        slot: replace(each, operands=tuple(new if operand == old else operand for operand in each.operands))
+        for slot, each in operation.slots.items()
+    }
+    return ScheduledOperation(slots, operation.span, operation.fresh)
 
 
 def _label(shape: BlockGraph, loop: LoopShape) -> str:

@@ -94,7 +94,7 @@ class Statements(Loops, Expressions):
             self.printing = "enable" in node.string
         elif (match := _IGNORED.search(node.string)) is not None:
             text = f"#pragma {match[1]} is ignored unless a loop has to be unrolled"
-            self.note(f"{text}: castsim's scheduler pipelines loops")
+            self.note(f"{text}: castsim's scheduler pipelines innermost loops without branches and with constant trips")
 
     # --------------------------------------------------------------------------------------------------- declarations
 
