@@ -266,3 +266,86 @@ def test_what_a_promise_of_trips_means_is_told(bound: str, at_once: int, more: s
     assert len(found) == len(told)
     assert all(any(part in each.message for each in found) for part in told)
     assert {each.line for each in found} <= {5}
+
+
+EIGHT = """#define STEP(K) { float128 w; at[0] = K * 128; w.v1 = v_f32_ld_tnsr_b(at, x); at[0] += 64; \\
+    w.v2 = v_f32_ld_tnsr_b(at, x); v_bf16_st_tnsr(at, y, convert_float128_to_bfloat128(w, SW_LINEAR)); }
+void main(tensor x, tensor y)
+{
+    int5 at = {0};
+    STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)
+}
+"""
+
+
+def test_the_bound_that_the_warning_names_is_printed(tmp_path: Path, capsys: Capture) -> None:
+    """24 accesses of global memory, one per four cycles, leave 96 cycles at least (item 11)."""
+    kernel = tmp_path / "eight.c"
+    kernel.write_text(EIGHT, encoding="utf-8")
+    launch = [str(kernel), "--target", "gaudi2", "--tensor", "x=f32[1024]", "--tensor", "y=out:bf16[1024]",
+              "--index-space", "1", "--timing-only"]  # fmt: skip
+    assert main(["run", *launch]) == 0
+    assert "Bound: no order of these instructions takes fewer than 96 cycles (global memory)" in capsys.readouterr().out
+    assert main(["run", *launch, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["lower_bound"] == {
+        "cycles": 96, "limited_by": "global memory", "loop": None,
+    }  # fmt: skip
+
+
+RECURRENCE = """// castsim: target gaudi2
+// castsim: tensor 0 x in f32 [64]
+ld_tnsr V1, 0x0, I0; nop; nop; nop
+nop; loop 0, 100, 1, <, End; nop; nop
+nop; nop; nop; nop
+nop; nop; mul.f32 V1, V1, V2; nop
+nop; nop; mov.f32 V3, 0x0; nop
+nop; nop; mov.f32 V4, 0x0; nop
+nop; nop; nop; nop
+nop; nop; nop; nop
+nop; nop; nop; nop
+nop; nop; nop; nop
+End: nop; nop; nop; st_l_v 0x0, V1
+nop; halt; halt; nop
+nop
+nop
+nop
+"""
+
+
+def test_a_product_that_needs_the_last_one_bounds_the_interval(tmp_path: Path, capsys: Capture) -> None:
+    """MUL.f32 to MUL.f32 is 6 bundles on gaudi2, as the stage tables have it: 100 trips need 595 (item 11)."""
+    program = tmp_path / "k.tpc"
+    program.write_text(RECURRENCE, encoding="utf-8")
+    assert main(["run", str(program), "--timing-only", "--json", "-"]) == 0
+    bound = json.loads(capsys.readouterr().out)["lower_bound"]
+    assert bound["loop"]["least_bundles"] == 6
+    assert bound["cycles"] == 99 * 6 + 1 and bound["limited_by"] == "latencies"
+
+
+def test_a_pragma_of_pipelining_says_which_loops_are_pipelined() -> None:
+    """Those with constant trips and without branches; the note says nothing of others (item 11)."""
+    text = (
+        "void main(tensor x, int n) { int5 at = {0};\n#pragma loop_unroll(4)\nfor (int i = 0; i < n; i++) at[0] += 1; }"
+    )
+    (found,) = [each for each in check_text("k.c", text, target="gaudi2") if "ignored" in each.message]
+    assert "pipelines innermost loops without branches and with constant trips" in found.message
+
+
+CHOSEN = """void main(tensor x, tensor y)
+{
+    int5 at = {0};
+    float64 v = v_f32_ld_tnsr_b(at, x);
+    v_f32_st_tnsr(at, y, convert_uint64_to_float64(convert_float64_to_uint64(v, 0), 0));
+}
+"""
+
+
+@pytest.mark.parametrize("command", ["run", "lint"])
+def test_nothing_is_said_of_instructions_that_castsim_chose(command: str, tmp_path: Path, capsys: Capture) -> None:
+    """The user wrote no `all_lanes` (item 11)."""
+    kernel = tmp_path / "k.c"
+    kernel.write_text(CHOSEN, encoding="utf-8")
+    launch = ["--tensor", "x=f32[64]", "--tensor", "y=out:f32[64]", "--index-space", "1", "--in", "x=random:1"]
+    assert main([command, str(kernel), "--target", "gaudi2", *(launch if command == "run" else ())]) == 0
+    printed = capsys.readouterr()
+    assert "compiler form" not in printed.out + printed.err and "all_lanes" not in printed.out + printed.err

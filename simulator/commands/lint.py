@@ -50,7 +50,7 @@ def execute(options: Namespace) -> CommandOutcome:
     is_kernel = options.program.endswith(KERNEL_SUFFIX)
     file, target, program, own = _kernel(options) if is_kernel else (*_assembly(options), tuple)
     flow = Flow(program, target)
-    findings, noticed = own(breaches(flow)), notices(flow)
+    findings, noticed = own(breaches(flow)), own(notices(flow))
     certain, possible = ([found for found in findings if found.certain is sure] for sure in (True, False))
     document = Lint.of(
         program=file, target=target, rules=[*RULES], lint=certain, lint_possible=possible, notices=noticed

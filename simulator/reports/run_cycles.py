@@ -67,6 +67,13 @@ def _head_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     first, *others = headline(report)
     yield Text(first, style="bold yellow" if report.limiter else "")
     yield from map(Text, others)
+    if report.latencies is not None and result.loaded.file.endswith(".c"):
+        least = report.latencies.least
+        loop = "" if least.loop is None else f"; {least.loop.sentence()}"
+        yield Text(
+            f"Bound: no order of these instructions takes fewer than {grouped(least.cycles)} cycles "
+            f"({least.limit}){loop}"
+        )
     if report.limiter and not report.gains:
         yield Text(f"next: {_next(report)}")
     yield Text()
@@ -189,6 +196,27 @@ class LatencyEntry(Keys):
     """Cycles saved if every result could be read in the next bundle; unrolled loops can save more."""
 
 
+class LoopEntry(Keys):
+    """The loop that issues most bundles."""
+
+    line: Line = says("The line of its first instruction.", "span.line")
+    trips: int = says("Its trips.")
+    bundles: int = says("Bundles of one trip.")
+    least_bundles: int = says("The initiation interval: bundles that no schedule of a trip goes below.", "least")
+
+
+class BoundEntry(Keys):
+    """The fewest cycles that any order of the same instructions takes."""
+
+    cycles: Cycles = says("The lower bound.")
+    limited_by: str = says("The slot or port that is full then, or `latencies`.", "limit")
+    loop: LoopEntry | None = says("The loop that issues most bundles; null without loops.")
+
+
+def _least(report: RunReport) -> object:
+    return ABSENT if report.latencies is None else report.latencies.least
+
+
 def _binding(report: RunReport) -> object:
     found = report.latencies
     return ABSENT if found is None else found if found.binds else None
@@ -201,6 +229,7 @@ class PipesKeys(Keys):
     lost_most: LostMost | None = says("The line that costs most cycles; null if none costs any.", "costliest")
     latency_bound: LatencyEntry | None = says(of=_binding, optional=True)
     """The chain of dependences that bounds a program of bundles; null where its latencies bind nothing."""
+    lower_bound: BoundEntry | None = says("The lower bound of a program of bundles.", of=_least, optional=True)
 
 
 def _pipes_text(report: RunReport, width: int) -> Iterator[RenderableType]:

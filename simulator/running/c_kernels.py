@@ -23,6 +23,7 @@ from castsim.machines.vliw.latency_bound import latency_bound
 from castsim.machines.vliw.lint_checking import lint
 from castsim.machines.vliw.lint_flow import LintFinding
 from castsim.machines.vliw.machine import VliwCore
+from castsim.machines.vliw.semantics.convert import NoticeKind
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.compiling import Compiled, compile_kernel
@@ -113,7 +114,8 @@ class KernelProgram(WalkedWhenIssued):
         if len(runs) > 1:
             slowest = int(np.argmax([simulate(ran.tree, self.target).total for ran in runs]))
         ran = runs[slowest]
-        warnings = tuple(dict.fromkeys(each for one in runs for each in one.warnings))
+        own = f": {NoticeKind.COMPILER_FORM}: "  # no instruction of the source
+        warnings = tuple(dict.fromkeys(each for one in runs for each in one.warnings if own not in each.text))
         lost = {text: span for one in runs for text, span in one.dropped.items()}
         outside = tuple(WarningText(WarningKind.BEYOND, text, span) for text, span in lost.items())
         executed = Executed(ran.tree, self.arguments, (*self._said(len(runs)), *outside, *warnings))

@@ -323,7 +323,7 @@ def _parts_at(
 def _all_parts(cell: str) -> int:
     """Return the bits of all parts of a virtual cell."""
     unit = unit_of_cell(cell)
-    return (1 << PARTS.get(unit.file if unit is not None else None, 1)) - 1
+    return 1 if unit is None else (1 << PARTS.get(unit.file, 1)) - 1
 
 
 def rename_values(block: BasicBlock, operations: OperationLookup) -> None:

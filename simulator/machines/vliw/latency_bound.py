@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from castsim.execution.timing import WAITING, Timing, repeated, share
-from castsim.isa.errors import CastsimError
+from castsim.isa.errors import CastsimError, Span
 from castsim.isa.tpc.program import GROUPED, Register, Slot, Special, TpcInstruction, TpcProgram
 from castsim.machines.vliw.control import Structure, name_of
 from castsim.machines.vliw.findings import InstructionSite
@@ -25,6 +25,7 @@ from castsim.machines.vliw.storage import CONSTANT, RANDOM, Registers
 from castsim.targets.vliw import BundleDistance, VliwTarget, names, smallest
 from castsim.targets.vliw_latency import PREDICATE, DistanceRule, OperandKey, SmallestDistance
 
+_NEVER = 1 << 40
 _WORTH = 5
 """Latencies bind from one cycle in so many: below, the busiest pipe leaves little for another order to gain."""
 
@@ -51,19 +52,47 @@ class AwaitedResult:
 
 
 @dataclass(frozen=True, slots=True)
+class LeastCycles:
+    """Cycles that no order of the instructions of a run goes below, and what takes them.
+
+    `loop` is where most bundles are issued again and again: its first line, its trips, the bundles of one trip and the
+    initiation interval that slots, ports and what a trip needs of the last one allow; None without loops.
+    """
+
+    cycles: int
+    limit: str
+    loop: LeastInterval | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeastInterval:
+    """The bundles of one trip of a loop, and the fewest that any schedule needs; `span` is its first instruction."""
+
+    span: Span
+    trips: int
+    bundles: int
+    least: int
+
+    def sentence(self) -> str:
+        """Return it in words."""
+        return f"loop of line {self.span.line}: {self.trips:,} trips of {bundles(self.bundles)}, at least {self.least}"
+
+
+@dataclass(frozen=True, slots=True)
 class LatencyBound:
     """The dependences of a run.
 
     `cycles` is the sum of the longest chains of all stretches that ran, with the distances of the target, and
     `gained` what the run would save if every result could be read in the next bundle; it never goes below the
     `occupied` cycles of the busiest pipe. `links` are the chain that costs most of it, in the order of the program:
-    `trips` times `length` bundles.
+    `trips` times `length` bundles. `least` bounds what any order of the same instructions takes.
     """
 
     cycles: int
     gained: int
     occupied: int
     total: int
+    least: LeastCycles
     links: tuple[AwaitedResult, ...]
     length: int
     trips: int
@@ -112,10 +141,30 @@ def latency_bound(program: TpcProgram, target: VliwTarget, timing: Timing) -> La
         gained=max(0, min(sum(stretch.lost * stretch.times for stretch in found), timing.total - occupied)),
         occupied=occupied,
         total=timing.total,
+        least=_least(found),
         links=worst.links if worst is not None and worst.lost else (),
         length=0 if worst is None else worst.chain,
         trips=0 if worst is None else worst.times,
     )
+
+
+def _least(stretches: Sequence[_Stretch]) -> LeastCycles:
+    """Return the lower bound of a run: the fullest slot or port over all of it, or the longest row of dependences."""
+    used: Counter[str] = Counter()
+    for each in stretches:
+        for name, cycles in each.used.items():
+            used[name] += cycles * each.times
+    limits = dict(used)
+    through = max(stretches, key=lambda each: each.through, default=None)
+    if through is not None:
+        limits["latencies"] = through.through
+    limit = max(limits, key=lambda name: limits[name], default="nothing")
+    repeated = [each for each in stretches if each.times > 1 and each.span is not None]
+    longest = max(repeated, key=lambda each: each.size * each.times, default=None)
+    loop = None
+    if longest is not None and longest.span is not None:
+        loop = LeastInterval(longest.span, longest.times, longest.size, longest.interval)
+    return LeastCycles(limits.get(limit, 0), limit, loop)
 
 
 def _stretches(program: TpcProgram, target: VliwTarget, counts: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -168,12 +217,26 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A stretch that ran so many `times`: bundles of its longest chain, those it loses to latencies, the chain."""
+    """A stretch that ran so many `times`: bundles of its longest chain, those it loses to latencies, the chain.
+
+    `used` are the cycles of each slot and port in one trip, `again` the bundles that dependences add with each trip,
+    `through` the cycles of all trips that they ask for at least.
+    """
 
     times: int
     chain: int
     lost: int
     links: tuple[AwaitedResult, ...]
+    size: int
+    used: Mapping[str, int]
+    again: int
+    through: int
+    span: Span | None
+
+    @property
+    def interval(self) -> int:
+        """The fewest bundles between the beginnings of two trips."""
+        return max(1, self.again, *self.used.values())
 
     @classmethod
     def of(cls, plans: Sequence[Sequence[InstructionPlan]], times: int, ports: _Ports) -> _Stretch:
@@ -188,13 +251,28 @@ class _Stretch:
             port, cycles = ports.used(plan)
             crossing[port] += cycles
         needed = max((*slots.values(), *crossing.values()), default=0)
+        alone, again = once.longest(_by_register)[0], 0
         if times > 1:
+            longer = (_Chains([*plans] * trips, ports) for trips in (3, 4))
+            lengths = [alone, *(chains.longest(_by_register)[0] for chains in (twice, *longer))]
+            again = min(later - earlier for earlier, later in pairwise(lengths))
             # Trips do not overlap as the program is written; where each needs the last, chains go on through them.
             more, through = twice.longest(lambda read: read.distance)
             if more - chain > chain:
                 chain, links = more - chain, through
             needed = max(needed, twice.longest(lambda read: read.at_once)[0] - packed)
-        return cls(times, chain, max(0, chain - max(packed, needed)), links)
+        used = {f"{slot.name} slot": count for slot, count in slots.items()}
+        used |= {f"port {port} of global memory" if ports.separate else "global memory": cycles
+                 for port, cycles in crossing.items()}  # fmt: skip
+        span = next((plan.site.span for own in plans for plan in own), None)
+        all_trips = max(alone, again * (times - 1) + 1)
+        lost = max(0, chain - max(packed, needed))
+        return cls(times, chain, lost, links, len(plans), used, again, all_trips, span)
+
+
+def _by_register(read: _Read) -> int:
+    """Return the distance of a read; the order of accesses at a port could be another and does not count."""
+    return read.distance if read.register else -_NEVER
 
 
 class _Chains:

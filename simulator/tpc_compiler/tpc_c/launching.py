@@ -18,6 +18,7 @@ import numpy as np
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, Span
 from castsim.isa.formats import FORMATS
 from castsim.isa.tpc.program import Bundle, File, Item, Register, RegisterDeclaration, TpcProgram
+from castsim.machines.vliw.semantics.convert import NoticeKind
 from castsim.targets.tpc_compiler import function_tables
 from castsim.tpc_compiler.scheduling import Scheduled, schedule_program
 from castsim.tpc_compiler.tpc_c.code import Emitter, number_of
@@ -352,7 +353,10 @@ class Printing:
 
 
 def without_prints(findings: Iterable[LintFinding], prints: Mapping[_Place, Print]) -> tuple[LintFinding, ...]:
-    """Return findings without those about values that are moved to be printed."""
+    """Return findings without those about castsim's choices: values moved to be printed, forms of conversions."""
     return tuple(
-        each for each in findings if each.rule != "unread result" or (each.span.line, each.span.column) not in prints
+        each
+        for each in findings
+        if each.rule != NoticeKind.COMPILER_FORM
+        and (each.rule != "unread result" or (each.span.line, each.span.column) not in prints)
     )
