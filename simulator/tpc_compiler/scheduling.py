@@ -254,141 +254,112 @@ Home = int | ScheduledOperation | VirtualRegister
 class Spiller:
     """Keeps values of virtual registers in local memory: stored behind what writes them, loaded before what reads them.
 
-    `spilled` are the registers so far, by their names in the text.
+    `source` and `operations` are the text so far and what its instructions touch, `spilled` the registers so far, by
+    their names in the text.
     """
 
-    def __init__(self, source: SequentialProgram, target: VliwTarget) -> None:
+    def __init__(self, source: SequentialProgram, operations: OperationLookup) -> None:
+        self.source, self.operations = source, operations
         self.spilled: list[str] = []
-        self._target = target
+        self._target = target = operations.target
+        self._dimensions = target.registers.index_dimensions
         self._wide = widened(target.dialect)
         self._short_lived: set[VirtualRegister] = set()
         self._free = _free_memory(source, target)
 
     def without(
-        self,
-        source: SequentialProgram,
-        written: Sequence[ScheduledOperation],
-        depths: Mapping[ScheduledOperation, int],
-        pressure: Pressure,
-        operations: OperationLookup,
+        self, written: Sequence[ScheduledOperation], depths: Mapping[ScheduledOperation, int], pressure: Pressure
     ) -> SequentialProgram | None:
         """Return a text that needs fewer registers at once where most are needed; None if nothing can wait.
 
         `written` are the instructions of `source`, `depths` how many loops each is in.
-        """  # fmt: skip
+        """
+        names, touched = self.source.names, self.operations.touched
         costs: dict[VirtualRegister, float] = dict.fromkeys(set(pressure.live) - self._short_lived, 0.0)
         writers: dict[VirtualRegister, list[ScheduledOperation]] = defaultdict(list)
         for operation in written:
-            touched = operations.touched(operation)
-            for unit in _units(touched.reads | touched.writes) & costs.keys():
+            for unit in _units(touched(operation).reads | touched(operation).writes) & costs.keys():
                 costs[unit] += 10.0 ** depths.get(operation, 0)
-            for unit in _units(touched.writes):
+            for unit in _units(touched(operation).writes):
                 writers[unit].append(operation)
-        last = {unit: n for n, each in enumerate(written) for unit in _units(operations.touched(each).reads)}
+        last = {unit: n for n, each in enumerate(written) for unit in _units(touched(each).reads)}
         chosen: dict[VirtualRegister, Home] = {}
         needed = max(1, pressure.needed - pressure.free + _TAIL)
         for unit in sorted(costs, key=lambda each: (costs[each], -last.get(each, 0), each.number)):
-            home = self._home(unit, writers[unit], source, operations)
-            if needed > 0 and home is not None:
+            home = self._home(unit, writers[unit]) if needed > 0 else None
+            if home is not None:
                 chosen[unit] = home
-                needed -= source.names.sizes[unit]
-        self.spilled += [source.names.spelling(unit) for unit in chosen]
-        return self._rewritten(source, written, chosen, operations) if chosen else None
+                needed -= names.sizes[unit]
+        self.spilled += [names.spelling(unit) for unit in chosen]
+        return self._rewritten(written, chosen) if chosen else None
 
-    def _home(
-        self,
-        unit: VirtualRegister,
-        writers: Sequence[ScheduledOperation],
-        source: SequentialProgram,
-        operations: OperationLookup,
-    ) -> Home | None:
-        """Return where a value waits, None for nowhere."""  # fmt: skip
+    def _home(self, unit: VirtualRegister, writers: Sequence[ScheduledOperation]) -> Home | None:
+        """Return where a value waits, None for nowhere."""
+        names = self.source.names
         if len(writers) == 1 and unit.file is not File.I:
-            touched, plan = operations.touched(writers[0]), operations.first(writers[0])
+            touched, plan = self.operations.touched(writers[0]), self.operations.first(writers[0])
             if not (touched.reads or touched.old or plan.memory or drawn(plan) or plan.depends):
                 return writers[0]
         if unit.file is File.AD and Feature.ADDRESS_MOVES in self._target.dialect.features:
-            pair = source.names.fresh(File.S, source.names.shown[unit])
-            source.names.need(pair, 2)
+            pair = names.fresh(File.S, names.shown[unit])
+            names.need(pair, 2)
             return pair
         if unit.file not in _SPILLABLE:
             return None
         memory, size = _SPILLABLE[unit.file]
-        size *= source.names.sizes[unit] if unit.file is not File.I else self._target.registers.index_dimensions
         start, end = self._free[memory]
-        if start + size > end:
-            return None
-        self._free[memory] = start + size, end
-        return start
+        after = start + size * (names.sizes[unit] if unit.file is not File.I else self._dimensions)
+        self._free[memory] = min(after, end), end
+        return start if after <= end else None
 
     def _rewritten(
-        self,
-        source: SequentialProgram,
-        written: Sequence[ScheduledOperation],
-        homes: Mapping[VirtualRegister, Home],
-        operations: OperationLookup,
+        self, written: Sequence[ScheduledOperation], homes: Mapping[VirtualRegister, Home]
     ) -> SequentialProgram:
-        names = source.names
         found: list[WrittenInstruction] = []
-        first = written[0].span if written else None
-        for each in source.declarations:
+        for each in self.source.declarations:
             unit = unit_of(each.register) if isinstance(each, RegisterDeclaration) else None
-            if unit in homes and unit is not None and first is not None:
-                found += self._moved(unit, unit.base, range(1), homes[unit], names, first, load=False)
+            if unit is not None and unit in homes:
+                found += self._moved(unit, unit.base, range(1), homes[unit], written[0].span, load=False)
         places = []
         for operation in written:
             places.append(len(found))
-            touched = operations.touched(operation)
-            read, stored = _units(touched.reads | touched.old) & homes.keys(), _units(touched.writes) & homes.keys()
+            touched = self.operations.touched(operation)
+            read, stored = ({*_units(cells)} & homes.keys() for cells in (touched.reads | touched.old, touched.writes))
             if any(homes[unit] is operation for unit in stored):
                 continue
-            new = {unit: names.renamed(unit) for unit in read | stored}
+            new = {unit: self.source.names.renamed(unit) for unit in sorted(read | stored, key=lambda u: u.number)}
             self._short_lived |= set(new.values())
-            for unit in sorted(read, key=lambda each: each.number):
+            for unit in (each for each in new if each in read):
                 members = _members(unit, touched.reads | touched.old)
-                found += self._moved(unit, new[unit].base, members, homes[unit], names, operation.span, load=True)
+                found += self._moved(unit, new[unit].base, members, homes[unit], operation.span, load=True)
             changed = renumbered(operation, new, new) if new else operation
             found.append(WrittenInstruction(dict(changed.slots), operation.span))
-            for unit in sorted(stored, key=lambda each: each.number):
+            for unit in (each for each in new if each in stored):
                 members = _members(unit, touched.writes)
-                found += self._moved(unit, new[unit].base, members, homes[unit], names, operation.span, load=False)
+                found += self._moved(unit, new[unit].base, members, homes[unit], operation.span, load=False)
         places.append(len(found))
-        labels = tuple(replace(each, place=places[each.place]) for each in source.labels)
-        return replace(source, instructions=tuple(found), labels=labels)
+        labels = tuple(replace(each, place=places[each.place]) for each in self.source.labels)
+        return replace(self.source, instructions=tuple(found), labels=labels)
 
     def _moved(
-        self,
-        unit: VirtualRegister,
-        base: int,
-        members: Iterable[int],
-        home: Home,
-        names: Names,
-        span: Span,
-        *,
-        load: bool,
+        self, unit: VirtualRegister, base: int, members: Iterable[int], home: Home, span: Span, *, load: bool
     ) -> list[WrittenInstruction]:
         """Return the instructions between registers from number `base` on and where the value of a unit waits."""
         if isinstance(home, ScheduledOperation):
-            changed = renumbered(
-                home, {}, {unit: VirtualRegister(unit.file, (base - unit.base) // STRIDE + unit.number)}
-            )
-            return [WrittenInstruction(dict(changed.slots), span)] if load else []
+            other = VirtualRegister(unit.file, unit.number + (base - unit.base) // STRIDE)
+            return [WrittenInstruction(dict(renumbered(home, {}, {unit: other}).slots), span)] if load else []
         if isinstance(home, VirtualRegister):
             ends = (f"AD{base}", f"Z{home.base}") if load else (f"Z{home.base}", f"AD{base}")
             return self._read([f"mov {', '.join(ends)}"], span)
-        texts: list[str] = []
         vector, size = _SPILLABLE[unit.file][0] == "vlm", _SPILLABLE[unit.file][1]
         two = vector and Feature.TWO_PART_ADDRESS in self._target.dialect.features
-        word = ""
-        if two or unit.file is File.I:
-            scratch = names.fresh(File.S, "address")
-            self._short_lived.add(scratch)
-            word = f"S{scratch.base}"
-        texts += [f"mov.i32 {word}, 0x0"] * two
-        for number in members if unit.file is not File.I else range(self._target.registers.index_dimensions):
+        scratch = self.source.names.fresh(File.S, "address") if two or unit.file is File.I else unit
+        self._short_lived.add(scratch)
+        word, access = f"S{scratch.base}", "l_v" if vector else "l"
+        texts = [f"mov.i32 {word}, 0x0"] * two
+        for number in members if unit.file is not File.I else range(self._dimensions):
             address, name = f"{f'{word}, ' * two}{home + size * number:#x}", f"{unit.file}{base + number}"
             if unit.file is not File.I:
-                access = "l_v" if vector else "l"
                 texts.append(f"ld_{access} {name}, {address}" if load else f"st_{access} {address}, {name}")
             elif load:
                 texts += [f"ld_l {word}, {address}", f"set_indx I{base}, b{1 << number:05b}, {word}"]
@@ -562,11 +533,10 @@ def schedule_program(
     try:
         return scheduler.best()
     except IllegalError:
-        spiller = Spiller(source, target)
-        fitting = scheduler.fitting(spiller)
+        fitting, spilled = scheduler.fitting()
         if fitting is None:
             raise
-    return replace(fitting.best(), spilled=tuple(dict.fromkeys(spiller.spilled)))
+    return replace(fitting.best(), spilled=spilled)
 
 
 class _Scheduler:
@@ -629,32 +599,31 @@ class _Scheduler:
             found = self._shortest(chain(tried, drafts), padding, None, []) or self._spaced(found)
         return replace(found, padding=padding, removed=tuple(self._removed))
 
-    def fitting(self, spiller: Spiller) -> _Scheduler | None:
-        """Return the scheduler of the text with values in local memory where registers are short; None if that fails.
+    def fitting(self) -> tuple[_Scheduler | None, tuple[str, ...]]:
+        """Return the scheduler of the text with values in local memory where registers are short, and which they are.
 
-        None too if registers are not what is short.
+        None if nothing helps, and where registers are not what is short.
         """
-        scheduler, source = self, self._source
+        scheduler, spiller = self, Spiller(self._source, self._operations)
         for _ in range(_MOST_SPILLS):
-            shape = scheduler._shape
-            ordered = [
+            blocks = scheduler._blocks
+            in_order = [
                 PlacedBlock({each: (n, next(iter(each.slots))) for n, each in enumerate(block.all)}, len(block.all))
-                for block in shape.blocks
+                for block in blocks
             ]
-            pressure = scheduler._registers_of(shape, ordered)
+            pressure = scheduler._registers_of(scheduler._shape, in_order)
             if not isinstance(pressure, Pressure):
-                return None if scheduler is self else scheduler
+                return None if scheduler is self else scheduler, tuple(dict.fromkeys(spiller.spilled))
+            loops = scheduler._shape.loops
             depths = {
-                each: sum(loop.holds(number) for loop in shape.loops)
-                for number, block in enumerate(shape.blocks)
-                for each in block.all
+                each: sum(loop.holds(n) for loop in loops) for n, block in enumerate(blocks) for each in block.all
             }
-            changed = spiller.without(source, scheduler._written, depths, pressure, scheduler._operations)
+            changed = spiller.without(scheduler._written, depths, pressure)
             if changed is None:
-                return None
-            source = changed
-            scheduler = _Scheduler(source, self._target, longer=self._longer, until=self._until)
-        return None
+                break
+            scheduler = _Scheduler(changed, self._target, longer=self._longer, until=self._until)
+            spiller.source, spiller.operations = changed, scheduler._operations
+        return None, ()
 
     def _shortest(
         self,
