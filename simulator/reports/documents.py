@@ -23,7 +23,7 @@ Document: TypeAlias = dict[str, Json]
 """A JSON object."""
 
 VERSIONS: Mapping[str, int] = {
-    "run": 7,
+    "run": 8,
     "diff": 2,
     "cast": 3,
     "compare": 2,
