@@ -289,7 +289,7 @@ TENSORS = ("x in", "y out", "z out")
 @pytest.mark.parametrize("loop", [False, True], ids=["straight", "loop"])
 @pytest.mark.parametrize(("kind", "count"), SPILLED, ids=[kind for kind, _ in SPILLED])
 def test_values_beyond_the_registers_of_a_file_are_spilled(kind: str, count: int, loop: bool) -> None:
-    """Local memory keeps what a file has no room for; the fold is that of exact integers (item 12)."""
+    """Local memory keeps what a file has no room for; the fold is that of exact integers."""
     x = np.random.default_rng(count).integers(-50, 50, 64).astype(np.int32)
     found = schedule(many_values(kind, count, loop=loop), "<many>", target_of("gaudi2"))
     assert found.spilled or (kind, loop) == ("AD", False)  # without a loop, address registers are made later
@@ -320,7 +320,7 @@ PARTS = {
 @pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
 @pytest.mark.parametrize("loop", [False, True], ids=["straight", "loop"])
 def test_a_register_that_is_first_written_in_part_is_not_live_before(parts: tuple[str, ...], loop: bool) -> None:
-    """Fifty registers, one after the other, need one: nothing of them is live at the start (item 12)."""
+    """Fifty registers, one after the other, need one: nothing of them is live at the start."""
     if loop and "P1" in parts[0]:
         pytest.skip("a false predicate keeps what the trip before wrote")
     body = "".join(
@@ -332,7 +332,7 @@ def test_a_register_that_is_first_written_in_part_is_not_live_before(parts: tupl
 
 
 def test_what_a_partial_write_leaves_is_kept_where_something_wrote_it() -> None:
-    """Half of the first value is in the result: the second write keeps it, on the second trip too (item 12)."""
+    """Half of the first value is in the result: the second write keeps it, on the second trip too."""
     head = PLAIN + "loop 0, 2, 1, <, End\n"
     text = head + "ld_tnsr %v.a, 0, %i.in\nld_tnsr_low %v.a, 0, I1\nst_tnsr 1, %i.out, %v.a\nEnd:\nhalt\n"
     x = np.arange(64 * 24, dtype=np.float32).reshape(24, 64)
@@ -360,7 +360,7 @@ End:
 @pytest.mark.parametrize("bounds", ["0, 8, 1, <", "1, 15, 2, <=", "12, 0, -1, >"])
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_loop_whose_body_reads_the_iterator_is_pipelined(generation: str, bounds: str) -> None:
-    """An induction variable takes the iterator's place, and the values stay (item 11)."""
+    """An induction variable takes the iterator's place, and the values stay."""
     head = HEAD.format(target=generation, out="i32", lanes=64, rows=24)
     found = check(head + COUNTED.format(bounds, ""), generation, 5, longer=True)
     assert found.method == "pipelined"

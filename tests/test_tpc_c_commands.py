@@ -279,7 +279,7 @@ void main(tensor x, tensor y)
 
 
 def test_the_bound_that_the_warning_names_is_printed(tmp_path: Path, capsys: Capture) -> None:
-    """24 accesses of global memory, one per four cycles, leave 96 cycles at least (item 11)."""
+    """24 accesses of global memory, one per four cycles, leave 96 cycles at least."""
     kernel = tmp_path / "eight.c"
     kernel.write_text(EIGHT, encoding="utf-8")
     launch = [str(kernel), "--target", "gaudi2", "--tensor", "x=f32[1024]", "--tensor", "y=out:bf16[1024]",
@@ -313,7 +313,7 @@ nop
 
 
 def test_a_product_that_needs_the_last_one_bounds_the_interval(tmp_path: Path, capsys: Capture) -> None:
-    """MUL.f32 to MUL.f32 is 6 bundles on gaudi2, as the stage tables have it: 100 trips need 595 (item 11)."""
+    """MUL.f32 to MUL.f32 is 6 bundles on gaudi2, as the stage tables have it: 100 trips need 595."""
     program = tmp_path / "k.tpc"
     program.write_text(RECURRENCE, encoding="utf-8")
     assert main(["run", str(program), "--timing-only", "--json", "-"]) == 0
@@ -323,7 +323,7 @@ def test_a_product_that_needs_the_last_one_bounds_the_interval(tmp_path: Path, c
 
 
 def test_a_pragma_of_pipelining_says_which_loops_are_pipelined() -> None:
-    """Those with constant trips and without branches; the note says nothing of others (item 11)."""
+    """Those with constant trips and without branches; the note says nothing of others."""
     text = (
         "void main(tensor x, int n) { int5 at = {0};\n#pragma loop_unroll(4)\nfor (int i = 0; i < n; i++) at[0] += 1; }"
     )
@@ -342,7 +342,7 @@ CHOSEN = """void main(tensor x, tensor y)
 
 @pytest.mark.parametrize("command", ["run", "lint"])
 def test_nothing_is_said_of_instructions_that_castsim_chose(command: str, tmp_path: Path, capsys: Capture) -> None:
-    """The user wrote no `all_lanes` (item 11)."""
+    """The user wrote no `all_lanes`."""
     kernel = tmp_path / "k.c"
     kernel.write_text(CHOSEN, encoding="utf-8")
     launch = ["--tensor", "x=f32[64]", "--tensor", "y=out:f32[64]", "--index-space", "1", "--in", "x=random:1"]

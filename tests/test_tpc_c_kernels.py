@@ -210,7 +210,7 @@ STEP = """#define STEP(K) { float128 w; at[0] = K * 128; w.v1 = v_f32_ld_tnsr_b(
 @pytest.mark.parametrize("target", MODERN)
 @pytest.mark.parametrize("before", ["", "int5 kept = at;"], ids=["straight", "rows"])
 def test_unrolled_ordered_casts_do_not_live_together(tmp_path: Path, target: str, before: str) -> None:
-    """Eight casts of two registers to one, whose temporaries are first written in part (item 12)."""
+    """Eight casts of two registers to one, whose temporaries are first written in part."""
     steps = " ".join(f"STEP({number})" for number in range(8))
     text = STEP + by_rows("x y", before + steps)
     if not before:
@@ -224,7 +224,7 @@ def test_unrolled_ordered_casts_do_not_live_together(tmp_path: Path, target: str
 
 
 def test_more_values_than_registers_are_spilled_beside_arrays(tmp_path: Path) -> None:
-    """Forty-five vectors and an array in local memory, read back: the values are those of NumPy (item 12)."""
+    """Forty-five vectors and an array in local memory, read back: the values are those of NumPy."""
     count = 45
     body = "".join(
         f"at[0] = {64 * n}; float64 a{n} = v_f32_ld_tnsr_b(at, x); kept[{n % 4}] = a{n};\n" for n in range(count)

@@ -189,7 +189,7 @@ CANONICAL = [
      "get_lut_entry_and_interval_start.f32 tanh D4, V1, 0xc"),
 ]  # fmt: skip
 OLD = [
-    # forms of old tests (item 13): index registers under a mask, all sections by number, the number of a step
+    # forms of old tests: index registers under a mask, all sections by number, the number of a step
     ("goya", "GET_LUT_ENTRY.F32 V4, V1, 12, TANH", "get_lut_entry_and_interval_start.f32 tanh D4, V1, 0xc"),
     ("goya", "nop; ABS.I32 b10011 I4, I5", "abs.i32 b10011 I4, I5"),
     ("goya", "nop; not.i32 b00111 I4, I5, !SP2", "not.i32 b00111 I4, I5, !SP2"),
@@ -236,7 +236,7 @@ JOINED = [
 
 @pytest.mark.parametrize("text", JOINED)
 def test_bars_join_the_instructions_of_a_bundle_without_braces(text: str) -> None:
-    """On one line or on several: they are one bundle (item 13)."""
+    """On one line or on several: they are one bundle."""
     found = canonical_text(f"nop\n{text}\nnop\n", dialect("gaudi")).split("\n")
     bundle = "ld_l_v V1, 0x100; mov.i32 S1, 0x5; mov.f32 V2, S3; nop"
     assert [line for line in found if line] == ["nop; nop; nop; nop", bundle, "nop; nop; nop; nop"]
@@ -246,7 +246,7 @@ METADATA = "nop; halt; halt; nop\n.section .tpc_metadata\nversion: DD 3\nused: D
 
 
 def test_data_of_metadata_is_read_and_is_no_part_of_the_program() -> None:
-    """DD lines are kept in the text and put nothing into the binary; in the code they are refused (item 13)."""
+    """DD lines are kept in the text and put nothing into the binary; in the code they are refused."""
     assert canonical_text(METADATA, dialect("goya")) == METADATA
     bundle = assemble(parse(METADATA.partition("\n")[0], dialect("goya")), encoding("goya"))
     assert assemble(parse(METADATA, dialect("goya")), encoding("goya")).code == bundle.code

@@ -291,7 +291,7 @@ def test_smallest_distances(first: str, second: str, target: str, rule: str, dis
 @pytest.mark.parametrize(("second", "certain"), [("nop; nop; nop; st_l mmio 0xcdc, S1", False),
                                                  ("ld_l mmio S2, 0xcdc; nop; nop; nop", True)])  # fmt: skip
 def test_two_stores_to_the_configuration_space_in_a_row_are_no_certain_fault(second: str, certain: bool) -> None:
-    """A public kernel that runs on cards has them in neighbouring bundles (item 11)."""
+    """A public kernel that runs on cards has them in neighbouring bundles."""
     text = f"// castsim: reg S1 = 0\nnop; nop; nop; st_l mmio 0xcd8, S1\n{second}\n{nops(4)}{END}"
     kernel = assembled(text, "gaudi2")
     findings = [each for each in lint(kernel.program, kernel.target) if each.rule == "mapped store"]

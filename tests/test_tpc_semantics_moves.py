@@ -530,7 +530,7 @@ def test_index_arithmetic(operation: str) -> None:
 
 @pytest.mark.parametrize("mask", ["11111", "10011", "00100"])
 def test_absolute_value_and_complement_of_an_index(mask: str) -> None:
-    """Dimensions outside of the mask keep what they held (item 13)."""
+    """Dimensions outside of the mask keep what they held."""
     source = (5, -7, 0, -(1 << 31) + 1, 123)
     for generation in ("goya", "gaudi2"):
         got = run(f"abs.i32 b{mask} I1, I2", generation, slot="spu", income=OLD_INDEX, src_a=source)
