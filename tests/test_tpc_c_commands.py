@@ -187,7 +187,7 @@ CASES = [
     ("switch (1) { case 1: break; }", "switch is not supported", "gaudi2"),
     ("int i = 2 << c[0] << 1.5f;", "operator << does not take float", "gaudi2"),
     ("int i = c[0] / 0;", "division by zero", "gaudi2"),
-    ("int i = " + "(" * 3000 + "1" + ")" * 3000 + ";", "the kernel is nested too deeply", "gaudi2"),
+    ("int i = " + "(" * 3000 + "1" + ")" * 3000 + ";", "brackets are nested more than 100 deep", "gaudi2"),
     ("float64 y = v_f32_add_b(x);", "v_f32_add_b takes 2 to 6 arguments, 1 are given", "gaudi2"),
     ("float64 y = v_f32_add_b(x, x, 0, x, x > 1);", "> compares scalars", "gaudi2"),
     ("int s[4]; s[5] = 1;", "there is no 5", "gaudi2"),
@@ -202,7 +202,7 @@ def test_a_kernel_is_refused_at_its_line(line: str, message: str, target: str) -
     assert len(found) == 1
     assert message in found[0].message
     assert found[0].file == "k.c"
-    assert found[0].line == (1 if "too deeply" in message else 4)
+    assert found[0].line == 4
     assert found[0].column
 
 
@@ -213,8 +213,8 @@ def test_recursion_variable_arguments_and_a_missing_main_are_refused() -> None:
         "int f(int n, ...) { return n; }\nvoid main(tensor a) { int x = f(1); }": "variable number of arguments",
         "void other(tensor a) { }": "no function main",
         "#include \"absent.h\"\nvoid main(tensor a) { }": "header 'absent.h' is not found",
-        "void main(tensor a) { int x = ; }": "this is not C",
-        "void main(tensor a) { int x = 1;": "this is not C, the text ends behind ';'",
+        "void main(tensor a) { int x = ; }": "an expression is missing before ';'",
+        "void main(tensor a) { int x = 1;": "missing '}' at the end of the text",
         "void main(tensor a) { /* int x = 1; }": "the comment is not closed",
         "#error no such device\nvoid main(tensor a) { }": "#error no such device",
         "#if FOO(\n#endif\nvoid main(tensor a) { }": "the condition of #if cannot be evaluated: FOO(",

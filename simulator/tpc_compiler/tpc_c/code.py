@@ -18,24 +18,26 @@ from castsim.numerics.tiers import convert_codes
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.language import (
     GENERATIONS,
-    GLOBAL,
-    LOCAL,
     VOID,
     Array,
     CType,
     Group,
     Index,
     Mask,
-    Parsed,
     Pointer,
     Scalar,
     Vector,
     first_generation,
     type_named,
 )
+from castsim.tpc_compiler.tpc_c.source_text import GLOBAL, LOCAL, Parsed
 
 _FILES = {Vector: "v", Mask: "vp", Index: "i"}
 WORD = 0xFFFFFFFF
+MOST_INSTRUCTIONS = 4_000
+"""Instructions of a kernel, all trips of unrolled loops and all functions written in place among them."""
+MOST_ELEMENTS = 4_096
+"""Elements of an array: as many words as the largest scalar local memory has (Gaudi2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Emitter:
         self.here: Any = None
         self.notes: dict[str, Span] = {}
         self._count = 0
+        self._heights: dict[str, int] = {}
 
     # --------------------------------------------------------------------------------------------------- errors
 
@@ -116,7 +119,14 @@ class Emitter:
     # ------------------------------------------------------------------------------------------------ instructions
 
     def emit(self, text: str, predicate: str = "") -> None:
-        """Write an instruction."""
+        """Write an instruction.
+
+        Raises:
+            IllegalError: there are too many.
+        """
+        if len(self.lines) >= MOST_INSTRUCTIONS:
+            message = f"the kernel has more than {MOST_INSTRUCTIONS} instructions here, unrolled and with its functions"
+            raise self.refused(message, "loops that are not unrolled", "shorter arrays")
         self.lines.append(CodeLine(f"{text}, {predicate}" if predicate else text, self.span()))
 
     def label(self) -> str:
@@ -162,7 +172,8 @@ class Emitter:
             return int(bool(number))
         if not kind.is_float:
             return int(number) & ((1 << kind.bits) - 1)
-        value = np.array([number], np.float32)
+        with np.errstate(over="ignore"):
+            value = np.array([number], np.float32)
         if kind.name == "f32":
             return int(value.view(np.uint32)[0])
         single, narrow = format_named("f32"), format_named(kind.name)
@@ -253,6 +264,12 @@ class Declared(Emitter):
             count = self.constant(node.dim, "the size of an array")
             if count < 1:
                 raise self.wrong("an array has one element at least", node=node.dim)
+            inner = self.type_of(node.type)
+            total = count
+            while isinstance(inner, Array):
+                total, inner = total * inner.count, inner.of
+            if total > MOST_ELEMENTS:
+                raise self.refused(f"an array has up to {MOST_ELEMENTS} elements, this one {total}", node=node)
             return Array(self.type_of(node.type), count)
         if name == "FuncDecl":
             raise self.refused("a function cannot be declared here", node=node)
@@ -331,14 +348,17 @@ class Declared(Emitter):
             word in name for word in ("ld_", "st_", "printf", "prefetch", "gen_addr", "aso", "cache", "set_", "lookup")
         )  # fmt: skip
 
-    def height(self, node: Any, seen: tuple[str, ...] = ()) -> int:
+    def height(self, node: Any) -> int:
         """Return how many loops are inside each other in a tree, those of functions called there among them."""
-        inner = [self.height(each, seen) for _, each in node.children()]
+        inner = [self.height(each) for _, each in node.children()]
         own = 1 if type(node).__name__ in _LOOPS else 0
         if type(node).__name__ == "FuncCall":
             name = getattr(node.name, "name", "")
-            if name in self.functions and name not in seen:
-                inner.append(self.height(self.functions[name].body, (*seen, name)))
+            if name in self.functions:
+                if name not in self._heights:
+                    self._heights[name] = 0  # of a recursion
+                    self._heights[name] = self.height(self.functions[name].body)
+                inner.append(self._heights[name])
         return own + max(inner, default=0)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from castsim.isa.errors import CastsimError, IllegalError, Span
+from castsim.isa.errors import CastsimError, Span
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.code import (
     SLOT,
@@ -30,16 +30,15 @@ from castsim.tpc_compiler.tpc_c.language import (
     Group,
     Index,
     Mask,
-    Parsed,
     Pointer,
     Scalar,
     TensorType,
     Vector,
     Void,
-    parsed,
     type_named,
 )
 from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS, Loops
+from castsim.tpc_compiler.tpc_c.source_text import Parsed, parsed
 
 # Statements: declarations, branches, loops, functions written in place.
 
@@ -435,6 +434,7 @@ class Compiler(Statements):
         self.memory = self.memory_arrays = memory
         self.aliases, self.functions, self.tables, self.rounded = {}, {}, {}, set()
         self.scopes, self.calling, self.returning, self.open_loops = [{}], [], [], []
+        self.work = 0
         self.blocked, self.printing, self.prints, self.hardware = [], False, {}, 0
         self._used, self._assigned = {}, [set()]
         self.accumulators, self.rotations = accumulators, {}
@@ -559,10 +559,14 @@ def compile_kernel(
     probe = Compiler(Parsed(file, None, {}), target, frozenset())
     source = parsed(text, file, probe.generation, defines or {}, folders)
     memory: frozenset[int] = frozenset()
+    work = 0
     while True:
+        compiler = Compiler(source, target, memory, accumulators)
+        compiler.work = work
         try:
-            return Compiler(source, target, memory, accumulators).compiled()
+            return compiler.compiled()
         except NeedsMemoryError as needs:
             memory |= {id(needs.args[0])}
+            work = compiler.work
         except RecursionError:
-            raise IllegalError("the kernel is nested too deeply", span=Span(file, 1, 1)) from None
+            raise compiler.refused("the kernel is nested too deeply") from None

@@ -30,6 +30,8 @@ from castsim.tpc_compiler.tpc_c.library import Library
 
 _CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
 _FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|l|ll)?[diouxXfeEgGcs]")
+MOST_WORK = 400_000
+"""Expressions that are compiled, each as often as it is written out, and trips counted."""
 MOST_CALLS = 50
 """Functions inside each other that are still written in place."""
 
@@ -87,6 +89,8 @@ class Expressions(Library, Declared):
     functions: dict[str, Any]
     calling: list[str]
     printing: bool
+    work: int
+    """Expressions compiled, and trips counted."""
     prints: dict[tuple[int | None, int | None], Print]
     """Calls of printf by line and column."""
 
@@ -99,6 +103,7 @@ class Expressions(Library, Declared):
     def value(self, node: Any, into: str | None = None) -> Value:
         """Return the value of an expression; `into` is a register that may take it."""
         before, self.here = self.here, node
+        self.count_work(1)
         try:
             maker: Callable[[Any, str | None], Value] | None = getattr(self, f"_on_{type(node).__name__}", None)
             if maker is None:
@@ -106,6 +111,16 @@ class Expressions(Library, Declared):
             return maker(node, into)
         finally:
             self.here = before
+
+    def count_work(self, steps: int) -> None:
+        """Take note of work.
+
+        Raises:
+            IllegalError: it was too much.
+        """
+        self.work += steps
+        if self.work > MOST_WORK:
+            raise self.refused(f"the kernel takes more than {MOST_WORK} steps to compile", "fewer unrolled loops")
 
     def constant(self, node: Any, what: str) -> int:
         """Return the value of an expression that has to be a known integer."""
@@ -389,7 +404,7 @@ class Expressions(Library, Declared):
             return self._array_element(variable, base.name, indices)
         held = self.value(base) if variable is None else (variable.value or self.loaded(self._place_of(base.name)))
         if isinstance(held.type, Pointer):
-            step = self.on_pointer("+", held, self.value(indices[0])) if not self._zero(indices[0]) else held
+            step = self.on_pointer("+", held, self._index(indices[0])) if not self._zero(indices[0]) else held
             return self._deeper(LValue(held.type.to, address=step), indices[1:])
         return self._deeper(LValue(held.type, held.text), indices)
 
@@ -397,6 +412,13 @@ class Expressions(Library, Declared):
         """Whether an element is a coordinate of an int5."""
         held = self.variable(node.name.name) if type(node.name).__name__ == "ID" else None
         return held is not None and isinstance(held.type, Index) and type(node.subscript).__name__ in ("ID", "Constant")
+
+    def _index(self, node: Any) -> Value:
+        """Return the value of an index."""
+        number = self.value(node)
+        if not isinstance(number.type, Scalar) or number.type.is_float:
+            raise self.wrong(f"an index is an integer, not {number.type}", node=node)
+        return self.converted(number, INT)
 
     def _zero(self, node: Any) -> bool:
         found = self._quiet(node)
@@ -406,7 +428,7 @@ class Expressions(Library, Declared):
         if not indices:
             return place
         if isinstance(place.type, Index):
-            number = self.value(indices[0])
+            number = self._index(indices[0])
             variables = [self.variable(name) for name in names_of(indices[0])]
             if not number.known or not all(each is None or each.constant for each in variables):
                 raise self.wrong("the index of an int5 must be a constant", "const int", node=indices[0])
@@ -423,7 +445,7 @@ class Expressions(Library, Declared):
     def _array_element(self, variable: Variable, name: str, indices: list[Any]) -> LValue:
         offset: Value = self.const(0, INT)
         while indices and isinstance(variable.type, Array):
-            number = self.converted(self.value(indices[0]), INT)
+            number = self._index(indices[0])
             kind = variable.type
             if number.known and not 0 <= int(number.const or 0) < kind.count:
                 message = f"{name} has {kind.count} elements; there is no {int(number.const or 0)}"
