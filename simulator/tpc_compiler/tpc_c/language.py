@@ -135,7 +135,18 @@ class Array:
         return f"{self.of}[{self.count}]"
 
 
-CType = Scalar | Vector | Group | Mask | Index | TensorType | Void | Pointer | Array
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A structure of the kernel's own: names and types of its members, each of which is a variable of its own."""
+
+    name: str
+    members: tuple[tuple[str, CType], ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CType = Scalar | Vector | Group | Mask | Index | TensorType | Void | Pointer | Array | Struct
 
 VOID, INDEX, TENSOR = Void(), Index(), TensorType()
 BOOL, INT, UNSIGNED, FLOAT = Scalar("bool"), Scalar("i32"), Scalar("u32"), Scalar("f32")
