@@ -50,6 +50,8 @@ from castsim.tpc_compiler.tpc_c.source_text import Parsed, parsed
 
 # Statements: declarations, branches, loops, functions written in place.
 
+_STEPS_OF_CALL = 20
+"""Steps that a function written in place counts for, beside those of its body."""
 _PRINTF = re.compile(r"tpc_printf\s*\(?\s*(enable|disable)")
 _IGNORED = re.compile(r"\b(loop_unroll|pipelined|unroll|loop_unroll_divide|machine_unroll_count)\b")
 
@@ -344,6 +346,7 @@ class Statements(Loops, Expressions):
         if len(self.calling) > MOST_CALLS:
             raise self.refused("functions call each other too deeply")
         function = self.functions[name]
+        self.count_work(_STEPS_OF_CALL)
         declared = list(self.parameters(function))
         if len(declared) != len(nodes):
             raise self.wrong(f"{name} takes {len(declared)} arguments, {len(nodes)} are given")

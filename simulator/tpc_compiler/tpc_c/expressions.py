@@ -34,7 +34,7 @@ from castsim.tpc_compiler.tpc_c.library import Library
 
 _CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
 _FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|l|ll)?[diouxXfeEgGcs]")
-MOST_WORK = 400_000
+MOST_WORK = 100_000
 """Expressions that are compiled, each as often as it is written out, and trips counted."""
 MOST_CALLS = 50
 """Functions inside each other that are still written in place."""

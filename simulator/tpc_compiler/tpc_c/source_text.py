@@ -142,7 +142,8 @@ class _Reader(_PCPP.Preprocessor if _PCPP else object):  # type: ignore[misc]  #
         self.file, self.lines = file, lines
         self.inside = [folder.resolve() for folder in (Path(file).parent, *folders)]
         self.line_directive = "#line"
-        self._evaluate, self.evaluator = self.evaluator, self._evaluated
+        self._evaluate: Any = self.evaluator
+        self.evaluator: Any = self._evaluated
 
     def _evaluated(self, tokens: Any, **names: Any) -> Any:
         words = [each.value for each in tokens if each.value.strip()]
