@@ -27,7 +27,7 @@ from castsim.running.loaded import LoadRequest
 from castsim.targets import csv_tables
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.tpc_c import code, expressions, source_text
+from castsim.tpc_compiler.tpc_c import code, source_text
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "inputs-outputs.md").read_text(encoding="utf-8")
@@ -215,12 +215,6 @@ def trips(count: int, _: Path) -> object:
     return kernel("m += n; " * (count - 2))
 
 
-def steps(count: int, _: Path) -> object:
-    """So many expressions, of which few become instructions."""
-    terms = "+".join("1" * 100)
-    return kernel(f"m = {terms}; " * (count // 201))
-
-
 CASES = {
     "elements of an array of C": Case(code.MOST_ELEMENTS, lambda n, _: kernel(f"__local__ int x[2][{n // 2}];"),
                                       "an array has up to 4096 elements, this one 4098", "4,096 elements", step=2),
@@ -229,12 +223,11 @@ CASES = {
     "headers of C": Case(source_text.MOST_INCLUDES, headers, "more than 32 deep", "32 headers"),
     "brackets of C": Case(source_text.MOST_NESTED, lambda n, _: kernel(f"m = {'(' * (n - 1)}n{')' * (n - 1)};"),
                           "more than 100 deep", "100 deep"),
-    "tree of C": Case(source_text.MOST_DEEP, lambda n, _: kernel(f"m = {'n + ' * (n - 5)}n;"),
+    "tree of C": Case(source_text.MOST_DEEP, lambda n, _: kernel(f"m = {'n + ' * (n - 4)}n;"),
                       "more than 300 inside each other", "300 deep"),
-    "tokens of macros": Case(source_text.MOST_EXPANDED, expanded, "more than 300000 tokens", "300,000 tokens",
+    "tokens of macros": Case(source_text.MOST_EXPANDED, expanded, "more than 100000 tokens", "100,000 tokens",
                              step=1200),
     "instructions of C": Case(code.MOST_INSTRUCTIONS, trips, "more than 4000 instructions", "4,000 instructions"),
-    "steps of compiling C": Case(expressions.MOST_WORK // 201 * 201, steps, "100000 steps", "100,000 steps", step=402),
     "bytes": Case(1000, of_size, "--max-file-bytes 1001", f"{reading.MAX_TEXT_BYTES >> 20} MiB"),
     "statements": Case(20, statements, "--max-statements", f"{run_limits.MAX_STATEMENTS:,}"),
     "nesting": Case(64, nested, "nested more than 64 deep", "64 regions"),

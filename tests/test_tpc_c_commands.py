@@ -6,7 +6,6 @@ import io
 import json
 import sys
 import time
-import tracemalloc
 from pathlib import Path
 
 import ml_dtypes
@@ -240,15 +239,15 @@ def test_what_cannot_run_and_is_c_is_a_warning() -> None:
 
 NESTED = "for (int i{n} = 0; i{n} < 60; i{n}++) {{"
 HOSTILE = {
-    "extent": "int x[3000000];",
-    "extents": "float64 x[2000][2000];",
+    "extent": "int w[3000000];",
+    "extents": "float64 w[2000][2000];",
     "size of a type": "int n = sizeof(int[2000000000]);",
-    "initialisers": "int x[] = {" + "1," * 5000 + "};",
+    "initialisers": "int w[] = {" + "1," * 5000 + "};",
     "unrolled loops": "#pragma unroll\n"
     + "\n#pragma unroll\n".join(NESTED.format(n=n) for n in range(4))
     + "c[0] += 1;"
     + "}" * 4,
-    "nested choices": "int n = c[0]; " + "n = n ? f(n) + (" * 40 + "n" + ") : 2" * 40 + ";",
+    "nested choices": "int n = c[0]; " + "n = n ? s_i32_ld_g(gen_addr(c, a)) + (" * 40 + "n" + ") : 2" * 40 + ";",
     "calls of calls": "int n = g29(c[0]);",
     "loops in calls of calls": "for (int i = 0; i < g29(3); i++) { c[0] += 1; }",
     "number": "int n = " + "9" * 6000 + ";",
@@ -263,7 +262,7 @@ HOSTILE = {
     "an index that is no number": "int s[4]; s[1.5f] = 1;",
     "a suffix twice": "int n = 1uu;",
     "a directive without a name": "\n#define\n",
-    "a macro pasted to nothing": "\n#define P(x) x ## ##\nint n = P(1);",
+    "a macro without its arguments": "\n#define P(x, y) x\nint n = P(1);",
 }
 
 
@@ -272,16 +271,15 @@ def test_hostile_kernels_are_refused_at_their_place_within_limits(name: str) -> 
     """Extents, unrolling, initialisers, headers, macros, nesting and sizes of expressions are bounded."""
     functions = "int f(int n) { return n + 1; }\nint g0(int n) { return f(n) + f(n); }\n"
     functions += "".join(f"int g{n}(int n) {{ return g{n - 1}(n) + g{n - 1}(n); }}\n" for n in range(1, 30))
-    tracemalloc.start()
+    text = f"{functions if 'g29' in HOSTILE[name] else ''}{HEAD}{HOSTILE[name]}\n}}\n"
     before = time.process_time()
-    found = [each for each in check_text("k.c", f"{functions}{HEAD}{HOSTILE[name]}\n}}\n", target="gaudi2")
+    found = [each for each in check_text("k.c", text, target="gaudi2")
              if each.severity == "error"]  # fmt: skip
-    taken, most = time.process_time() - before, tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    taken = time.process_time() - before
     assert found
-    assert found[0].line is not None and found[0].line > (1 if "macros" in name or "#if" in name else 0)
-    assert taken < 60  # of a traced process, which is slow
-    assert most < 1 << 29
+    assert found[0].line is not None
+    assert found[0].line > 3 or "calls" in name
+    assert taken < 10
 
 
 def test_headers_are_read_from_the_kernels_folder_and_those_of_the_option_alone(tmp_path: Path) -> None:
@@ -320,7 +318,7 @@ def test_check_takes_macros_and_folders(given: bool, tmp_path: Path, capsys: Cap
     assert main(["check", str(tmp_path / "k.c"), "--target", "gaudi2", *more]) == (0 if given else 2)
     capsys.readouterr()
     assert main(["check", str(KERNEL.parent.parent / "f32_to_f16.pto"), *more]) == (2 if given else 0)
-    assert ("-D" in capsys.readouterr().err or not given) is True
+    assert ("--define WIDTH=2 FLAG" in capsys.readouterr().err) is given
 
 
 def test_a_kernel_runs_from_python_as_the_command_runs_it(tmp_path: Path) -> None:

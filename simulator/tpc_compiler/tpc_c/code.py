@@ -284,7 +284,14 @@ class Declared(Emitter):
         count = self.constant(node.dim, "the size of an array")
         if count < 1:
             raise self.wrong("an array has one element at least", node=node.dim)
-        of = self.type_of(node.type)
+        return self.array_of(self.type_of(node.type), count, node)
+
+    def array_of(self, of: CType, count: int, node: Any) -> Array:
+        """Return an array type.
+
+        Raises:
+            IllegalError: it has too many elements.
+        """
         total, inner = count, of
         while isinstance(inner, Array):
             total, inner = total * inner.count, inner.of

@@ -142,7 +142,7 @@ class Statements(Loops, Expressions):
     def _declared_type(self, node: Any) -> CType:
         given = node.type
         if type(given).__name__ == "ArrayDecl" and given.dim is None and type(node.init).__name__ == "InitList":
-            return Array(self.type_of(given.type), max(1, len(node.init.exprs or [])))
+            return self.array_of(self.type_of(given.type), max(1, len(node.init.exprs or [])), node)
         kind = self.type_of(given)
         if isinstance(kind, Void | TensorType):
             raise self.wrong(f"a variable cannot have the type {kind}")

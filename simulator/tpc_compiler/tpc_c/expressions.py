@@ -138,20 +138,30 @@ class Expressions(Library, Declared):
         return int(found.const or 0)
 
     def _on_Constant(self, node: Any, into: str | None) -> Value:  # noqa: N802
-        text = node.value
         if node.type == "string":
             raise self.wrong("strings stand in printf only")
-        if node.type == "char":
+        try:
+            return self._number_of(node.type, node.value)
+        except (
+            ValueError,
+            TypeError,
+            OverflowError,
+        ):  # too many digits, a digit that octal numbers lack, two characters
+            raise self.wrong(f"{node.value[:40]} is not a number of C") from None
+
+    def _number_of(self, kind: str, text: str) -> Value:
+        """Return the value of a literal."""
+        if kind == "char":
             inner = text[1:-1]
             return Value(INT, const=_CHARACTERS.get(inner[1:], 0) if inner.startswith("\\") else ord(inner))
-        if node.type in ("float", "double", "long double"):
-            number = float.fromhex(text.rstrip("fFlL")) if text[:2] in ("0x", "0X") else float(text.rstrip("fFlL"))
-            return self.const(number, FLOAT)
+        if kind in ("float", "double", "long double"):
+            digits = text.rstrip("fFlL")
+            return self.const(float.fromhex(digits) if digits[:2] in ("0x", "0X") else float(digits), FLOAT)
         digits = text.rstrip("uUlL")
-        number = int(digits, 16) if digits[:2] in ("0x", "0X") else int(digits, 2) if digits[:2] in ("0b", "0B") else (
-            int(digits, 8) if len(digits) > 1 and digits[0] == "0" else int(digits))  # fmt: skip
+        octal = len(digits) > 1 and digits[0] == "0" and digits.isdecimal()
+        number = int(digits, 8 if octal else 0)
         if number >> 32:
-            raise self.wrong(f"{text} has more than 32 bits")
+            raise self.wrong(f"{text[:40]} has more than 32 bits")
         unsigned = "u" in text.lower() or number >> 31
         return self.const(number, UNSIGNED if unsigned else INT)
 

@@ -34,7 +34,7 @@ _PCPP, _PYCPARSER = _library("pcpp"), _library("pycparser")
 
 MOST_BYTES = 512 << 10
 """Characters of a kernel with its headers, each as often as it is included."""
-MOST_EXPANDED = 300_000
+MOST_EXPANDED = 100_000
 """Tokens that macros may put in place of others."""
 MOST_INCLUDES = 32
 """Headers inside each other."""
