@@ -64,7 +64,7 @@ running           20   7500
 targets           13   5500
 testing            1    100
 tilelang           7   3200
-tpc_compiler      27  13000
+tpc_compiler      28  13700
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 

@@ -158,6 +158,8 @@ class Emitter:
             return f"%{'ad' if kind.space == 'global' else 's'}.{self.name(stem)}"
         if isinstance(kind, Scalar):
             return f"%{'sp' if kind.name == 'bool' else 's'}.{self.name(stem)}"
+        if type(kind) not in _FILES:
+            raise self.wrong(f"a value of type {kind} has no register here")
         return f"%{_FILES[type(kind)]}.{self.name(stem)}"
 
     def temp(self, kind: CType) -> Value:

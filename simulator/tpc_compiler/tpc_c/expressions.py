@@ -727,7 +727,7 @@ class Expressions(Library, Declared):
                 if len(each.name) > 1 or (names and member not in names) or (not names and member is not None):
                     raise self.wrong(f"{kind} has nothing of this name", *names, node=each)
                 number = (
-                    names.index(member)
+                    names.index(str(member))
                     if names
                     else self.constant(getattr(named, "expr", named), "the index of an initialiser")
                 )
