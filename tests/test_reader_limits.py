@@ -18,12 +18,16 @@ from castsim.exploration import sweep_specification as axes
 from castsim.isa import reading, value_expressions
 from castsim.isa.errors import CastsimError, SourceText, Span
 from castsim.isa.pto.pto_parser import parse
+from castsim.isa.reading import Language, Source
 from castsim.isa.tpc.parser import parse as parse_assembly
 from castsim.lowering.graphs.tosa_reader import read_tosa
 from castsim.machines.vliw import assembled
+from castsim.running.c_kernels import compiled_kernel
+from castsim.running.loaded import LoadRequest
 from castsim.targets import csv_tables
 from castsim.targets.loader import load_target
 from castsim.targets.vliw import VliwTarget
+from castsim.tpc_compiler.tpc_c import code, source_text
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "inputs-outputs.md").read_text(encoding="utf-8")
@@ -180,7 +184,50 @@ def choices(count: int, _: Path) -> object:
     return tuning_candidates.Space.of(kinds)
 
 
+def kernel(body: str, before: str = "", folder: Path = Path()) -> object:
+    text = f"{before}void main(tensor a, int n) {{\n  int m = n;\n  {body}\n}}\n"
+    return compiled_kernel(Source(str(folder / "k.c"), Language.KERNEL, text), LoadRequest("gaudi2"))
+
+
+def kernel_of_characters(count: int, folder: Path) -> object:
+    """A kernel with a header, of so many characters together."""
+    start = '#include "h.h"\n'
+    rest = count - len(f"{start}void main(tensor a, int n) {{\n  int m = n;\n  ;\n}}\n")
+    (folder / "h.h").write_text("/* ".ljust(rest - 3, "*") + "*/\n", encoding="utf-8")
+    return kernel(";", start, folder)
+
+
+def headers(depth: int, folder: Path) -> object:
+    for number in range(depth):
+        more = f'#include "h{number + 1}.h"\n' if number + 1 < depth else ""
+        (folder / f"h{number}.h").write_text(more, encoding="utf-8")
+    return kernel(";", '#include "h0.h"\n', folder)
+
+
+def expanded(count: int, _: Path) -> object:
+    """Macros that put `count` tokens in place of others: ; in place of TEN, and so on."""
+    tens = "#define A ;;;;;;;;;;\n#define B " + "A " * 100 + "\n"
+    return kernel("B " * (count // 1200), tens)
+
+
+def trips(count: int, _: Path) -> object:
+    """A loop written out: so many instructions in all."""
+    return kernel("m += n; " * (count - 2))
+
+
 CASES = {
+    "elements of an array of C": Case(code.MOST_ELEMENTS, lambda n, _: kernel(f"__local__ int x[2][{n // 2}];"),
+                                      "an array has up to 4096 elements, this one 4098", "4,096 elements", step=2),
+    "characters of a kernel in C": Case(source_text.MOST_BYTES, kernel_of_characters, "524288 characters",
+                                        "524,288 characters"),
+    "headers of C": Case(source_text.MOST_INCLUDES, headers, "more than 32 deep", "32 headers"),
+    "brackets of C": Case(source_text.MOST_NESTED, lambda n, _: kernel(f"m = {'(' * (n - 1)}n{')' * (n - 1)};"),
+                          "more than 100 deep", "100 deep"),
+    "tree of C": Case(source_text.MOST_DEEP, lambda n, _: kernel(f"m = {'n + ' * (n - 4)}n;"),
+                      "more than 300 inside each other", "300 deep"),
+    "tokens of macros": Case(source_text.MOST_EXPANDED, expanded, "more than 100000 tokens", "100,000 tokens",
+                             step=1200),
+    "instructions of C": Case(code.MOST_INSTRUCTIONS, trips, "more than 4000 instructions", "4,000 instructions"),
     "bytes": Case(1000, of_size, "--max-file-bytes 1001", f"{reading.MAX_TEXT_BYTES >> 20} MiB"),
     "statements": Case(20, statements, "--max-statements", f"{run_limits.MAX_STATEMENTS:,}"),
     "nesting": Case(64, nested, "nested more than 64 deep", "64 regions"),

@@ -48,11 +48,11 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    200
-commands          55  13200
+commands          55  13300
 engines           20   7900
 evidence          12   4500
 execution         38  15100
-exploration       16   6800
+exploration       16   6900
 files              1    300
 isa               32  15100
 lowering          25  10200
@@ -60,11 +60,11 @@ machines          61  28200
 numerics          12   3900
 pto_cpp            3   1500
 reports           55  15000
-running           20   7500
+running           20   7600
 targets           13   5500
 testing            1    100
 tilelang           7   3200
-tpc_compiler      27  13000
+tpc_compiler      28  13700
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 

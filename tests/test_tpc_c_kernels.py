@@ -396,3 +396,101 @@ def test_another_order_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[
     told = capsys.readouterr().err
     assert "--accumulators tree" in told
     assert "split" in told
+
+
+SCALED = """typedef struct { float gain; float bias; } pair;
+struct step { int5 at; int width; pair by[2]; float64 sum; };
+static inline void next(int5 *p, int width) { (*p)[0] += width; }
+static inline void twice(int *n) { *n += *n; next_number(n); }
+static inline pair scaled(pair p, float by) { p.gain *= by; return p; }
+static inline void start(struct step *s, int width) { s->width = width; s->at[0] = width; s->by[1].bias = 3.0f; }
+"""
+WITH_NEXT = SCALED.replace("static inline void twice", "static inline void next_number(int *n) { (*n)++; }\n"
+                           "static inline void twice")  # fmt: skip
+IN_C = {
+    "members of a structure": ("pair p = {2.0f, 1.0f}; p.bias += 4; out = p.gain * 10 + p.bias;", 25),
+    "members by name": ("pair p = {.bias = 7.0f}; out = p.gain + p.bias;", 7),
+    "a structure copied": ("pair p = {2.0f, 1.0f}; pair q = p; q.gain = 5; p = q; q.gain = 9; out = p.gain;", 5),
+    "a structure in a literal": ("pair p; p = (pair){3.0f, 4.0f}; out = p.gain + p.bias;", 7),
+    "a structure passed and returned": (
+        "pair p = {2.0f, 1.0f}; pair q = scaled(p, 4); out = 10 * q.gain + p.gain;", 82
+    ),
+    "structures in an array": ("pair p[3] = {{1, 2}, {3, 4}}; out = p[0].bias + 10 * p[1].gain + p[2].bias;", 32),
+    "an array of structures unrolled": (
+        "pair p[4]; for (int i = 0; i < 4; i++) { p[i].gain = i; p[i].bias = 2; }"
+        "for (int i = 0; i < 4; i++) { out += p[i].gain * p[i].bias; }", 12,
+    ),
+    "a structure with vectors": (
+        "struct step s = {0}; start(&s, 64); s.sum = 0.5f; s.sum += 1; out = s.width + s.at[0] + s.by[1].bias;", 131
+    ),
+    "the size of a structure": ("out = sizeof(pair) + sizeof(struct step);", 8 + 512),
+    "a pointer to coordinates": ("int5 at = {1, 2}; next(&at, 64); next(&at, 3); out = at[0] * 10 + at[1];", 682),
+    "a pointer to a number": ("int n = 5; twice(&n); out = n;", 11),
+    "a pointer in a loop": ("int n = 1; for (int i = 0; i < 4; i++) { twice(&n); } out = n;", 31),
+    "a bound behind a pointer": (
+        "int n = 2; int k = 0; for (int i = 0; i < n; i++) { if (i < 3) { twice(&n); } k++; } out = k;", 23
+    ),
+    "a pointer to a member": ("pair p = {2.0f, 1.0f}; int n[2] = {1, 2}; twice(&n[1]); out = n[1] * 10 + n[0];", 51),
+    "an array of aggregates of zeros": (
+        "float128 a[2] = {0}; a[1].v2 = a[0].v1 + 1.0f; int b[2][3] = {0}; out = b[1][2];", 0
+    ),
+    "rows of which the last are left out": (
+        "__local__ int t[2][2] = {{1, 2}}; int i = c[1]; out = t[i + 1][1] + 10 * t[i][1];", 20
+    ),
+    "elements by number": ("int t[4] = {[2] = 5, 6}; out = t[0] + t[2] * 10 + t[3];", 56),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["goya", "gaudi2"])
+@pytest.mark.parametrize("name", IN_C)
+def test_structures_pointers_and_initialisers_are_those_of_c(name: str, target: str, tmp_path: Path) -> None:
+    body, wanted = IN_C[name]
+    text = f"""{WITH_NEXT}
+void main(tensor y)
+{{
+    int5 c = {{0}};
+    float out = 0;
+    {body}
+    float64 v = out;
+    v_f32_st_tnsr(c, y, v);
+}}
+"""
+    (tmp_path / "k.c").write_text(text, encoding="utf-8")
+    request = LaunchRequest({"y": tensor_given("y", "out:f32[64]")}, (1,))
+    found = run_loaded(load(tmp_path / "k.c", target, None, {}, launch=request), {}, stale_reads="stop").outputs["y"]
+    assert np.asarray(found).tolist() == [wanted] * 64
+
+
+POINTERS = {
+    "set at the end": "p = gen_addr(at, x); for (int i = 0; i < 4; i++) { n += s_i32_ld_g(p); at[0] += 1;"
+                      "p = gen_addr(at, x); }",
+    "set first": "for (int i = 0; i < 4; i++) { p = (__global__ int *)gen_addr(at, x); n += *p; at[0] += 1; }",
+    "set by a function": "p = first(at, x); for (int i = 0; i < 4; i++) { n += *p; at[0] += 1; p = first(at, x); }",
+    "set on two ways": "p = gen_addr(at, x); for (int i = 0; i < 4; i++) { n += *p; at[0] += 1;"
+                       "p = i > 7 ? gen_addr(at, y) : gen_addr(at, x); }",
+    "set in a branch": "p = gen_addr(at, x); for (int i = 0; i < 4; i++) { n += *p; at[0] += 1;"
+                       "if (i < 7) p = gen_addr(at, x); else p = gen_addr(at, y); }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["goya", "gaudi", "gaudib", "greco", "gaudi2"])
+@pytest.mark.parametrize("name", POINTERS)
+def test_a_global_pointer_is_set_again_in_a_loop(name: str, target: str, tmp_path: Path) -> None:
+    text = f"""__global__ int *first(int5 c, tensor t) {{ return (__global__ int *)gen_addr(c, t); }}
+void main(tensor x, tensor y)
+{{
+    int5 at = {{0}};
+    int n = 0;
+    __global__ int *p;
+    {POINTERS[name]}
+    at[0] = 0;
+    int64 v = n;
+    v_i32_st_tnsr(at, y, v);
+}}
+"""
+    (tmp_path / "k.c").write_text(text, encoding="utf-8")
+    request = LaunchRequest({"x": tensor_given("x", "i32[64]"), "y": tensor_given("y", "out:i32[64]")}, (1,))
+    x = np.arange(64, dtype=np.int32) ** 2 + 3
+    program = load(tmp_path / "k.c", target, None, {}, launch=request)
+    found = run_loaded(program, {"x": x}, stale_reads="stop").outputs["y"]
+    assert np.asarray(found).tolist() == [3 + 4 + 7 + 12] * 64

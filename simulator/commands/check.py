@@ -11,6 +11,7 @@ examples:
   castsim check kernel.pto
   castsim check kernel.pto --target a5 --arg rows=128
   castsim check kernel.pto kernel.tpc --format github
+  castsim check kernel.c -I include -D WIDTH=64
   castsim check kernel.pto --format sarif > castsim.sarif
 """
 
@@ -26,12 +27,22 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from castsim import __version__
-from castsim.commands.option_parsers import FINDING_FORMATS, assignments, scalars_of, statements_of
+from castsim.commands.option_parsers import (
+    FINDING_FORMATS,
+    HEADERS,
+    assignments,
+    headers_of,
+    macros_of,
+    refuse,
+    scalars_of,
+    statements_of,
+)
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
 from castsim.exploration.checking import LANGUAGES, Finding, Severity, check
 from castsim.isa.errors import ReadError, escaped, pointed_at
+from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.reports.documents import Document
 from castsim.reports.schemas.command_documents import FindingEntry
 from castsim.targets.loader import load_target
@@ -146,7 +157,7 @@ def declare(parser: OptionParser) -> None:
     what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input"
     add("files", metavar="FILE", nargs="+", help=what)
     parser.take(target="the one each program names")
-    parser.take("arguments", "target_options", "toolchain")
+    parser.take("arguments", "headers", "target_options", "toolchain")
     add("--format", metavar="F", default="text", help="text, json, github or sarif; default: text")
     add("--language", metavar="L", help="pto, tpc, c, toml, mlir or onnx, if the suffix does not say")
     parser.take("statements", "page")
@@ -165,9 +176,21 @@ def execute(options: Namespace) -> CommandOutcome:
     target = None if options.target is None else load_target(options.target)
     args, chosen = scalars_of(options), assignments("--option", options.options)
     limits = Limits(statements_of(options))
+    if options.language != "c" and not any(file.endswith(KERNEL_SUFFIX) for file in options.files):
+        refuse(options, HEADERS, options.files[0], (KERNEL_SUFFIX,))
+    folders, defines = headers_of(options)[0], macros_of(options)
     found: list[Finding] = []
     for file in dict.fromkeys(options.files):
-        found += check(file, target=target, args=args, language=options.language, limits=limits, options=chosen)
+        found += check(
+            file,
+            target=target,
+            args=args,
+            language=options.language,
+            limits=limits,
+            options=chosen,
+            defines=defines,
+            folders=folders,
+        )
     document = {"findings": [FindingEntry.of(one) for one in found]}
 
     def text(_: int) -> RenderableType:

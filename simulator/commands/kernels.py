@@ -21,6 +21,7 @@ from castsim.commands.option_parsers import (
     LAUNCH,
     assignments,
     headers_of,
+    macros_of,
     opaque_cycles,
     positive,
     refuse,
@@ -68,30 +69,23 @@ def is_kernel(program: str | None) -> bool:
 
 
 def _launch_asked(options: Namespace) -> LaunchRequest:
-    from castsim.running.c_kernels import with_shapes  # noqa: PLC0415 - loads the compiler
-    from castsim.tpc_compiler.tpc_c.launching import members_given, tensor_given  # noqa: PLC0415 - as above
-    from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS  # noqa: PLC0415 - as above
+    from castsim.running.c_kernels import launch_request  # noqa: PLC0415 - loads the compiler
 
-    order = options.accumulators or ACCUMULATORS[0]
-    if order not in ACCUMULATORS:
-        raise ReadError(f"--accumulators {order[:40]}: no order of sums", legal=ACCUMULATORS)
-    tensors = {name: tensor_given(name, text) for name, text in assignments("--tensor", options.tensors).items()}
-    wanted = replace(
-        _headers_asked(options),
-        tensors=tensors,
-        index_space=members_given(options.index_space) if options.index_space else (),
-        accumulators=order,
-        engines=positive("--tpcs", options.tpcs) if options.tpcs else 1,
+    return launch_request(
+        assignments("--tensor", options.tensors),
+        options.index_space,
+        positive("--tpcs", options.tpcs) if options.tpcs else 1,
+        options.accumulators,
+        assignments("--in", getattr(options, "inputs", [])),
+        macros_of(options),
+        headers_of(options)[0],
     )
-    return with_shapes(wanted, assignments("--in", getattr(options, "inputs", [])))
 
 
 def _headers_asked(options: Namespace) -> LaunchRequest:
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest  # noqa: PLC0415 - loads the compiler
 
-    folders, macros = headers_of(options)
-    defines = {name: value if given else "1" for name, given, value in (each.partition("=") for each in macros)}
-    return LaunchRequest(defines=defines, folders=folders)
+    return LaunchRequest(defines=macros_of(options), folders=headers_of(options)[0])
 
 
 def compiled_of(options: Namespace, path: str) -> tuple[Source, Compiled]:

@@ -2,8 +2,8 @@
 offers the findings of `castsim check` as the text changes, hover, completion, cycles beside the lines, and quick fixes.
 It needs the extra `lsp`: pip install 'castsim[lsp]'. docs/editors/ explains the set-up for VS Code, Neovim and Emacs.
 
---target and --arg apply to every file; an editor may pass the same settings as initializationOptions: {"target": "a5",
-"args": {"rows": 128}}.
+--target and --arg apply to every file, -D and -I to kernels in C; an editor may pass the same settings as
+initializationOptions: {"target": "a5", "args": {"rows": 128}, "defines": {"WIDTH": "64"}, "folders": ["include"]}.
 
 examples:
   castsim lsp
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from castsim.commands.option_parsers import scalars_of
+from castsim.commands.option_parsers import headers_of, macros_of, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import installed, missing_package
@@ -25,7 +25,7 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `lsp`."""
     add = parser.add_argument
     parser.take(target="the one each program names")
-    parser.take("arguments")
+    parser.take("arguments", "headers")
     what = "use standard input and output, as it always does; for editors that pass it"
     add("--stdio", action="store_true", help=what)
 
@@ -44,5 +44,5 @@ def execute(options: Namespace) -> CommandOutcome:
     from castsim.commands.editor.program_slice import Settings  # noqa: PLC0415 - pygls may be missing
     from castsim.commands.editor.server import serve  # noqa: PLC0415 - as above
 
-    serve(Settings(options.target, args))
+    serve(Settings(options.target, args, macros_of(options), tuple(map(str, headers_of(options)[0]))))
     return CommandOutcome({}, lambda _: "")

@@ -272,6 +272,16 @@ def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     return tuple(map(Path, options.folders)), tuple(options.macros)
 
 
+def macros_of(options: Namespace) -> dict[str, str]:
+    """Return the texts of the macros that options give, by name; one without a text is 1.
+
+    Raises:
+        ReadError: as `headers_of`.
+    """
+    parts = (each.partition("=") for each in headers_of(options)[1])
+    return {name: text if given else "1" for name, given, text in parts}
+
+
 # Who computes.
 
 

@@ -200,6 +200,8 @@ def check(
     language: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
     options: Mapping[str, int | str] | None = None,
+    defines: Mapping[str, str] | None = None,
+    folders: Sequence[str | Path] = (),
 ) -> tuple[Finding, ...]:
     """Return all that is wrong with a file, in the order of its text.
 
@@ -210,6 +212,8 @@ def check(
         language: one of `LANGUAGES`, for files whose suffix does not tell.
         limits: how much is walked.
         options: target options of programs, such as `toolchain`.
+        defines: macros of a kernel in C, texts by name.
+        folders: where its headers are, beside its own folder.
 
     Returns:
         Findings; that a file cannot be read is one as well.
@@ -217,7 +221,7 @@ def check(
     Raises:
         ReadError: an unknown target or language.
     """
-    request = _request(target, args, limits)
+    request = _request(target, args, limits, defines, folders)
     if options:
         request = replace(request, prepare=lambda chosen: with_options(chosen, options))
     file = "<stdin>" if str(path) == STDIN else str(path)
@@ -242,6 +246,8 @@ def check_text(
     args: Mapping[str, int | float] | None = None,
     language: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    defines: Mapping[str, str] | None = None,
+    folders: Sequence[str | Path] = (),
 ) -> tuple[Finding, ...]:
     """Return all that is wrong with a text; `name` is what messages call it, its suffix tells the language.
 
@@ -252,6 +258,8 @@ def check_text(
         args: values of scalar arguments of `.pto` kernels.
         language: one of `LANGUAGES`, for names whose suffix does not tell.
         limits: how much is walked.
+        defines: as for `check`, like `folders`.
+        folders: where headers are.
 
     Returns:
         Findings, as `check` returns them.
@@ -259,7 +267,7 @@ def check_text(
     Raises:
         ReadError: an unknown target or language.
     """
-    request = _request(target, args, limits)
+    request = _request(target, args, limits, defines, folders)
     spoken = _language(name, language)
     if spoken in _FROM_FILES:
         raise ReadError(f"{spoken} is checked in its file: `check`", legal=_FROM_TEXT)
@@ -267,8 +275,19 @@ def check_text(
     return in_order(_findings(name, plain, spoken, request))
 
 
-def _request(target: str | Path | Target | None, args: Mapping[str, int | float] | None, limits: Limits) -> LoadRequest:
-    return LoadRequest(None if target is None else load_target(target), args=args or {}, limits=limits)
+def _request(
+    target: str | Path | Target | None,
+    args: Mapping[str, int | float] | None,
+    limits: Limits,
+    defines: Mapping[str, str] | None,
+    folders: Sequence[str | Path],
+) -> LoadRequest:
+    found = LoadRequest(None if target is None else load_target(target), args=args or {}, limits=limits)
+    if not defines and not folders:
+        return found
+    from castsim.tpc_compiler.tpc_c.launching import LaunchRequest  # noqa: PLC0415 - loads the compiler of C
+
+    return replace(found, launch=LaunchRequest(defines=defines or {}, folders=tuple(map(Path, folders))))
 
 
 def _language(file: str, given: str | None) -> str | None:

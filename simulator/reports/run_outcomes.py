@@ -61,8 +61,10 @@ def _outputs_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield indented(Text("not written; --out DIR writes DIR/NAME.npy"))
     for undefined in report.undefined:
         first = ", ".join(map(str, undefined.first))
-        text = f"output {undefined.name}: {undefined.elements} elements rest on bytes that nothing wrote, the first at"
-        yield Text(f"{text} [{first}]", style="yellow")
+        sizes = next((each.shape for each in report.outputs if each.name == undefined.name), None)
+        total = "" if sizes is None else f" of {prod(sizes)}"
+        text = f"output {undefined.name}: {undefined.elements}{total} elements rest on bytes that nothing wrote"
+        yield Text(f"{text}, the first at [{first}]", style="yellow")
         if undefined.mask_file is not None:
             yield indented(Text(f"{undefined.mask_file} marks them"))
     for incomplete in report.partial:

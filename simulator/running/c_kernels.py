@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from castsim.engines import simulate
 from castsim.execution import run_limits
@@ -27,7 +28,17 @@ from castsim.machines.vliw.semantics.convert import NoticeKind
 from castsim.running.loaded import ExecutionResult, Inputs, Loaded, LoadRequest, RunOptions, WalkedWhenIssued
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.compiling import Compiled, compile_kernel
-from castsim.tpc_compiler.tpc_c.launching import Launch, LaunchRequest, Printing, TensorGiven, launch, without_prints
+from castsim.tpc_compiler.tpc_c.launching import (
+    Launch,
+    LaunchRequest,
+    Printing,
+    TensorGiven,
+    launch,
+    members_given,
+    tensor_given,
+    without_prints,
+)
+from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS
 
 _Watch = Callable[[VliwCore, int], None]
 
@@ -90,6 +101,7 @@ class KernelProgram(WalkedWhenIssued):
         runs: list[Ran] = []
         given = dict(inputs)
         printed: list[str] = []
+        unwritten: dict[str, NDArray[np.bool_]] = {}
         for engine, program in enumerate(self.launch.engines):
             printing = Printing(self.launch.compiled.prints, program, self.file)
             heard = None if how.watch is None or engine else how.watch.bundle
@@ -107,6 +119,8 @@ class KernelProgram(WalkedWhenIssued):
             )
             printed += printing.lines()
             runs.append(ran)
+            for name, marks in ran.unwritten.items():
+                unwritten[name] = unwritten[name] & marks if name in unwritten else marks
             given |= ran.outputs
         if how.watch is not None:
             how.watch.finish()
@@ -124,7 +138,8 @@ class KernelProgram(WalkedWhenIssued):
                         latencies=latencies, printed=tuple(printed))  # fmt: skip
         beside = StaleReadKind.SAME_BUNDLE  # which the scheduler means: a bundle reads before it writes
         stale = tuple(each for one in runs for each in one.stale_reads if each.kind is not beside) if checked else None
-        return ExecutionResult(loaded, runs[-1].outputs, stale, casts=ran.casts)
+        left = {name: marks for name, marks in unwritten.items() if marks.any()}
+        return ExecutionResult(loaded, runs[-1].outputs, stale, undefined=left, casts=ran.casts)
 
     def _said(self, engines: int) -> Warnings:
         """Return what is said of a kernel's values and cycles."""
@@ -179,6 +194,37 @@ def compiled_kernel(source: Source, request: LoadRequest) -> Compiled:
     target = chosen_target("", source.file, request.target or NEWEST, request.prepare)
     wanted = request.launch or LaunchRequest()
     return compile_kernel(source.text, source.file, target, wanted.defines, wanted.folders, wanted.accumulators)
+
+
+def launch_request(
+    tensors: Mapping[str, str],
+    index_space: str | Sequence[int] | None,
+    engines: int = 1,
+    accumulators: str | None = None,
+    inputs: Mapping[str, Codes | str] | None = None,
+    defines: Mapping[str, str] | None = None,
+    folders: Sequence[str | Path] = (),
+) -> LaunchRequest:
+    """Return what a launch is asked for, in the words of the command's options; `inputs` may tell of tensors.
+
+    Raises:
+        ReadError: a tensor, an index space, a number of engines or an order of sums that there is not.
+    """
+    order = accumulators or ACCUMULATORS[0]
+    if order not in ACCUMULATORS:
+        raise ReadError(f"--accumulators {order[:40]}: no order of sums", legal=ACCUMULATORS)
+    if engines < 1:
+        raise ReadError(f"{engines} engines", legal=("1 or more",))
+    members = ",".join(map(str, index_space)) if index_space and not isinstance(index_space, str) else index_space
+    wanted = LaunchRequest(
+        {name: tensor_given(name, text) for name, text in tensors.items()},
+        members_given(str(members)) if members else (),
+        engines,
+        defines or {},
+        tuple(map(Path, folders)),
+        order,
+    )
+    return with_shapes(wanted, inputs or {})
 
 
 def with_shapes(wanted: LaunchRequest, inputs: Mapping[str, Codes | str]) -> LaunchRequest:

@@ -19,6 +19,7 @@ from castsim.execution.timing import WAITING, Cause, Listener, PipeTiming, Timin
 from castsim.execution.tree import Block, Instruction, InstructionRole, Loop, Lowered, Node, Tree
 from castsim.isa.errors import MAX_STATEMENTS, EngineError, ReadError, Span, Warnings, arguments_checked
 from castsim.isa.formats import Codes
+from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.machines.mechanisms import LAUNCH, InstructionLaunches, LaunchSlice, machine_of
 from castsim.running.loaded import Loaded, LoadedProgram, Partial, RunOptions
 from castsim.running.program_loading import load
@@ -233,11 +234,17 @@ def run(
     backend: str | None = None,
     opaque: Mapping[str, int] | None = None,
     cores: int | None = None,
+    tensors: Mapping[str, str] | None = None,
+    index_space: Sequence[int] | None = None,
+    tpcs: int = 1,
+    accumulators: str | None = None,
+    defines: Mapping[str, str] | None = None,
+    folders: Sequence[str | Path] = (),
 ) -> Result:
     """Run a program file and return its outputs and timing.
 
     Args:
-        program: path of a `.pto` or `.tpc` file, or of a TPC binary.
+        program: path of a `.pto`, `.tpc` or `.c` file, or of a TPC binary.
         target: name, path of a description, or a loaded target; None takes the one the file names.
         entry: function to run; None takes the entry, or the only function.
         inputs: arrays by argument name, or what `--in` takes: native dtype or codes, of the argument's shape or flat.
@@ -262,6 +269,13 @@ def run(
         toolchain: the assembler of a tile program: `older`, `2026-05`, `2026-07`, `2026-08`; None: the target's option.
         backend: `library` or `vpto`, on A5; None: the target's option.
         cores: how many cores work at once and share global memory; None: one, or what the target's description says.
+        tensors: tensors of a kernel in C as `--tensor` takes them, `{"y": "out:f32[300,5]"}`, sizes fastest first;
+            those of `inputs` that are arrays need none.
+        index_space: its members of the index space, one to five numbers.
+        tpcs: engines that share them.
+        accumulators: the order of sums in its loops with `loop_unroll`, `source` (default) or `split`.
+        defines: its macros, texts by name.
+        folders: where its headers are, beside its own folder.
 
     Returns:
         Arrays by argument name, cycles by pipe and cause, and what the run has to tell: races, stale reads, warnings.
@@ -275,9 +289,17 @@ def run(
     limits = Limits(max_statements, max_walk, max_elements)
     named: tuple[tuple[str, int | str | None], ...] = ((TOOLCHAIN, toolchain), (BACKEND, backend), (CORES, cores))
     changes = {name: value for name, value in named if value is not None}
+    launch = None
+    if Path(program).suffix == KERNEL_SUFFIX:
+        from castsim.running.c_kernels import launch_request  # noqa: PLC0415 - loads the compiler of C
+
+        launch = launch_request(tensors or {}, index_space, tpcs, accumulators, inputs, defines, folders)
+    elif tensors or index_space or tpcs != 1 or accumulators or defines or folders:
+        message = f"'{program}' is no kernel in C: it takes no tensors, index space, engines, sums, macros or folders"
+        raise ReadError(message, legal=(f"a {KERNEL_SUFFIX} file",))
     loaded = load(
         Path(program), target, entry, args or {}, lambda chosen: with_options(chosen, changes), sync=sync,
-        declare=beside, opaque=opaque, limits=limits,
+        declare=beside, opaque=opaque, limits=limits, launch=launch,
     )  # fmt: skip
     return run_loaded(
         loaded, inputs or {}, engine=engine, timing_only=timing_only, max_cycles=max_cycles,

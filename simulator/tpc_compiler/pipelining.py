@@ -177,6 +177,17 @@ def first_bundles(schedule: Schedule) -> list[int]:
 
 _BUDGET = 8
 """Placements per instruction before an interval is given up."""
+_MOST_POSITIONS = 250_000
+"""Places looked at before no more loops of a text are pipelined: some seconds."""
+_POSITIONS_OF_TEXT = 20
+"""Places looked at that placing an instruction of the whole text counts for."""
+
+
+@dataclass(slots=True)
+class SearchBudget:
+    """What is left of a search, counted in places looked at, for equal results on every machine."""
+
+    positions: int = _MOST_POSITIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +215,19 @@ class LoopTrip:
                         self.before[second].append(TripDependence(first, distance))
                         self.behind[first].append(TripDependence(second, distance))
         self.heights = self._heights()
+        self.barring = self._barring()
+
+    def _barring(self) -> list[list[int]]:
+        """Return for every instruction the others that rules of issue keep from some distances to it, in any slots."""
+        found: list[list[int]] = [[] for _ in self.operations]
+        distances = self.placer.distances
+        for number, first in enumerate(self.operations):
+            for other, second in enumerate(self.operations) if distances.begins(first) else ():
+                pairs = product(first.slots, second.slots)
+                if any(distances.barred(first, slot, second, second_slot) for slot, second_slot in pairs):
+                    found[number].append(other)
+                    found[other].append(number)
+        return [list(dict.fromkeys(each)) for each in found]
 
     def needed(self, first: int, slot: Slot, second: int, second_slot: Slot) -> int | None:
         """Return the smallest distance between two instructions, as `Distances.needed`."""
@@ -263,10 +287,13 @@ class LoopTrip:
 class ModuloSchedule:
     """Places one trip at one interval."""
 
-    def __init__(self, trip: LoopTrip, interval: int) -> None:
+    def __init__(self, trip: LoopTrip, interval: int, budget: SearchBudget) -> None:
         self._trip = trip
         self._interval = interval
+        self._budget = budget
         self._places: dict[int, tuple[int, Slot]] = {}
+        self._rows: list[set[int]] = [set() for _ in range(interval)]
+        """The placed instructions of each bundle of the interval."""
         self._last: dict[int, int] = {}
 
     def places(self) -> dict[ScheduledOperation, tuple[int, Slot]] | None:
@@ -274,7 +301,7 @@ class ModuloSchedule:
         trip = self._trip
         waiting = set(range(len(trip.operations)))
         for _ in range(_BUDGET * len(trip.operations)):
-            if not waiting:
+            if not waiting or self._budget.positions <= 0:
                 break
             number = max(waiting, key=lambda each: (trip.heights[each], -each))
             waiting.discard(number)
@@ -298,13 +325,17 @@ class ModuloSchedule:
             chosen = max(self._earliest(number, slots[0]), self._last.get(number, -1) + 1), slots[0]
         at, slot = chosen
         lost = self._rivals(number, slot, at)
-        for other in lost:
-            del self._places[other]
+        self._remove(lost)
         self._places[number], self._last[number] = (at, slot), at
+        self._rows[at % self._interval].add(number)
         late = self._violated(number)
-        for other in late:
-            del self._places[other]
+        self._remove(late)
         return lost | late
+
+    def _remove(self, numbers: set[int]) -> None:
+        for number in numbers:
+            place, _ = self._places.pop(number)
+            self._rows[place % self._interval].discard(number)
 
     def _earliest(self, number: int, slot: Slot) -> int:
         found = 0
@@ -330,11 +361,8 @@ class ModuloSchedule:
     def _rivals(self, number: int, slot: Slot, at: int) -> set[int]:
         """Return the placed instructions that cannot stand where they do beside this one."""
         trip = self._trip
-        same = {
-            other: own
-            for other, (place, own) in self._places.items()
-            if other != number and (place - at) % self._interval == 0
-        }
+        self._budget.positions -= 1
+        same = {other: self._places[other][1] for other in self._rows[at % self._interval] if other != number}
         found = {other for other, own in same.items() if own is slot}
         rest = [(trip.operations[other], own) for other, own in same.items() if other not in found]
         if not trip.placer.room.shared_by([*rest, (trip.operations[number], slot)]):
@@ -345,7 +373,10 @@ class ModuloSchedule:
         """Return the instructions at distances that issue rules bar."""
         barred, operations = self._trip.placer.distances.barred, self._trip.operations
         found = set()
-        for other, (place, own) in self._places.items():
+        for other in self._trip.barring[number]:
+            if other not in self._places:
+                continue
+            place, own = self._places[other]
             behind = barred(operations[other], own, operations[number], slot)
             ahead = barred(operations[number], slot, operations[other], own)
             near = any((at - place - distance) % self._interval == 0 for distance in behind)
@@ -385,14 +416,15 @@ def pipelined(
     """Yield the text with more and more loops pipelined, in no more than so many bundles (None: in any number)."""
     current = _placed(_with_inductions(blocks, operations), {}, operations, placer)
     done: set[str] = set()
-    while True:
+    budget = SearchBudget()
+    while budget.positions > 0:
         loop = next(
             (each for each in _eligible(current.shape, operations) if _label(current.shape, each) not in done), None
         )
         if loop is None:
             return
         done.add(_label(current.shape, loop))
-        found = _best(current, loop, most, operations, placer)
+        found = _best(current, loop, most, operations, placer, budget)
         if found is not None:
             current = found
             yield current
@@ -489,7 +521,12 @@ def _trips(loop: ScheduledOperation) -> int | None:
 
 
 def _best(
-    current: PipelinedText, loop: LoopShape, most: int | None, operations: OperationLookup, placer: NewPlacer
+    current: PipelinedText,
+    loop: LoopShape,
+    most: int | None,
+    operations: OperationLookup,
+    placer: NewPlacer,
+    budget: SearchBudget,
 ) -> PipelinedText | None:
     """Return the text with one loop in the shortest way that fits, None if there is none shorter than now."""
     shape = current.shape
@@ -501,12 +538,17 @@ def _best(
     for times in _UNROLLED:
         if trips % times or len(body.operations) * times > _MOST_OPERATIONS:
             continue
+        budget.positions -= (len(body.operations) * times) ** 2
         trip = _trip(body, times, operations, placer(shape))
         least = max(trip.least_interval(), operations.target.loop_rules.body_bundles)
         for interval in range(least, least + _INTERVALS):
-            if interval * (trips // times) >= shortest:
+            if interval * (trips // times) >= shortest or budget.positions <= 0:
                 break
-            found = _at_interval(current, loop, trip, interval, trips // times, operations, placer)
+            places = ModuloSchedule(trip, interval, budget).places()
+            found = None
+            if places is not None:
+                budget.positions -= _POSITIONS_OF_TEXT * sum(len(block.all) for block in current.blocks)
+                found = _at_interval(current, loop, trip, places, interval, trips // times, operations, placer)
             if found is None or (most is not None and found.static > most):
                 continue
             kernel = sum(each.length for each in found.schedule[loop.start : loop.end])
@@ -527,15 +569,13 @@ def _at_interval(
     current: PipelinedText,
     loop: LoopShape,
     trip: LoopTrip,
+    places: Mapping[ScheduledOperation, tuple[int, Slot]],
     interval: int,
     rounds: int,
     operations: OperationLookup,
     placer: NewPlacer,
 ) -> PipelinedText | None:
-    """Return the text with a loop pipelined at an interval; None if there is no such schedule."""
-    places = ModuloSchedule(trip, interval).places()
-    if places is None:
-        return None
+    """Return the text with a loop pipelined at an interval; None if the loop has fewer rounds than stages."""
     stages = 1 + max(place for place, _ in places.values()) // interval
     if rounds < stages:
         return None

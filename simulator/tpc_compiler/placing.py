@@ -114,6 +114,10 @@ class BlockGraph:
             yield from arrivals(self.loops, number, number + 1)
 
 
+_MOST_IN_BLOCK = 256
+"""Instructions of a block; a longer one is cut, because scheduling compares all instructions of a block."""
+
+
 def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]) -> list[BasicBlock]:
     """Cut a text at labels (by the number of the instruction that they stand before) and behind ends of blocks.
 
@@ -141,6 +145,8 @@ def blocks_of(operations: list[ScheduledOperation], labels: dict[int, list[str]]
             found[-1].end = operation
             found.append(BasicBlock())
         else:
+            if len(found[-1].operations) == _MOST_IN_BLOCK:
+                found.append(BasicBlock())
             found[-1].operations.append(operation)
     begin(len(operations))
     return found

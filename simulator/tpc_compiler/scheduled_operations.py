@@ -216,7 +216,7 @@ def renumbered(
     return ScheduledOperation(slots, operation.span, operation.fresh)
 
 
-def place_in_memory(plan: InstructionPlan) -> tuple[str, tuple[int, int] | None] | None:
+def place_in_memory(plan: InstructionPlan) -> MemoryPlace | None:
     """Return the memory that an instruction accesses, and the bytes if the text says which; None for no access.
 
     Tensors with numbers in the text are memories of their own; all other accesses of global memory share one.
@@ -243,6 +243,23 @@ def place_in_memory(plan: InstructionPlan) -> tuple[str, tuple[int, int] | None]
 # How many bundles must lie between two instructions, given which is executed first.
 #
 # Registers: docs/reference/tpc.md section 6.1; rules of issue: section 6.2.
+
+
+MemoryPlace = tuple[str, tuple[int, int] | None]
+"""A memory, and the bytes of an access if the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What keeps an instruction in its order: generators drawn from, stores to the configuration space (`maps`), memory
+    accessed, and whether rules of jumps, loops or HALT may concern it.
+    """
+
+    plan: InstructionPlan
+    drawn: frozenset[str]
+    maps: bool
+    place: MemoryPlace | None
+    path: bool
 
 
 class Distances:
@@ -274,6 +291,8 @@ class Distances:
         self._after_store = self._target.issue_rules.forbidden_after_tensor_store
         self.most_barred = max(self._after_store or 0, *(max((rule.distance, *rule.excluded)) for rule in self._rules))
         """The largest distance that a rule of issue bars."""
+        self._orders: dict[int, _Order] = {}
+        """By the identities of plans."""
         self._begin: dict[ScheduledOperation, bool] = {}
         self._barred: dict[tuple[ScheduledOperation, Slot, ScheduledOperation, Slot], frozenset[int]] = {}
         self._found: dict[tuple[ScheduledOperation, Slot, ScheduledOperation, Slot], int | None] = {}
@@ -298,9 +317,24 @@ class Distances:
             before, behind = self._operations.touched(first), self._operations.touched(second)
             found = self._registers(one, before, two, behind)
             if self._operations.has_state(first) or self._operations.has_state(second):
-                found += [*self._state(one, two), *self._memory(one, two), *self._path(first, one, second, two)]
+                order, later = self._order(one), self._order(two)
+                if order.drawn & later.drawn or order.maps or later.maps:
+                    found += self._state(one, two)
+                if order.place is not None and later.place is not None:
+                    found += self._memory(one, two, _meet(order.place, later.place))
+                if order.path or later.path or first in self._iterators or second in self._iterators:
+                    found += self._path(first, one, second, two)
             self._found[key] = max(found, default=None)
         return self._found[key]
+
+    def _order(self, plan: InstructionPlan) -> _Order:
+        """Return what keeps an instruction in its order beside registers; asked for every pair, found once."""
+        found = self._orders.get(id(plan))
+        if found is None:
+            path = plan.instruction.mnemonic in ENDS_OF_BLOCKS or _scalar_conversion(plan)
+            found = _Order(plan, drawn(plan), plan.stores_mapped, place_in_memory(plan), path)
+            self._orders[id(plan)] = found
+        return found
 
     def begins(self, operation: ScheduledOperation) -> bool:
         """Whether an instruction may bar others from places behind it."""
@@ -383,16 +417,13 @@ class Distances:
             wanted.append(visible)
         return max(wanted)
 
-    def _memory(self, one: InstructionPlan, two: InstructionPlan) -> list[int]:
-        """Return distances of accesses to the same bytes, and of halves of tensors."""
+    def _memory(self, one: InstructionPlan, two: InstructionPlan, meet: bool) -> list[int]:
+        """Return distances of accesses that may `meet` at the same bytes, and of halves of tensors."""
         found = []
         loads = MemoryOperation.TENSOR_LOAD
         if one.memory is loads and two.memory is loads and (one.instruction.form.half or two.instruction.form.half):
             found.append(max(1, self._target.issue_rules.tensor_half_distance))
-        if not self._in_memory:
-            return found
-        first, second = place_in_memory(one), place_in_memory(two)
-        if first is None or second is None or not _meet(first, second):
+        if not self._in_memory or not meet:
             return found
         if one.memory in STORES or two.memory in STORES or MemoryOperation.CACHE in (one.memory, two.memory):
             found.append(1)
@@ -440,7 +471,7 @@ def _depends_on_space(plan: InstructionPlan) -> bool:
     return plan.mapped or tensors or state
 
 
-def _meet(first: tuple[str, tuple[int, int] | None], second: tuple[str, tuple[int, int] | None]) -> bool:
+def _meet(first: MemoryPlace, second: MemoryPlace) -> bool:
     """Whether two accesses may touch the same bytes."""
     spaces = {first[0], second[0]}
     if len(spaces) > 1:

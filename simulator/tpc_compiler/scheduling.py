@@ -544,6 +544,8 @@ class _Scheduler:
 
     def __init__(self, source: SequentialProgram, target: VliwTarget, *, longer: bool, until: float) -> None:
         self._longer, self._until = longer, until
+        self._counted = True
+        """Whether the bundles issued could be counted until now: what decides them does so for every candidate."""
         self._source = source
         self._target = target
         self._operations = OperationLookup(target, source.names)
@@ -687,7 +689,8 @@ class _Scheduler:
             return numbers
         try:
             program = assembled(self._source, candidate.shape, candidate.schedule, numbers, self._target)
-            executed = executed_bundles(program, self._source.file, self._target)
+            executed = executed_bundles(program, self._source.file, self._target) if self._counted else None
+            self._counted = executed is not None
         except CastsimError as error:
             return error
         return _Draft(candidate.method, program, numbers, BundleCount(len(program.bundles), executed))

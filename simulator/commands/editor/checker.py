@@ -152,7 +152,8 @@ def done(job: Job) -> CheckerResult:
         if job.cycles:
             return CheckerResult(cycles=line_cycles(text, settings))
         found = check_text(
-            text.name, text.text, target=settings.target, args=settings.args, language=text.language
+            text.name, text.text, target=settings.target, args=settings.args, language=text.language,
+            defines=settings.defines, folders=settings.folders,
         )  # fmt: skip
     except CastsimError as error:
         return CheckerResult((of_error(error, text.name),))

@@ -37,10 +37,14 @@ from castsim.targets.loader import Target, load_target
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the editor asks for beyond a text: a target by name or path, values of scalar arguments."""
+    """What the editor asks for beyond a text: a target by name or path, values of scalar arguments; of kernels in C
+    macros and folders of headers.
+    """
 
     target: str | None = None
     args: Mapping[str, int | float] = field(default_factory=dict)
+    defines: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
 
     def request(self) -> LoadRequest:
         """Return what a program is loaded by.

@@ -244,17 +244,24 @@ def server_of(settings: Settings) -> CastsimServer:
     return server
 
 
+def _texts(defines: object) -> dict[str, str]:
+    """Return macros as an editor gives them; what is no text is written as one."""
+    return {str(name): str(text) for name, text in defines.items()} if isinstance(defines, dict) else {}
+
+
 def _follow_texts(server: CastsimServer) -> None:
     @server.feature(lsp.INITIALIZE)
     def initialize(ls: CastsimServer, params: lsp.InitializeParams) -> None:
         given = params.initialization_options
         if isinstance(given, dict):
             settings = ls.checker.settings
-            args = given.get("args")
+            args, defines, folders = given.get("args"), given.get("defines"), given.get("folders")
             ls.checker.settings = replace(
                 settings,
                 target=given.get("target") or settings.target,
                 args={**settings.args, **(args if isinstance(args, dict) else {})},
+                defines={**settings.defines, **_texts(defines)},
+                folders=(*settings.folders, *(map(str, folders) if isinstance(folders, list) else ())),
             )
 
     @server.feature(lsp.SHUTDOWN)

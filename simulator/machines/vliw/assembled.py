@@ -100,6 +100,8 @@ class Ran:
     """What conversions did to their numbers; empty where no values were computed."""
     dropped: Mapping[str, Span] = field(default_factory=dict)
     """Stores that lay outside of their tensor as a whole, in words, and where they stand."""
+    unwritten: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    """The elements of outputs that nothing wrote, in their shape; empty where no values were computed."""
 
 
 def assemble(
@@ -189,7 +191,10 @@ def execute(
         f"a store lies outside of {name}, the first at ({', '.join(map(str, place))}): it is dropped": span
         for (_, _, name), (span, place) in machine.globals.dropped.items()
     }
-    return Ran(tree, outputs, machine.findings.all(), (*assembled.remarks, *machine.remarks), casts, dropped)
+    held = machine.globals.memory.tensors.values() if values else ()
+    unwritten = {each.name: ~each.written.reshape(uses[each.name].shape) for each in held if each.written is not None}
+    remarks = (*assembled.remarks, *machine.remarks)
+    return Ran(tree, outputs, machine.findings.all(), remarks, casts, dropped, unwritten)
 
 
 # ------------------------------------------------------------------------------------------------------------- data

@@ -387,6 +387,8 @@ class GlobalAccess:
         self._check_writable(plan, tensor)
         assert isinstance(value, int)
         tensor.codes[position] = int(value) & ((1 << tensor.format.bits) - 1)
+        if tensor.written is not None:
+            tensor.written[position] = True
 
     def _into_index(self, plan: InstructionPlan, code: int, income: Held) -> Coordinates:
         mask = plan.instruction.operand("mask")

@@ -226,6 +226,8 @@ class Tensor:
     format: Format
     shape: tuple[int, ...]
     codes: Codes
+    written: NDArray[np.bool_] | None = None
+    """The elements that stores have written, as `codes`; None where nobody asks."""
 
     @property
     def base(self) -> int:
@@ -268,6 +270,8 @@ class Tensor:
         if inside:
             chosen = mask[start : start + inside]
             self.codes[place : place + inside][chosen] = codes[start : start + inside][chosen]
+            if self.written is not None:
+                self.written[place : place + inside] |= chosen
 
     def _overlap(self, coordinates: Coordinates, count: int) -> tuple[int, int, int]:
         """Return how many elements are inside, the first such lane, and its place among the codes."""
@@ -314,7 +318,8 @@ class GlobalMemory:
             held = codes.get(each.name)
             if held is None:
                 held = _zeros(each, fmt)
-            self.tensors[each.number] = Tensor(each.number, each.name, fmt, each.shape, held)
+            marks = np.zeros(held.size, np.bool_) if each.direction == "out" else None
+            self.tensors[each.number] = Tensor(each.number, each.name, fmt, each.shape, held, marks)
 
     def tensor(self, number: int, span: Span) -> Tensor:
         """Return a tensor by its number.
@@ -361,6 +366,8 @@ class GlobalMemory:
         """Write bytes under a mask at a plain address. Errors as `at`."""
         tensor, offset = self.at(address, data.size, span)
         _byte_view(tensor, span)[offset : offset + data.size][mask] = data[mask]
+        if tensor.written is not None:
+            tensor.written[(offset + np.flatnonzero(mask)) // (tensor.format.bits // _TENSORS_BYTE)] = True
 
     def element_at(self, address: int, span: Span) -> tuple[Tensor, int]:
         """Return the tensor and the position of the element at an address.

@@ -106,7 +106,7 @@ class Arithmetic(Emitter):
         """Return the same bits as another type."""
         if value.known and isinstance(kind, Scalar) and isinstance(value.type, Scalar):
             return self.from_bits(self.bits(value.const or 0, value.type), kind)
-        return Value(kind, value.text, value.const, value.temp)
+        return Value(kind, value.text, value.const, value.temp, parts=value.parts, target=value.target)
 
     # ------------------------------------------------------------------------------------------------- conversions
 
@@ -140,6 +140,8 @@ class Arithmetic(Emitter):
 
     def _address(self, value: Value, old: CType, kind: CType) -> Value | None:
         """Return an address, an aggregate or a tensor's number in another type, None if C has no such conversion."""
+        if isinstance(kind, Pointer) and isinstance(old, Pointer) and old.space == "variable":
+            return value if kind.space == "" and kind.to == old.to else None
         if isinstance(kind, Pointer) and isinstance(old, Pointer) and kind.space in ("", old.space):
             return self.bits_as(value, Pointer(kind.to, old.space))
         local = (isinstance(each, Pointer) and each.space == "local" for each in (kind, old))

@@ -18,24 +18,29 @@ from castsim.numerics.tiers import convert_codes
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.language import (
     GENERATIONS,
-    GLOBAL,
-    LOCAL,
     VOID,
     Array,
     CType,
     Group,
     Index,
     Mask,
-    Parsed,
     Pointer,
     Scalar,
+    Struct,
+    TensorType,
     Vector,
+    Void,
     first_generation,
     type_named,
 )
+from castsim.tpc_compiler.tpc_c.source_text import GLOBAL, LOCAL, Parsed
 
 _FILES = {Vector: "v", Mask: "vp", Index: "i"}
 WORD = 0xFFFFFFFF
+MOST_INSTRUCTIONS = 4_000
+"""Instructions of a kernel, all trips of unrolled loops and all functions written in place among them."""
+MOST_ELEMENTS = 4_096
+"""Elements of an array: as many words as the largest scalar local memory has (Gaudi2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class Value:
     """A value: in a register by its name in the text, or known (`const`). A `temp` is held by nothing else.
 
     `free` bits of a vector have no type that a source states: every vector type takes them.
+    A structure has `parts`, a pointer to a variable that `target`.
     """
 
     type: CType
@@ -50,6 +56,8 @@ class Value:
     const: int | float | None = None
     temp: bool = False
     free: bool = False
+    parts: tuple[Value, ...] = ()
+    target: Any = None
 
     @property
     def known(self) -> bool:
@@ -86,6 +94,7 @@ class Emitter:
         self.absolute = False
         """Whether integers become addresses of local memory, which then may be any."""
         self._count = 0
+        self._heights: dict[str, int] = {}
 
     # --------------------------------------------------------------------------------------------------- errors
 
@@ -118,7 +127,14 @@ class Emitter:
     # ------------------------------------------------------------------------------------------------ instructions
 
     def emit(self, text: str, predicate: str = "") -> None:
-        """Write an instruction."""
+        """Write an instruction.
+
+        Raises:
+            IllegalError: there are too many.
+        """
+        if len(self.lines) >= MOST_INSTRUCTIONS:
+            message = f"the kernel has more than {MOST_INSTRUCTIONS} instructions here, unrolled and with its functions"
+            raise self.refused(message, "loops that are not unrolled", "shorter arrays")
         self.lines.append(CodeLine(f"{text}, {predicate}" if predicate else text, self.span()))
 
     def label(self) -> str:
@@ -144,6 +160,8 @@ class Emitter:
             return f"%{'ad' if kind.space == 'global' else 's'}.{self.name(stem)}"
         if isinstance(kind, Scalar):
             return f"%{'sp' if kind.name == 'bool' else 's'}.{self.name(stem)}"
+        if type(kind) not in _FILES:
+            raise self.wrong(f"a value of type {kind} has no register here")
         return f"%{_FILES[type(kind)]}.{self.name(stem)}"
 
     def temp(self, kind: CType) -> Value:
@@ -164,7 +182,8 @@ class Emitter:
             return int(bool(number))
         if not kind.is_float:
             return int(number) & ((1 << kind.bits) - 1)
-        value = np.array([number], np.float32)
+        with np.errstate(over="ignore"):
+            value = np.array([number], np.float32)
         if kind.name == "f32":
             return int(value.view(np.uint32)[0])
         single, narrow = format_named("f32"), format_named(kind.name)
@@ -231,6 +250,8 @@ class Declared(Emitter):
 
     aliases: dict[str, CType]
     """Types that the kernel names itself."""
+    tags: dict[str, Struct]
+    """Structures that the kernel names."""
 
     def constant(self, node: Any, what: str) -> int:
         """Return the value of an expression that has to be a known integer."""
@@ -250,21 +271,59 @@ class Declared(Emitter):
                 raise self.refused("pointers to functions are not supported", "a call by name", node=node)
             return Pointer(self.type_of(node.type), space_of(node.type))
         if name == "ArrayDecl":
-            if node.dim is None:
-                raise self.wrong("the array needs a size", node=node)
-            count = self.constant(node.dim, "the size of an array")
-            if count < 1:
-                raise self.wrong("an array has one element at least", node=node.dim)
-            return Array(self.type_of(node.type), count)
+            return self._array_type(node)
         if name == "FuncDecl":
             raise self.refused("a function cannot be declared here", node=node)
-        if name in ("Struct", "Union"):
-            raise self.refused(
-                f"{name.lower()} types of the kernel's own are not supported", "float64_pair_t", node=node
-            )
+        if name == "Union":
+            raise self.refused("unions are not supported", "*(int64 *)&x for the same bits", node=node)
+        if name == "Struct":
+            return self._struct(node)
         if name == "Enum":
             return Scalar("i32")
         return self._by_words(node.names, node)
+
+    def _array_type(self, node: Any) -> Array:
+        if node.dim is None:
+            raise self.wrong("the array needs a size", node=node)
+        count = self.constant(node.dim, "the size of an array")
+        if count < 1:
+            raise self.wrong("an array has one element at least", node=node.dim)
+        return self.array_of(self.type_of(node.type), count, node)
+
+    def array_of(self, of: CType, count: int, node: Any) -> Array:
+        """Return an array type.
+
+        Raises:
+            IllegalError: it has too many elements.
+        """
+        total, inner = count, of
+        while isinstance(inner, Array):
+            total, inner = total * inner.count, inner.of
+        if total > MOST_ELEMENTS:
+            raise self.refused(f"an array has up to {MOST_ELEMENTS} elements, this one {total}", node=node)
+        return Array(of, count)
+
+    def _struct(self, node: Any) -> Struct:
+        """Return a structure, by its members or by the name that has them."""
+        if node.decls is None:
+            found = self.tags.get(node.name)
+            if found is None:
+                raise self.wrong(
+                    f"struct {node.name} is not defined", *(f"struct {each}" for each in self.tags), node=node
+                )
+            return found
+        members: dict[str, CType] = {}
+        for each in node.decls:
+            if type(each).__name__ != "Decl" or each.name is None or each.bitsize is not None:
+                raise self.refused("a structure has members with names and types alone", "float gain;", node=each)
+            kind = self.type_of(each.type)
+            if each.name in members or isinstance(kind, Void | TensorType):
+                raise self.wrong(f"a structure has no member {kind} {each.name} here", node=each)
+            members[each.name] = kind
+        found = Struct(f"struct {node.name or '{..}'}", tuple(members.items()))
+        if node.name:
+            self.tags[node.name] = found
+        return found
 
     def _by_words(self, words: list[str], node: Any) -> CType:
         if "double" in words:
@@ -294,7 +353,21 @@ class Declared(Emitter):
             return 32
         if isinstance(kind, Array):
             return self.size_of(kind.of) * kind.count
+        if isinstance(kind, Struct):
+            return self._size_of_members(kind)
         return 20 if isinstance(kind, Index) else 4
+
+    def _size_of_members(self, kind: Struct) -> int:
+        """Return the bytes of a structure: each member at a multiple of its alignment, as C has it."""
+        total, widest = 0, 1
+        for _, each in kind.members:
+            inner = each
+            while isinstance(inner, Array):
+                inner = inner.of
+            size = self.size_of(inner)
+            align = SLOT if isinstance(inner, Vector | Group) else size if isinstance(inner, Scalar) else 4
+            total, widest = -(-total // align) * align + self.size_of(each), max(widest, align)
+        return -(-total // widest) * widest
 
     def slot_size(self, kind: CType) -> int:
         """Return the bytes from one value of an array in local memory to the next."""
@@ -333,14 +406,17 @@ class Declared(Emitter):
             word in name for word in ("ld_", "st_", "printf", "prefetch", "gen_addr", "aso", "cache", "set_", "lookup")
         )  # fmt: skip
 
-    def height(self, node: Any, seen: tuple[str, ...] = ()) -> int:
+    def height(self, node: Any) -> int:
         """Return how many loops are inside each other in a tree, those of functions called there among them."""
-        inner = [self.height(each, seen) for _, each in node.children()]
+        inner = [self.height(each) for _, each in node.children()]
         own = 1 if type(node).__name__ in _LOOPS else 0
         if type(node).__name__ == "FuncCall":
             name = getattr(node.name, "name", "")
-            if name in self.functions and name not in seen:
-                inner.append(self.height(self.functions[name].body, (*seen, name)))
+            if name in self.functions:
+                if name not in self._heights:
+                    self._heights[name] = 0  # of a recursion
+                    self._heights[name] = self.height(self.functions[name].body)
+                inner.append(self._heights[name])
         return own + max(inner, default=0)
 
 
@@ -366,10 +442,15 @@ def walked(node: Any) -> Iterator[Any]:
 def assigned_in(node: Any) -> set[str]:
     """Return the names that a tree assigns to, or takes the address of other than to share bits."""
     found: set[str] = set()
+    bits: set[int] = set()
     for each in walked(node):
         name = type(each).__name__
         target = None
-        if name == "Assignment":
+        if name == "UnaryOp" and each.op == "*" and type(each.expr).__name__ == "Cast":
+            bits.add(id(each.expr.expr))
+        if name == "UnaryOp" and each.op == "&" and id(each) not in bits:
+            target = each.expr
+        elif name == "Assignment":
             target = each.lvalue
         elif name == "UnaryOp" and each.op in ("++", "--", "p++", "p--"):
             target = each.expr

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from castsim.isa.errors import CastsimError, IllegalError, Span
+from castsim.isa.errors import CastsimError, Span
 from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c.code import (
     SLOT,
@@ -20,7 +20,14 @@ from castsim.tpc_compiler.tpc_c.code import (
     space_of,
     walked,
 )
-from castsim.tpc_compiler.tpc_c.expressions import MOST_CALLS, Expressions, NeedsMemoryError, Print, Variable
+from castsim.tpc_compiler.tpc_c.expressions import (
+    MOST_CALLS,
+    Expressions,
+    LValue,
+    NeedsMemoryError,
+    Print,
+    Variable,
+)
 from castsim.tpc_compiler.tpc_c.language import (
     INT,
     TENSOR,
@@ -30,19 +37,21 @@ from castsim.tpc_compiler.tpc_c.language import (
     Group,
     Index,
     Mask,
-    Parsed,
     Pointer,
     Scalar,
+    Struct,
     TensorType,
     Vector,
     Void,
-    parsed,
     type_named,
 )
 from castsim.tpc_compiler.tpc_c.loops import ACCUMULATORS, Loops
+from castsim.tpc_compiler.tpc_c.source_text import Parsed, parsed
 
 # Statements: declarations, branches, loops, functions written in place.
 
+_STEPS_OF_CALL = 20
+"""Steps that a function written in place counts for, beside those of its body."""
 _PRINTF = re.compile(r"tpc_printf\s*\(?\s*(enable|disable)")
 _LOCAL_ACCESS = re.compile(r"_(ld|st)_l(_|$)")
 """In the name of an intrinsic that takes an address in local memory."""
@@ -107,6 +116,8 @@ class Statements(Loops, Expressions):
 
     def _do_Decl(self, node: Any) -> None:  # noqa: N802
         if node.name is None:
+            if type(node.type).__name__ == "Struct":
+                self.type_of(node.type)
             self.enumerated(node.type)
             return
         if type(node.type).__name__ == "FuncDecl":
@@ -133,7 +144,7 @@ class Statements(Loops, Expressions):
     def _declared_type(self, node: Any) -> CType:
         given = node.type
         if type(given).__name__ == "ArrayDecl" and given.dim is None and type(node.init).__name__ == "InitList":
-            return Array(self.type_of(given.type), max(1, len(node.init.exprs or [])))
+            return self.array_of(self.type_of(given.type), max(1, len(node.init.exprs or [])), node)
         kind = self.type_of(given)
         if isinstance(kind, Void | TensorType):
             raise self.wrong(f"a variable cannot have the type {kind}")
@@ -146,7 +157,13 @@ class Statements(Loops, Expressions):
         if space == "local" or (isinstance(kind, Array) and id(node) in self.memory):
             return self._in_memory(node, kind, constant)
         if isinstance(kind, Array):
-            return self._array(node, kind, node.init, constant)
+            return self._array(node.name, kind, node.init, constant, node)
+        if isinstance(kind, Struct):
+            return self.declared_part(node.name, kind, node.init, constant=constant)
+        if isinstance(kind, Pointer) and node.init is not None:
+            value = self.converted(self.value(node.init, None), kind) if type(node.init).__name__ == "UnaryOp" else None
+            if value is not None and value.target is not None:
+                raise self.refused("addresses of variables are arguments of functions alone", "f(&x)")
         assigned = node.name in self._assigned[-1]
         if (
             node.init is not None
@@ -182,26 +199,47 @@ class Statements(Loops, Expressions):
         elif isinstance(kind, Scalar):
             self.move(value.text, self.const(0, kind))
 
-    def _array(self, node: Any, kind: Array, init: Any, constant: bool) -> Variable:
-        """Return an array whose elements are registers."""
-        nodes = [] if init is None else init.exprs or [] if type(init).__name__ == "InitList" else None
-        if nodes is None:
-            raise self.wrong("an array takes an initialiser in braces")
-        if len(nodes) > kind.count:
-            raise self.wrong(f"{len(nodes)} initialisers for {kind.count} elements")
-        parts = []
-        for number in range(kind.count):
-            own = nodes[number] if number < len(nodes) else None
-            if isinstance(kind.of, Array):
-                parts.append(self._array(node, kind.of, own, constant))
-                continue
-            found = Value(kind.of, self.register(kind.of, f"{node.name or 'element'}"))
-            if own is not None and not (isinstance(kind.of, Index) and type(own).__name__ != "InitList"):
-                self.initialised(found, own)
-            else:
-                self.cleared(found)
-            parts.append(Variable(kind.of, found, constant=constant))
+    def _array(self, name: str, kind: Array, init: Any, constant: bool, node: Any) -> Variable:
+        """Return an array whose elements are registers; `node` is its declaration, None inside a structure."""
+        given = self._given_parts(kind, init)
+        parts = [
+            self.declared_part(name, kind.of, given.get(number), constant=constant, node=node)
+            for number in range(kind.count)
+        ]
         return Variable(kind, parts=parts, constant=constant, node=node)
+
+    def _given_parts(self, kind: Array | Struct, init: Any) -> dict[int, Any]:
+        """Return the initialisers of an array or a structure by number."""
+        if init is None or self.is_zero(init):
+            return {}
+        if type(init).__name__ != "InitList":
+            what = "an array" if isinstance(kind, Array) else str(kind)
+            raise self.wrong(f"{what} takes an initialiser in braces", node=init)
+        return self.positions(kind, init)
+
+    def declared_part(self, name: str, kind: CType, init: Any, *, constant: bool, node: Any = None) -> Variable:
+        """Return a new variable in registers with its initialiser, zeros where there is none."""
+        if isinstance(kind, Array):
+            return self._array(name, kind, init, constant, node)
+        if isinstance(kind, Struct) and (init is None or type(init).__name__ == "InitList" or self.is_zero(init)):
+            given = self._given_parts(kind, init)
+            parts = [
+                self.declared_part(f"{name}_{member}", each, given.get(number), constant=constant)
+                for number, (member, each) in enumerate(kind.members)
+            ]
+            return Variable(kind, parts=parts, constant=constant)
+        if isinstance(kind, Struct):
+            value = self.converted(self.value(init), kind)
+            found = self.declared_part(name, kind, None, constant=constant)
+            self.store(LValue(kind, variable=found), value)
+            return found
+        held = Value(kind, self.register(kind, name))
+        zero = isinstance(kind, Group | Index) and init is not None and self.is_zero(init)
+        if init is None or zero:
+            self.cleared(held)
+        else:
+            self.initialised(held, init)
+        return Variable(kind, held, constant=constant)
 
     def _in_memory(self, node: Any, kind: CType, constant: bool) -> Variable:
         inner = kind
@@ -231,15 +269,19 @@ class Statements(Loops, Expressions):
         if not isinstance(kind, Array):
             self.store(self._memory(variable), self.converted(self.value(init), kind))
             return
-        nodes = init.exprs or [] if type(init).__name__ == "InitList" else []
+        given = self._given_parts(kind, init)
         for number in range(kind.count):
             part = Variable(kind.of, address=variable.address + number * self.slot_size(kind.of))
+            own = given.get(number)
             if isinstance(kind.of, Array):
-                if number < len(nodes):
-                    self._fill(part, nodes[number])
-                continue
-            value = self.value(nodes[number]) if number < len(nodes) else self.const(0, INT)
-            self.store(self._memory(part), self.converted(value, kind.of))
+                self._fill(part, own)
+            elif isinstance(kind.of, Group | Mask | Vector) and (own is None or self.is_zero(own)):
+                zero = self.temp(kind.of)
+                self.cleared(zero)
+                self.store(self._memory(part), zero)
+            else:
+                value = self.value(own) if own is not None else self.const(0, INT)
+                self.store(self._memory(part), self.converted(value, kind.of))
 
     # ------------------------------------------------------------------------------------------------------- branches
 
@@ -290,7 +332,7 @@ class Statements(Loops, Expressions):
         else:
             if node.expr is None:
                 raise self.wrong(f"the function returns {kind}")
-            value = self.converted(self.value(node.expr), kind)
+            value = self.converted(self.value(node.expr, text if isinstance(kind, Pointer) else None), kind)
             self.move(text, value)
         self.emit(f"jmpr {end}")
 
@@ -306,6 +348,7 @@ class Statements(Loops, Expressions):
         if len(self.calling) > MOST_CALLS:
             raise self.refused("functions call each other too deeply")
         function = self.functions[name]
+        self.count_work(_STEPS_OF_CALL)
         declared = list(self.parameters(function))
         if len(declared) != len(nodes):
             raise self.wrong(f"{name} takes {len(declared)} arguments, {len(nodes)} are given")
@@ -313,9 +356,16 @@ class Statements(Loops, Expressions):
         scope: dict[str, Variable] = {}
         for (parameter, kind), node in zip(declared, nodes, strict=True):
             value = self.converted(self.value(node), kind)
-            if parameter in changed or (value.text == into and into is not None):
+            if isinstance(kind, Struct):
+                scope[parameter] = self.declared_part(parameter, kind, None, constant=False)
+                self.store(LValue(kind, variable=scope[parameter]), value)
+                continue
+            if value.target is None and (parameter in changed or (value.text == into and into is not None)):
                 value = self.in_register(value, self.register(kind, parameter))
-            scope[parameter] = Variable(kind, Value(kind, value.text, value.const))
+            constant = value.target is not None
+            scope[parameter] = Variable(
+                kind, Value(kind, value.text, value.const, target=value.target), constant=constant
+            )
         return self.written(name, function, scope, into)
 
     def written(self, name: str, function: Any, scope: dict[str, Variable], into: str | None) -> Value:
@@ -332,14 +382,17 @@ class Statements(Loops, Expressions):
             self.scopes.append({})
             self._all(items[:-1])
             self.here = returns[0]
-            found = self.converted(self.value(returns[0].expr), kind)
+            found = self.converted(self.value(returns[0].expr, into if isinstance(kind, Pointer) else None), kind)
         elif not returns:
             if kind != VOID:
                 raise self.wrong(f"{name} returns {kind} and has no return", node=function)
             self.statement(function.body)
+        elif isinstance(kind, Struct):
+            raise self.refused(f"a function that returns {kind} returns it at its end alone", node=function)
         else:
             end = self.label()
-            result = self.temp(kind) if kind != VOID else VOID_VALUE
+            fresh = VOID_VALUE if kind == VOID else self.temp(kind)
+            result = self.dest(kind, into) if isinstance(kind, Pointer) else fresh
             self.returning.append((kind, result.text, end))
             if kind != VOID:
                 self.cleared(result)
@@ -437,8 +490,9 @@ class Compiler(Statements):
     ) -> None:
         super().__init__(source, target)
         self.memory = self.memory_arrays = memory
-        self.aliases, self.functions, self.tables, self.rounded = {}, {}, {}, set()
+        self.aliases, self.tags, self.functions, self.tables, self.rounded = {}, {}, {}, {}, set()
         self.scopes, self.calling, self.returning, self.open_loops = [{}], [], [], []
+        self.work = 0
         self.blocked, self.printing, self.prints, self.hardware = [], False, {}, 0
         self._used, self._assigned = {}, [set()]
         self.accumulators, self.rotations = accumulators, {}
@@ -520,8 +574,18 @@ class Compiler(Statements):
                 continue
             scope = {}
             for parameter, kind in self.parameters(function):
-                scope[parameter] = Variable(kind, Value(TENSOR, const=0) if kind == TENSOR else self.temp(kind))
+                scope[parameter] = self._any(parameter, kind)
             self.written(name, function, scope, None)
+
+    def _any(self, name: str, kind: CType) -> Variable:
+        """Return a parameter of a function that nothing calls."""
+        if kind == TENSOR:
+            return Variable(kind, Value(TENSOR, const=0))
+        if isinstance(kind, Pointer) and not kind.space and not isinstance(kind.to, Void | Pointer | TensorType):
+            return Variable(kind, Value(kind, target=self.declared_part(name, kind.to, None, constant=False)))
+        if isinstance(kind, Struct):
+            return self.declared_part(name, kind, None, constant=False)
+        return Variable(kind, self.temp(kind))
 
 
 def _is_prelude(node: Any) -> bool:
@@ -566,10 +630,14 @@ def compile_kernel(
     probe = Compiler(Parsed(file, None, {}), target, frozenset())
     source = parsed(text, file, probe.generation, defines or {}, folders)
     memory: frozenset[int] = frozenset()
+    work = 0
     while True:
+        compiler = Compiler(source, target, memory, accumulators)
+        compiler.work = work
         try:
-            return Compiler(source, target, memory, accumulators).compiled()
+            return compiler.compiled()
         except NeedsMemoryError as needs:
             memory |= {id(needs.args[0])}
+            work = compiler.work
         except RecursionError:
-            raise IllegalError("the kernel is nested too deeply", span=Span(file, 1, 1)) from None
+            raise compiler.refused("the kernel is nested too deeply") from None

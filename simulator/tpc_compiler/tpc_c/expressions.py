@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from castsim.isa.errors import ReadError
@@ -13,6 +13,7 @@ from castsim.tpc_compiler.tpc_c.code import VOID_VALUE, Declared, Value, member_
 from castsim.tpc_compiler.tpc_c.language import (
     BOOL,
     FLOAT,
+    INDEX,
     INT,
     UNSIGNED,
     VOID,
@@ -23,13 +24,18 @@ from castsim.tpc_compiler.tpc_c.language import (
     Mask,
     Pointer,
     Scalar,
+    Struct,
+    TensorType,
     Vector,
+    Void,
     common,
 )
 from castsim.tpc_compiler.tpc_c.library import Library
 
 _CHARACTERS = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, "'": 39, '"': 34}
 _FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|l|ll)?[diouxXfeEgGcs]")
+MOST_WORK = 100_000
+"""Expressions that are compiled, each as often as it is written out, and trips counted."""
 MOST_CALLS = 50
 """Functions inside each other that are still written in place."""
 
@@ -55,6 +61,8 @@ class LValue:
     index: tuple[str, int] | None = None
     address: Value | None = None
     constant: str = ""
+    variable: Variable | None = None
+    """A structure, which is its members."""
 
 
 PRINTED, PRINTED_VECTOR = "S26", "V39"
@@ -87,6 +95,8 @@ class Expressions(Library, Declared):
     functions: dict[str, Any]
     calling: list[str]
     printing: bool
+    work: int
+    """Expressions compiled, and trips counted."""
     prints: dict[tuple[int | None, int | None], Print]
     """Calls of printf by line and column."""
 
@@ -99,6 +109,7 @@ class Expressions(Library, Declared):
     def value(self, node: Any, into: str | None = None) -> Value:
         """Return the value of an expression; `into` is a register that may take it."""
         before, self.here = self.here, node
+        self.count_work(1)
         try:
             maker: Callable[[Any, str | None], Value] | None = getattr(self, f"_on_{type(node).__name__}", None)
             if maker is None:
@@ -106,6 +117,16 @@ class Expressions(Library, Declared):
             return maker(node, into)
         finally:
             self.here = before
+
+    def count_work(self, steps: int) -> None:
+        """Take note of work.
+
+        Raises:
+            IllegalError: it was too much.
+        """
+        self.work += steps
+        if self.work > MOST_WORK:
+            raise self.refused(f"the kernel takes more than {MOST_WORK} steps to compile", "fewer unrolled loops")
 
     def constant(self, node: Any, what: str) -> int:
         """Return the value of an expression that has to be a known integer."""
@@ -117,20 +138,30 @@ class Expressions(Library, Declared):
         return int(found.const or 0)
 
     def _on_Constant(self, node: Any, into: str | None) -> Value:  # noqa: N802
-        text = node.value
         if node.type == "string":
             raise self.wrong("strings stand in printf only")
-        if node.type == "char":
+        try:
+            return self._number_of(node.type, node.value)
+        except (
+            ValueError,
+            TypeError,
+            OverflowError,
+        ):  # too many digits, a digit that octal numbers lack, two characters
+            raise self.wrong(f"{node.value[:40]} is not a number of C") from None
+
+    def _number_of(self, kind: str, text: str) -> Value:
+        """Return the value of a literal."""
+        if kind == "char":
             inner = text[1:-1]
             return Value(INT, const=_CHARACTERS.get(inner[1:], 0) if inner.startswith("\\") else ord(inner))
-        if node.type in ("float", "double", "long double"):
-            number = float.fromhex(text.rstrip("fFlL")) if text[:2] in ("0x", "0X") else float(text.rstrip("fFlL"))
-            return self.const(number, FLOAT)
+        if kind in ("float", "double", "long double"):
+            digits = text.rstrip("fFlL")
+            return self.const(float.fromhex(digits) if digits[:2] in ("0x", "0X") else float(digits), FLOAT)
         digits = text.rstrip("uUlL")
-        number = int(digits, 16) if digits[:2] in ("0x", "0X") else int(digits, 2) if digits[:2] in ("0b", "0B") else (
-            int(digits, 8) if len(digits) > 1 and digits[0] == "0" else int(digits))  # fmt: skip
+        octal = len(digits) > 1 and digits[0] == "0" and digits.isdecimal()
+        number = int(digits, 8 if octal else 0)
         if number >> 32:
-            raise self.wrong(f"{text} has more than 32 bits")
+            raise self.wrong(f"{text[:40]} has more than 32 bits")
         unsigned = "u" in text.lower() or number >> 31
         return self.const(number, UNSIGNED if unsigned else INT)
 
@@ -140,6 +171,8 @@ class Expressions(Library, Declared):
             return self._named(node.name)
         if found.address is not None and not isinstance(found.type, Array):
             return self.loaded(self._memory(found), into)
+        if isinstance(found.type, Struct):
+            return self._whole(found)
         if found.value is None:
             if isinstance(found.type, Array):
                 raise self.wrong(f"{node.name} is an array; one of its elements is meant", f"{node.name}[0]")
@@ -182,7 +215,11 @@ class Expressions(Library, Declared):
         if sign == "*":
             return self._dereferenced(node.expr, into)
         if sign == "&":
-            raise self.refused("the address of a variable is supported as *(TYPE *)&x alone", "*(int64 *)&x")
+            found = self._variable_at(node.expr)
+            if found is None or any(each is found for each in self.scopes[0].values()):
+                message = "& takes a variable of a function, as an argument, or shares bits"
+                raise self.refused(message, "f(&x)", "*(int64 *)&x")
+            return Value(Pointer(found.type, "variable"), target=found)
         if sign == "sizeof":
             kind = self.type_of(node.expr) if type(node.expr).__name__ == "Typename" else self._quiet(node.expr).type
             return Value(UNSIGNED, const=self.size_of(kind))
@@ -227,6 +264,8 @@ class Expressions(Library, Declared):
         return self.loaded(self._pointed(self.value(node)), into)
 
     def _pointed(self, pointer: Value) -> LValue:
+        if pointer.target is not None:
+            return self._place_in(pointer.target, "")
         if not isinstance(pointer.type, Pointer):
             raise self.wrong(f"* takes a pointer, not {pointer.type}")
         return LValue(pointer.type.to, address=pointer)
@@ -262,13 +301,13 @@ class Expressions(Library, Declared):
             other = self.converted(one, kind)
             self.move(found.text, other, self.predicate_text(condition, inverted=inverted))
             return found
-        found = self.temp(kind)
+        found = self.dest(kind, into) if isinstance(kind, Pointer) else self.temp(kind)
         other_label, end = self.label(), self.label()
         self.emit(f"jmpr {other_label}", self.predicate_text(condition, inverted=not inverted))
-        self.in_register(self.converted(self.value(node.iftrue), kind), found.text)
+        self.in_register(self.converted(self.value(node.iftrue, found.text), kind), found.text)
         self.emit(f"jmpr {end}")
         self.place(other_label)
-        self.in_register(self.converted(self.value(node.iffalse), kind), found.text)
+        self.in_register(self.converted(self.value(node.iffalse, found.text), kind), found.text)
         self.place(end)
         return found
 
@@ -322,7 +361,11 @@ class Expressions(Library, Declared):
 
     def store(self, place: LValue, value: Value) -> None:
         """Put a value of the right type where it belongs."""
-        if place.index is not None:
+        if place.variable is not None:
+            held = [self._fixed(each) for each in self.converted(value, place.type).parts]
+            for part, each in zip(place.variable.parts, held, strict=True):
+                self.store(self._place_in(part, ""), each)
+        elif place.index is not None:
             register, dimension = place.index
             self.emit(f"set_indx {register}, b{1 << dimension:05b}, {self.operand(self.converted(value, INT))}")
         elif place.address is not None:
@@ -332,6 +375,8 @@ class Expressions(Library, Declared):
 
     def loaded(self, place: LValue, into: str | None = None) -> Value:
         """Return what a place holds."""
+        if place.variable is not None:
+            return self._whole(place.variable)
         if place.index is not None:
             found = self.dest(INT, into)
             self.emit(f"mov_irf_dim {hex(place.index[1])} {found.text}, {place.index[0]}")
@@ -366,10 +411,63 @@ class Expressions(Library, Declared):
             raise self.wrong(f"{name} cannot be assigned to")
         if isinstance(found.type, Array):
             raise self.wrong(f"{name} is an array and cannot be assigned to", f"{name}[0]")
-        if found.address is not None:
-            return self._memory(found)
-        constant = name if found.constant else ""
-        return LValue(found.type, found.value.text if found.value is not None else "", constant=constant)
+        return self._place_in(found, name)
+
+    def _place_in(self, variable: Variable, name: str) -> LValue:
+        """Return the place that a variable is; `name` is what messages call it."""
+        constant = (name or "it") if variable.constant else ""
+        if isinstance(variable.type, Struct):
+            return LValue(variable.type, constant=constant, variable=variable)
+        if isinstance(variable.type, Array):
+            raise self.wrong("an array stands here; one of its elements is meant")
+        if variable.address is not None:
+            return self._memory(variable)
+        return LValue(variable.type, variable.value.text if variable.value is not None else "", constant=constant)
+
+    def _whole(self, variable: Variable) -> Value:
+        """Return a structure as a value."""
+        parts = []
+        for each in variable.parts:
+            if isinstance(each.type, Array):
+                raise self.refused(f"{variable.type} holds an array and is not copied as a whole", "its elements")
+            parts.append(self._whole(each) if isinstance(each.type, Struct) else each.value or self.temp(each.type))
+        return Value(variable.type, parts=tuple(parts))
+
+    def _fixed(self, value: Value) -> Value:
+        """Return a value that stays when the variable that it comes from changes."""
+        if value.parts or value.known or value.temp or value.target is not None or not value.text:
+            return value
+        return self.in_register(value, self.register(value.type))
+
+    def _variable_at(self, node: Any) -> Variable | None:
+        """Return the variable that an expression names: by itself, as a member or element, behind a pointer."""
+        name = type(node).__name__
+        if name == "ID":
+            return self.variable(node.name)
+        if name == "UnaryOp" and node.op == "*":
+            found: Variable | None = self.value(node.expr).target
+            return found
+        if name == "StructRef":
+            base = self.value(node.name).target if node.type == "->" else self._variable_at(node.name)
+            if base is None:
+                return None
+            if isinstance(base.type, Struct):
+                names = [each for each, _ in base.type.members]
+                if node.field.name not in names:
+                    raise self.wrong(f"{base.type} has no member {node.field.name}", *names)
+                part: Variable = base.parts[names.index(node.field.name)]
+                return replace(part, constant=part.constant or base.constant)
+            if isinstance(base.type, Group) and base.value is not None:
+                place = self._group_member(base.value, node.field.name)
+                return Variable(place.type, Value(place.type, place.text), constant=base.constant)
+        if name == "ArrayRef":
+            base = self._variable_at(node.name)
+            if base is not None and isinstance(base.type, Array) and base.address is None:
+                number = self._index(node.subscript)
+                if not number.known:
+                    raise self._needs_memory(base)
+                return base.parts[self._within(base.type, number, node.subscript)]
+        return None
 
     def _on_ArrayRef(self, node: Any, into: str | None) -> Value:  # noqa: N802
         place = self._element(node)
@@ -384,12 +482,15 @@ class Expressions(Library, Declared):
         while type(base).__name__ == "ArrayRef":
             indices.insert(0, base.subscript)
             base = base.name
-        variable = self.variable(base.name) if type(base).__name__ == "ID" else None
+        variable = self._variable_at(base) if type(base).__name__ in ("ID", "StructRef", "UnaryOp") else None
+        name = str(getattr(base, "name", "") if type(base).__name__ == "ID" else "the array")
         if variable is not None and isinstance(variable.type, Array):
-            return self._array_element(variable, base.name, indices)
-        held = self.value(base) if variable is None else (variable.value or self.loaded(self._place_of(base.name)))
+            return self._array_element(variable, name, indices)
+        if variable is not None and variable.constant and isinstance(variable.type, Index):
+            return replace(self._deeper(LValue(INDEX, self._place_in(variable, name).text), indices), constant=name)
+        held = self.value(base) if variable is None else (variable.value or self.loaded(self._place_in(variable, name)))
         if isinstance(held.type, Pointer):
-            step = self.on_pointer("+", held, self.value(indices[0])) if not self._zero(indices[0]) else held
+            step = self.on_pointer("+", held, self._index(indices[0])) if not self._zero(indices[0]) else held
             return self._deeper(LValue(held.type.to, address=step), indices[1:])
         return self._deeper(LValue(held.type, held.text), indices)
 
@@ -397,6 +498,13 @@ class Expressions(Library, Declared):
         """Whether an element is a coordinate of an int5."""
         held = self.variable(node.name.name) if type(node.name).__name__ == "ID" else None
         return held is not None and isinstance(held.type, Index) and type(node.subscript).__name__ in ("ID", "Constant")
+
+    def _index(self, node: Any) -> Value:
+        """Return the value of an index."""
+        number = self.value(node)
+        if not isinstance(number.type, Scalar) or number.type.is_float:
+            raise self.wrong(f"an index is an integer, not {number.type}", node=node)
+        return self.converted(number, INT)
 
     def _zero(self, node: Any) -> bool:
         found = self._quiet(node)
@@ -406,7 +514,7 @@ class Expressions(Library, Declared):
         if not indices:
             return place
         if isinstance(place.type, Index):
-            number = self.value(indices[0])
+            number = self._index(indices[0])
             variables = [self.variable(name) for name in names_of(indices[0])]
             if not number.known or not all(each is None or each.constant for each in variables):
                 raise self.wrong("the index of an int5 must be a constant", "const int", node=indices[0])
@@ -423,14 +531,13 @@ class Expressions(Library, Declared):
     def _array_element(self, variable: Variable, name: str, indices: list[Any]) -> LValue:
         offset: Value = self.const(0, INT)
         while indices and isinstance(variable.type, Array):
-            number = self.converted(self.value(indices[0]), INT)
+            number = self._index(indices[0])
             kind = variable.type
-            if number.known and not 0 <= int(number.const or 0) < kind.count:
-                message = f"{name} has {kind.count} elements; there is no {int(number.const or 0)}"
-                raise self.wrong(message, f"0 .. {kind.count - 1}", node=indices[0])
+            if number.known:
+                self._within(kind, number, indices[0], name)
             if variable.address is None:
                 if not number.known:
-                    raise NeedsMemoryError(variable.node)
+                    raise self._needs_memory(variable)
                 variable = variable.parts[int(number.const or 0)]
             else:
                 step = self.binary("*", number, self.const(self.slot_size(kind.of), INT))
@@ -449,23 +556,57 @@ class Expressions(Library, Declared):
         pointer = Value(Pointer(variable.type, "local"), address.text, address.const, address.temp)
         return self._deeper(LValue(variable.type, address=pointer, constant=constant), indices)
 
+    def _needs_memory(self, variable: Variable) -> Exception:
+        """Return (not raise) that an array in registers has to be in local memory, which a structure's cannot."""
+        if variable.node is None:
+            return self.refused("an array in a structure takes indices that are known", "an array of its own")
+        return NeedsMemoryError(variable.node)
+
+    def _within(self, kind: Array, number: Value, node: Any, name: str = "the array") -> int:
+        """Return a known index of an array."""
+        index = int(number.const or 0)
+        if not 0 <= index < kind.count:
+            message = f"{name} has {kind.count} elements; there is no {index}"
+            raise self.wrong(message, f"0 .. {kind.count - 1}", node=node)
+        return index
+
     def _memory(self, variable: Variable) -> LValue:
         assert variable.address is not None
         return LValue(variable.type, address=Value(Pointer(variable.type, "local"), const=variable.address))
 
     def _on_StructRef(self, node: Any, into: str | None) -> Value:  # noqa: N802
         place = self._member_place(node)
-        return Value(place.type, place.text)
+        return self.loaded(place, into)
 
     def _member_place(self, node: Any) -> LValue:
+        variable = self._variable_at(node)
+        if variable is not None:
+            return self._place_in(variable, node.field.name)
         if node.type != ".":
-            raise self.refused("-> is not supported", "a member by .v1")
+            raise self.refused("-> takes the address of a variable, &x", "a member by .v1")
         held = self.value(node.name)
+        if isinstance(held.type, Struct):
+            names = [each for each, _ in held.type.members]
+            if node.field.name not in names:
+                raise self.wrong(f"{held.type} has no member {node.field.name}", *names)
+            part = held.parts[names.index(node.field.name)]
+            return self._place_in(self.variable_of(part.type, part), node.field.name)
+        return self._group_member(held, node.field.name)
+
+    def variable_of(self, kind: CType, value: Value, *, constant: bool = False) -> Variable:
+        """Return a variable that is a value."""
+        if isinstance(kind, Struct):
+            parts = [self.variable_of(each.type, each, constant=constant) for each in value.parts]
+            return Variable(kind, parts=parts, constant=constant)
+        held = self.in_register(value) if value.known and constant is False and isinstance(kind, Scalar) else value
+        return Variable(kind, Value(kind, held.text, held.const, target=held.target), constant=constant)
+
+    def _group_member(self, held: Value, field: str) -> LValue:
         names = [f"v{number + 1}" for number in range(len(held.type.members))] if isinstance(held.type, Group) else []
-        if node.field.name not in names:
-            raise self.wrong(f"{held.type} has no member {node.field.name}", *names)
+        if field not in names:
+            raise self.wrong(f"{held.type} has no member {field}", *names)
         assert isinstance(held.type, Group)
-        number = names.index(node.field.name)
+        number = names.index(field)
         return LValue(held.type.members[number], member_text(held, number))
 
     # --------------------------------------------------------------------------------------------------------- memory
@@ -525,14 +666,22 @@ class Expressions(Library, Declared):
         if kind == VOID:
             self.value(node.expr)
             return VOID_VALUE
-        value = self.value(node.expr)
+        value = self.value(node.expr, into if isinstance(kind, Pointer) else None)
         return self.converted(value, kind, explicit=True)
 
     def _on_CompoundLiteral(self, node: Any, into: str | None) -> Value:  # noqa: N802
         kind = self.type_of(node.type)
+        if isinstance(kind, Struct):
+            return self._whole(self.declared_part("literal", kind, node.init, constant=False))
+        if isinstance(kind, Array | Void | TensorType):
+            raise self.refused(f"a literal of type {kind} is not supported", "a variable")
         found = self.temp(kind)
         self.initialised(found, node.init)
         return found
+
+    def declared_part(self, name: str, kind: CType, init: Any, *, constant: bool) -> Variable:
+        """Return a new variable in registers with its initialiser, zeros where there is none."""
+        raise NotImplementedError
 
     def initialised(self, target: Value, node: Any) -> None:
         """Fill a register of any type from an initialiser."""
@@ -545,12 +694,13 @@ class Expressions(Library, Declared):
         elif isinstance(kind, Index):
             self._coordinates(text, node.exprs or [])
         elif isinstance(kind, Group):
+            given = self.positions(kind, node)
             for number, member in enumerate(kind.members):
                 place = Value(member, member_text(target, number))
-                if node.exprs is not None and number < len(node.exprs) and len(node.exprs) > 1:
-                    self.initialised(place, node.exprs[number])
+                if number in given and (len(given) > 1 or given.get(0) is None):
+                    self.initialised(place, given[number])
                 else:
-                    self._zeroed(place, node.exprs)
+                    self._zeroed(place, [given[number]] if number in given else [])
         elif isinstance(kind, Vector | Mask):
             self._zeroed(target, node.exprs)
         elif node.exprs and len(node.exprs) == 1:
@@ -558,6 +708,39 @@ class Expressions(Library, Declared):
         else:
             raise self.wrong(f"{kind} takes one initialiser")
         self.here = before
+
+    def positions(self, kind: Array | Group | Struct, node: Any) -> dict[int, Any]:
+        """Return the initialisers in braces by the numbers of what they fill."""
+        if isinstance(kind, Array):
+            names, count = [], kind.count
+        else:
+            names = [each for each, _ in kind.members] if isinstance(kind, Struct) else (
+                [f"v{number + 1}" for number in range(len(kind.members))])  # fmt: skip
+            count = len(kind.members)
+        found: dict[int, Any] = {}
+        number = 0
+        for each in node.exprs or []:
+            inner = each
+            if type(each).__name__ == "NamedInitializer":
+                named, inner = each.name[0], each.expr
+                member = getattr(named, "name", None) if type(named).__name__ == "ID" else None
+                if len(each.name) > 1 or (names and member not in names) or (not names and member is not None):
+                    raise self.wrong(f"{kind} has nothing of this name", *names, node=each)
+                number = (
+                    names.index(str(member))
+                    if names
+                    else self.constant(getattr(named, "expr", named), "the index of an initialiser")
+                )
+            if not 0 <= number < count:
+                what = "elements" if isinstance(kind, Array) else "members"
+                raise self.wrong(f"{len(node.exprs)} initialisers for {count} {what}", node=inner)
+            found[number] = inner
+            number += 1
+        return found
+
+    def is_zero(self, node: Any) -> bool:
+        """Whether an expression is the number 0, which fills aggregates without braces of their own."""
+        return type(node).__name__ == "Constant" and node.type != "string" and not self.value(node).const
 
     def _zeroed(self, target: Value, nodes: list[Any] | None) -> None:
         for each in nodes or []:

@@ -1,25 +1,14 @@
-"""The language TPC-C: types, names of intrinsics and switches, and the text of a kernel as a tree.
-
-It is preprocessed by pcpp and parsed by pycparser; neither runs anything of the host. What C does not have is put into
-words that it has, of the same length where there are any: `volatile` stands for `__local__`, `restrict` for
-`__global__`.
-"""
+"""The language TPC-C: types, names of intrinsics and switches."""
 
 from __future__ import annotations
 
 import difflib
-import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pathlib import Path
-from typing import Any
 
-from castsim.isa.errors import IllegalError, ReadError, Span, missing_package
 from castsim.isa.formats import FORMATS, FloatFormat
-from castsim.isa.reading import is_file, read_text
 from castsim.isa.tpc.instructions import forms_of
 from castsim.targets.description import Status, Table
 from castsim.targets.tpc_compiler import Number, csv_rows
@@ -146,7 +135,18 @@ class Array:
         return f"{self.of}[{self.count}]"
 
 
-CType = Scalar | Vector | Group | Mask | Index | TensorType | Void | Pointer | Array
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A structure of the kernel's own: names and types of its members, each of which is a variable of its own."""
+
+    name: str
+    members: tuple[tuple[str, CType], ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CType = Scalar | Vector | Group | Mask | Index | TensorType | Void | Pointer | Array | Struct
 
 VOID, INDEX, TENSOR = Void(), Index(), TensorType()
 BOOL, INT, UNSIGNED, FLOAT = Scalar("bool"), Scalar("i32"), Scalar("u32"), Scalar("f32")
@@ -215,6 +215,11 @@ def type_named(name: str) -> CType | None:
         assert isinstance(one, Vector) and isinstance(two, Vector)
         return Group((one, two))
     return found
+
+
+def type_names() -> list[str]:
+    """Return the names of types that are one word."""
+    return [*_NAMED]
 
 
 def names_in(text: str) -> Iterator[str]:
@@ -385,7 +390,7 @@ def constants() -> dict[str, int]:
     return {row.name: row.number for row in csv_rows("tpc_c_constants.csv", HeaderConstant)}
 
 
-_MACROS = {
+MACROS = {
     "MkWr(l, u)": "(((l) << 12) | ((u) << 13))",
     "MkWrA(a, b, c, d)": "(((a) << 16) | ((b) << 18) | ((c) << 20) | ((d) << 22))",
     "VERSION2DEC(a, b, c)": "(((((a) * 100) + (b)) * 100) + (c))", "__TPC_DROP_VERSION": "VERSION2DEC(1, 16, 0)",
@@ -441,200 +446,3 @@ def words_of(mnemonic: str, element: str, switches: int) -> list[str]:
         half = [f"group_half={switches >> 10 & 1}"] if mnemonic == "unpack" else []
         found = [f"source_group={switches >> 8 & 1}", f"element_stride={4 if switches & 1 << 9 else 2}", *half]
     return found
-
-
-LOCAL, GLOBAL = "volatile", "restrict"
-"""The qualifiers that stand for the address spaces."""
-_OWN = {
-    "goya": ("__goya__", "__dali__"), "gaudi": ("__gaudi__",), "gaudib": ("__gaudib__",),
-    "greco": ("__greco__", "__goya2__"), "gaudi2": ("__gaudi2__",),
-}  # fmt: skip
-_INCLUDED = ("tpc-defs.h", "tpc-intrinsics.h", "tpc-special.h", "tpc_kernel_lib_interface.h")
-_ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\b(?:__inline__|__forceinline|__extension__)\b")
-_SPACES = re.compile(r"\b(?:(__local__|__local)|(__global__|__global)|(volatile|restrict))\b")
-_NUMBER = re.compile(r"\b((?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)(bf|BF|h|H)\b")
-_ASSEMBLY = re.compile(r"\b(?:__asm__|__asm|asm)\b")
-_WIDE = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)([uU]?)[lL]{1,2}([uU]?)\b")
-_CONDITION = re.compile(r"passed to evaluator: '(.*)'\)")
-_PLACE = re.compile(r"^(.*?):(\d+):(?:(\d+):)?\s*(.*)$", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A kernel as a tree: `lines` are those of the files by name, for messages."""
-
-    file: str
-    tree: Any
-    lines: Mapping[str, Sequence[str]]
-
-    def span(self, node: Any) -> Span:
-        """Return the place of a node of the tree."""
-        place = getattr(node, "coord", node)
-        if place is None:
-            return _span(self.file, 1, 1, self.lines)
-        return _span(str(place.file or self.file), int(place.line or 1), int(place.column or 1), self.lines)
-
-
-def macros_of(generation: str) -> dict[str, str]:
-    """Return the macros that the compiler defines for a generation."""
-    found = {"__TPC__": "1", "MAX_TENSORS": "16", "MAX_VLM": "81920", "MAX_SLM": "1024"}
-    for name in ("gaudi", "greco", "gaudi2"):
-        if GENERATIONS.index(generation) >= GENERATIONS.index(name):
-            found[f"__{name}_plus__"] = "1"
-    found |= dict.fromkeys(_OWN[generation], "1")
-    location = 8 if found.get("__gaudi2_plus__") else 6
-    found["RMW_SET"] = str(1 << location)
-    # Operations come as numbers or, as RMW_OP_MAX, at their place already.
-    found["MkRMW(dt, op, rmw, at)"] = (
-        f"((dt) | (((op) & 15) << 4) | ((op) & 0xf0) | ((at) << 7) | ((rmw) << {location}))"
-    )
-    return {**found, **{name: str(number) for name, number in constants().items()}, **_MACROS}
-
-
-def parsed(text: str, file: str, generation: str, defines: Mapping[str, str], folders: Sequence[Path] = ()) -> Parsed:
-    """Return the tree of a kernel.
-
-    Raises:
-        ReadError: a missing header, a directive or a statement that cannot be read; the libraries are not installed.
-        IllegalError: inline assembly.
-    """
-    try:
-        parsers = import_module("pycparser")
-        preprocessor = import_module("pcpp")
-    except ImportError as error:
-        raise missing_package("a kernel in C", error.name or "pycparser", "c") from None
-    lines: dict[str, Sequence[str]] = {file: text.split("\n")}
-    reader = _reader(preprocessor, file, lines)
-    output = _preprocessed(reader, text, file, {**macros_of(generation), **defines}, folders, lines)
-    _refuse_assembly(output, file, lines)
-    output = _ATTRIBUTE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), output)
-    output = _SPACES.sub(_qualifier, output)
-    output = _WIDE.sub(r"\1\2\3", output)
-    output = _NUMBER.sub(lambda m: f"(({'bf16' if m[2].lower() == 'bf' else 'half'}){m[1]}f)", output)
-    prelude = "".join(f"typedef int {name};\n" for name in names_in(output))
-    parser = parsers.CParser()
-    try:
-        tree = parser.parse(f'{prelude}#line 1 "{file}"\n{output}', file)
-    except parsers.c_parser.ParseError as error:
-        raise _parse_error(_placed(str(error), parser), file, lines) from None
-    except RecursionError:
-        raise _parse_error("the kernel is nested too deeply", file, lines) from None
-    return Parsed(file, tree, lines)
-
-
-def _qualifier(found: re.Match[str]) -> str:
-    if found[1]:
-        return LOCAL.ljust(len(found[1]))
-    return GLOBAL.ljust(len(found[2])) if found[2] else " " * len(found[3])
-
-
-def _reader(library: Any, file: str, lines: dict[str, Sequence[str]]) -> Any:
-    """Return a preprocessor that keeps pragmas and turns complaints into errors; `lines` gathers those of headers."""
-    action, output_directive = library.Action, library.OutputDirective
-
-    class Reader(library.Preprocessor):  # type: ignore[misc]  # the library carries no types
-        def on_error(self, file: str, line: int, message: str) -> None:
-            condition = _CONDITION.search(message)
-            text = f"the condition of #if cannot be evaluated: {condition[1]}" if condition else message.strip()
-            raise ReadError(text, span=_span(file, line, 1, lines))
-
-        def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
-            if directive.value == "error":
-                self.on_error(directive.source, directive.lineno, f"#error {''.join(each.value for each in toks)}")
-            return True if directive.value == "warning" else None
-
-        def on_directive_handle(self, directive: Any, toks: Any, ifpassthru: Any, precedingtoks: Any) -> Any:
-            if directive.value == "pragma":
-                raise output_directive(action.IgnoreAndPassThrough)
-            if directive.value == "include" and not any(each.value.strip() for each in toks):
-                span = _span(directive.source, directive.lineno, 1, lines)
-                raise ReadError("#include names no header", span=span, legal=('#include "FILE.h"',))
-            return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
-
-        def on_include_not_found(self, is_malformed: bool, is_system: bool, curdir: str, name: str) -> None:
-            if name.strip('"<>') in _INCLUDED:
-                raise output_directive(action.IgnoreAndRemove)
-            at = self.lastdirective
-            span = _span(at.source if at else file, at.lineno if at else 1, 1, lines)
-            legal = ("a file beside the kernel", "-I FOLDER")
-            raise ReadError(f"header '{name}' is not found", span=span, legal=legal)
-
-        def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
-            if not is_file(Path(includepath)):
-                raise FileNotFoundError(includepath)
-            found = read_text(includepath, "header")
-            lines[includepath] = found.split("\n")
-            return io.StringIO(found)
-
-    reader = Reader()
-    reader.line_directive = "#line"
-    return reader
-
-
-def _preprocessed(
-    reader: Any,
-    text: str,
-    file: str,
-    macros: Mapping[str, str],
-    folders: Sequence[Path],
-    lines: Mapping[str, Sequence[str]],
-) -> str:
-    for name, value in macros.items():
-        reader.define(f"{name} {value}")
-    for folder in (Path(file).parent, *folders):
-        reader.add_path(str(folder))
-    try:
-        reader.parse(text, file)
-        out = io.StringIO()
-        reader.write(out)
-    except ReadError:
-        raise
-    except RecursionError:
-        raise ReadError("headers or macros are nested too deeply", span=_span(file, 1, 1, lines)) from None
-    return out.getvalue()
-
-
-def _span(file: str, line: int, column: int, lines: Mapping[str, Sequence[str]]) -> Span:
-    held = lines.get(file, ())
-    return Span(file, max(line, 1), max(column, 1), held[line - 1] if 0 < line <= len(held) else "")
-
-
-def _refuse_assembly(text: str, file: str, lines: Mapping[str, Sequence[str]]) -> None:
-    number, current = 1, file
-    for line in text.split("\n"):
-        directive = re.match(r'#line (\d+)(?: "(.*)")?', line)
-        if directive:
-            number, current = int(directive[1]), directive[2] or current
-            continue
-        found = _ASSEMBLY.search(line)
-        if found and not line.lstrip().startswith("#"):
-            message = "inline assembly is not supported in C kernels"
-            legal = ("an intrinsic", "a kernel in TPC assembly (.tpc)")
-            raise IllegalError(message, span=_span(current, number, found.start() + 1, lines), legal=legal)
-        number += 1
-
-
-def _placed(message: str, parser: Any) -> str:
-    """Return a message of the parser with the place of the token that it stopped at, where it names none."""
-    if _PLACE.match(message):
-        return message
-    tokens = [each for each in getattr(getattr(parser, "_tokens", None), "_buffer", ()) if each is not None]
-    if not tokens:
-        return message
-    last, text = tokens[-1], message.rpartition(": ")[2]
-    where = (
-        f"the text ends behind '{last.value}'" if "end of input" in text else f"{text.lower()} before '{last.value}'"
-    )
-    return f"{last.filename}:{last.lineno}:{last.column}: this is not C, {where}"
-
-
-def _parse_error(message: str, file: str, lines: Mapping[str, Sequence[str]]) -> ReadError:
-    found = _PLACE.match(message)
-    if found is None:
-        return ReadError(message, span=_span(file, 1, 1, lines))
-    text = found[4].strip()
-    if text.startswith("before:"):
-        text = f"this is not C, before '{text[7:].strip()}'"
-    elif text.startswith("Comments"):
-        text = "the comment is not closed"
-    return ReadError(text or "this is not C", span=_span(found[1] or file, int(found[2]), int(found[3] or 1), lines))

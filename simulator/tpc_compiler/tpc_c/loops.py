@@ -328,6 +328,7 @@ class Loops(Expressions):
         while COMPARISONS[counted.sign](start, bound) and len(found) <= most:
             found.append(start)
             start += step
+        self.count_work(len(found))
         return found if len(found) <= most and found else None
 
     def _chooses(self, body: Any, name: str) -> bool:
