@@ -284,6 +284,16 @@ def test_pointers_masks_in_memory_and_gathers(schedule: bool) -> None:
     assert np.array_equal(found["taken"], taken)
 
 
+@pytest.mark.parametrize("mode", ["MODE_ZEROING", "MODE_MERGING"])
+def test_sums_in_place(mode: str) -> None:
+    """d + a b, d a + b and a s + d, as the package's docstrings of vmula, vmadd and vaxpy say."""
+    a, b, d = np.random.default_rng(0).integers(-9, 9, (3, 64)).astype(np.float32)
+    found = ran("sums_in_place", (mode,), x=np.concatenate([a, b, d])).outputs["y"].reshape(3, 64)
+    left = d if mode == "MODE_MERGING" else 0
+    wanted = [np.where(np.arange(64) < 8, value, left) for value in (d + a * b, d * a + b, a * 3 + d)]
+    assert np.array_equal(found, np.stack(wanted))
+
+
 @pytest.mark.parametrize("n", [1, 8])
 def test_conditions_on_elements(n: int) -> None:
     """In the order of the source: TileLang's schedule sets no flags for elements that the scalar unit loads."""
