@@ -31,7 +31,7 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.reading import Language, Source, read_bytes
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
-from castsim.pto_cpp.compiling import CppKernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
+from castsim.pto_cpp.compiling import CppKernel, Lines, compile_kernel, continued, entry_of, for_host
 from castsim.pto_cpp.program_making import Maker, SentTile
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
@@ -397,8 +397,8 @@ def record(request: Request, cores: range | None = None) -> list[CppRecording]:
     """
     text = read_bytes(request.file, "program").decode("utf-8-sig", "replace").replace("\r\n", "\n")
     text_of_entry = continued(text)
-    entry, function = entry_of(candidates(text_of_entry), request.entry, str(request.file))
-    names = () if function is None else function.parameters
+    entry, function = entry_of(text_of_entry, request.entry, str(request.file))
+    names = function.parameters
     for option, given in (("--arg", request.args), ("--in", request.inputs)):
         for name, value in given.items():
             if name not in names:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from castsim.isa.errors import ReadError, SourceText, Span
+from castsim.isa.errors import ReadError, SourceText, Span, closest
 
 # The text of a C++ kernel: what the host's compiler does not read, and which functions could be the entry.
 #
@@ -22,6 +23,7 @@ _LAUNCH = re.compile(r"((?:\w+\s*::\s*)*\w+\s*(?:<(?:[^<>;{}()]|\([^()]*\)|<[^<>
 _NAMESPACE = re.compile(r'(?:inline\s+)?namespace\s*([\w:]*)\s*(?:\[\[[^\]]*\]\]\s*)?$|extern\s*"?\s*"?$')
 _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*\($")
 _NO_FUNCTIONS = frozenset(("if", "for", "while", "switch", "return", "sizeof", "catch", "constexpr", "decltype"))
+_INSTANTIATION = re.compile(r"(?:^|(?<=[;}]))[ \t\n]*(?:extern\s+)?template\s+(?!<)([^;{}]*);", re.MULTILINE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">]', re.MULTILINE)
 
 
@@ -58,8 +60,11 @@ def blanked(text: str) -> str:
 def for_host(text: str) -> str:
     """Return a kernel's text as the host's compiler takes it, line by line the same.
 
-    A launch becomes a call of the kernel behind a word that says how many cores were asked for; `[aicore]` is left out.
+    A launch becomes a call of the kernel behind a word that says how many cores were asked for; `[aicore]` is left out,
+    as are explicit instantiations: the entry is instantiated where it is called, and others take time.
     """
+    for place in reversed(list(_INSTANTIATION.finditer(blanked(text)))):
+        text = text[: place.start()] + re.sub(r"[^\n]", " ", place.group()) + text[place.end() :]
 
     def call(found: re.Match[str]) -> str:
         cores = _parts(found[2])[0].strip()
@@ -124,22 +129,46 @@ def candidates(text: str) -> list[Candidate]:
     return found
 
 
-def entry_of(found: list[Candidate], asked: str | None, file: str) -> tuple[str, Candidate | None]:
+def instantiations(text: str, functions: Sequence[Candidate]) -> list[tuple[str, Candidate]]:
+    """Return the explicit instantiations of a text's function templates, as `--entry` takes them, with the templates."""
+    known = []
+    for place in _INSTANTIATION.finditer(blanked(text)):
+        head = " ".join(place[1].split())
+        named = re.search(r"([A-Za-z_][\w:]*)\s*(<.*>)\s*\(", head)
+        template = next((each for each in functions if named and _is_named(each, named[1])), None)
+        if named and template is not None:
+            known.append((template.name + named[2], template))
+    return known
+
+
+def _is_named(function: Candidate, name: str) -> bool:
+    return function.name == name or function.name.endswith(f"::{name}") or name.endswith(f"::{function.name}")
+
+
+def entry_of(text: str, asked: str | None, file: str) -> tuple[str, Candidate]:
     """Return what the kernel's entry is called in C++, with template arguments, and the function it is.
 
     Raises:
-        ReadError: several could be meant, or none; the message lists them.
+        ReadError: several could be meant, or none; the message lists them, and the instantiations that the file has.
     """
+    found = candidates(text)
+    instantiated = instantiations(text, found)
     if asked is not None:
         plain = re.sub(r"\s*<.*", "", asked.removeprefix("@"), flags=re.DOTALL)
         named = [one for one in found if one.name == plain or one.name.endswith(f"::{plain}")]
         if not named:
-            raise ReadError(f"--entry {plain[:80]}: {file} has no such function", legal=[one.name for one in found])
+            legal = closest(plain, [one.name for one in found], everything_up_to=_SUGGESTIONS)
+            raise ReadError(f"--entry {plain[:80]}: {file} has no such function", legal=legal)
         full = named[-1].name + asked.removeprefix("@")[len(plain) :]
         if named[-1].is_template and "<" not in asked:
-            raise ReadError(f"{file}: {plain} is a template", legal=(f"--entry '{plain}<float, 64>', or the like",))
+            own = [name for name, template in instantiated if template is named[-1]]
+            legal = _entries(own) or (f"--entry '{plain}<float, 64>', or the like",)
+            raise ReadError(f"{file}: {plain} is a template", legal=legal)
         return full, named[-1]
-    free = [one for one in found if not one.is_template and one.name != "main"]
+    free = [one for one in found if not one.is_template and one.name != "main" and re.search(r"\bvoid\b", one.head)]
+    shown = blanked(text)
+    uncalled = [one for one in free if len(re.findall(rf"\b{one.name.rpartition(':')[2]}\s*\(", shown)) == 1]
+    free = [one for one in free if one in uncalled or "__global__" in one.head] or free
     args = [one for one in free if len(one.parameters) == 1 and one.parameters[0] == "args"]
     for group in (
         [one for one in free if "__global__" in one.head],
@@ -152,10 +181,25 @@ def entry_of(found: list[Candidate], asked: str | None, file: str) -> tuple[str,
         if group:
             raise ReadError(
                 f"{file}: {len(group)} functions could be the kernel; name one by --entry",
-                legal=[one.name for one in found if one.name != "main"],
+                legal=[one.name for one in group][:_SUGGESTIONS],
             )
-    templates = [f"--entry '{one.name}<...>'" for one in found]
+    if len(instantiated) == 1:
+        return instantiated[0]
+    if instantiated:
+        raise ReadError(
+            f"{file}: no function to run; the file instantiates {len(instantiated)} templates",
+            legal=_entries([name for name, _ in instantiated]),
+        )
+    templates = [f"--entry '{one.name}<...>'" for one in found if one.is_template][:_SUGGESTIONS]
     raise ReadError(f"{file}: no function to run", legal=templates or ("a function at the outer level",))
+
+
+_SUGGESTIONS = 5
+
+
+def _entries(names: Sequence[str]) -> tuple[str, ...]:
+    """Return how a command names some of the instantiations."""
+    return tuple(f"--entry {shlex.quote(name)}" for name in dict.fromkeys(names))[:_SUGGESTIONS]
 
 
 def _parts(text: str, brackets: str = "([{)]}") -> list[str]:
@@ -244,7 +288,14 @@ _WITHOUT_MEANING = (
 
 _MESSAGE = re.compile(r"^(.*?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _LINKER = re.compile(r"undefined reference to [`']([^`']+)'")
-_UNKNOWN = re.compile(r"\W(\w+)\W(?: was not declared| has not been declared| does not name| is not a member)")
+_UNKNOWN = re.compile(
+    r"\W(\w+)\W(?: was not declared| has not been declared| does not name| is not a member| in namespace| was not found)"
+    r"|(?:undeclared identifier|unknown type name|no template named|no type named|no member named) \W(\w+)\W"
+)
+_ABSENT = re.compile(r"(?:fatal error: |^)\W?([\w./+-]+)\W*(?:: No such file or directory| file not found)")
+_FOLDERS = ("", "include", "inc", "common", "utils")
+_ABOVE = 5
+"""Folders above a kernel's, in which a header that is missing is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,19 +376,37 @@ def _refusal(kernel: CppKernel, said: str) -> ReadError:
         what = f"nothing defines {lost[1]}" if lost else (said.strip().splitlines() or ["no message"])[-1]
         return ReadError(f"{kernel.file}: does not compile: {what[:300]}")
     file, line, column, message = found.groups()
-    unknown = _UNKNOWN.search(message)
-    hint = ""
-    if unknown is not None and re.fullmatch(r"M?T?[A-Z][A-Z0-9_]{3,}", unknown[1]):
-        hint = f"; castsim's header lacks {unknown[1]}, if that is a name of PTO"
+    unknown, absent = _UNKNOWN.search(message), _ABSENT.search(message)
+    hint, legal = "", ()
+    if absent is not None:
+        legal = _folders_with(kernel.file, absent[1]) or (f"-I FOLDER, of {absent[1]}",)
+    elif unknown is not None:
+        name = unknown[1] or unknown[2]
+        if re.fullmatch(r"M?T?[A-Z][A-Z0-9_]{3,}", name):
+            hint = f"; castsim's header lacks {name}, if that is a name of PTO"
+        legal = closest(name, _names_known() - {name}, everything_up_to=0)
     if file == "castsim_main.cpp" or Path(file).parent == HEADERS:
         place = next((f for f in re.finditer(r"^(.*?):(\d+):(\d+):   required from", said, re.MULTILINE)
                       if Path(f[1]).parent != HEADERS), None)  # fmt: skip
         if place is None:
-            return ReadError(f"{kernel.file}: does not compile: {message[:300]}{hint}")
+            return ReadError(f"{kernel.file}: does not compile: {message[:300]}{hint}", legal=legal)
         file, line, column = place[1], place[2], place[3]
     text = Path(file).read_text(encoding="utf-8-sig", errors="replace") if Path(file).is_file() else ""
     span = line_span(SourceText(file, text), int(line), int(column or 1)) or Span(file, int(line), 1, "")
-    return ReadError(f"does not compile: {message[:300]}{hint}", span=span)
+    return ReadError(f"does not compile: {message[:300]}{hint}", span=span, legal=legal)
+
+
+def _folders_with(kernel: Path, header: str) -> tuple[str, ...]:
+    """Return options that add a folder around a kernel in which a header lies."""
+    around = [above / name for above in list(kernel.parents)[:_ABOVE] for name in _FOLDERS]
+    return tuple(f"-I {shlex.quote(str(folder))}" for folder in around if (folder / header).is_file())[:1]
+
+
+def _names_known() -> set[str]:
+    """Return the names that castsim's headers have for kernels."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted(HEADERS.iterdir()) if path.name != "castsim_recorder.hpp")
+    words = {word for text in texts for word in re.findall(r"[A-Za-z_]\w+", re.sub(r"//[^\n]*", "", text))}
+    return {word for word in words if not word.lower().startswith("castsim")}
 
 
 def line_span(source: SourceText, line: int, column: int | None = None) -> Span | None:

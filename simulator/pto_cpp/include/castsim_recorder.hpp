@@ -77,6 +77,11 @@ template <typename... Words> void say(const Words &...words) {
   _exit(0);
 }
 
+inline void note(const void *place, const std::string &text) {
+  say("n", trail_of(place), text);
+  end();
+}
+
 // Returns whether castsim knows the bytes asked for.
 inline bool answer(void *into, size_t size) {
   char known = 0;
@@ -102,9 +107,17 @@ inline bool answer(void *into, size_t size) {
  inline std::map<uintptr_t, PageState> pages;
 inline bool any_writable = false;
  inline uintptr_t base_of(int buffer) { return FIRST + uintptr_t(buffer) * DISTANCE + MARGIN; }
+inline std::vector<std::string> names;  // of the arguments
+inline std::array<bool, MOST_BUFFERS> pointed{};  // which of them point to memory
  inline int buffer_of(uintptr_t address) {
-  if (address < FIRST || address >= FIRST + MOST_BUFFERS * DISTANCE) return -1;
-  return int((address - FIRST) / DISTANCE);
+  const uintptr_t number = (address - FIRST) / DISTANCE;
+  return address >= FIRST && number < MOST_BUFFERS && pointed[number] ? int(number) : -1;
+}
+
+// What an address that is no argument's may be, for messages.
+inline std::string unlike(uintptr_t address) {
+  if (address < PAGE) return "a null pointer";
+  return address < FIRST ? "address 0x" + hexadecimal(address) : std::string("an address far from all of them");
 }
  inline void forget_page(uintptr_t start) {
   madvise(reinterpret_cast<void *>(start), PAGE, MADV_DONTNEED);
@@ -316,7 +329,7 @@ template <typename... Parts> std::string joined(const std::string &head, const P
 }
  inline std::string given(const void *place, const GlobalState &global) {
   const int buffer = buffer_of(global.address);
-  if (buffer < 0) refuse(place, "moves global memory that no argument points to");
+  if (buffer < 0) refuse(place, "moves global memory that no argument points to: " + unlike(global.address));
   const std::string head = joined("g", buffer, (long long)global.address - (long long)base_of(buffer));
   std::string text = head + ',' + global.element + ',' + global.layout;
   for (const auto &five : {global.shape, global.stride})
@@ -369,7 +382,6 @@ inline int64_t block_idx = 0, block_num = 1;
  namespace castsim {
 inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_num = core.blocks = blocks; }
  inline std::map<std::string, std::string> values;
-inline std::vector<std::string> names;
  template <typename T> inline T number_from(const std::string &name, const std::string &text) {
   errno = 0;
   char *rest = nullptr;
@@ -397,6 +409,7 @@ inline std::vector<std::string> names;
   if constexpr (std::is_pointer_v<T>) {
     if (found != values.end() && found->second == "0") return nullptr;
     if (found != values.end()) refuse(NOWHERE, "argument " + name + " is a pointer: --arg takes 0, the null pointer");
+    pointed[size_t(position)] = true;
     sending += "b " + std::to_string(position);
     if constexpr (requires { Element<std::remove_cv_t<std::remove_pointer_t<T>>>::name(); })
       sending += std::string(" ") + Element<std::remove_cv_t<std::remove_pointer_t<T>>>::name();
@@ -429,8 +442,8 @@ inline int start(void (*entry)(Parameters...), std::initializer_list<const char 
   block_idx = core.block;
   block_num = core.blocks;
   for (int word = 6; word + 1 < count; word += 2) values[words[word]] = words[word + 1];
-  if (sizeof...(Parameters) > MOST_BUFFERS) refuse(NOWHERE, "more arguments than can be followed");
-  prepare_memory(sizeof...(Parameters));
+  if (names.size() > MOST_BUFFERS) refuse(NOWHERE, "more arguments than can be followed");
+  prepare_memory(int(names.size()));
   call(entry, std::index_sequence_for<Parameters...>());
   settle_writes();
   sending += "z " + std::to_string(core.blocks) + "\n";
