@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -258,6 +258,90 @@ _TYPES = frozenset((
 ))  # fmt: skip
 
 
+# Arrays of arguments, as simpler's runtime hands them over: `kernel_entry(int64_t *args)`.
+
+_ARRAY = r"\(\s*(?:const\s+)?(?:__gm__\s+)?u?int64_t\s*(?:__gm__\s*)?\*\s*(?:const\s+)?{}\s*\)"
+_SLOT = re.compile(
+    r"(?:(?:const\s+)?([A-Za-z_][\w:]*)\s*(?:__gm__\s*)?\*\s*(?:>\s*\(|\))[\s(]*(?:(?:uintptr_t|u?int64_t)\s*\)\s*\(*)?\s*)?"
+    r"\b(\w+)\s*\[\s*([^\]]*?)\s*\]"
+)
+_ELEMENTS = re.compile(r"void|float|half|bool|char|bfloat16_t|u?int\d+_t|float\d\w*|hifloat8_t|T|DType|E|[a-z]\w*::\w+")
+_OPEN = 16
+"""Places that an array of arguments is taken to have whose indices are computed."""
+MOST_SLOTS = 63
+"""Arguments that an array has at most; as many buffers, less its own, as the header follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentArray:
+    """The array that a kernel unpacks: its name, and the C++ expression of each of its places by what it holds.
+
+    `tensors` are places that are cast to a pointer, with its type; `numbers` others that the kernel reads.
+    """
+
+    name: str
+    tensors: Mapping[int, str]
+    numbers: frozenset[int]
+    descriptor: str | None
+    """The structure of those descriptors whose own type is not seen; None: places hold addresses of elements."""
+    space: str
+    """The namespace of the kernel, empty if it has none."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the places as arguments: `args0`, `args1`, ..."""
+        return tuple(f"{self.name}{place}" for place in range(1 + max((*self.tensors, *self.numbers), default=-1)))
+
+    def expressions(self, given: Collection[str]) -> str:
+        """Return what fills the places; `given` are the names of those for which the user has an array."""
+        words = []
+        for place, name in enumerate(self.names):
+            kind = self.tensors.get(place, (self.descriptor or "") if name in given else None)
+            if kind is None:
+                words.append("castsim::number_of" if place in self.numbers else "castsim::unused")
+            else:
+                words.append(f"castsim::descriptor_of<{kind}>" if kind else "castsim::data_of")
+        space = f"using namespace {self.space}; " if self.space else ""
+        return f"[] {{ {space}return std::vector<castsim::Slot>{{{', '.join(words)}}}; }}()"
+
+
+def argument_array(text: str, function: Candidate) -> ArgumentArray | None:
+    """Return the array of arguments that a kernel takes; None: it takes its arguments themselves."""
+    shown = blanked(text)
+    plain = function.name.rpartition("::")[2]
+    if len(function.parameters) != 1 or not re.search(rf"\b{plain}\s*{_ARRAY.format(function.parameters[0])}", shown):
+        return None
+    uses = [(kind, array, index) for kind, array, index in _SLOT.findall(text)]
+    casts = [kind for kind, _, _ in uses if kind] + re.findall(r"cast<\s*(?:__gm__\s+)?(\w+)\s*(?:__gm__\s*)?\*\s*>", shown)
+    structures = [kind for kind in casts if not _ELEMENTS.fullmatch(kind)]
+    tensors: dict[int, str] = {}
+    numbers: set[int] = set()
+    for kind, array, index in uses:
+        place = _constant(text, index)
+        if array != function.parameters[0] or place is None or not 0 <= place < MOST_SLOTS:
+            continue
+        if kind:
+            tensors[place] = "" if _ELEMENTS.fullmatch(kind) else kind
+        else:
+            numbers.add(place)
+    if not tensors and not structures:
+        return None
+    if any(_constant(text, index) is None for kind, _, index in uses if kind):  # by a function that takes the place
+        tensors |= {place: structures[0] if structures else "" for place in range(_OPEN) if place not in numbers | {*tensors}}
+    return ArgumentArray(
+        function.parameters[0], tensors, frozenset(numbers - set(tensors)), structures[0] if structures else None,
+        function.name.rpartition("::")[0],
+    )  # fmt: skip
+
+
+def _constant(text: str, word: str) -> int | None:
+    """Return the number that an index is, by itself or by a constant of the text."""
+    if word.isdecimal() or not word.isidentifier():
+        return int(word) if word.isdecimal() else None
+    known = re.search(rf"\b(?:const|constexpr)\b[^;{{}}()]*\b{word}\s*=\s*(\d+)|#\s*define\s+{word}\s+\(?(\d+)", text)
+    return int(known[1] or known[2]) if known else None
+
+
 COMPILER = "CASTSIM_CXX"
 """Environment variable that names the compiler."""
 
@@ -309,6 +393,10 @@ class CppKernel:
     folders: tuple[Path, ...] = ()
     macros: tuple[str, ...] = ()
     a5: bool = False
+    slots: str = "{}"
+    """What fills the places of an array of arguments, in C++."""
+    places: tuple[str, ...] = ()
+    """Names of these places."""
 
 
 def compiler() -> str:
@@ -347,7 +435,7 @@ def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
     main.write_text(
         '#include "castsim_pto.hpp"\n#define main castsim_main_of_the_file\n'
         f'#line 1 "{quoted}"\n{kernel.text}\n#undef main\n#line 1 "castsim_main.cpp"\n'
-        f"int main(int count, char **words) {{ return castsim::start(&{kernel.entry}, {{{names}}}, count, words); }}\n",
+        f"int main(int count, char **words) {{ return castsim::start(&{kernel.entry}, {{{names}}}, {kernel.slots}, count, words); }}\n",
         encoding="utf-8",
     )
     command = [compiler()]

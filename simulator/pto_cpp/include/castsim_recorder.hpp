@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -119,6 +120,15 @@ inline std::string unlike(uintptr_t address) {
   if (address < PAGE) return "a null pointer";
   return address < FIRST ? "address 0x" + hexadecimal(address) : std::string("an address far from all of them");
 }
+
+// Descriptors of tensors in an array of arguments: pages of those whose shapes are unknown, and what messages say.
+inline std::map<uintptr_t, int> shapeless_pages;
+inline int shapeless(uintptr_t address) {
+  const auto page = shapeless_pages.find(address & ~(PAGE - 1));
+  return page == shapeless_pages.end() ? 0 : page->second;
+}
+inline std::string named_slot(int position) { return names[0] + "[" + std::to_string(position - 1) + "]"; }
+inline std::string filled_by() { return ": pass it with --in " + names[0] + "=FILE"; }
  inline void forget_page(uintptr_t start) {
   madvise(reinterpret_cast<void *>(start), PAGE, MADV_DONTNEED);
   mprotect(reinterpret_cast<void *>(start), PAGE, PROT_NONE);
@@ -190,6 +200,8 @@ inline void settle_writes() {
   const uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
   const std::string place = trail_of_fault(context);
   const int buffer = buffer_of(address);
+  if (const int slot = shapeless(address))
+    refuse(place, named_slot(slot) + " is a descriptor whose shape nothing gives" + filled_by());
   if (number != SIGSEGV || buffer < 0)
     refuse(place, "accesses memory of the host at an address that is no argument's: null, or of the buffer");
   const uintptr_t start = address & ~(PAGE - 1);
@@ -422,6 +434,59 @@ inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_nu
     return number_from<T>(name, found->second);
   }
 }
+
+// What stands in an array of arguments: numbers, and addresses of tensors' elements or of their descriptors.
+using Slot = int64_t (*)(int position);
+inline int64_t unused(int) { return 0; }
+inline int64_t number_of(int position) {
+  const std::string &name = names[size_t(position)];
+  const auto known = values.find(name);
+  if (known == values.end()) refuse(NOWHERE, "missing " + name);
+  if (known->second.find_first_of(".en") == std::string::npos) return number_from<int64_t>(name, known->second);
+  return int64_t(bits_of(number_from<float>(name, known->second)));
+}
+inline int64_t data_of(int position) {
+  pointed[size_t(position)] = true;
+  sending += "b " + std::to_string(position) + "\n";
+  return int64_t(base_of(position));
+}
+
+// The members of simpler's tensors by their names. A shape of which nothing is known lies in a page that faults.
+template <typename D> int64_t descriptor_of(int position) {
+  static_assert(requires(D &tensor) { tensor.buffer.addr; }, "castsim fills descriptors that have buffer.addr");
+  constexpr uintptr_t pages = (sizeof(D) + PAGE - 1) / PAGE * PAGE;
+  char *start = static_cast<char *>(mmap(nullptr, 2 * pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const auto given = values.find(names[size_t(position)] + ".shape");
+  size_t known = sizeof(D);
+  if constexpr (requires(D &tensor) { tensor.shapes[0]; }) known = offsetof(D, shapes);
+  D &tensor = *reinterpret_cast<D *>(start + pages - known);
+  tensor.buffer.addr = uint64_t(data_of(position));
+  if constexpr (requires { tensor.start_offset = 0; }) tensor.start_offset = 0;
+  if (given == values.end()) {
+    mprotect(start + pages, pages, PROT_NONE);
+    for (uintptr_t page = 0; page < pages; page += PAGE) shapeless_pages[uintptr_t(start) + pages + page] = position;
+    return reinterpret_cast<int64_t>(&tensor);
+  }
+  char *next = given->second.data();
+  const uint64_t bytes = strtoull(next, &next, 10);
+  std::vector<uint64_t> extents;
+  while (*next) extents.push_back(strtoull(next, &next, 10));
+  if constexpr (requires { tensor.buffer.size = 0; }) tensor.buffer.size = bytes;
+  if constexpr (requires { tensor.ndims = 0; }) tensor.ndims = std::remove_cvref_t<decltype(tensor.ndims)>(extents.size());
+  if constexpr (requires { tensor.shapes[0] = 0; }) {
+    if (extents.size() > std::size(tensor.shapes))
+      refuse(NOWHERE, named_slot(position) + " has more extents than its descriptor");
+    std::copy(extents.begin(), extents.end(), std::begin(tensor.shapes));
+  }
+  return reinterpret_cast<int64_t>(&tensor);
+}
+inline void fill_slots(const std::vector<Slot> &slots) {
+  if (slots.empty()) return;
+  auto *array = reinterpret_cast<int64_t *>(base_of(0));
+  mprotect(array, PAGE, PROT_READ | PROT_WRITE);
+  for (size_t slot = 0; slot < slots.size(); ++slot) array[slot] = slots[slot](int(slot) + 1);
+  mprotect(array, PAGE, PROT_READ);
+}
  template <typename... Parameters, size_t... Positions>
 inline void call(void (*entry)(Parameters...), std::index_sequence<Positions...>) {
   const std::tuple<std::remove_cvref_t<Parameters>...> arguments{
@@ -429,10 +494,11 @@ inline void call(void (*entry)(Parameters...), std::index_sequence<Positions...>
   entry(std::get<Positions>(arguments)...);
 }
  template <typename... Parameters>
-inline int start(void (*entry)(Parameters...), std::initializer_list<const char *> given_names, int count, char **words) {
+inline int start(void (*entry)(Parameters...), std::initializer_list<const char *> given_names,
+                 const std::vector<Slot> &slots, int count, char **words) {
   channel = atoi(words[1]);
   for (const char *name : given_names) names.emplace_back(name);
-  if (names.size() != sizeof...(Parameters)) {
+  if (names.size() != sizeof...(Parameters) + slots.size()) {
     names.clear();
     for (size_t position = 0; position < sizeof...(Parameters); ++position)
       names.push_back("arg" + std::to_string(position));
@@ -444,6 +510,7 @@ inline int start(void (*entry)(Parameters...), std::initializer_list<const char 
   for (int word = 6; word + 1 < count; word += 2) values[words[word]] = words[word + 1];
   if (names.size() > MOST_BUFFERS) refuse(NOWHERE, "more arguments than can be followed");
   prepare_memory(int(names.size()));
+  fill_slots(slots);
   call(entry, std::index_sequence_for<Parameters...>());
   settle_writes();
   sending += "z " + std::to_string(core.blocks) + "\n";
