@@ -392,7 +392,11 @@ class _Core:
         core = [str(request.block), str(request.blocks or 0), str(request.sub), str(request.subs)]
         args = {name: repr(int(value) if isinstance(value, bool) else value) for name, value in request.args.items()}
         for name in self.kernel.places:
-            array = None if isinstance(request.inputs.get(name), str) and _is_drawn(request.inputs[name]) else arrays.get(name)
+            array = (
+                None
+                if isinstance(request.inputs.get(name), str) and _is_drawn(request.inputs[name])
+                else arrays.get(name)
+            )
             if array is not None:
                 args[f"{name}.shape"] = " ".join(map(str, (array.nbytes, *array.shape)))
         return core + [word for pair in args.items() for word in pair]

@@ -130,7 +130,7 @@ def candidates(text: str) -> list[Candidate]:
 
 
 def instantiations(text: str, functions: Sequence[Candidate]) -> list[tuple[str, Candidate]]:
-    """Return the explicit instantiations of a text's function templates, as `--entry` takes them, with the templates."""
+    """Return the explicit instantiations of function templates, as `--entry` takes them, with the templates."""
     known = []
     for place in _INSTANTIATION.finditer(blanked(text)):
         head = " ".join(place[1].split())
@@ -312,7 +312,9 @@ def argument_array(text: str, function: Candidate) -> ArgumentArray | None:
     if len(function.parameters) != 1 or not re.search(rf"\b{plain}\s*{_ARRAY.format(function.parameters[0])}", shown):
         return None
     uses = [(kind, array, index) for kind, array, index in _SLOT.findall(text)]
-    casts = [kind for kind, _, _ in uses if kind] + re.findall(r"cast<\s*(?:__gm__\s+)?(\w+)\s*(?:__gm__\s*)?\*\s*>", shown)
+    casts = [kind for kind, _, _ in uses if kind] + re.findall(
+        r"cast<\s*(?:__gm__\s+)?(\w+)\s*(?:__gm__\s*)?\*\s*>", shown
+    )
     structures = [kind for kind in casts if not _ELEMENTS.fullmatch(kind)]
     tensors: dict[int, str] = {}
     numbers: set[int] = set()
@@ -327,7 +329,9 @@ def argument_array(text: str, function: Candidate) -> ArgumentArray | None:
     if not tensors and not structures:
         return None
     if any(_constant(text, index) is None for kind, _, index in uses if kind):  # by a function that takes the place
-        tensors |= {place: structures[0] if structures else "" for place in range(_OPEN) if place not in numbers | {*tensors}}
+        tensors |= {
+            place: structures[0] if structures else "" for place in range(_OPEN) if place not in numbers | {*tensors}
+        }
     return ArgumentArray(
         function.parameters[0], tensors, frozenset(numbers - set(tensors)), structures[0] if structures else None,
         function.name.rpartition("::")[0],
@@ -373,7 +377,7 @@ _WITHOUT_MEANING = (
 _MESSAGE = re.compile(r"^(.*?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _LINKER = re.compile(r"undefined reference to [`']([^`']+)'")
 _UNKNOWN = re.compile(
-    r"\W(\w+)\W(?: was not declared| has not been declared| does not name| is not a member| in namespace| was not found)"
+    r"\W(\w+)\W(?: was not declared| has not been declared| does not name| is not a member)"
     r"|(?:undeclared identifier|unknown type name|no template named|no type named|no member named) \W(\w+)\W"
 )
 _ABSENT = re.compile(r"(?:fatal error: |^)\W?([\w./+-]+)\W*(?:: No such file or directory| file not found)")
@@ -435,7 +439,8 @@ def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
     main.write_text(
         '#include "castsim_pto.hpp"\n#define main castsim_main_of_the_file\n'
         f'#line 1 "{quoted}"\n{kernel.text}\n#undef main\n#line 1 "castsim_main.cpp"\n'
-        f"int main(int count, char **words) {{ return castsim::start(&{kernel.entry}, {{{names}}}, {kernel.slots}, count, words); }}\n",
+        "int main(int count, char **words) {\n"
+        f"  return castsim::start(&{kernel.entry}, {{{names}}}, {kernel.slots}, count, words); }}\n",
         encoding="utf-8",
     )
     command = [compiler()]
@@ -465,7 +470,8 @@ def _refusal(kernel: CppKernel, said: str) -> ReadError:
         return ReadError(f"{kernel.file}: does not compile: {what[:300]}")
     file, line, column, message = found.groups()
     unknown, absent = _UNKNOWN.search(message), _ABSENT.search(message)
-    hint, legal = "", ()
+    hint = ""
+    legal: tuple[str, ...] = ()
     if absent is not None:
         legal = _folders_with(kernel.file, absent[1]) or (f"-I FOLDER, of {absent[1]}",)
     elif unknown is not None:
@@ -492,7 +498,9 @@ def _folders_with(kernel: Path, header: str) -> tuple[str, ...]:
 
 def _names_known() -> set[str]:
     """Return the names that castsim's headers have for kernels."""
-    texts = (path.read_text(encoding="utf-8") for path in sorted(HEADERS.iterdir()) if path.name != "castsim_recorder.hpp")
+    texts = (
+        path.read_text(encoding="utf-8") for path in sorted(HEADERS.iterdir()) if path.name != "castsim_recorder.hpp"
+    )
     words = {word for text in texts for word in re.findall(r"[A-Za-z_]\w+", re.sub(r"//[^\n]*", "", text))}
     return {word for word in words if not word.lower().startswith("castsim")}
 

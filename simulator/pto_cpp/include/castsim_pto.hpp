@@ -65,6 +65,7 @@ template <typename... A> CASTSIM_CALL void dsb(A...) { castsim::barrier(CASTSIM_
 template <typename... A> void dcci(A...) {}
 inline void set_mask_norm() {}
 template <typename... A> void set_vector_mask(A...) {}
+template <typename T> T __cce_get_tile_ptr(T pointer) { return pointer; }
 template <typename... A> void set_atomic_none(A...) {}
 #define CASTSIM_SILENT(NAME, WHY) template <typename... A> CASTSIM_CALL void NAME(A &&...) { castsim::note(CASTSIM_HERE, #NAME WHY); }
 CASTSIM_SILENT(preload, " has no effect here: no cache of the scalar unit is modelled")
@@ -189,6 +190,7 @@ struct GlobalTensor : castsim::GlobalState {
   using Shape = ShapeT;
   using Stride = StrideT;
   static constexpr Layout layout = L;
+  static constexpr std::array<int64_t, 5> staticShape = ShapeT::staticShape, staticStride = StrideT::staticStride;
   GlobalTensor() : GlobalTensor(nullptr) {}
   GlobalTensor(const volatile void *pointer, const ShapeT &given_shape = ShapeT(),
                const StrideT &given_stride = StrideT()) {
@@ -288,6 +290,12 @@ struct Tile : castsim::TileState {
 #define CASTSIM_CUBE(NAME, WHERE) template <typename E, int R, int C, int VR = R, int VC = C> \
   using NAME = Tile<TileType::WHERE, E, R, C, BLayout::ColMajor, VR, VC, SLayout::RowMajor, 512>;
 CASTSIM_CUBE(TileLeft, Left) CASTSIM_CUBE(TileRight, Right) CASTSIM_CUBE(TileAcc, Acc)
+template <int64_t... Extents> struct ConvTileShape { template <typename... N> ConvTileShape(N...) {} };
+template <TileType Loc, typename E, int Bytes, Layout L, typename ShapeT = ConvTileShape<>> struct ConvTile {
+  template <typename... N> CASTSIM_CALL ConvTile(N...) {
+    castsim::refuse(CASTSIM_HERE, "ConvTile is a tile of convolutions, which castsim does not model");
+  }
+};
 CASTSIM_CUBE(TileLeftCompact, Left) CASTSIM_CUBE(TileRightCompact, Right) CASTSIM_CUBE(TileAccCompact, Acc)
  template <typename T> concept AnyTile = std::is_base_of_v<castsim::TileState, T>;
 template <typename T> concept AnyGlobal = std::is_base_of_v<castsim::GlobalState, T>;
