@@ -216,7 +216,7 @@ struct GlobalTensor : castsim::GlobalState {
 // ------------------------------------------------------------------------------------------------ tiles
  template <TileType Loc_, typename E, int R, int C, BLayout BL = BLayout::RowMajor, int VR = R, int VC = C,
           SLayout SL = SLayout::NoneBox, int FractalBytes = 512, PadValue Pad = PadValue::Null,
-          CompactMode Compact = CompactMode::Null>
+          CompactMode Compact_ = CompactMode::Null>
 struct Tile : castsim::TileState {
   using DType = E;
   using TileDType = E *;
@@ -224,7 +224,7 @@ struct Tile : castsim::TileState {
   static constexpr BLayout BFractal = BL;
   static constexpr SLayout SFractal = SL;
   static constexpr PadValue PadVal = Pad;
-  static constexpr CompactMode Compact_ = Compact;
+  static constexpr CompactMode Compact = Compact_;
   static constexpr int Rows = R, Cols = C, ValidRow = VR, ValidCol = VC, Numel = R * C;
   static constexpr int SFractalSize = FractalBytes;
   static constexpr bool isRowMajor = BL == BLayout::RowMajor, isBoxedLayout = SL != SLayout::NoneBox;
