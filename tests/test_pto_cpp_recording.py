@@ -309,7 +309,7 @@ def test_names_of_the_library_have_its_values(tmp_path, target):
     body = f"AICORE void k(__gm__ float *x) {{\nusing T = Tile<TileType::Vec, float, 16, 64>;\n{more}"
     path = written(tmp_path, body + "\n".join(checks) + "\n}", head)
     (found,) = record(Request(path, target=target))
-    assert [warning.span.line for warning in found.program.warnings] == [14, 14]
+    assert [warning.place.line for warning in found.program.warnings] == [14, 14]
 
 
 # --------------------------------------------------------------- arrays of arguments, as simpler hands them to kernels
