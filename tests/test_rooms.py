@@ -63,13 +63,8 @@ reports           55  15000
 running           20   7500
 targets           13   5500
 testing            1    100
-<<<<<<< HEAD
-tilelang           7   3200
-tpc_compiler      27  13000
-=======
 tilelang           7   3300
-tpc_compiler      27  12700
->>>>>>> 117d539c (docs: arrays of arguments, names and modes that are refused, host code that asks for an NPU)
+tpc_compiler      27  13000
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 
