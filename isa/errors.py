@@ -185,7 +185,7 @@ SHOWN_CHARACTERS = 200
 
 _CUT = "..."
 
-_CURE = re.compile(r"--|// castsim:|castsim |pip install ")
+_CURE = re.compile(r"--|-I |// castsim:|castsim |pip install ")
 """How alternatives begin that are something to do, an option or a line to add, not a value that would be legal."""
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from pto_cpp_runs import KERNELS, needs_compiler, ran, recorded, same_bits, written
 
 import castsim
-from castsim.isa.errors import WarningKind
+from castsim.isa.errors import CastsimError, ReadError, WarningKind
 from castsim.isa.pto import program as pto
 from castsim.pto_cpp import Request, record, record_all, run
 
@@ -245,3 +249,152 @@ TCVT(dst, src, tmp, RoundMode::CAST_TRUNC, SaturationMode::OFF);
     casts = [node for node in found.program.functions[0].body if isinstance(node, pto.Tcvt)]
     assert [(cast.span.line, cast.tmp is None) for cast in casts] == [(10, True), (15, False)]
     assert run(path).cycles > 0
+
+
+# ----------------------------------------------------------------------------- names of the library's public headers
+
+NAMES = Path(__file__).parent / "vectors" / "pto_cpp_names.csv"
+OF_TILES = {
+    "Loc": "TileType::Vec", "Rows": "16", "Cols": "64", "RowStride": "64", "ColStride": "1", "ValidRow": "16",
+    "ValidCol": "64", "BFractal": "BLayout::RowMajor", "SFractal": "SLayout::NoneBox", "Numel": "1024",
+    "SFractalSize": "512", "PadVal": "PadValue::Null", "C0Size": "8", "InnerRows": "1", "InnerCols": "1",
+    "InnerNumel": "1", "Compact": "CompactMode::Null",
+}  # fmt: skip
+"""Members of a tile of 16 x 64 numbers of 32 bits, whose values in the table are expressions of its parameters."""
+OF_TEMPLATES = (
+    "BlockNumRow", "BlockNumCol", "FractalNZSize", "Shape", "Stride", "RawDType", "Parent", "ShapeType", "HalfUnion",
+    "TransType", "UIntegerType",
+)  # fmt: skip
+"""Members of templates, whose values the table gives by their parameters."""
+
+
+def checks_of_names() -> list[str]:
+    """Return a static assertion for each constant, enumerator and macro with a value, and an object of each type."""
+    checks = [f"static_assert(T::{name} == {value});" for name, value in OF_TILES.items()]
+    with NAMES.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        kind, name, value = row["kind"], row["name"], row["value"]
+        if kind == "enum":
+            for word in value.split():
+                enumerator, _, number = word.partition("=")
+                number = number if number[0].isdigit() else f"(int){name}::{number}"
+                checks.append(f"static_assert((unsigned long long){name}::{enumerator} == {number});")
+        elif kind.startswith("constant") and name not in (*OF_TILES, *OF_TEMPLATES):
+            assert re.fullmatch(r"-?[\d *]+|\w+ / \d", value), row
+            checks.append(f"static_assert({name} == {value});")
+        elif kind == "macro" and name not in ("AICORE", "TINSERT_MODE_DEFINED"):
+            checks.append(f"static_assert({name} == {value});")
+        elif kind == "type" and name not in OF_TEMPLATES:
+            checks.append(f"{{ {name} object; (void)object; }}")
+    return checks
+
+
+@needs_compiler
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+def test_names_of_the_library_have_its_values(tmp_path, target):
+    """Constants, enumerations, macros and types, by the table of the library's public headers."""
+    checks = checks_of_names()
+    assert len(checks) > 400
+    head = "#include <pto/pto-inst.hpp>\nusing namespace pto;\n#ifndef TINSERT_MODE_DEFINED\n#error\n#endif\n"
+    more = (
+        "static_assert(PTO_CEIL(33, 16) == 48 && PTO_CEIL(32, 16) == 32);\n"
+        "static_assert(CastsimPipeOf(Op::TLOAD) == PIPE_MTE2 && CastsimPipeOf(Op::TSTORE_VEC) == PIPE_MTE3);\n"
+        "static_assert(CastsimPipeOf(Op::TCI) == PIPE_S && CastsimPipeOf(Op::TPARTARGMIN) == PIPE_V);\n"
+        "static_assert(CastsimPipeOf(Op::TEXTRACT_V2M) == PIPE_FIX && CastsimPipeOf(Op::TIMG2COL) == PIPE_MTE1);\n"
+        "static_assert(TileShape2D<half, 64, 32, Layout::NZ>::FractalNZSize == 256);\n"
+        "static_assert(TileShape2D<half, 64, 32, Layout::NZ>::staticShape[1] == 2);\n"
+        "preload(x, 1); st_dev(1.0f, x, 0);\n"
+    )
+    body = f"AICORE void k(__gm__ float *x) {{\nusing T = Tile<TileType::Vec, float, 16, 64>;\n{more}"
+    path = written(tmp_path, body + "\n".join(checks) + "\n}", head)
+    (found,) = record(Request(path, target=target))
+    assert [warning.place.line for warning in found.program.warnings] == [14, 14]
+
+
+# --------------------------------------------------------------- arrays of arguments, as simpler hands them to kernels
+
+UNPACKED = """
+#include <pto/pto-inst.hpp>
+#include "tensor.h"
+using namespace pto;
+template <typename T> AICORE void body(__gm__ T *from, __gm__ T *to, float add, int times) {
+    using G = GlobalTensor<T, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>>;
+    Tile<TileType::Vec, T, 16, 64> t;
+    TASSIGN(t, 0);
+    G src(from), dst(to);
+    TLOAD(t, src);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0); wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    for (int time = 0; time < times; ++time) { TADDS(t, t, (T)add); pipe_barrier(PIPE_V); }
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0); wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    TSTORE(dst, t);
+}
+template <typename T> AICORE __gm__ T *at(__gm__ int64_t *args, int place) {
+    __gm__ Tensor *tensor = reinterpret_cast<__gm__ Tensor *>(args[place]);
+    return reinterpret_cast<__gm__ T *>(tensor->buffer.addr) + tensor->start_offset;
+}
+inline float as_float(uint64_t word) { return __builtin_bit_cast(float, (uint32_t)word); }
+constexpr int SCALE = 2;
+"""
+ENTRIES = {
+    "own structure": """struct Pair { uint64_t addr, size; };
+struct Piece { Pair buffer; uint64_t start_offset; uint32_t shapes[5]; };
+extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {
+    __gm__ Piece *x = reinterpret_cast<__gm__ Piece *>(args[0]), *y = (__gm__ Piece *)args[1];
+    body((__gm__ float *)x->buffer.addr + x->start_offset, (__gm__ float *)y->buffer.addr, as_float(args[2]),
+         args[3]); }""",
+    "by a helper": """extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {
+    body(at<float>(args, 0), at<float>(args, 1), as_float(args[SCALE]), static_cast<int>(args[3])); }""",
+    "addresses": """extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {
+    body(reinterpret_cast<__gm__ float *>(args[0]), (__gm__ float *)args[1], as_float(args[2]), (int)args[3]); }""",
+    "shapes": """extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {
+    __gm__ ChipTensor *x = reinterpret_cast<__gm__ ChipTensor *>(args[0]);
+    auto y = reinterpret_cast<__gm__ ChipTensor *>(args[1]);
+    body((__gm__ float *)x->buffer.addr, (__gm__ float *)y->buffer.addr, as_float(args[2]),
+         args[3] * (x->shapes[0] == 16 && x->shapes[1] == 64 && x->ndims == 2 && y->buffer.size == 4096)); }""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_array_of_arguments_is_unpacked(tmp_path, entry):
+    """Places hold descriptors of tensors, addresses of elements and numbers: of a file, or each by itself."""
+    x = np.arange(1024, dtype=np.float32).reshape(16, 64)
+    path = written(tmp_path, UNPACKED + ENTRIES[entry], "")
+    np.savez(tmp_path / "args.npz", x, np.zeros_like(x), np.float32(1.5).view(np.uint32), np.int64(2))
+    outputs = run(path, inputs={"args": str(tmp_path / "args.npz")}).outputs
+    assert list(outputs) == ["args1"] and same_bits(outputs["args1"], x + 3)
+    alone = run(path, inputs={"args0": x, "args1": np.zeros_like(x)}, args={"args2": 1.5, "args3": 2})
+    assert same_bits(alone.outputs["args1"], x + 3)
+
+
+@pytest.mark.parametrize("entry", [name for name in ENTRIES if name != "shapes"])
+def test_an_array_of_arguments_takes_drawn_tensors(tmp_path, entry):
+    path = written(tmp_path, UNPACKED + ENTRIES[entry], "")
+    outputs = run(path, inputs={"args": "random:1"}, args={"args2": 0.5, "args3": 0}).outputs
+    assert same_bits(
+        outputs["args1"], run(path, inputs={"args0": "random:1"}, args={"args2": 1, "args3": 0}).outputs["args1"]
+    )
+    recordings, arrays = record_all(Request(path, inputs={"args": "zeros"}))
+    assert {name: array.size for name, array in arrays.items()} == {"args0": 1024, "args1": 1024}
+    assert recordings[0].elements == {"args0": "f32", "args1": "f32"}
+
+
+def test_what_an_array_of_arguments_lacks_is_named(tmp_path):
+    path = written(tmp_path, UNPACKED + ENTRIES["shapes"], "")
+    with pytest.raises(
+        ReadError, match=r"args\[0\] is a descriptor whose shape nothing gives: pass it with --in args=FILE"
+    ) as caught:
+        run(path, inputs={"args": "zeros"})
+    assert "x->shapes" in caught.value.span.text
+    with pytest.raises(ReadError, match="scalar argument args2 of kernel_entry needs a value"):
+        run(path, inputs={"args": "random:1"})
+    with pytest.raises(ReadError, match="17 arrays, the kernel unpacks 16"):
+        run(path, inputs={"args": [np.zeros(1)] * 17})
+    (tmp_path / "words.npz").write_text("no archive")
+    with pytest.raises(ReadError, match="cannot be read"):
+        run(path, inputs={"args": str(tmp_path / "words.npz")})
+    text = (
+        'extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {\n at<float>((int64_t *)args[0], 0)[0] = 1; }'
+    )
+    with pytest.raises(CastsimError, match="nothing fills"):
+        run(written(tmp_path, UNPACKED + text, ""), inputs={"args": "zeros"})

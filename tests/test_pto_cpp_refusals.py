@@ -64,7 +64,19 @@ def test_an_error_of_the_compiler_has_its_file_and_line(tmp_path):
         ("TADDS(a, b);", "TADDS is not written with these operands"),
         ("a.GetValue(1 << 20);", "GetValue(1048576)"),
         ("set_flag(PIPE_V, PIPE_MTE2, 8);", "flags 0 to 7"),
-        ("GlobalTensor<float, Shape<>, Stride<>> g((float *)64); TLOAD(a, g);", "that no argument points to"),
+        (
+            "GlobalTensor<float, Shape<>, Stride<>> g((float *)64); TLOAD(a, g);",
+            "points to: a null pointer",
+        ),
+        ("GlobalTensor<float, Shape<>, Stride<>> g(x + (1l << 36)); TLOAD(a, g);", "far from all of them"),
+        (
+            "GlobalTensor<float, Shape<>, Stride<>> g(x); MSCATTER(g, a, b);",
+            "MSCATTER stores to global memory",
+        ),
+        ("vector_f16 register_;", "vector_f16 is a register"),
+        ("TADD<TFillPadMode::InPlace>(a, a, b);", "TADD in a mode, as a template argument, is not modelled"),
+        ("TGATHER<GatherAxis::GATHER_COL>(a, a, b);", "TGATHER with a GatherAxis is not modelled"),
+        ("ConvTile<TileType::Vec, half, 512, Layout::NC1HWC0> t;", "ConvTile is a tile of convolutions"),
         ("TQUANT<QuantType::INT8_ASYM>(a, b, b, a);", "INT8_ASYM needs an offset"),
         ("TQUANT<QuantType::INT8_SYM>(a, b, b, a, &b);", "INT8_SYM has no offset"),
         ("TQUANT<QuantType::MXFP8>(a, b, b);", "three tiles by pointer"),
@@ -76,6 +88,36 @@ def test_what_cannot_be_followed_is_refused_in_its_line(tmp_path, statement, wor
     error = refusal(tmp_path, statement)
     assert words in error.message
     assert (error.span.line, error.span.file) == (9, str(tmp_path / "kernel.cpp"))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("int n = FRACTAL_NZ_ROWS;", "FRACTAL_NZ_ROW"), ("auto n = pto::ScaterAxis::SCATTER_ROW;", "ScatterAxis"),
+        ("TADDD(a, a, b);", "TADD"), ("int n = T::ValidRows;", "ValidRow"), ("auto n = CmpMode::GTE;", "GT"),
+        ("TRandomKeys key;", "TRandomKey"),
+    ],
+)  # fmt: skip
+def test_names_that_no_header_has_are_refused_with_the_closest(tmp_path, statement, name):
+    error = refusal(tmp_path, statement, ReadError)
+    assert "does not compile" in error.message and error.span.line == 9
+    assert name in error.legal and len(error.legal) <= 5
+
+
+@needs_compiler
+def test_a_header_that_is_missing_names_its_folder(tmp_path):
+    for folder in ("kernels", "include"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "include" / "sizes.h").write_text("#define ROWS 16\n")
+    path = written(tmp_path / "kernels", '#include "sizes.h"\nAICORE void k() { int n = ROWS; }')
+    with pytest.raises(ReadError, match=r"sizes\.h: No such file") as caught:
+        record(Request(path))
+    assert caught.value.legal == (f"-I {tmp_path / 'include'}",) and caught.value.span.line == 3
+    record(Request(path, folders=(tmp_path / "include",)))
+    with pytest.raises(ReadError) as caught:
+        record(Request(written(tmp_path / "kernels", '#include "nowhere.h"\nAICORE void k() {}')))
+    assert caught.value.legal == ("-I FOLDER, of nowhere.h",)
 
 
 NOT_MODELLED = (
@@ -171,6 +213,38 @@ def test_the_entry_must_be_one(tmp_path):
         record(Request(written(tmp_path, "int x;")))
     with pytest.raises(ReadError, match="t is a template"):
         record(Request(written(tmp_path, "template <int N> AICORE void t() {}"), "t"))
+
+
+TEMPLATES = """namespace own {
+template <typename T, int R, int C> AICORE void twice(__gm__ T *x) {}
+template <> AICORE void twice<int, 1, 1>(__gm__ int *x) {}
+AICORE inline int helper(int n) { return n; }
+template <typename T, int R, int C> void launch(T *x, void *stream) { twice<T, R, C><<<1, nullptr, stream>>>(x); }
+"""
+
+
+def test_instantiations_of_the_file_are_listed(tmp_path):
+    texts = [f"template void launch<float, {n},\n 64>(float *x, void *stream);" for n in range(1, 8)]
+    path = written(tmp_path, TEMPLATES + "\n".join(texts[:2]) + "\n}\n")
+    with pytest.raises(ReadError, match="no function to run; the file instantiates 2 templates") as caught:
+        record(Request(path))
+    assert caught.value.legal == tuple(f"--entry 'own::launch<float, {n}, 64>'" for n in (1, 2))
+    with pytest.raises(ReadError, match="launch is a template") as caught:
+        record(Request(path, "launch"))
+    assert caught.value.legal == tuple(f"--entry 'own::launch<float, {n}, 64>'" for n in (1, 2))
+    with pytest.raises(ReadError, match="instantiates 7 templates") as caught:
+        record(Request(written(tmp_path, TEMPLATES + "\n".join(texts) + "\n}\n")))
+    assert len(caught.value.legal) == 5
+
+
+@needs_compiler
+def test_an_instantiation_that_is_alone_is_the_entry(tmp_path):
+    """Others than the entry's are not compiled: what castsim has no type for is refused where it is called."""
+    text = "template void launch<float, 1, 64>(float *x, void *stream);\n}\n"
+    (recording,) = record(Request(written(tmp_path, TEMPLATES + text)))
+    assert recording.blocks == 1
+    text += "struct Odd {};\ntemplate void own::launch<Odd, 1, 64>(Odd *x, void *stream);\n"
+    record(Request(written(tmp_path, TEMPLATES + text), "launch<float, 1, 64>"))
 
 
 def test_a_missing_compiler_is_one_line(monkeypatch, capsys, tmp_path):

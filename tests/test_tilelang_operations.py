@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -284,6 +285,16 @@ def test_pointers_masks_in_memory_and_gathers(schedule: bool) -> None:
     assert np.array_equal(found["taken"], taken)
 
 
+@pytest.mark.parametrize("mode", ["MODE_ZEROING", "MODE_MERGING"])
+def test_sums_in_place(mode: str) -> None:
+    """d + a b, d a + b and a s + d, as the package's docstrings of vmula, vmadd and vaxpy say."""
+    a, b, d = np.random.default_rng(0).integers(-9, 9, (3, 64)).astype(np.float32)
+    found = ran("sums_in_place", (mode,), x=np.concatenate([a, b, d])).outputs["y"].reshape(3, 64)
+    left = d if mode == "MODE_MERGING" else 0
+    wanted = [np.where(np.arange(64) < 8, value, left) for value in (d + a * b, d * a + b, a * 3 + d)]
+    assert np.array_equal(found, np.stack(wanted))
+
+
 @pytest.mark.parametrize("n", [1, 8])
 def test_conditions_on_elements(n: int) -> None:
     """In the order of the source: TileLang's schedule sets no flags for elements that the scalar unit loads."""
@@ -440,3 +451,28 @@ def test_what_threads_cannot_do_is_refused(which: str, kind: type[Exception], me
         importlib.import_module("castsim.tilelang").run(
             module("refused_threads", tmp_path).factory.get_tir(which), x=np.ones(128, np.float32)
         )
+
+
+def test_host_code_that_asks_for_an_npu_takes_that_branch() -> None:
+    """A kernel is called where the device is an NPU; elsewhere the host computes something else."""
+    torch, tilelang = importlib.import_module("torch"), importlib.import_module("castsim.tilelang")
+    kernels = importlib.import_module("tilelang_kernels")
+
+    def host(x: Any) -> Any:
+        if x.device.type != "npu" or not (hasattr(torch, "npu") and torch.npu.is_available()):
+            return x * 0
+        y = torch.empty(192, dtype=torch.float32, device=torch.device("npu"))
+        assert y.device == x.device and os.path.exists("/dev/davinci_manager")  # noqa: PTH110 - as kernels ask
+        kernels.sums_in_place("MODE_ZEROING")(x, y)
+        torch.npu.synchronize()
+        assert importlib.import_module("torch_npu").npu.get_device_properties(0).vector_core_num > 0
+        return y.cpu()
+
+    x = torch.arange(192, dtype=torch.float32)
+    with tilelang.simulated() as log:
+        y = host(x)
+        z = host(torch.arange(192, dtype=torch.float32, device="npu:0").npu().to("npu"))
+    assert len(log) == 2 and torch.equal(y, z)
+    a, b, d = x[:8], x[64:72], x[128:136]
+    assert torch.equal(y.view(3, 64)[:, :8], torch.stack([d + a * b, d * a + b, a * 3 + d]))
+    assert x.device.type == "cpu" and not hasattr(torch, "npu") and torch.equal(host(x), x * 0)

@@ -383,3 +383,28 @@ def scalars():
             T.copy(f_ub, d)
 
     return kernel
+
+
+@tilelang.jit
+def sums_in_place(mode):
+    """The three operations that add a product to a register in place, or multiply it first, in eight lanes."""
+
+    @T.prim_func
+    def kernel(x: T.Tensor[(192,), T.float32], y: T.Tensor[(192,), T.float32]):
+        with T.Kernel(1) as _:
+            x_ub = T.alloc_shared((192,), T.float32)
+            y_ub = T.alloc_shared((192,), T.float32)
+            T.copy(x, x_ub)
+            with T.SimdVF():
+                few = S.pset(32, "PAT_VL8")
+                kept = S.alloc_local(3, T.float32)
+                for part in T.unroll(3, explicit=True):
+                    kept[part] = S.vld(x_ub[128])
+                S.vmula(kept[0], S.vld(x_ub[0]), S.vld(x_ub[64]), few, mode=mode)
+                S.vmadd(kept[1], S.vld(x_ub[0]), S.vld(x_ub[64]), few, mode=mode)
+                S.vaxpy(kept[2], S.vld(x_ub[0]), 3.0, few, mode=mode)
+                for part in T.unroll(3, explicit=True):
+                    S.vsts(y_ub[part * 64], kept[part])
+            T.copy(y_ub, y)
+
+    return kernel

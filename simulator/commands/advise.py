@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from castsim.commands.asm import write_out
-from castsim.commands.kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere
+from castsim.commands.kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
@@ -79,8 +79,9 @@ def execute(options: Namespace) -> CommandOutcome:
         source = bundles_of(options, launch, setting.args)
         setting = replace(setting, args={}, target=None)
     elif options.program.endswith(CPP_SUFFIXES):
-        source = as_text(recording_of(options))
-        setting = replace(setting, entry=None, args={})
+        recording = recording_of(options)
+        source, inputs = as_text(recording), assignments("--in", without_arguments(options, recording).inputs)
+        setting = replace(setting, entry=None, args={}, inputs=inputs)
     else:
         source = _read(options)
     advice = advice_on(original(source, setting))

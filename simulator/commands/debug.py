@@ -335,8 +335,8 @@ def launch_of(options: Namespace) -> SteppedLaunch:
         )
     source = None
     if program.endswith(CPP_SUFFIXES):
-        source = recording_of(options).source
-        options = without_arguments(options)
+        recording = recording_of(options)
+        source, options = recording.source, without_arguments(options, recording)
     return SteppedLaunch(
         program,
         options.target,

@@ -5,6 +5,7 @@ Nothing else executes one in C++. The compiler of C and the recorder are loaded 
 
 from __future__ import annotations
 
+import atexit
 import re
 import tempfile
 from argparse import Namespace
@@ -179,9 +180,18 @@ def as_text(recording: CppRecording) -> Source:
     return Source(f"{recording.request.file.stem}.pto", Language.TILES, recording.pto_text())
 
 
-def without_arguments(options: Namespace) -> Namespace:
-    """Return the options of a command for a kernel that has been recorded: its entry and scalars are settled."""
-    return Namespace(**{**vars(options), "entry": None, "args": []})
+def without_arguments(options: Namespace, recording: CppRecording) -> Namespace:
+    """Return the options of a command for a kernel that has been recorded: its entry and scalars are settled.
+
+    What a file gives for an array of arguments is in files of their own then, until the command ends.
+    """
+    inputs = [f"{name}={given}" for name, given in recording.inputs.items() if isinstance(given, str)]
+    arrays = {name: np.asarray(given) for name, given in recording.inputs.items() if not isinstance(given, str)}
+    if arrays:
+        folder = tempfile.TemporaryDirectory(prefix="castsim-arguments-")
+        atexit.register(folder.cleanup)
+        inputs += as_files(arrays, Path(folder.name))
+    return Namespace(**{**vars(options), "entry": None, "args": [], "inputs": inputs})
 
 
 def _core(option: str, text: str | None) -> tuple[int, int | None]:
@@ -205,7 +215,8 @@ def execute_cpp(options: Namespace, run: RunSource) -> CommandOutcome:
     if options.all_entries:
         raise ReadError("--all-entries is about .pto files", legal=("--entry F",))
     if not options.all_blocks:
-        return run(without_arguments(options), recording_of(options).source)
+        recording = recording_of(options)
+        return run(without_arguments(options, recording), recording.source)
     from castsim.pto_cpp import record_all  # noqa: PLC0415 - as above
 
     recordings, inputs = record_all(request_of(options, options.program))
@@ -224,7 +235,7 @@ def _on_all(
                 held |= _outputs(options, recording, held)
         named = [] if options.timing_only else as_files(_taken(recordings[longest], held), Path(folder))
         outcome = run(
-            Namespace(**{**vars(without_arguments(options)), "inputs": named}), recordings[longest].source
+            Namespace(**{**vars(options), "entry": None, "args": [], "inputs": named}), recordings[longest].source
         )  # fmt: skip
     cores = [{"block": number, "cycles": count} for number, count in enumerate(cycles)]
     told = ", ".join(f"{count}" for count in cycles)

@@ -12,7 +12,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,7 +32,16 @@ from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.value_types import element_format
 from castsim.isa.reading import Language, Source, read_bytes
 from castsim.machines.mechanisms import compute_of, lowerer_of, tile_target
-from castsim.pto_cpp.compiling import CppKernel, Lines, candidates, compile_kernel, continued, entry_of, for_host
+from castsim.pto_cpp.compiling import (
+    ArgumentArray,
+    CppKernel,
+    Lines,
+    argument_array,
+    compile_kernel,
+    continued,
+    entry_of,
+    for_host,
+)
 from castsim.pto_cpp.program_making import Maker, SentTile
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
@@ -267,6 +277,14 @@ class CppRecording:
     """The inputs that it was recorded with, as far as their sizes are known."""
     decisive: bool = False
     """Whether its path rests on values."""
+    places: Collection[str] = ()
+    """Names of the places of an array of arguments; the program lacks those that nothing is moved from or to."""
+
+    @property
+    def inputs(self) -> Mapping[str, Codes | str]:
+        """The inputs of the program: what was given, of an array of arguments what its places hold."""
+        given = self.request.inputs.items()
+        return {name: value for name, value in given if name in self.elements or name not in self.places}
 
     @property
     def source(self) -> Source:
@@ -344,7 +362,7 @@ class _Core:
             if pointers.get(position):
                 elements.setdefault(position, pointers[position])
 
-        for line in recorded_lines(self.lines.program, self._words(), answer, self.request.limits.max_statements):
+        for line in recorded_lines(self.lines.program, self._words(arrays), answer, self.request.limits.max_statements):
             kind = line[0]
             if kind == "b":
                 number, _, element = line[2:].partition(" ")
@@ -366,13 +384,21 @@ class _Core:
         )
         return CppRecording(
             self.request, self.lines.text, program, blocks, {names[p]: kind for p, kind in elements.items()},
-            {names[p]: size for p, size in whole.ends.items()}, arrays, decisive
+            {names[p]: size for p, size in whole.ends.items()}, arrays, decisive, self.kernel.places
         )  # fmt: skip
 
-    def _words(self) -> list[str]:
+    def _words(self, arrays: Mapping[str, Codes]) -> list[str]:
         request = self.request
         core = [str(request.block), str(request.blocks or 0), str(request.sub), str(request.subs)]
         args = {name: repr(int(value) if isinstance(value, bool) else value) for name, value in request.args.items()}
+        for name in self.kernel.places:
+            array = (
+                None
+                if isinstance(request.inputs.get(name), str) and _is_drawn(request.inputs[name])
+                else arrays.get(name)
+            )
+            if array is not None:
+                args[f"{name}.shape"] = " ".join(map(str, (array.nbytes, *array.shape)))
         return core + [word for pair in args.items() for word in pair]
 
     def _refused(self, line: str) -> CastsimError:
@@ -383,6 +409,8 @@ class _Core:
                 f"scalar argument {name} of {self.kernel.entry} needs a value", legal=(f"--arg {name}=VALUE",)
             )
         message = " ".join(words)
+        if "args" in self.kernel.names and any(part in message for part in ("no argument's", "a null pointer")):
+            message += "; of a descriptor in args that nothing fills? Pass it with --in args=FILE"
         if place.strip("f") == "":
             return ReadError(f"{self.request.file}: {message}")
         return ReadError(message, span=self.lines.span(place))
@@ -397,8 +425,10 @@ def record(request: Request, cores: range | None = None) -> list[CppRecording]:
     """
     text = read_bytes(request.file, "program").decode("utf-8-sig", "replace").replace("\r\n", "\n")
     text_of_entry = continued(text)
-    entry, function = entry_of(candidates(text_of_entry), request.entry, str(request.file))
-    names = () if function is None else function.parameters
+    entry, function = entry_of(text_of_entry, request.entry, str(request.file))
+    array = argument_array(text_of_entry, function)
+    names = function.parameters + (array.names if array else ())
+    request = _unpacked(request, array) if array else request
     for option, given in (("--arg", request.args), ("--in", request.inputs)):
         for name, value in given.items():
             if name not in names:
@@ -412,7 +442,10 @@ def record(request: Request, cores: range | None = None) -> list[CppRecording]:
             read_input(str(request.inputs[name]), name)  # before anything is compiled
     folders = tuple(path.resolve() for path in request.folders)
     a5 = _A5 in target.architectures
-    kernel = CppKernel(file, for_host(text_of_entry), entry, names, folders, request.macros, a5)
+    slots = array.expressions(request.inputs) if array else "{}"
+    kernel = CppKernel(
+        file, for_host(text_of_entry), entry, names, folders, request.macros, a5, slots, array.names if array else ()
+    )
     found: list[CppRecording] = []
     with tempfile.TemporaryDirectory(prefix="castsim-cpp-") as folder:
         program = compile_kernel(kernel, Path(folder))
@@ -429,6 +462,51 @@ def record(request: Request, cores: range | None = None) -> list[CppRecording]:
     return found
 
 
+def _unpacked(request: Request, array: ArgumentArray) -> Request:
+    """Return a request with what is given for an array of arguments as inputs and scalars of its places.
+
+    Raises:
+        ReadError: a file of something else than arrays, or of more of them than the array has.
+    """
+    given = request.inputs.get(array.name)
+    if given is None:
+        return request
+    inputs = {name: value for name, value in request.inputs.items() if name != array.name}
+    args: dict[str, int | float] = dict(request.args)
+    if isinstance(given, str) and _is_drawn(given):
+        own: dict[str, Codes | str] = {array.names[place]: given for place in array.tensors}
+        args = {**{array.names[place]: 0 for place in array.numbers if given == "zeros"}, **args}
+        return replace(request, inputs=own | inputs, args=args)
+    values = _arrays_of(given, array.name)
+    if len(values) > len(array.names):
+        text = f"--in {array.name}: {len(values)} arrays, the kernel unpacks {len(array.names)}"
+        raise ReadError(text, legal=array.names)
+    for name, value in zip(array.names, values, strict=False):
+        if value.ndim:
+            inputs.setdefault(name, value)
+        else:
+            args.setdefault(name, value.item())
+    return replace(request, inputs=inputs, args=args)
+
+
+def _arrays_of(given: Codes | str, name: str) -> list[Codes]:
+    """Return the arrays of a file that NumPy's `savez` wrote, in their order, or of a sequence."""
+    if not isinstance(given, str):
+        return [np.asarray(value) for value in given]
+    legal = ("an .npz file of one array for each argument, numbers without dimensions",)
+    try:
+        with zipfile.ZipFile(given) as archive:
+            names = [entry.filename for entry in archive.infolist()]
+            if (size := sum(entry.file_size for entry in archive.infolist())) > _MEMORY:
+                raise ReadError(f"input '{name}': the arrays of '{given}' take {size:,} bytes, more than {_MEMORY:,}")
+        with np.load(given, allow_pickle=False) as file:
+            return [file[name] for name in names]
+    except FileNotFoundError:
+        raise ReadError(f"input '{name}': file '{given}' does not exist", legal=legal) from None
+    except (OSError, ValueError, KeyError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+        raise ReadError(f"input '{name}': '{given}' cannot be read: {error}", legal=legal) from None
+
+
 def record_all(request: Request) -> tuple[list[CppRecording], Mapping[str, Codes]]:
     """Compile a kernel and record it on each core, as many as `blocks` or a launch of the file says.
 
@@ -439,6 +517,7 @@ def record_all(request: Request) -> tuple[list[CppRecording], Mapping[str, Codes
         CastsimError, EngineError: as `record`.
     """
     recordings = record(request, range(request.blocks or 1))
+    request = replace(recordings[0].request, block=request.block)  # its array of arguments unpacked
     arrays = inputs_of(request, sizes_of(recordings))
     if any(each.decisive for each in recordings) and any(_is_drawn(given) for given in request.inputs.values()):
         recordings = record(replace(request, inputs=arrays), range(len(recordings)))
@@ -497,7 +576,7 @@ def run(
     )  # fmt: skip
     (recording,) = record(request)
     return run_loaded(
-        load(recording.source, target, None, {}, prepare), request.inputs, timing_only=timing_only, races=races
+        load(recording.source, target, None, {}, prepare), recording.inputs, timing_only=timing_only, races=races
     )
 
 

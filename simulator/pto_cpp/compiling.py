@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from castsim.isa.errors import ReadError, SourceText, Span
+from castsim.isa.errors import ReadError, SourceText, Span, closest
 
 # The text of a C++ kernel: what the host's compiler does not read, and which functions could be the entry.
 #
@@ -22,6 +23,7 @@ _LAUNCH = re.compile(r"((?:\w+\s*::\s*)*\w+\s*(?:<(?:[^<>;{}()]|\([^()]*\)|<[^<>
 _NAMESPACE = re.compile(r'(?:inline\s+)?namespace\s*([\w:]*)\s*(?:\[\[[^\]]*\]\]\s*)?$|extern\s*"?\s*"?$')
 _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*\($")
 _NO_FUNCTIONS = frozenset(("if", "for", "while", "switch", "return", "sizeof", "catch", "constexpr", "decltype"))
+_INSTANTIATION = re.compile(r"(?:^|(?<=[;}]))[ \t\n]*(?:extern\s+)?template\s+(?!<)([^;{}]*);", re.MULTILINE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">]', re.MULTILINE)
 
 
@@ -58,8 +60,11 @@ def blanked(text: str) -> str:
 def for_host(text: str) -> str:
     """Return a kernel's text as the host's compiler takes it, line by line the same.
 
-    A launch becomes a call of the kernel behind a word that says how many cores were asked for; `[aicore]` is left out.
+    A launch becomes a call of the kernel behind a word that says how many cores were asked for; `[aicore]` is left out,
+    as are explicit instantiations: the entry is instantiated where it is called, and others take time.
     """
+    for place in reversed(list(_INSTANTIATION.finditer(blanked(text)))):
+        text = text[: place.start()] + re.sub(r"[^\n]", " ", place.group()) + text[place.end() :]
 
     def call(found: re.Match[str]) -> str:
         cores = _parts(found[2])[0].strip()
@@ -124,22 +129,46 @@ def candidates(text: str) -> list[Candidate]:
     return found
 
 
-def entry_of(found: list[Candidate], asked: str | None, file: str) -> tuple[str, Candidate | None]:
+def instantiations(text: str, functions: Sequence[Candidate]) -> list[tuple[str, Candidate]]:
+    """Return the explicit instantiations of function templates, as `--entry` takes them, with the templates."""
+    known = []
+    for place in _INSTANTIATION.finditer(blanked(text)):
+        head = " ".join(place[1].split())
+        named = re.search(r"([A-Za-z_][\w:]*)\s*(<.*>)\s*\(", head)
+        template = next((each for each in functions if named and _is_named(each, named[1])), None)
+        if named and template is not None:
+            known.append((template.name + named[2], template))
+    return known
+
+
+def _is_named(function: Candidate, name: str) -> bool:
+    return function.name == name or function.name.endswith(f"::{name}") or name.endswith(f"::{function.name}")
+
+
+def entry_of(text: str, asked: str | None, file: str) -> tuple[str, Candidate]:
     """Return what the kernel's entry is called in C++, with template arguments, and the function it is.
 
     Raises:
-        ReadError: several could be meant, or none; the message lists them.
+        ReadError: several could be meant, or none; the message lists them, and the instantiations that the file has.
     """
+    found = candidates(text)
+    instantiated = instantiations(text, found)
     if asked is not None:
         plain = re.sub(r"\s*<.*", "", asked.removeprefix("@"), flags=re.DOTALL)
         named = [one for one in found if one.name == plain or one.name.endswith(f"::{plain}")]
         if not named:
-            raise ReadError(f"--entry {plain[:80]}: {file} has no such function", legal=[one.name for one in found])
+            legal = closest(plain, [one.name for one in found], everything_up_to=_SUGGESTIONS)
+            raise ReadError(f"--entry {plain[:80]}: {file} has no such function", legal=legal)
         full = named[-1].name + asked.removeprefix("@")[len(plain) :]
         if named[-1].is_template and "<" not in asked:
-            raise ReadError(f"{file}: {plain} is a template", legal=(f"--entry '{plain}<float, 64>', or the like",))
+            own = [name for name, template in instantiated if template is named[-1]]
+            legal = _entries(own) or (f"--entry '{plain}<float, 64>', or the like",)
+            raise ReadError(f"{file}: {plain} is a template", legal=legal)
         return full, named[-1]
-    free = [one for one in found if not one.is_template and one.name != "main"]
+    free = [one for one in found if not one.is_template and one.name != "main" and re.search(r"\bvoid\b", one.head)]
+    shown = blanked(text)
+    uncalled = [one for one in free if len(re.findall(rf"\b{one.name.rpartition(':')[2]}\s*\(", shown)) == 1]
+    free = [one for one in free if one in uncalled or "__global__" in one.head] or free
     args = [one for one in free if len(one.parameters) == 1 and one.parameters[0] == "args"]
     for group in (
         [one for one in free if "__global__" in one.head],
@@ -152,10 +181,25 @@ def entry_of(found: list[Candidate], asked: str | None, file: str) -> tuple[str,
         if group:
             raise ReadError(
                 f"{file}: {len(group)} functions could be the kernel; name one by --entry",
-                legal=[one.name for one in found if one.name != "main"],
+                legal=[one.name for one in group][:_SUGGESTIONS],
             )
-    templates = [f"--entry '{one.name}<...>'" for one in found]
+    if len(instantiated) == 1:
+        return instantiated[0]
+    if instantiated:
+        raise ReadError(
+            f"{file}: no function to run; the file instantiates {len(instantiated)} templates",
+            legal=_entries([name for name, _ in instantiated]),
+        )
+    templates = [f"--entry '{one.name}<...>'" for one in found if one.is_template][:_SUGGESTIONS]
     raise ReadError(f"{file}: no function to run", legal=templates or ("a function at the outer level",))
+
+
+_SUGGESTIONS = 5
+
+
+def _entries(names: Sequence[str]) -> tuple[str, ...]:
+    """Return how a command names some of the instantiations."""
+    return tuple(f"--entry {shlex.quote(name)}" for name in dict.fromkeys(names))[:_SUGGESTIONS]
 
 
 def _parts(text: str, brackets: str = "([{)]}") -> list[str]:
@@ -214,6 +258,94 @@ _TYPES = frozenset((
 ))  # fmt: skip
 
 
+# Arrays of arguments, as simpler's runtime hands them over: `kernel_entry(int64_t *args)`.
+
+_ARRAY = r"\(\s*(?:const\s+)?(?:__gm__\s+)?u?int64_t\s*(?:__gm__\s*)?\*\s*(?:const\s+)?{}\s*\)"
+_SLOT = re.compile(
+    r"(?:(?:const\s+)?([A-Za-z_][\w:]*)\s*(?:__gm__\s*)?\*\s*(?:>\s*\(|\))[\s(]*(?:(?:uintptr_t|u?int64_t)\s*\)\s*\(*)?\s*)?"
+    r"\b(\w+)\s*\[\s*([^\]]*?)\s*\]"
+)
+_ELEMENTS = re.compile(r"void|float|half|bool|char|bfloat16_t|u?int\d+_t|float\d\w*|hifloat8_t|T|DType|E|[a-z]\w*::\w+")
+_OPEN = 16
+"""Places that an array of arguments is taken to have whose indices are computed."""
+MOST_SLOTS = 63
+"""Arguments that an array has at most; as many buffers, less its own, as the header follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentArray:
+    """The array that a kernel unpacks: its name, and the C++ expression of each of its places by what it holds.
+
+    `tensors` are places that are cast to a pointer, with its type; `numbers` others that the kernel reads.
+    """
+
+    name: str
+    tensors: Mapping[int, str]
+    numbers: frozenset[int]
+    descriptor: str | None
+    """The structure of those descriptors whose own type is not seen; None: places hold addresses of elements."""
+    space: str
+    """The namespace of the kernel, empty if it has none."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the places as arguments: `args0`, `args1`, ..."""
+        return tuple(f"{self.name}{place}" for place in range(1 + max((*self.tensors, *self.numbers), default=-1)))
+
+    def expressions(self, given: Collection[str]) -> str:
+        """Return what fills the places; `given` are the names of those for which the user has an array."""
+        words = []
+        for place, name in enumerate(self.names):
+            kind = self.tensors.get(place, (self.descriptor or "") if name in given else None)
+            if kind is None:
+                words.append("castsim::number_of" if place in self.numbers else "castsim::unused")
+            else:
+                words.append(f"castsim::descriptor_of<{kind}>" if kind else "castsim::data_of")
+        space = f"using namespace {self.space}; " if self.space else ""
+        return f"[] {{ {space}return std::vector<castsim::Slot>{{{', '.join(words)}}}; }}()"
+
+
+def argument_array(text: str, function: Candidate) -> ArgumentArray | None:
+    """Return the array of arguments that a kernel takes; None: it takes its arguments themselves."""
+    shown = blanked(text)
+    plain = function.name.rpartition("::")[2]
+    if len(function.parameters) != 1 or not re.search(rf"\b{plain}\s*{_ARRAY.format(function.parameters[0])}", shown):
+        return None
+    uses = [(kind, array, index) for kind, array, index in _SLOT.findall(text)]
+    casts = [kind for kind, _, _ in uses if kind] + re.findall(
+        r"cast<\s*(?:__gm__\s+)?(\w+)\s*(?:__gm__\s*)?\*\s*>", shown
+    )
+    structures = [kind for kind in casts if not _ELEMENTS.fullmatch(kind)]
+    tensors: dict[int, str] = {}
+    numbers: set[int] = set()
+    for kind, array, index in uses:
+        place = _constant(text, index)
+        if array != function.parameters[0] or place is None or not 0 <= place < MOST_SLOTS:
+            continue
+        if kind:
+            tensors[place] = "" if _ELEMENTS.fullmatch(kind) else kind
+        else:
+            numbers.add(place)
+    if not tensors and not structures:
+        return None
+    if any(_constant(text, index) is None for kind, _, index in uses if kind):  # by a function that takes the place
+        tensors |= {
+            place: structures[0] if structures else "" for place in range(_OPEN) if place not in numbers | {*tensors}
+        }
+    return ArgumentArray(
+        function.parameters[0], tensors, frozenset(numbers - set(tensors)), structures[0] if structures else None,
+        function.name.rpartition("::")[0],
+    )  # fmt: skip
+
+
+def _constant(text: str, word: str) -> int | None:
+    """Return the number that an index is, by itself or by a constant of the text."""
+    if word.isdecimal() or not word.isidentifier():
+        return int(word) if word.isdecimal() else None
+    known = re.search(rf"\b(?:const|constexpr)\b[^;{{}}()]*\b{word}\s*=\s*(\d+)|#\s*define\s+{word}\s+\(?(\d+)", text)
+    return int(known[1] or known[2]) if known else None
+
+
 COMPILER = "CASTSIM_CXX"
 """Environment variable that names the compiler."""
 
@@ -244,7 +376,14 @@ _WITHOUT_MEANING = (
 
 _MESSAGE = re.compile(r"^(.*?):(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$", re.MULTILINE)
 _LINKER = re.compile(r"undefined reference to [`']([^`']+)'")
-_UNKNOWN = re.compile(r"\W(\w+)\W(?: was not declared| has not been declared| does not name| is not a member)")
+_UNKNOWN = re.compile(
+    r"\W(\w+)\W(?: was not declared| has not been declared| does not name| is not a member)"
+    r"|(?:undeclared identifier|unknown type name|no template named|no type named|no member named) \W(\w+)\W"
+)
+_ABSENT = re.compile(r"(?:fatal error: |^)\W?([\w./+-]+)\W*(?:: No such file or directory| file not found)")
+_FOLDERS = ("", "include", "inc", "common", "utils")
+_ABOVE = 5
+"""Folders above a kernel's, in which a header that is missing is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +397,10 @@ class CppKernel:
     folders: tuple[Path, ...] = ()
     macros: tuple[str, ...] = ()
     a5: bool = False
+    slots: str = "{}"
+    """What fills the places of an array of arguments, in C++."""
+    places: tuple[str, ...] = ()
+    """Names of these places."""
 
 
 def compiler() -> str:
@@ -296,7 +439,8 @@ def compile_kernel(kernel: CppKernel, folder: Path) -> Path:
     main.write_text(
         '#include "castsim_pto.hpp"\n#define main castsim_main_of_the_file\n'
         f'#line 1 "{quoted}"\n{kernel.text}\n#undef main\n#line 1 "castsim_main.cpp"\n'
-        f"int main(int count, char **words) {{ return castsim::start(&{kernel.entry}, {{{names}}}, count, words); }}\n",
+        "int main(int count, char **words) {\n"
+        f"  return castsim::start(&{kernel.entry}, {{{names}}}, {kernel.slots}, count, words); }}\n",
         encoding="utf-8",
     )
     command = [compiler()]
@@ -325,19 +469,40 @@ def _refusal(kernel: CppKernel, said: str) -> ReadError:
         what = f"nothing defines {lost[1]}" if lost else (said.strip().splitlines() or ["no message"])[-1]
         return ReadError(f"{kernel.file}: does not compile: {what[:300]}")
     file, line, column, message = found.groups()
-    unknown = _UNKNOWN.search(message)
+    unknown, absent = _UNKNOWN.search(message), _ABSENT.search(message)
     hint = ""
-    if unknown is not None and re.fullmatch(r"M?T?[A-Z][A-Z0-9_]{3,}", unknown[1]):
-        hint = f"; castsim's header lacks {unknown[1]}, if that is a name of PTO"
+    legal: tuple[str, ...] = ()
+    if absent is not None:
+        legal = _folders_with(kernel.file, absent[1]) or (f"-I FOLDER, of {absent[1]}",)
+    elif unknown is not None:
+        name = unknown[1] or unknown[2]
+        if re.fullmatch(r"M?T?[A-Z][A-Z0-9_]{3,}", name):
+            hint = f"; castsim's header lacks {name}, if that is a name of PTO"
+        legal = closest(name, _names_known() - {name}, everything_up_to=0)
     if file == "castsim_main.cpp" or Path(file).parent == HEADERS:
         place = next((f for f in re.finditer(r"^(.*?):(\d+):(\d+):   required from", said, re.MULTILINE)
                       if Path(f[1]).parent != HEADERS), None)  # fmt: skip
         if place is None:
-            return ReadError(f"{kernel.file}: does not compile: {message[:300]}{hint}")
+            return ReadError(f"{kernel.file}: does not compile: {message[:300]}{hint}", legal=legal)
         file, line, column = place[1], place[2], place[3]
     text = Path(file).read_text(encoding="utf-8-sig", errors="replace") if Path(file).is_file() else ""
     span = line_span(SourceText(file, text), int(line), int(column or 1)) or Span(file, int(line), 1, "")
-    return ReadError(f"does not compile: {message[:300]}{hint}", span=span)
+    return ReadError(f"does not compile: {message[:300]}{hint}", span=span, legal=legal)
+
+
+def _folders_with(kernel: Path, header: str) -> tuple[str, ...]:
+    """Return options that add a folder around a kernel in which a header lies."""
+    around = [above / name for above in list(kernel.parents)[:_ABOVE] for name in _FOLDERS]
+    return tuple(f"-I {shlex.quote(str(folder))}" for folder in around if (folder / header).is_file())[:1]
+
+
+def _names_known() -> set[str]:
+    """Return the names that castsim's headers have for kernels."""
+    texts = (
+        path.read_text(encoding="utf-8") for path in sorted(HEADERS.iterdir()) if path.name != "castsim_recorder.hpp"
+    )
+    words = {word for text in texts for word in re.findall(r"[A-Za-z_]\w+", re.sub(r"//[^\n]*", "", text))}
+    return {word for word in words if not word.lower().startswith("castsim")}
 
 
 def line_span(source: SourceText, line: int, column: int | None = None) -> Span | None:

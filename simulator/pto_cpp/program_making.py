@@ -183,6 +183,9 @@ class Maker:
         form = _FORMS.get(mnemonic, "t[tsi]*" if mnemonic in VECTOR_OPERATIONS else ".*")
         if re.fullmatch(form, "".join(word[0] for word in outputs + inputs)) is None:
             raise self._unwritten(mnemonic)
+        if mnemonic not in ("tload", "tstore") and any(word[0] == "g" for word in outputs):
+            text = f"{mnemonic.upper()} stores to global memory by indices, which castsim does not model"
+            raise IllegalError(text, span=self._span, legal=("TSTORE(global, tile)",))
         if mnemonic in ("tload", "tstore"):
             if attributes.get("atomic", "0") != "0":
                 raise IllegalError("TSTORE adds atomically, which castsim does not model", span=self._span)

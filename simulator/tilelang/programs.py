@@ -602,7 +602,7 @@ def memory_of(value: Any, name: str) -> tuple[Bytes, tuple[int, ...], tuple[int,
     """Return the bytes from an array's first element to its last, its shape, and its strides in elements."""
     if hasattr(value, "untyped_storage"):
         torch = import_module("torch")
-        if value.device.type != "cpu":
+        if not value.is_cpu:  # its device is said to be an NPU while host code is simulated
             raise ReadError(f"{name} is on {value.device}; castsim takes tensors on the CPU")
         shape, strides = tuple(value.shape), tuple(value.stride())
         flat = value.detach().as_strided((_reach(shape, strides),), (1,), value.storage_offset())

@@ -289,12 +289,12 @@ class VectorTranslator(ScalarTranslator):
     # --------------------------------------------------------------------------------------------------- numbers
 
     def _sum(self, e: Any, args: list[Any], name: str) -> None:
-        """Put an operation that changes a register in place."""
+        """Put an operation that changes its first operand d: d + a b, d a + b (`vmadd`), a b + d with a number b."""
         key = args[0].args[1], self.place_of(args[0].args[2])
         old = self.read(key)
         a, chosen = self.value(args[1]), self.masked(args[3], old.bits)
         b = args[2] if name == "vaxpy" else self.seen_as(self.value(args[2]), old.element)
-        operands = [b, old, a] if name == "vmadd" else [old, a, b]
+        operands = {"vmula": [old, a, b], "vmadd": [b, old, a], "vaxpy": [a, old, b]}[name]
         new = self.put(name.replace("vmadd", "vmula"), [*operands, chosen])
         self.cells[key] = self.put("vsel", [new, old, chosen]) if _word(args[-1]) == MERGING else new
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from math import inf
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,7 +20,7 @@ from castsim.execution.synchronisation.race_findings import STOP
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.running.program_loading import load
 from castsim.running.program_runs import Result, run_loaded
-from castsim.targets.loader import Target
+from castsim.targets.loader import Target, load_target
 from castsim.tilelang.programs import (
     BoundArrays,
     Bytes,
@@ -285,22 +289,81 @@ def simulated(cores: int | str = ALL, schedule: bool = True, races: str = STOP) 
         kernel = kernels[id(own), key]
         return kernel(*tensors.values()) if own.mode == "eager" else kernel
 
-    torch: Any = import_module("torch")
-    tensor = torch.Tensor
-    real, address, empty = jit.__call__, tensor.data_ptr, torch.empty
-
-    def noted(own: Any) -> Any:
-        known_tensors[address(own)] = own
-        return address(own)
-
-    def plain(*size: Any, pin_memory: bool = False, **words: Any) -> Any:
-        return empty(*size, **words)  # memory that a device could see is memory here
-
-    jit.__call__, tensor.data_ptr, torch.empty = call, noted, plain
+    real = jit.__call__
+    jit.__call__ = call
     try:
-        yield log
+        with _npu_host(known_tensors):
+            yield log
     finally:
-        jit.__call__, tensor.data_ptr, torch.empty = real, address, empty
+        jit.__call__ = real
+
+
+_NPU = re.compile(r"npu(?::\d+)?")
+_PROBE = "/dev/davinci_manager"
+"""The file by which host code asks for a device."""
+
+
+@contextmanager
+def _npu_host(known: dict[int, Any]) -> Iterator[None]:
+    """Let PyTorch on the CPU answer as if it had one NPU: host code takes the branch that calls the kernels.
+
+    Every tensor says that it is on `npu:0`, and its memory is the CPU's. `known` takes in tensors whose addresses are
+    asked for. Where PyTorch has a real NPU, its own answers stay.
+    """
+    torch: Any = import_module("torch")
+    tensor, own = torch.Tensor, not hasattr(torch, "npu")
+    if own:
+        torch.utils.rename_privateuse1_backend("npu")  # makes the word known; PyTorch cannot take it back
+
+    def moved(value: Any) -> Any:
+        named = isinstance(value, str) and _NPU.fullmatch(value)
+        return "cpu" if own and (named or (isinstance(value, torch.device) and value.type == "npu")) else value
+
+    class Host(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if own and function == tensor.device.__get__:  # a new object whenever it is asked for
+                return torch.device("npu", 0)
+            if function is tensor.data_ptr:
+                known[function(*args)] = args[0]
+            words = {name: moved(value) for name, value in (kwargs or {}).items()}
+            if function is not tensor.pin_memory:
+                words.pop("pin_memory", None)  # memory that a device could see is memory here
+            return function(*map(moved, args), **words)
+
+    exists, module = os.path.exists, _npu_module(torch)
+    set_up = [(torch, "npu", module), (tensor, "npu", lambda value, *_, **__: value), (tensor, "is_npu", True),
+              (torch.nn.Module, "npu", lambda value, *_: value)] if own else []  # fmt: skip
+    kept = sys.modules.get("torch_npu")
+    for place, name, value in set_up:
+        setattr(place, name, value)
+    if own:
+        sys.modules["torch_npu"] = cast(Any, SimpleNamespace(npu=module, __spec__=None))
+        os.path.exists = lambda path: path == _PROBE or exists(path)
+    try:
+        with Host():
+            yield
+    finally:
+        os.path.exists = exists
+        for place, name, _ in set_up:
+            delattr(place, name)
+        if own:
+            sys.modules.pop("torch_npu", None)
+            if kept is not None:
+                sys.modules["torch_npu"] = kept
+
+
+def _npu_module(torch: Any) -> Any:
+    """Return what stands for `torch.npu`: one device, whose cores are those of the A5."""
+    count = int(cast(Any, load_target("a5")).cores.count)
+    properties = SimpleNamespace(name="Ascend950", cube_core_num=count // 2, vector_core_num=count)
+    stream = SimpleNamespace(npu_stream=0, synchronize=lambda: None)
+    return SimpleNamespace(
+        is_available=lambda: True, device_count=lambda: 1, current_device=lambda: 0,
+        get_device_name=lambda *_: properties.name,
+        get_device_properties=lambda *_: properties, current_stream=lambda *_: stream, device=lambda *_: nullcontext(),
+        **dict.fromkeys(("set_device", "synchronize", "empty_cache", "init"), lambda *_: None),
+        **dict.fromkeys(("manual_seed", "manual_seed_all"), torch.manual_seed),
+    )  # fmt: skip
 
 
 def _pointed_to(table: Any, known: Mapping[int, Any], name: str) -> list[Any]:

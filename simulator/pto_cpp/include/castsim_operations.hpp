@@ -64,10 +64,25 @@ RecordEvent issue(const void *place, pipe_t pipe, const char *name, const castsi
   return {pipe};
 }
 
-// Of an operation with a choice of algorithms castsim models the default; other leading words change nothing here.
+// Of an operation with a choice of algorithms castsim models the default. How a function is arranged inside, and numbers
+// and truth values, change nothing here; a mode that castsim would have to follow is refused.
 template <auto Word> void check_choice(const void *place, const std::string &name) {
-  if constexpr (requires { decltype(Word)::HIGH_PRECISION; })
+  if constexpr (requires { decltype(Word)::HIGH_PRECISION; }) {
     if (int(Word)) castsim::refuse(place, name + " with another than the default algorithm is not modelled");
+  } else if constexpr (std::is_enum_v<decltype(Word)> && !std::is_same_v<decltype(Word), VFImplKind>) {
+    castsim::refuse(place, name + " in a mode, as a template argument, is not modelled");
+  }
+}
+
+// What castsim does not model is sent with its tiles alone.
+template <typename... A> RecordEvent issue_tiles(const void *place, const char *name, A &...given) {
+  std::string operands;
+  auto tuple = std::tuple_cat([](auto &operand) {
+    if constexpr (AnyTile<std::remove_cvref_t<decltype(operand)>> || AnyGlobal<std::remove_cvref_t<decltype(operand)>> ||
+                  Waited<std::remove_cvref_t<decltype(operand)>>) return std::tie(operand);
+    else return std::tuple<>();
+  }(given)...);
+  return std::apply([&](auto &...tiles) { return issue(place, PIPE_V, name, {}, tiles...); }, tuple);
 }
 }  // namespace castsim_calls
 
@@ -117,6 +132,10 @@ CASTSIM_WORDED(TGATHER, (AnyTile D, AnyTile S, AnyTile C, AnyTile T, CmpMode Mod
                CASTSIM_WORD("cmpMode", Mode))
 CASTSIM_WORDED(TGATHER, (AnyTile D, AnyTile S, AnyTile C, AnyTile T, CmpMode Mode, uint32_t Offset), PIPE_V, OF_SOURCE,
                CASTSIM_WORD("cmpMode", Mode), CASTSIM_WORD("offset", Offset))
+#define CASTSIM_MODE(NAME, TYPE) template <TYPE Mode, typename... X, typename... A> CASTSIM_CALL RecordEvent NAME(A &&...) { \
+    castsim::refuse(CASTSIM_HERE, #NAME " with a " #TYPE " is not modelled"); }
+CASTSIM_MODE(TGATHER, GatherAxis) CASTSIM_MODE(TINSERT, TInsertMode) CASTSIM_MODE(TSTORE, STPhase)
+CASTSIM_WORDED(TSCATTER, (AnyTile D, AnyTile S, MaskPattern Pattern), PIPE_V, OF_SOURCE, CASTSIM_WORD("maskPattern", Pattern))
 // Exponents of groups of rows, into boxes.
 CASTSIM_WORDED(TMOV, (int Axis), PIPE_V, OF_SOURCE, CASTSIM_WORD("grpAxis", Axis))
 #define CASTSIM_QUANTISE(NAME)                                                                              \
@@ -133,6 +152,7 @@ CASTSIM_QUANTISE(TQUANT) CASTSIM_QUANTISE(TQUANT_IMPL)
 
 template <typename... A> RecordEvent TPREFETCH(A &&...) { return {PIPE_MTE2}; }
 template <typename... A> void TPRINT(A &&...) {}
+template <PrintFormat Format, typename... A> void TPRINT(A &&...) {}
 
 // Other names for bytes of the buffer: no instruction.
 namespace castsim_calls {
@@ -168,11 +188,12 @@ CASTSIM_MERGE((AnyTile S0, AnyTile S1, AnyTile S2, AnyTile S3), (S0 & src0, S1 &
 // ------------------------------------------------------------------------------------------------ not modelled
 
 // castsim refuses them by name, or takes --opaque NAME=CYCLES.
-#define CASTSIM_UNMODELLED(NAME) CASTSIM_CHOICE(NAME, PIPE_V, castsim_calls::OF_SOURCE) \
-  template <auto V, auto W, auto... More, typename... A> CASTSIM_CALL RecordEvent NAME(A &&...given) { \
-    return castsim_calls::issue(CASTSIM_HERE, PIPE_V, #NAME, {}, given...); } \
-  template <typename T, auto V, auto... More, typename... A> CASTSIM_CALL RecordEvent NAME(A &&...given) { \
-    return castsim_calls::issue(CASTSIM_HERE, PIPE_V, #NAME, {}, given...); }
+#define CASTSIM_TILES_OF(NAME, ...) template <__VA_ARGS__, typename... A> CASTSIM_CALL RecordEvent NAME(A &&...given) { \
+    return castsim_calls::issue_tiles(CASTSIM_HERE, #NAME, given...); }
+#define CASTSIM_UNMODELLED(NAME) CASTSIM_TILES_OF(NAME, typename... X) CASTSIM_TILES_OF(NAME, auto V, typename... X) \
+  CASTSIM_TILES_OF(NAME, auto V, auto W, auto... More) CASTSIM_TILES_OF(NAME, typename T, auto V, auto... More) \
+  CASTSIM_TILES_OF(NAME, typename T, typename S, auto V, auto... More) \
+  CASTSIM_TILES_OF(NAME, typename T, typename S, typename R, auto V, auto... More)
 CASTSIM_EACH(CASTSIM_UNMODELLED, TTRI, THISTOGRAM, TRANDOM, TADDSC, TSUBSC, MGATHER, MSCATTER)
 
 #define CASTSIM_CUBE_WORK(NAME) CASTSIM_REFUSED(NAME, "is work of the cube unit; castsim follows vector kernels")

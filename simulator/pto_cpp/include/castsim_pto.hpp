@@ -3,12 +3,14 @@
 #pragma once
 
 #include "castsim_recorder.hpp"
+#include "castsim_names.hpp"
 
 // ------------------------------------------------------------------------------------------------ words of the device
 
 #define PTO_INTERNAL inline
 #define OP_NAME(NAME)
 #define OP_TYPE(NAME)
+#define __VEC_SCOPE__
  using half = castsim::Float16<5, 10>;
 using bfloat16_t = castsim::Float16<8, 7>;
 using float8_e4m3_t = castsim::Byte<0>;
@@ -63,7 +65,11 @@ template <typename... A> CASTSIM_CALL void dsb(A...) { castsim::barrier(CASTSIM_
 template <typename... A> void dcci(A...) {}
 inline void set_mask_norm() {}
 template <typename... A> void set_vector_mask(A...) {}
+template <typename T> T __cce_get_tile_ptr(T pointer) { return pointer; }
 template <typename... A> void set_atomic_none(A...) {}
+#define CASTSIM_SILENT(NAME, WHY) template <typename... A> CASTSIM_CALL void NAME(A &&...) { castsim::note(CASTSIM_HERE, #NAME WHY); }
+CASTSIM_SILENT(preload, " has no effect here: no cache of the scalar unit is modelled")
+CASTSIM_SILENT(st_dev, " stores for the device, which castsim does not follow: no argument of the kernel changes")
 
 // The core: variables, since kernels have parameters of these names.
 #define CASTSIM_CORE(NAME, MEMBER) inline int64_t NAME() { return castsim::core.MEMBER; } \
@@ -98,6 +104,10 @@ CASTSIM_LESS(unsigned long long) CASTSIM_LESS(float)
              copy_gm_to_ubuf_align_b16, copy_gm_to_ubuf_align_b32, copy_ubuf_to_gm_align_b8,
              copy_ubuf_to_gm_align_b16, copy_ubuf_to_gm_align_b32, set_mask_count, set_ctrl, get_ctrl, sbitset1,
              sbitset0, set_deqscale)
+#define CASTSIM_REGISTER(NAME) struct NAME { CASTSIM_CALL NAME() { castsim::refuse(CASTSIM_HERE, \
+  #NAME " is a register, of functions below tiles; castsim follows operations on tiles"); } };
+CASTSIM_EACH(CASTSIM_REGISTER, vector_f16, vector_f32, vector_bf16, vector_s8, vector_s16, vector_s32, vector_s64, vector_u8,
+             vector_u16, vector_u32, vector_u64, vector_bool, vector_align, vector_address)
 CASTSIM_EACH(CASTSIM_CORES, ffts_cross_core_sync, wait_flag_dev, set_intra_block, wait_intra_block, set_cross_core,
              set_ffts_base_addr)
 CASTSIM_EACH(CASTSIM_ATOMIC, set_atomic_add, set_atomic_max, set_atomic_min, set_atomic_f32, set_atomic_f16,
@@ -105,31 +115,6 @@ CASTSIM_EACH(CASTSIM_ATOMIC, set_atomic_add, set_atomic_max, set_atomic_min, set
  namespace pto {
  using event_t = ::event_t;
 
-// ------------------------------------------------------------------------------------------------ enumerations
- constexpr int DYNAMIC = -1, SCALAR_TILE_DIM = 1;
-constexpr int BLOCK_BYTE_SIZE = 32, REPEAT_BYTE = 256, REPEAT_MAX = 255, BLOCK_MAX_PER_REPEAT = 8;
-struct TileConfig {
-  static constexpr int alignedSize = 32, fixedRowSize = 16, fixedColSize = 16, fractalABSize = 512, fractalCSize = 1024;
-};
-enum class TileType { Vec, Mat, Left, Right, Acc, Bias, Scaling, ScaleLeft, ScaleRight };
-enum class BLayout { RowMajor, ColMajor };
-enum class SLayout { NoneBox, RowMajor, ColMajor };
-enum class Layout { ND, DN, NZ, SCALE, MX_A_ZZ, MX_A_ND, MX_A_DN, MX_B_NN, MX_B_ND, MX_B_DN, NCHW, NCDHW, NHWC, FRACTAL_Z };
-enum class PadValue : uint64_t { Null, Zero, Max, Min };
-enum class CompactMode { Null, Normal, RowPlusOne };
-enum class RoundMode { CAST_NONE, CAST_RINT, CAST_ROUND, CAST_FLOOR, CAST_CEIL, CAST_TRUNC, CAST_ODD };
-enum class SaturationMode { ON, OFF };
-enum class CmpMode { EQ, NE, LT, LE, GT, GE };
-enum class MaskPattern { P0101 = 1, P1010, P0001, P0010, P0100, P1000, P1111 };
-enum class AtomicType { AtomicNone, AtomicAdd };
-enum class TCopyMode { SHALLOW_COPY, DEEP_COPY };
-enum class QuantType { MXFP8, MXFP4_E2M1, INT8_SYM, INT8_ASYM };
-enum class QuantScaleAlg { OCP, NV };
-enum class MxQuantAlg { OcpMxFp8E4M3, NvMxFp8E4M3, OcpMxFp4E2M1, NvMxFp4E2M1, Hif4 };
-enum class GlobalTensorDim { DIM_0, DIM_1, DIM_2, DIM_3, DIM_4, TOTAL_DIM };
-#define CASTSIM_ALGORITHM(NAME) enum class NAME { DEFAULT, HIGH_PRECISION };
-CASTSIM_EACH(CASTSIM_ALGORITHM, ExpAlgorithm, LogAlgorithm, SqrtAlgorithm, RsqrtAlgorithm, RecipAlgorithm,
-             DivAlgorithm, RemAlgorithm, FmodAlgorithm, PowAlgorithm)
  template <auto Value> constexpr PadValue PadCustom = PadValue(1ull << 32 | castsim::bits_of(float(Value)));
 template <typename T> constexpr PadValue PadValueCustom(T value) {
   return PadValue(1ull << 32 | castsim::bits_of(float(value)));
@@ -165,7 +150,15 @@ CASTSIM_FIVE(Shape, shape) CASTSIM_FIVE(Stride, stride)
  template <typename T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
 struct TileShape2D : Shape<1, 1, 1, Rows, Cols> {
   using Shape<1, 1, 1, Rows, Cols>::Shape;
-  static_assert(L == Layout::ND || L == Layout::DN, "castsim moves the layouts ND and DN; others are the cube unit's");
+};
+template <typename T, int64_t Rows, int64_t Cols>
+struct TileShape2D<T, Rows, Cols, Layout::NZ>
+    : Shape<1, Cols < 0 ? DYNAMIC : Cols / (C0_SIZE_BYTE / int(sizeof(T))), Rows < 0 ? DYNAMIC : Rows / FRACTAL_NZ_ROW,
+            FRACTAL_NZ_ROW, C0_SIZE_BYTE / int(sizeof(T))> {
+  static constexpr int C0Size = C0_SIZE_BYTE / sizeof(T), FractalNZSize = FRACTAL_NZ_ROW * C0Size;
+  using Parent = Shape<1, Cols < 0 ? DYNAMIC : Cols / C0Size, Rows < 0 ? DYNAMIC : Rows / FRACTAL_NZ_ROW, FRACTAL_NZ_ROW, C0Size>;
+  TileShape2D() = default;
+  TileShape2D(int64_t rows, int64_t cols) : Parent(1, cols / C0Size, rows / FRACTAL_NZ_ROW, FRACTAL_NZ_ROW, C0Size) {}
 };
  namespace castsim_shapes {
 constexpr int64_t times(int64_t one, int64_t other) { return one == DYNAMIC || other == DYNAMIC ? DYNAMIC : one * other; }
@@ -175,11 +168,19 @@ using Pitches = std::conditional_t<L == Layout::DN, Stride<times(R, C), times(R,
 }  // namespace castsim_shapes
  template <typename T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
 struct BaseShape2D : castsim_shapes::Pitches<Rows, Cols, L> {
-  static_assert(L == Layout::ND || L == Layout::DN, "castsim moves the layouts ND and DN; others are the cube unit's");
   BaseShape2D() = default;
   BaseShape2D(int64_t rows, int64_t cols)
       : castsim_shapes::Pitches<Rows, Cols, L>(rows * cols, rows * cols, rows * cols, L == Layout::DN ? 1 : cols,
                                                L == Layout::DN ? rows : 1) {}
+};
+template <typename T, int64_t Rows, int64_t Cols>
+struct BaseShape2D<T, Rows, Cols, Layout::NZ>
+    : Stride<castsim_shapes::times(Rows, Cols), castsim_shapes::times(Rows, C0_SIZE_BYTE / sizeof(T)),
+             FRACTAL_NZ_ROW * C0_SIZE_BYTE / int(sizeof(T)), C0_SIZE_BYTE / int(sizeof(T)), 1> {
+  static constexpr int C0Size = C0_SIZE_BYTE / sizeof(T), FractalNZSize = FRACTAL_NZ_ROW * C0Size;
+  using Parent = Stride<castsim_shapes::times(Rows, Cols), castsim_shapes::times(Rows, C0Size), FractalNZSize, C0Size, 1>;
+  BaseShape2D() = default;
+  BaseShape2D(int64_t rows, int64_t cols) : Parent(rows * cols, rows * C0Size, FractalNZSize, C0Size, 1) {}
 };
  template <typename T, typename ShapeT, typename StrideT, Layout L = Layout::ND>
 struct GlobalTensor : castsim::GlobalState {
@@ -189,6 +190,7 @@ struct GlobalTensor : castsim::GlobalState {
   using Shape = ShapeT;
   using Stride = StrideT;
   static constexpr Layout layout = L;
+  static constexpr std::array<int64_t, 5> staticShape = ShapeT::staticShape, staticStride = StrideT::staticStride;
   GlobalTensor() : GlobalTensor(nullptr) {}
   GlobalTensor(const volatile void *pointer, const ShapeT &given_shape = ShapeT(),
                const StrideT &given_stride = StrideT()) {
@@ -214,7 +216,7 @@ struct GlobalTensor : castsim::GlobalState {
 // ------------------------------------------------------------------------------------------------ tiles
  template <TileType Loc_, typename E, int R, int C, BLayout BL = BLayout::RowMajor, int VR = R, int VC = C,
           SLayout SL = SLayout::NoneBox, int FractalBytes = 512, PadValue Pad = PadValue::Null,
-          CompactMode Compact = CompactMode::Null>
+          CompactMode Compact_ = CompactMode::Null>
 struct Tile : castsim::TileState {
   using DType = E;
   using TileDType = E *;
@@ -222,11 +224,15 @@ struct Tile : castsim::TileState {
   static constexpr BLayout BFractal = BL;
   static constexpr SLayout SFractal = SL;
   static constexpr PadValue PadVal = Pad;
-  static constexpr CompactMode Compact_ = Compact;
+  static constexpr CompactMode Compact = Compact_;
   static constexpr int Rows = R, Cols = C, ValidRow = VR, ValidCol = VC, Numel = R * C;
   static constexpr int SFractalSize = FractalBytes;
   static constexpr bool isRowMajor = BL == BLayout::RowMajor, isBoxedLayout = SL != SLayout::NoneBox;
   static constexpr int RowStride = isRowMajor ? C : 1, ColStride = isRowMajor ? 1 : R;
+  static constexpr int C0Size = FractalBytes == 1024 ? ACC_C0_SIZE : C0_SIZE_BYTE / int(sizeof(E));
+  static constexpr int InnerRows = !isBoxedLayout ? 1 : SL == SLayout::RowMajor ? FRACTAL_NZ_ROW : C0Size;
+  static constexpr int InnerCols = !isBoxedLayout ? 1 : SL == SLayout::RowMajor ? C0Size : FRACTAL_NZ_ROW;
+  static constexpr int InnerNumel = InnerRows * InnerCols;
   static_assert(VR <= R && VC <= C, "the valid region is larger than the tile");
   Tile() { describe(); }
   template <typename N> requires((VR < 0) != (VC < 0) && std::is_convertible_v<N, int64_t>)
@@ -284,6 +290,12 @@ struct Tile : castsim::TileState {
 #define CASTSIM_CUBE(NAME, WHERE) template <typename E, int R, int C, int VR = R, int VC = C> \
   using NAME = Tile<TileType::WHERE, E, R, C, BLayout::ColMajor, VR, VC, SLayout::RowMajor, 512>;
 CASTSIM_CUBE(TileLeft, Left) CASTSIM_CUBE(TileRight, Right) CASTSIM_CUBE(TileAcc, Acc)
+template <int64_t... Extents> struct ConvTileShape { template <typename... N> ConvTileShape(N...) {} };
+template <TileType Loc, typename E, int Bytes, Layout L, typename ShapeT = ConvTileShape<>> struct ConvTile {
+  template <typename... N> CASTSIM_CALL ConvTile(N...) {
+    castsim::refuse(CASTSIM_HERE, "ConvTile is a tile of convolutions, which castsim does not model");
+  }
+};
 CASTSIM_CUBE(TileLeftCompact, Left) CASTSIM_CUBE(TileRightCompact, Right) CASTSIM_CUBE(TileAccCompact, Acc)
  template <typename T> concept AnyTile = std::is_base_of_v<castsim::TileState, T>;
 template <typename T> concept AnyGlobal = std::is_base_of_v<castsim::GlobalState, T>;
@@ -294,30 +306,18 @@ template <AnyGlobal G, typename P> void TASSIGN(G &global, P *pointer) {
 }
 
 // ------------------------------------------------------------------------------------------------ events
- enum class Op : uint16_t {  // by pipes, each list closed by what CastsimPipeOf compares with
-  SCALAR, TRESHAPE, TCI, SETFMATRIX, CASTSIM_S,
-  VECTOR, TADD, TADDS, TSUB, TSUBS, TMUL, TMULS, TDIV, TDIVS, TMAX, TMAXS, TMIN, TMINS, TAND, TANDS,
-  TOR, TORS, TXOR, TXORS, TSHL, TSHLS, TSHR, TSHRS, TREM, TREMS, TFMOD, TFMODS, TEXP, TLOG, TSQRT, TRSQRT, TRECIP,
-  TABS, TNEG, TNOT, TRELU, TLRELU, TPRELU, TAXPY, TADDC, TSUBC, TADDSC, TSUBSC, TCVT, TCMP, TCMPS, TSEL, TSELS,
-  TEXPANDS, TROWSUM, TROWMAX, TROWMIN, TROWPROD, TROWARGMAX, TROWARGMIN, TROWEXPAND, TROWEXPANDADD,
-  TROWEXPANDSUB, TROWEXPANDMUL, TROWEXPANDDIV, TROWEXPANDMAX, TROWEXPANDMIN, TROWEXPANDEXPDIF, TCOLSUM, TCOLMAX,
-  TCOLMIN, TCOLPROD, TCOLARGMAX, TCOLARGMIN, TCOLEXPAND, TCOLEXPANDADD, TCOLEXPANDSUB, TCOLEXPANDMUL, TCOLEXPANDDIV,
-  TCOLEXPANDMAX, TCOLEXPANDMIN, TCOLEXPANDEXPDIF, TPARTADD, TPARTMUL, TPARTMAX, TPARTMIN, TPARTARGMAX, TPARTARGMIN,
-  TGATHER, TGATHERB, TSCATTER, TSORT32, TMRGSORT, TTRANS, TCONCAT, TTRI, TQUANT, TDEQUANT, TPOW, TPOWS, TPACK,
-  TFILLPAD, TFILLPAD_VEC, TMOV, TMOV_V2V, TEXTRACT, TINSERT, MGATHER, MGATHER_VEC, MSCATTER, CASTSIM_V,
-  TLOAD, TPREFETCH, TEXPANDS_MAT, TFILLPAD_MAT, MGATHER_MAT, CASTSIM_MTE2, TSTORE, TSTORE_VEC, TSTORE_MAT, CASTSIM_MTE3,
-  TMATMUL, TGEMV, CASTSIM_M, TMOV_M2L, TMOV_M2R, TMOV_M2B, TEXTRACT_M2LR, TIMG2COL, CASTSIM_MTE1,
-  TSTORE_ACC, TMOV_A2V, TMOV_A2M, TMOV_V2M, TMOV_M2S, TEXTRACT_V2M, CASTSIM_FIX, TPRINT, ALL, OP_COUNT
-};
  constexpr pipe_t CastsimPipeOf(Op op) {
-  return op < Op::CASTSIM_S      ? PIPE_S
-         : op < Op::CASTSIM_V    ? PIPE_V
-         : op < Op::CASTSIM_MTE2 ? PIPE_MTE2
-         : op < Op::CASTSIM_MTE3 ? PIPE_MTE3
-         : op < Op::CASTSIM_M    ? PIPE_M
-         : op < Op::CASTSIM_MTE1 ? PIPE_MTE1
-         : op < Op::CASTSIM_FIX  ? PIPE_FIX
-                                 : PIPE_ALL;
+#define CASTSIM_CASE(NAME) case Op::NAME:
+  switch (op) {
+    CASTSIM_EACH(CASTSIM_CASE, SCALAR, TRESHAPE, TCI, SETFMATRIX, SET_IMG2COL_RPT, SET_IMG2COL_PADDING) return PIPE_S;
+    CASTSIM_EACH(CASTSIM_CASE, TLOAD, TPREFETCH, TEXPANDS_MAT, TFILLPAD_MAT, MGATHER_MAT) return PIPE_MTE2;
+    CASTSIM_EACH(CASTSIM_CASE, TSTORE, TSTORE_VEC, TSTORE_MAT) return PIPE_MTE3;
+    CASTSIM_EACH(CASTSIM_CASE, TMATMUL, TGEMV) return PIPE_M;
+    CASTSIM_EACH(CASTSIM_CASE, TMOV_M2L, TMOV_M2R, TMOV_M2B, TEXTRACT_M2LR, TIMG2COL) return PIPE_MTE1;
+    CASTSIM_EACH(CASTSIM_CASE, TSTORE_ACC, TMOV_A2V, TMOV_A2M, TMOV_V2M, TMOV_M2S, TEXTRACT_V2M) return PIPE_FIX;
+    CASTSIM_EACH(CASTSIM_CASE, TEXTRACT_A2M, TINSERT_A2M, TPRINT, ALL, OP_COUNT) return PIPE_ALL;
+    default: return PIPE_V;
+  }
 }
 
 // The token that an operation returns. Waiting on it directly signals and waits at once.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -77,6 +78,11 @@ template <typename... Words> void say(const Words &...words) {
   _exit(0);
 }
 
+inline void note(const void *place, const std::string &text) {
+  say("n", trail_of(place), text);
+  end();
+}
+
 // Returns whether castsim knows the bytes asked for.
 inline bool answer(void *into, size_t size) {
   char known = 0;
@@ -102,10 +108,27 @@ inline bool answer(void *into, size_t size) {
  inline std::map<uintptr_t, PageState> pages;
 inline bool any_writable = false;
  inline uintptr_t base_of(int buffer) { return FIRST + uintptr_t(buffer) * DISTANCE + MARGIN; }
+inline std::vector<std::string> names;  // of the arguments
+inline std::array<bool, MOST_BUFFERS> pointed{};  // which of them point to memory
  inline int buffer_of(uintptr_t address) {
-  if (address < FIRST || address >= FIRST + MOST_BUFFERS * DISTANCE) return -1;
-  return int((address - FIRST) / DISTANCE);
+  const uintptr_t number = (address - FIRST) / DISTANCE;
+  return address >= FIRST && number < MOST_BUFFERS && pointed[number] ? int(number) : -1;
 }
+
+// What an address that is no argument's may be, for messages.
+inline std::string unlike(uintptr_t address) {
+  if (address < PAGE) return "a null pointer";
+  return address < FIRST ? "address 0x" + hexadecimal(address) : std::string("an address far from all of them");
+}
+
+// Descriptors of tensors in an array of arguments: pages of those whose shapes are unknown, and what messages say.
+inline std::map<uintptr_t, int> shapeless_pages;
+inline int shapeless(uintptr_t address) {
+  const auto page = shapeless_pages.find(address & ~(PAGE - 1));
+  return page == shapeless_pages.end() ? 0 : page->second;
+}
+inline std::string named_slot(int position) { return names[0] + "[" + std::to_string(position - 1) + "]"; }
+inline std::string filled_by() { return ": pass it with --in " + names[0] + "=FILE"; }
  inline void forget_page(uintptr_t start) {
   madvise(reinterpret_cast<void *>(start), PAGE, MADV_DONTNEED);
   mprotect(reinterpret_cast<void *>(start), PAGE, PROT_NONE);
@@ -177,6 +200,8 @@ inline void settle_writes() {
   const uintptr_t address = reinterpret_cast<uintptr_t>(info->si_addr);
   const std::string place = trail_of_fault(context);
   const int buffer = buffer_of(address);
+  if (const int slot = shapeless(address))
+    refuse(place, named_slot(slot) + " is a descriptor whose shape nothing gives" + filled_by());
   if (number != SIGSEGV || buffer < 0)
     refuse(place, "accesses memory of the host at an address that is no argument's: null, or of the buffer");
   const uintptr_t start = address & ~(PAGE - 1);
@@ -316,7 +341,7 @@ template <typename... Parts> std::string joined(const std::string &head, const P
 }
  inline std::string given(const void *place, const GlobalState &global) {
   const int buffer = buffer_of(global.address);
-  if (buffer < 0) refuse(place, "moves global memory that no argument points to");
+  if (buffer < 0) refuse(place, "moves global memory that no argument points to: " + unlike(global.address));
   const std::string head = joined("g", buffer, (long long)global.address - (long long)base_of(buffer));
   std::string text = head + ',' + global.element + ',' + global.layout;
   for (const auto &five : {global.shape, global.stride})
@@ -369,7 +394,6 @@ inline int64_t block_idx = 0, block_num = 1;
  namespace castsim {
 inline void launched(long long blocks) { if (!core.fixed && blocks > 0) block_num = core.blocks = blocks; }
  inline std::map<std::string, std::string> values;
-inline std::vector<std::string> names;
  template <typename T> inline T number_from(const std::string &name, const std::string &text) {
   errno = 0;
   char *rest = nullptr;
@@ -397,6 +421,7 @@ inline std::vector<std::string> names;
   if constexpr (std::is_pointer_v<T>) {
     if (found != values.end() && found->second == "0") return nullptr;
     if (found != values.end()) refuse(NOWHERE, "argument " + name + " is a pointer: --arg takes 0, the null pointer");
+    pointed[size_t(position)] = true;
     sending += "b " + std::to_string(position);
     if constexpr (requires { Element<std::remove_cv_t<std::remove_pointer_t<T>>>::name(); })
       sending += std::string(" ") + Element<std::remove_cv_t<std::remove_pointer_t<T>>>::name();
@@ -409,6 +434,59 @@ inline std::vector<std::string> names;
     return number_from<T>(name, found->second);
   }
 }
+
+// What stands in an array of arguments: numbers, and addresses of tensors' elements or of their descriptors.
+using Slot = int64_t (*)(int position);
+inline int64_t unused(int) { return 0; }
+inline int64_t number_of(int position) {
+  const std::string &name = names[size_t(position)];
+  const auto known = values.find(name);
+  if (known == values.end()) refuse(NOWHERE, "missing " + name);
+  if (known->second.find_first_of(".en") == std::string::npos) return number_from<int64_t>(name, known->second);
+  return int64_t(bits_of(number_from<float>(name, known->second)));
+}
+inline int64_t data_of(int position) {
+  pointed[size_t(position)] = true;
+  sending += "b " + std::to_string(position) + "\n";
+  return int64_t(base_of(position));
+}
+
+// The members of simpler's tensors by their names. A shape of which nothing is known lies in a page that faults.
+template <typename D> int64_t descriptor_of(int position) {
+  static_assert(requires(D &tensor) { tensor.buffer.addr; }, "castsim fills descriptors that have buffer.addr");
+  constexpr uintptr_t pages = (sizeof(D) + PAGE - 1) / PAGE * PAGE;
+  char *start = static_cast<char *>(mmap(nullptr, 2 * pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const auto given = values.find(names[size_t(position)] + ".shape");
+  size_t known = sizeof(D);
+  if constexpr (requires(D &tensor) { tensor.shapes[0]; }) known = offsetof(D, shapes);
+  D &tensor = *reinterpret_cast<D *>(start + pages - known);
+  tensor.buffer.addr = uint64_t(data_of(position));
+  if constexpr (requires { tensor.start_offset = 0; }) tensor.start_offset = 0;
+  if (given == values.end()) {
+    mprotect(start + pages, pages, PROT_NONE);
+    for (uintptr_t page = 0; page < pages; page += PAGE) shapeless_pages[uintptr_t(start) + pages + page] = position;
+    return reinterpret_cast<int64_t>(&tensor);
+  }
+  char *next = given->second.data();
+  const uint64_t bytes = strtoull(next, &next, 10);
+  std::vector<uint64_t> extents;
+  while (*next) extents.push_back(strtoull(next, &next, 10));
+  if constexpr (requires { tensor.buffer.size = 0; }) tensor.buffer.size = bytes;
+  if constexpr (requires { tensor.ndims = 0; }) tensor.ndims = std::remove_cvref_t<decltype(tensor.ndims)>(extents.size());
+  if constexpr (requires { tensor.shapes[0] = 0; }) {
+    if (extents.size() > std::size(tensor.shapes))
+      refuse(NOWHERE, named_slot(position) + " has more extents than its descriptor");
+    std::copy(extents.begin(), extents.end(), std::begin(tensor.shapes));
+  }
+  return reinterpret_cast<int64_t>(&tensor);
+}
+inline void fill_slots(const std::vector<Slot> &slots) {
+  if (slots.empty()) return;
+  auto *array = reinterpret_cast<int64_t *>(base_of(0));
+  mprotect(array, PAGE, PROT_READ | PROT_WRITE);
+  for (size_t slot = 0; slot < slots.size(); ++slot) array[slot] = slots[slot](int(slot) + 1);
+  mprotect(array, PAGE, PROT_READ);
+}
  template <typename... Parameters, size_t... Positions>
 inline void call(void (*entry)(Parameters...), std::index_sequence<Positions...>) {
   const std::tuple<std::remove_cvref_t<Parameters>...> arguments{
@@ -416,10 +494,11 @@ inline void call(void (*entry)(Parameters...), std::index_sequence<Positions...>
   entry(std::get<Positions>(arguments)...);
 }
  template <typename... Parameters>
-inline int start(void (*entry)(Parameters...), std::initializer_list<const char *> given_names, int count, char **words) {
+inline int start(void (*entry)(Parameters...), std::initializer_list<const char *> given_names,
+                 const std::vector<Slot> &slots, int count, char **words) {
   channel = atoi(words[1]);
   for (const char *name : given_names) names.emplace_back(name);
-  if (names.size() != sizeof...(Parameters)) {
+  if (names.size() != sizeof...(Parameters) + slots.size()) {
     names.clear();
     for (size_t position = 0; position < sizeof...(Parameters); ++position)
       names.push_back("arg" + std::to_string(position));
@@ -429,8 +508,9 @@ inline int start(void (*entry)(Parameters...), std::initializer_list<const char 
   block_idx = core.block;
   block_num = core.blocks;
   for (int word = 6; word + 1 < count; word += 2) values[words[word]] = words[word + 1];
-  if (sizeof...(Parameters) > MOST_BUFFERS) refuse(NOWHERE, "more arguments than can be followed");
-  prepare_memory(sizeof...(Parameters));
+  if (names.size() > MOST_BUFFERS) refuse(NOWHERE, "more arguments than can be followed");
+  prepare_memory(int(names.size()));
+  fill_slots(slots);
   call(entry, std::index_sequence_for<Parameters...>());
   settle_writes();
   sending += "z " + std::to_string(core.blocks) + "\n";
