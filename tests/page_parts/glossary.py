@@ -188,7 +188,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "stride": "Elements from row to row.",
         "formula": "Bytes by the published formula.",
         "blocks": "Bytes touched, in whole blocks of 32.",
-        "shape": "Rows and columns.",
+        "shape": "Rows and columns; of an output, its extents.",
+        "output": "Name of the output, in the page of a result.",
+        "sha256": "Digest of its array.",
         "needed": "Bytes needed.",
     },
     _ACCURACY: {
