@@ -142,21 +142,6 @@ class Located:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-__all__ = [
-    "CastsimError",
-    "EngineError",
-    "ErrorList",
-    "IllegalError",
-    "LimitError",
-    "RaceError",
-    "ReadError",
-    "ScratchError",
-    "Span",
-    "TargetDataError",
-    "TileError",
-]
-
-
 # Text from files and names made safe to show: no character in it steers the terminal that prints it.
 #
 # A file may name a function `\x1b[2J`; shown raw, the terminal would obey. Sources of the sets: ECMA-48 (C0, DEL, C1),

@@ -6,6 +6,7 @@ are mapped into memory, not read, and have none.
 
 from __future__ import annotations
 
+import csv
 import os
 import stat
 import sys
@@ -101,6 +102,12 @@ def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) ->
         if isinstance(error, ReadError):
             raise
         raise ReadError(f"{what} {str(path)!r}: {error}") from None  # a name that no file can have
+
+
+def table_rows(path: Path) -> tuple[dict[str, str], ...]:
+    """Return the rows of a table that lies beside the code, by the names of its columns."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
 
 
 def is_file(path: Path) -> bool:

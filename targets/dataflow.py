@@ -7,6 +7,7 @@ docs/reference/pto.md section 3.5.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
@@ -16,7 +17,10 @@ from pydantic import Field, model_validator
 from castsim.isa.formats import FORMATS
 from castsim.isa.pto.value_types import BLOCK_BITS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
+from castsim.isa.reading import table_rows
+from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.description import (
+    LIST_SEPARATOR,
     Cores,
     Count,
     Cycles,
@@ -70,10 +74,15 @@ class StructureOf:
     most: int = 0
 
 
-LANEWISE = (Kind.ELEMENTWISE, Kind.BROADCAST)
-COMBINING = (Kind.NARROW, Kind.PAIR_REDUCE, Kind.INTERLEAVE, Kind.BLOCK_GATHER, Kind.PART_ARGUMENT)
-MANY = 16
-"""Instructions of a structure that runs any number of them one behind the other."""
+def structures_of(mechanism: str) -> Mapping[str, StructureOf]:
+    """Return the structures of a mechanism's kernels by their names."""
+    return {
+        row["structure"]: StructureOf(
+            tuple(map(Kind, row["kinds"].split(LIST_SEPARATOR))), int(row["least"]), int(row["most"])
+        )
+        for row in table_rows(SHIPPED / "kernel_structures.csv")
+        if row["mechanism"] == mechanism
+    }
 
 
 def check_kernel(operation: TileOperationFacts, name: str, structure: StructureOf) -> None:

@@ -7,25 +7,21 @@ Facts: docs/reference/a2a3.md section 2 (repeat configuration), 3 (saturation co
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Rounding
-from castsim.isa.pto.vector_operations import Kind
 from castsim.targets.dataflow import (
-    COMBINING,
-    LANEWISE,
-    MANY,
     Banks,
     BlockBytes,
     DataflowTarget,
     DataflowTiming,
-    StructureOf,
     TileOperationFacts,
     VectorBytes,
     check_kernel,
+    structures_of,
 )
 from castsim.targets.description import Count, Cycles, Fact, Listed, Rate, Table, with_options
 
@@ -252,6 +248,15 @@ class StridedCast(Table):
     note: str
 
 
+STRUCTURES = structures_of("strided-repeat")
+"""The structures of kernels by their names."""
+
+if TYPE_CHECKING:
+    StructureName = str
+else:
+    StructureName = Literal[tuple(STRUCTURES)]
+
+
 class StridedOperation(TileOperationFacts):
     """One vector operation with its kernel.
 
@@ -262,72 +267,8 @@ class StridedOperation(TileOperationFacts):
     together in count mode, unless it is `never`.
     """
 
-    structure: Literal[
-        "elementwise",
-        "division",
-        "reciprocal_root",
-        "compare",
-        "select",
-        "select_scalar",
-        "move",
-        "fill",
-        "row_reduction",
-        "row_expansion",
-        "row_broadcast",
-        "column_reduction",
-        "column_argument",
-        "row_argument",
-        "column_expansion",
-        "column_broadcast",
-        "part",
-        "ramp",
-        "gather",
-        "merge",
-        "compare_gather",
-        "sort",
-        "pattern_gather",
-        "transposition",
-        "concatenation",
-        "counted_concatenation",
-        "quantisation",
-        "dequantisation",
-        "combination",
-    ]
+    structure: StructureName
     lines: Literal["never", "whole_repeats", "up_to_repeat", "always"] = "never"
-
-
-STRUCTURES = {
-    "elementwise": StructureOf(LANEWISE, 1, MANY),
-    "division": StructureOf((Kind.ELEMENTWISE,), 2, 2),
-    "reciprocal_root": StructureOf((Kind.ELEMENTWISE,), 3, 3),
-    "compare": StructureOf((Kind.COMPARE,), 1, 1),
-    "select": StructureOf((Kind.SELECT,), 1, 1),
-    "select_scalar": StructureOf((Kind.SELECT,), 1, 1),
-    "move": StructureOf((Kind.MOVE,)),
-    "fill": StructureOf((Kind.FILL,)),
-    "row_reduction": StructureOf((Kind.ROW_REDUCE,), 1, 2),
-    "row_expansion": StructureOf((Kind.ROW_EXPAND,)),
-    "row_broadcast": StructureOf((Kind.ROW_BROADCAST,), 1, MANY),
-    "column_reduction": StructureOf((Kind.COLUMN_REDUCE,), 1, 1),
-    "row_argument": StructureOf((Kind.ROW_ARGUMENT,), 2, 2),
-    "column_argument": StructureOf((Kind.COLUMN_ARGUMENT,), 2, 2),
-    "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
-    "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
-    "part": StructureOf((Kind.PART,), 2, 2),
-    "ramp": StructureOf((Kind.RAMP,), 7, 7),
-    "gather": StructureOf((Kind.GATHER,), 2, 2),
-    "pattern_gather": StructureOf((Kind.PATTERN_GATHER,), 1, 1),
-    "compare_gather": StructureOf((Kind.COMPARE_GATHER,), 2, 2),
-    "sort": StructureOf((Kind.SORT,), 1, 1),
-    "merge": StructureOf((Kind.MERGE,), 1, 1),
-    "transposition": StructureOf((Kind.TRANSPOSE,), 2, 2),
-    "concatenation": StructureOf((Kind.CONCATENATE,)),
-    "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,)),
-    "quantisation": StructureOf((Kind.QUANTISE,), 2, 2),
-    "dequantisation": StructureOf((Kind.DEQUANTISE,), 2, 2),
-    "combination": StructureOf(COMBINING, 1, MANY),
-}
-"""The purposes of the structures of kernels."""
 
 
 class StridedBufferPorts(Banks):

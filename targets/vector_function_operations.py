@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from castsim.isa.pto.vector_operations import Kind
-from castsim.targets.dataflow import COMBINING, LANEWISE, MANY, DataflowTiming, StructureOf, TileOperationFacts
+from castsim.targets.dataflow import DataflowTiming, TileOperationFacts, structures_of
 from castsim.targets.description import Count, Fact, Table, Words
 
 # Timing facts of chips that run vector functions (docs/reference/a5.md sections 1, 6 and 7).
@@ -238,39 +237,13 @@ FLAT: frozenset[KernelVariant] = frozenset(["1D_POST_UPDATE", "1D_NO_POST_UPDATE
 POST_UPDATES: frozenset[KernelVariant] = frozenset(["1D_POST_UPDATE", "2D_POST_UPDATE"])
 """Variants whose loads advance their addresses themselves."""
 
-Structure = Literal[
-    "elementwise",
-    "compare",
-    "select",
-    "row_reduction",
-    "row_product",
-    "column_reduction",
-    "row_expansion",
-    "row_broadcast",
-    "column_argument",
-    "row_argument",
-    "column_expansion",
-    "column_broadcast",
-    "move",
-    "fill",
-    "part",
-    "ramp",
-    "gather",
-    "merge",
-    "compare_gather",
-    "sort",
-    "pattern_gather",
-    "transposition",
-    "concatenation",
-    "counted_concatenation",
-    "quantisation",
-    "dequantisation",
-    "packing",
-    "block_quantisation",
-    "boxing",
-    "combination",
-]
-"""Shapes of kernels; `castsim.machines.vector_function.function_lowering` lays them out."""
+STRUCTURES = structures_of("vector-function")
+"""The structures of kernels by their names; `castsim.machines.vector_function.function_lowering` lays them out."""
+
+if TYPE_CHECKING:
+    StructureName = str
+else:
+    StructureName = Literal[tuple(STRUCTURES)]
 
 
 class ComputeInstruction(Fact):
@@ -304,47 +277,12 @@ class VectorFunctionOperation(TileOperationFacts):
     `control` is the class of CTRL bits written around it for the formats `controlled`.
     """
 
-    structure: Structure
+    structure: StructureName
     choice: str
     scalar_integers: str | None = None
     broadcasts: Count = 0
     control: str | None = None
     controlled: Words = ()
-
-
-STRUCTURES = {
-    "elementwise": StructureOf(LANEWISE, 1, MANY),
-    "compare": StructureOf((Kind.COMPARE,), 1, 1),
-    "select": StructureOf((Kind.SELECT,), 1, 1),
-    "row_reduction": StructureOf((Kind.ROW_REDUCE,), 2, 2),
-    "row_product": StructureOf((Kind.ROW_REDUCE,), 1, 1),
-    "column_reduction": StructureOf((Kind.COLUMN_REDUCE,), 1, 1),
-    "row_expansion": StructureOf((Kind.ROW_EXPAND,)),
-    "row_broadcast": StructureOf((Kind.ROW_BROADCAST,), 1, MANY),
-    "row_argument": StructureOf((Kind.ROW_ARGUMENT,), 3, 3),
-    "column_argument": StructureOf((Kind.COLUMN_ARGUMENT,), 2, 2),
-    "column_expansion": StructureOf((Kind.COLUMN_EXPAND,)),
-    "column_broadcast": StructureOf((Kind.COLUMN_BROADCAST,), 1, MANY),
-    "move": StructureOf((Kind.MOVE,)),
-    "fill": StructureOf((Kind.FILL,)),
-    "part": StructureOf((Kind.PART,), 1, 1),
-    "ramp": StructureOf((Kind.RAMP,), 1, 1),
-    "gather": StructureOf((Kind.GATHER,), 1, 1),
-    "pattern_gather": StructureOf((Kind.PATTERN_GATHER,), 1, 1),
-    "compare_gather": StructureOf((Kind.COMPARE_GATHER,), 2, 2),
-    "sort": StructureOf((Kind.SORT,), 1, 1),
-    "merge": StructureOf((Kind.MERGE,), 1, 1),
-    "transposition": StructureOf((Kind.TRANSPOSE,), 2, MANY),
-    "concatenation": StructureOf((Kind.CONCATENATE,), 1, MANY),
-    "counted_concatenation": StructureOf((Kind.COUNTED_CONCATENATE,), 1, MANY),
-    "quantisation": StructureOf((Kind.QUANTISE,), 2, MANY),
-    "dequantisation": StructureOf((Kind.DEQUANTISE,), 2, 2),
-    "packing": StructureOf((Kind.PACK,)),
-    "block_quantisation": StructureOf((Kind.BLOCK_QUANTISE,), 1, MANY),
-    "boxing": StructureOf((Kind.BOX,), 0, MANY),
-    "combination": StructureOf(COMBINING, 1, MANY),
-}
-"""The purposes of the structures of kernels."""
 
 
 class KernelVariants(Fact):

@@ -14,8 +14,8 @@ from castsim.isa.pto.pto_parser import parse
 from castsim.isa.pto.pto_printer import print_program
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
 from castsim.running.program_loading import load_program
-from castsim.targets.dataflow import COMBINING
 from castsim.targets.loader import load_target
+from castsim.targets.strided_repeat import STRUCTURES
 
 # A `.pto` statement stays on one line.
 # ruff: noqa: E501
@@ -317,7 +317,7 @@ def written(name: str, form: tuple[Role, ...], rows: int, cols: int) -> str:
 REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE)
 REARRANGING += (Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE)
 REARRANGING += (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)  # in test_tile_quantisation
-REARRANGING += COMBINING  # in test_combined_operations
+REARRANGING += STRUCTURES["combination"].kinds  # in test_combined_operations
 """Operations whose operands have shapes of their own; `test_rearranging_work` has them without elements too."""
 
 # A fill has work to do where its source is empty; its rows are those of the destination.

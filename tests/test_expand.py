@@ -33,9 +33,9 @@ from castsim.running.block_lowering import expand
 from castsim.running.loaded import LoadRequest
 from castsim.running.program_loading import TileProgram, load
 from castsim.running.program_runs import run
-from castsim.targets.dataflow import COMBINING
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
+from castsim.targets.strided_repeat import STRUCTURES
 from castsim.targets.vector_function import VectorFunctionTarget
 from castsim.targets.vector_function_operations import VectorFunctionOperation
 
@@ -183,7 +183,8 @@ WORK_SHAPES = ((8, 256, 8, 256), (4, 512, 3, 300), (5, 128, 4, 70), (1, 64, 1, 6
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 REARRANGING = (
     Kind.GATHER, Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE, Kind.TRANSPOSE, Kind.CONCATENATE,
-    Kind.COUNTED_CONCATENATE, Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX, *COMBINING,
+    Kind.COUNTED_CONCATENATE, Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX,
+    *STRUCTURES["combination"].kinds,
 )  # fmt: skip
 """Kinds of which no operation is written; they are refused by their structures."""
 

@@ -24,7 +24,9 @@ ADDED = {
         "COMPOSITIONS: Mapping[str, tuple[Application, ...]] = {\n": (
             '    "relu6": (Application("max", 0), Application("min", 6)),\n'
         ),
-        "_ALL = (\n": f'    _row("{MNEMONIC}", Kind.ELEMENTWISE, "relu6", "a", "7.3"),\n',
+    },
+    "isa/pto/vector_operations.csv": {
+        "mnemonic,kind,function,forms,section,attribute,flags\n": f"{MNEMONIC},elementwise,relu6,a,7.3,-,-\n"
     },
     "targets/a2a3_operations.csv": {
         "approximate,structure,instructions,lines,status,source,note\n": (

@@ -18,8 +18,8 @@ from castsim import run
 from castsim.execution.vector_operations import arithmetic
 from castsim.isa.errors import TargetDataError
 from castsim.isa.pto.vector_operations import COMPOSITIONS, VECTOR_OPERATIONS, Kind, Role, VectorOperation
-from castsim.targets.dataflow import COMBINING
 from castsim.targets.loader import load_target
+from castsim.targets.strided_repeat import STRUCTURES
 
 
 def _element(kind: str) -> str:
@@ -117,7 +117,7 @@ def transferred(mnemonic: str, element: str, name: str) -> str:
 
 ALONE = [
     m for m, row in VECTOR_OPERATIONS.items()
-    if m not in ("tfillpad_inplace", "tquant", "tquant.mx", "tdequant", "tpack") and row.kind not in COMBINING
+    if m not in ("tfillpad_inplace", "tquant", "tquant.mx", "tdequant", "tpack") and row.kind not in STRUCTURES["combination"].kinds
 ]  # fmt: skip
 """`test_tile_quantisation` and `test_combined_operations` have those that take operands of several types or shapes."""
 

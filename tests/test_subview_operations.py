@@ -14,14 +14,14 @@ from pto_text import moved
 
 from castsim import run
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind, Role
-from castsim.targets.dataflow import COMBINING
 from castsim.targets.loader import load_target
+from castsim.targets.strided_repeat import STRUCTURES
 
 ROWS, COLS = 8, 64
 REARRANGING = (Kind.RAMP, Kind.GATHER, Kind.TRANSPOSE, Kind.CONCATENATE, Kind.COUNTED_CONCATENATE)
 REARRANGING += (Kind.PATTERN_GATHER, Kind.COMPARE_GATHER, Kind.SORT, Kind.MERGE)
 REARRANGING += (Kind.QUANTISE, Kind.DEQUANTISE, Kind.PACK, Kind.BLOCK_QUANTISE, Kind.BOX)  # in test_tile_quantisation
-REARRANGING += COMBINING  # in test_combined_operations
+REARRANGING += STRUCTURES["combination"].kinds  # in test_combined_operations
 """Operations whose operands have shapes of their own; see `test_rearranging_work`."""
 FORMS = [
     (name, form)

@@ -23,7 +23,6 @@ from castsim.tpc_compiler.tpc_c.language import (
     CType,
     Group,
     Mask,
-    Parsed,
     Pointer,
     Scalar,
     call_named,
@@ -32,6 +31,7 @@ from castsim.tpc_compiler.tpc_c.language import (
     type_named,
     vector_of,
 )
+from castsim.tpc_compiler.tpc_c.source_text import Parsed
 
 Row = Mapping[str, str]
 MOST_TYPES = 8000

@@ -1,4 +1,4 @@
-"""How and where every operation of the micro level and on logical registers is written: one row each.
+"""How and where operations of the micro level (rows of `micro_rows.csv`) and on logical registers are written.
 
 The notation is what `micro_words` reads. Source: docs/reference/micro.md sections 1.3 to 1.7 and 9.2.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import chain
+from pathlib import Path
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.pto.program import (
@@ -33,6 +35,7 @@ from castsim.isa.pto.value_types import (
     Type,
     VmiOperation,
 )
+from castsim.isa.reading import table_rows
 
 FLOATS = ("f16", "f32")
 SHORT_FLOATS = ("f16", "bf16", "f32")
@@ -68,96 +71,6 @@ class MicroRow:
     width: int | None = None
 
 
-def _rows(names: str, *forms: str, elements: tuple[str, ...] = (), place: Place = Place.SCOPE) -> dict[str, MicroRow]:
-    return dict.fromkeys(names.split(), MicroRow(forms, elements, place))
-
-
-def _by_width(names: str, *forms: str) -> dict[str, MicroRow]:
-    return {
-        f"{name}_b{bits}": MicroRow(forms, family=name, width=bits) for name in names.split() for bits in (8, 16, 32)
-    }
-
-
-_MASKS = {
-    **_by_width("plt", "N > M N"),
-    **_by_width("pltm", "N N > M"),
-    **_by_width("pset pge", '"pattern" > M'),
-    **_by_width("pintlv pdintlv", "M M > M M"),
-    **_rows("pand por pxor psel", "m m m > m"),
-    **_rows("pnot", "m m > m"),
-    **_rows("ppack punpack", 'm "half" > k'),
-    **_rows("pbitcast", "m > k"),
-    **_rows("psts psti", 'm P[I] "dist"?', 'm P I "dist"?'),
-    **_rows("plds pldi", 'P[I] "dist"? > m', 'P I "dist"? > m'),
-}
-
-_MEMORY = {
-    **_rows("vlds", "P[i] {dist}? > V P?"),
-    **_rows("vldsx2", 'P[I] "dist" > V V P?'),
-    **_rows("vsldb", "P N N M > V P?"),
-    **_rows("vsts", "V P[i] m {dist}? > P?"),
-    **_rows("vstsx2", 'V V P[I] "dist" m > P?'),
-    **_rows("vsstb", "V P N N M > P?"),
-    **_rows("vldas", "P > A", "P[i] > A"),
-    **_rows("vldus", "P A > V A P", "P A N > V A P", "P A > V A"),
-    **_rows("init_align", "> A"),
-    **_rows("vstus", 'A N V P "mode"? > A P?'),
-    **_rows("vstur", 'A V P "mode"? > A'),
-    **_rows("vstas", "A P N"),
-    **_rows("vstar", "A P"),
-    **_rows("vgather2", "P U m > V", "P U I > V"),
-    **_rows("vgather2_bc", "P U m > V"),
-    **_rows("vgatherb", "P U m > V", "P U I > V"),
-    **_rows("vscatter", "V P U m", "V P U I"),
-    **_rows("sprclr", '"register"'),
-    **_rows("mem_bar", '"barrier"'),
-}
-
-_ARITHMETIC = {
-    **_rows("vadd vsub vmul vmax vmin", "V V M > V", elements=NUMBERS),
-    **_rows("vadds vmuls vmaxs vmins", "V T M > V", elements=NUMBERS),
-    **_rows("vshl vshr", "V U M > V", elements=INTEGERS),
-    **_rows("vshls vshrs", "V N M > V", elements=INTEGERS),
-    **_rows("vabs vneg", "V M > V", elements=NUMBERS),
-    **_rows("vrelu", "V M > V", elements=NUMBERS),
-    **_rows("vlrelu", "V T M > V", elements=FLOATS),
-    **_rows("vprelu", "V V M > V", "V V > V", elements=FLOATS),
-    **_rows("vnot", "V M > V", elements=PAYLOADS),
-    **_rows("vand vor vxor", "V V M > V", elements=PAYLOADS),
-    **_rows("vexp vln vsqrt vrec vrsqrt", "V M > V", elements=FLOATS),
-    **_rows("vdiv", "V V M > V", elements=FLOATS),
-    **_rows("vmula vmadd", "V V V M > V", elements=NUMBERS),
-    **_rows("vaxpy", "V V T M > V", "V V T > V", elements=FLOATS),
-    **_rows("vexpdif", 'V V M "part" > U', 'V V "part" > U', elements=FLOATS),
-    **_rows("vaddc vsubc", "V V M > V M", elements=("i32", "u32")),
-    **_rows("vaddcs vsubcs", "V V M M > V M", elements=("i32", "u32")),
-    **_rows("vaddrelu vsubrelu", "V V M > V", elements=NUMBERS),
-    **_rows("vmull", "V V M > V V", elements=("i32", "u32")),
-    **_rows("vcmp", 'V V M "cmp" > M', elements=NUMBERS),
-    **_rows("vcmps", 'V T M "cmp" > M', elements=NUMBERS),
-    **_rows("vsel", "V V M > V", elements=PAYLOADS),
-    **_rows("vselr", "V U > V", elements=PAYLOADS),
-    **_rows("vcadd vcmax vcmin vcgadd vcgmax vcgmin", "V M > U", elements=NUMBERS),
-    **_rows("vcpadd", "V M > V", elements=FLOATS),
-}
-
-_MOVES = {
-    **_rows("vcvt", "V M {rnd sat part}? > U"),
-    **_rows("vtrc", 'V M "rnd" > V', elements=SHORT_FLOATS),
-    **_rows("vbitcast", "V > U"),
-    **_rows("vmov", "V M > V", "V > V"),
-    **_rows("vintlv vdintlv", "V V > V V", elements=PAYLOADS),
-    **_rows("vbr", "T > V", elements=NUMBERS),
-    **_rows("vdup", "T M > V", "V M {position}? > V", elements=PAYLOADS),
-    **_rows("vci", "T {order}? > V", elements=("i8", "i16", "i32", "f16", "f32")),
-    **_rows("vpack", 'V "half" > U', elements=("i32", "u32", "i16", "u16")),
-    **_rows("vsunpack vzunpack", "V I > U", 'V "half" > U', elements=("i8", "i16", "u8", "u16")),
-    **_rows("vsqz", "V M > V", elements=PAYLOADS),
-    **_rows("vusqz", "V M > V", elements=("i8", "i16", "i32")),
-}
-
-_OUT, _ANY = Place.OUTSIDE, Place.ANYWHERE
-
 BURSTS = ("mte_gm_ub", "mte_ub_gm", "mte_ub_ub")
 """Transfers whose rows and loops are written with them."""
 COPIES = ("copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf")
@@ -167,33 +80,30 @@ LOOP_REGISTERS = {
 }
 """What sets which of these registers of which direction."""
 
-_SCALAR = {
-    **_rows("castptr", "S > Q", "Q > S", "Q > Q", place=_ANY),
-    **_rows("mte_gm_ub", "G P L L (nburst loop pad)", place=_OUT),
-    **_rows("mte_ub_gm", "P G L (nburst l2_cache_ctl loop)", place=_OUT),
-    **_rows("mte_ub_ub", "P P L (nburst)", place=_OUT),
-    **_rows("copy_gm_to_ubuf", "G P L L L L L B L L L", place=_OUT),
-    **_rows("copy_ubuf_to_gm", "P G L L L L L L", place=_OUT),
-    **_rows("copy_ubuf_to_ubuf", "P P L L L L L", place=_OUT),
-    **_rows(" ".join(LOOP_REGISTERS), "L L", place=_OUT),
-    **_rows("set_mov_pad_val", "S", place=_OUT),
-    **_rows("get_ctrl", "> L", place=_OUT),
-    **_rows("set_ctrl", "L", place=_OUT),
-    **_rows("sbitset0 sbitset1", "L N > L", place=_ANY),
-    **_rows("get_buf rls_buf", '"pipe" N N', '"pipe" N', '"pipe" "id" "turn"?', place=_OUT),
-    **_rows("dsb", '"domain"', place=_OUT),
-}
-
-_OPAQUE = {
-    **_rows("sprsti sprsts", '"register" P[I]', '"register" P I', '"register" P N'),
-    **_rows("pstu", "A m P > A P?"),
-    **_rows("vbitsort", "P P P I", "P P P N", place=_OUT),
-}
-OPAQUE = frozenset(_OPAQUE)
+OPAQUE = frozenset(("sprsti", "sprsts", "pstu", "vbitsort"))
 """Stores of which no text says how many bytes they write; no text has their forms either: those of their neighbours
 (`psts`, `vstus`, `sprclr`, `tsort32`) are assumed."""
 
-ROWS: Mapping[str, MicroRow] = {**_MASKS, **_MEMORY, **_ARITHMETIC, **_MOVES, **_SCALAR, **_OPAQUE}
+_ELEMENTS = {
+    "floats": FLOATS, "short_floats": SHORT_FLOATS, "integers": INTEGERS, "numbers": NUMBERS, "payloads": PAYLOADS,
+}  # fmt: skip
+"""What a cell of the table calls several elements."""
+
+
+def _read(row: Mapping[str, str]) -> Iterator[tuple[str, MicroRow]]:
+    """Yield the operations of a row of the table, whose forms have single quotes around words."""
+    elements = _ELEMENTS.get(row["elements"]) or tuple(row["elements"].strip("-").split())
+    common = MicroRow(tuple(row["forms"].replace("'", '"').split(" | ")), elements, Place[row["place"].upper()])
+    for name in row["names"].split():
+        if row["widths"] == "-":
+            yield name, common
+        for bits in map(int, row["widths"].strip("-").split()):
+            yield f"{name}_b{bits}", replace(common, family=name, width=bits)
+
+
+ROWS: Mapping[str, MicroRow] = dict(
+    chain.from_iterable(map(_read, table_rows(Path(__file__).with_name("micro_rows.csv"))))
+)
 """Every operation by its name."""
 
 GROUPS: Mapping[str, tuple[int, ...]] = {"nburst": (3,), "loop": (3,), "pad": (1, 3), "l2_cache_ctl": (1,)}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from castsim.isa.errors import IllegalError
 from castsim.isa.formats import Rounding, format_named
@@ -25,6 +26,7 @@ from castsim.isa.pto.value_types import (
     Type,
     VectorType,
 )
+from castsim.isa.reading import table_rows
 
 PATTERNS = ("PAT_ALL", "PAT_ALLF", *(f"PAT_VL{n}" for n in (1, 2, 3, 4, 8, 16, 32, 64, 128)), "PAT_M3", "PAT_M4",
             "PAT_H", "PAT_Q")  # fmt: skip
@@ -496,65 +498,23 @@ def element_bits(name: str) -> int:
     return format_named(name).storage_bits
 
 
-_EVERY = tuple(ROUNDINGS)
-_TO_FP8_FROM_F32 = ("R", "A", "H", "Z")
-_TO_FLOAT = ("R", "A", "F", "C", "Z")
-_TO_HIF8 = ("A", "H")
-_NO: tuple[str, ...] = ()
-_Row = tuple[str, str, tuple[str, ...], bool, tuple[str, ...]]
+def _words(cell: str) -> tuple[str, ...]:
+    return () if cell == "-" else tuple(cell.split())
 
-_ROWS: tuple[_Row, ...] = (
-    ("f32", "f16 bf16 i16 i64", _EVERY, True, PARITIES),
-    ("f32", "i32", _EVERY, True, _NO),
-    ("f32", "e4m3fn e5m2", _TO_FP8_FROM_F32, True, QUARTERS),
-    ("f32", "hif8", _TO_HIF8, True, QUARTERS),
-    ("f16", "f32", _NO, False, PARITIES),
-    ("f16", "i32", _EVERY, False, PARITIES),
-    ("f16", "i16", _EVERY, True, _NO),
-    ("f16", "i8 u8", _EVERY, True, PARITIES),
-    ("f16", "e4m3fn e5m2", _TO_FLOAT, True, PARITIES),
-    ("f16", "hif8", _TO_HIF8, True, PARITIES),
-    ("bf16", "f32", _NO, False, PARITIES),
-    ("bf16", "i32", _EVERY, True, PARITIES),
-    ("bf16", "f16", _EVERY, True, _NO),
-    ("bf16", "e4m3fn e5m2", _TO_FLOAT, True, PARITIES),
-    ("bf16", "e1m2 e2m1", _TO_FLOAT, False, QUARTERS),
-    ("u8", "f16 u16", _NO, False, PARITIES),
-    ("u8", "u32", _NO, False, QUARTERS),
-    ("i8", "f16 i16", _NO, False, PARITIES),
-    ("i8", "i32", _NO, False, QUARTERS),
-    ("u16", "u8", _NO, True, PARITIES),
-    ("u16", "u32", _NO, False, PARITIES),
-    ("i16", "f16", _EVERY, False, _NO),
-    ("i16", "f32 i32 u32", _NO, False, PARITIES),
-    ("i16", "u8", _NO, True, PARITIES),
-    ("u32", "u16 i16", _NO, True, PARITIES),
-    ("u32", "u8", _NO, True, QUARTERS),
-    ("i32", "f32", _EVERY, False, _NO),
-    ("i32", "i16 u16", _NO, True, PARITIES),
-    ("i32", "u8", _NO, True, QUARTERS),
-    ("i32", "i64", _NO, False, PARITIES),
-    ("i64", "f32", _EVERY, False, PARITIES),
-    ("i64", "i32", _NO, True, PARITIES),
-    ("e4m3fn", "f32", _NO, False, QUARTERS),
-    ("e5m2", "f32", _NO, False, QUARTERS),
-    ("hif8", "f32", _NO, False, QUARTERS),
-    ("e1m2", "bf16", _NO, False, QUARTERS),
-    ("e2m1", "bf16", _NO, False, QUARTERS),
-)
-"""Source, destinations, words of `rnd`, whether there is a `sat`, words of `part`."""
 
 CONVERSIONS: Mapping[tuple[str, str], Conversion] = {
-    (src, dst): Conversion(src, dst, roundings, SATURATIONS if saturates else _NO, parts)
-    for src, destinations, roundings, saturates, parts in _ROWS
-    for dst in destinations.split()
+    (row["src"], dst): Conversion(
+        row["src"], dst, _words(row["rnd"]), SATURATIONS if row["sat"] == "yes" else (), _words(row["part"])
+    )
+    for row in table_rows(Path(__file__).with_name("micro_conversions.csv"))
+    for dst in row["dst"].split()
 }
 """The 51 legal pairs, by the names of their formats (signless integers are signed)."""
 
 INTERFACE_CONVERSIONS: Mapping[tuple[str, str], Conversion] = {
     ("bf16", "e8m0"): Conversion("bf16", "e8m0", ("R", "A", "F", "C", "Z", "O"), SATURATIONS, PARITIES),
-    ("e8m0", "bf16"): Conversion("e8m0", "bf16", _NO, _NO, PARITIES),
-    ("f16", "bf16"): Conversion("f16", "bf16", _TO_FLOAT, SATURATIONS, _NO),
+    ("e8m0", "bf16"): Conversion("e8m0", "bf16", (), (), PARITIES),
+    ("f16", "bf16"): Conversion("f16", "bf16", ("R", "A", "F", "C", "Z"), SATURATIONS, ()),
 }
 """Pairs that the verifier refuses and another text of the vendor has: a target takes them under an option alone.
 

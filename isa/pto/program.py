@@ -33,32 +33,20 @@ from castsim.isa.pto.value_types import (
 )
 
 __all__ = [
-    "AddPointer",
     "AlignType",
-    "AllocTiles",
-    "Barrier",
-    "CacheOperation",
-    "ForeignOperation",
-    "GetTile",
     "LogicalMaskType",
     "LogicalVectorType",
     "MaskType",
     "MicroOperation",
     "MultiTileType",
     "PartitionType",
-    "Pipe",
     "PointerType",
-    "RoundMode",
-    "ScalarAccess",
     "ScalarType",
-    "SetFlag",
-    "Subview",
     "TileType",
     "Type",
     "VectorType",
     "ViewType",
     "VmiOperation",
-    "WaitFlag",
 ]
 
 

@@ -370,26 +370,11 @@ def _belongs(reader: PtoReader, depth: int) -> bool:
 # They are kept as those of `arith` (docs/reference/pto.md section 7.6).
 
 BINARY = {
-    "add": "addi",
-    "sub": "subi",
-    "mul": "muli",
-    "divs": "divsi",
-    "divu": "divui",
-    "ceildivs": "ceildivsi",
-    "ceildivu": "ceildivui",
-    "floordivs": "floordivsi",
-    "rems": "remsi",
-    "remu": "remui",
-    "maxs": "maxsi",
-    "maxu": "maxui",
-    "mins": "minsi",
-    "minu": "minui",
-    "shl": "shli",
-    "shrs": "shrsi",
-    "shru": "shrui",
-    "and": "andi",
-    "or": "ori",
-    "xor": "xori",
+    name: f"{name}i"
+    for name in (
+        *("add", "sub", "mul", "divs", "divu", "ceildivs", "ceildivu", "floordivs", "rems", "remu"),
+        *("maxs", "maxu", "mins", "minu", "shl", "shrs", "shru", "and", "or", "xor"),
+    )
 }
 """Operation of `index` -> that of `arith`."""
 

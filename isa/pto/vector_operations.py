@@ -1,6 +1,7 @@
 """The vector operations on tiles: one row each, which says all that is true of an operation on every chip.
 
-Parser, values, accesses, checks and the lowerings of both mechanisms read the rows; nothing is derived from a mnemonic.
+Parser, values, accesses, checks and the lowerings of both mechanisms read the rows of `vector_operations.csv`; nothing
+is derived from a mnemonic.
 What a chip adds is its own row of `targets/*_operations.csv`: element types, scratch, the kernel that runs.
 
 Source: docs/reference/pto.md section 7.
@@ -11,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from castsim.isa.errors import IllegalError, closest
+from castsim.isa.reading import table_rows
 
 
 class Role(StrEnum):
@@ -264,142 +267,19 @@ PART_MOVES = ("textract", "tinsert")
 """Copies out of and into a part of a larger tile, which two operands place; the matrix unit's where a tile is its."""
 
 
-def _row(
-    mnemonic: str,
-    kind: Kind,
-    function: str,
-    forms: str,
-    section: str,
-    attribute: str | None = None,
-    *,
-    tmp_like_source: bool = False,
-    in_place: bool = False,
-    enlarges: bool = False,
-    scalar_unit: bool = False,
-    accumulates: bool = False,
-    tmp_behind: bool = False,
-) -> VectorOperation:
-    """Return a row; `forms` are words with a letter per operand, those of the roles."""
-    operands = tuple(tuple(map(Role, form)) for form in forms.split())
-    flags = (tmp_like_source, in_place, enlarges, scalar_unit, accumulates, tmp_behind)
-    return VectorOperation(mnemonic, kind, function, operands, section, attribute, *flags)
+def _read(row: Mapping[str, str]) -> VectorOperation:
+    """Return a row of the table; its forms are words with a letter per operand, those of the roles."""
+    forms = tuple(tuple(map(Role, form)) for form in row["forms"].split())
+    attribute, flags = (None if row[column] == "-" else row[column] for column in ("attribute", "flags"))
+    switches = dict.fromkeys((flags or "").split(), True)
+    return VectorOperation(
+        row["mnemonic"], Kind(row["kind"]), row["function"], forms, row["section"], attribute, **switches
+    )
 
 
-_ALL = (
-    _row("tmov", Kind.MOVE, "move", "a at", "7.2"),
-    _row("tmov.zz", Kind.BOX, "move", "at", "7.12", "grpAxis"),
-    _row("tmov.nz", Kind.BOX, "move", "a", "7.12"),
-    _row("tfillpad", Kind.FILL, "fill", "a", "7.2", enlarges=True),
-    _row("tfillpad_expand", Kind.FILL, "fill", "a", "7.2", enlarges=True),
-    _row("tfillpad_inplace", Kind.FILL, "fill", "a", "7.2", in_place=True),
-    _row("tadd", Kind.ELEMENTWISE, "add", "aa", "7.3"),
-    _row("tsub", Kind.ELEMENTWISE, "sub", "aa", "7.3"),
-    _row("tmul", Kind.ELEMENTWISE, "mul", "aa", "7.3"),
-    _row("tdiv", Kind.ELEMENTWISE, "div", "aa", "7.3"),
-    _row("tmax", Kind.ELEMENTWISE, "max", "aa", "7.3"),
-    _row("tmin", Kind.ELEMENTWISE, "min", "aa", "7.3"),
-    _row("tadds", Kind.ELEMENTWISE, "add", "as", "7.3"),
-    _row("tsubs", Kind.ELEMENTWISE, "sub", "as", "7.3"),
-    _row("tmuls", Kind.ELEMENTWISE, "mul", "as", "7.3"),
-    _row("tdivs", Kind.ELEMENTWISE, "div", "as sa", "7.3"),
-    _row("tmaxs", Kind.ELEMENTWISE, "max", "as", "7.3"),
-    _row("tmins", Kind.ELEMENTWISE, "min", "as", "7.3"),
-    _row("texpands", Kind.BROADCAST, "move", "s", "7.3"),
-    _row("texp", Kind.ELEMENTWISE, "exp", "a", "7.3"),
-    _row("tlog", Kind.ELEMENTWISE, "log", "a", "7.3"),
-    _row("tsqrt", Kind.ELEMENTWISE, "sqrt", "a", "7.3"),
-    _row("trsqrt", Kind.ELEMENTWISE, "rsqrt", "a at", "7.3"),
-    _row("trecip", Kind.ELEMENTWISE, "recip", "a", "7.3"),
-    _row("tabs", Kind.ELEMENTWISE, "abs", "a", "7.3"),
-    _row("tneg", Kind.ELEMENTWISE, "neg", "a", "7.3"),
-    _row("trelu", Kind.ELEMENTWISE, "relu", "a", "7.3"),
-    _row("tand", Kind.ELEMENTWISE, "and", "aa", "7.3"),
-    _row("tor", Kind.ELEMENTWISE, "or", "aa", "7.3"),
-    _row("txor", Kind.ELEMENTWISE, "xor", "aa aat", "7.3"),
-    _row("tnot", Kind.ELEMENTWISE, "not", "a", "7.3"),
-    _row("tands", Kind.ELEMENTWISE, "and", "as", "7.3"),
-    _row("tors", Kind.ELEMENTWISE, "or", "as", "7.3"),
-    _row("txors", Kind.ELEMENTWISE, "xor", "as ast", "7.3"),
-    _row("tshl", Kind.ELEMENTWISE, "shl", "aa", "7.3"),
-    _row("tshr", Kind.ELEMENTWISE, "shr", "aa", "7.3"),
-    _row("tshls", Kind.ELEMENTWISE, "shl", "as", "7.3"),
-    _row("tshrs", Kind.ELEMENTWISE, "shr", "as", "7.3"),
-    _row("trem", Kind.ELEMENTWISE, "rem", "aa aat", "7.3"),
-    _row("trems", Kind.ELEMENTWISE, "rem", "as ast", "7.3"),
-    _row("tfmod", Kind.ELEMENTWISE, "fmod", "aa", "7.3"),
-    _row("tfmods", Kind.ELEMENTWISE, "fmod", "as", "7.3"),
-    _row("tprelu", Kind.ELEMENTWISE, "prelu", "aa aat", "7.3"),
-    _row("tlrelu", Kind.ELEMENTWISE, "prelu", "as", "7.3"),
-    _row("taxpy", Kind.ELEMENTWISE, "axpy", "as", "7.3", accumulates=True),
-    _row("taddc", Kind.ELEMENTWISE, "addc", "aaa", "7.3"),
-    _row("taddrelu", Kind.ELEMENTWISE, "addrelu", "aa", "7.3"),
-    _row("tsubrelu", Kind.ELEMENTWISE, "subrelu", "aa", "7.3"),
-    _row("tmuladddst", Kind.ELEMENTWISE, "axpy", "aa", "7.3", accumulates=True),
-    _row("tfusedmuladd", Kind.ELEMENTWISE, "madd", "aa", "7.3", accumulates=True),
-    _row("tfusedmuladdrelu", Kind.ELEMENTWISE, "maddrelu", "aa", "7.3", accumulates=True),
-    _row("tpow", Kind.ELEMENTWISE, "pow", "aa aat", "7.3"),
-    _row("tpows", Kind.ELEMENTWISE, "pow", "as ast", "7.3"),
-    _row("taddreluconv", Kind.NARROW, "addrelu", "aa", "7.3"),
-    _row("tsubreluconv", Kind.NARROW, "subrelu", "aa", "7.3"),
-    _row("tadddeqrelu", Kind.NARROW, "adddeqrelu", "aas aast", "7.3"),
-    _row("tpartadd", Kind.PART, "add", "aa", "7.3"),
-    _row("tpartmul", Kind.PART, "mul", "aa", "7.3"),
-    _row("tpartmax", Kind.PART, "max", "aa", "7.3"),
-    _row("tpartmin", Kind.PART, "min", "aa", "7.3"),
-    _row("tpartargmax", Kind.PART_ARGUMENT, "max", "aaaa", "7.3"),
-    _row("tpartargmin", Kind.PART_ARGUMENT, "min", "aaaa", "7.3"),
-    _row("tpairreducesum", Kind.PAIR_REDUCE, "add", "a", "7.4"),
-    _row("tcmp", Kind.COMPARE, "compare", "aa", "7.3", "cmpMode"),
-    _row("tcmps", Kind.COMPARE, "compare", "as", "7.3", "cmpMode"),
-    _row("tsel", Kind.SELECT, "select", "maat", "7.3"),
-    _row("tsels", Kind.SELECT, "select", "mats", "7.3"),
-    _row("trowsum", Kind.ROW_REDUCE, "add", "at", "7.4"),
-    _row("trowmax", Kind.ROW_REDUCE, "max", "at", "7.4"),
-    _row("trowmin", Kind.ROW_REDUCE, "min", "at", "7.4", tmp_like_source=True),
-    _row("trowprod", Kind.ROW_REDUCE, "mul", "at", "7.4", tmp_like_source=True),
-    _row("trowargmax", Kind.ROW_ARGUMENT, "max", "at", "7.4"),
-    _row("trowargmin", Kind.ROW_ARGUMENT, "min", "at", "7.4"),
-    _row("trowexpand", Kind.ROW_EXPAND, "move", "a", "7.4"),
-    _row("trowexpandmul", Kind.ROW_BROADCAST, "mul", "aa aat", "7.4"),
-    _row("trowexpandsub", Kind.ROW_BROADCAST, "sub", "aa aat", "7.4"),
-    _row("trowexpanddiv", Kind.ROW_BROADCAST, "div", "aa aat", "7.4"),
-    _row("trowexpandadd", Kind.ROW_BROADCAST, "add", "aa aat", "7.4"),
-    _row("trowexpandmax", Kind.ROW_BROADCAST, "max", "aa aat", "7.4"),
-    _row("trowexpandmin", Kind.ROW_BROADCAST, "min", "aa aat", "7.4"),
-    _row("trowexpandexpdif", Kind.ROW_BROADCAST, "expdif", "aa aat", "7.4"),
-    _row("tcolsum", Kind.COLUMN_REDUCE, "add", "a at", "7.5", "isBinary"),
-    _row("tcolmax", Kind.COLUMN_REDUCE, "max", "a", "7.5"),
-    _row("tcolmin", Kind.COLUMN_REDUCE, "min", "a", "7.5"),
-    _row("tcolprod", Kind.COLUMN_REDUCE, "mul", "a", "7.5"),
-    _row("tcolargmax", Kind.COLUMN_ARGUMENT, "max", "at", "7.5"),
-    _row("tcolargmin", Kind.COLUMN_ARGUMENT, "min", "at", "7.5"),
-    _row("tcolexpand", Kind.COLUMN_EXPAND, "move", "a", "7.5"),
-    _row("tcolexpandmul", Kind.COLUMN_BROADCAST, "mul", "aa", "7.5"),
-    _row("tcolexpandadd", Kind.COLUMN_BROADCAST, "add", "aa", "7.5"),
-    _row("tcolexpandsub", Kind.COLUMN_BROADCAST, "sub", "aa", "7.5"),
-    _row("tcolexpanddiv", Kind.COLUMN_BROADCAST, "div", "aa", "7.5"),
-    _row("tcolexpandmax", Kind.COLUMN_BROADCAST, "max", "aa", "7.5"),
-    _row("tcolexpandmin", Kind.COLUMN_BROADCAST, "min", "aa", "7.5"),
-    _row("tcolexpandexpdif", Kind.COLUMN_BROADCAST, "expdif", "aa", "7.5"),
-    _row("tci", Kind.RAMP, "ramp", "s st", "7.7", "descending", scalar_unit=True),
-    _row("tgather", Kind.GATHER, "move", "aat aa", "7.7"),
-    _row("tgatherb", Kind.BLOCK_GATHER, "move", "aa", "7.7"),
-    _row("tinterleave", Kind.INTERLEAVE, "interleave", "aa", "7.7"),
-    _row("tdeinterleave", Kind.INTERLEAVE, "deinterleave", "aa a", "7.7"),
-    _row("tgather.mask", Kind.PATTERN_GATHER, "move", "a", "7.7", "maskPattern"),
-    _row("tgather.compare", Kind.COMPARE_GATHER, "compare", "ast as", "7.7", "cmpMode"),
-    _row("tsort32", Kind.SORT, "move", "aa aat", "7.7"),
-    _row("tmrgsort", Kind.MERGE, "move", "as aa aaa aaaa", "7.7"),
-    _row("ttrans", Kind.TRANSPOSE, "move", "at a", "7.7"),
-    _row("tconcat", Kind.CONCATENATE, "move", "aa", "7.7"),
-    _row("tconcatidx", Kind.COUNTED_CONCATENATE, "move", "aaaa", "7.7"),
-    _row("tquant", Kind.QUANTISE, "quantise", "aa aaa", "7.12", "quant_type", tmp_behind=True),
-    _row("tquant.mx", Kind.BLOCK_QUANTISE, "quantise", "a", "7.12", "quant_type"),
-    _row("tdequant", Kind.DEQUANTISE, "dequantise", "aaa", "7.12"),
-    _row("tpack", Kind.PACK, "move", "a", "7.12"),
-)
-
-VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {operation.mnemonic: operation for operation in _ALL}
+VECTOR_OPERATIONS: Mapping[str, VectorOperation] = {
+    row["mnemonic"]: _read(row) for row in table_rows(Path(__file__).with_suffix(".csv"))
+}
 """Every vector operation other than tcvt by its mnemonic."""
 
 

@@ -492,34 +492,6 @@ _FARTHEST = 400
 """Powers of ten beyond which no float is finite or not zero."""
 _LONGEST = 64  # characters of a number; more is not an immediate, and conversions of endless digits are slow
 
-SPECIALS = frozenset(
-    [
-        "LFSR",
-        "LFSR_NO_CHANGE",
-        "V_LANE_ID_32",
-        "V_LANE_ID_16",
-        "V_LANE_ID_8",
-        "S_LFSR",
-        "S_LFSR_NO_CHANGE",
-        "PC",
-        "M0",
-        "M1",
-        "M2",
-        "M3",
-        "LD_TNSR_ID_REG",
-        "ST_TNSR_ID_REG",
-        "ST_RMW_REG",
-        "LD_PARTIAL_REG",
-        "ST_PARTIAL_REG",
-        "S_CARRY",
-        "V_CARRY",
-        "ZP_REG",
-        "DIV_STEP",
-        *(f"SQZ_CNTR{number}_{half}" for number in range(8) for half in ("LO", "HI")),
-    ]
-)
-"""Registers that have a name instead of a number. Source: docs/reference/tpc.md section 7.1."""
-
 HARDWARE_CODES = {
     **{0: "PC", 1: "DIV_STEP", 2: "S_CARRY", 3: "V_CARRY", 4: "M0", 5: "M1", 6: "M2", 7: "M3"},
     **{8: "LD_TNSR_ID_REG", 9: "ST_TNSR_ID_REG", 10: "ST_RMW_REG", 11: "LD_PARTIAL_REG", 12: "ST_PARTIAL_REG"},
@@ -527,6 +499,11 @@ HARDWARE_CODES = {
     **{16 + place: f"SQZ_CNTR{place // 2}_{'HI' if place % 2 else 'LO'}" for place in range(16)},
 }
 """Hardware registers by the number that `mov.to_hw_reg` and `mov.from_hw_reg` may give instead of the name."""
+
+SPECIALS = frozenset(
+    ["LFSR", "LFSR_NO_CHANGE", "S_LFSR", "S_LFSR_NO_CHANGE", *(f"V_LANE_ID_{bits}" for bits in (32, 16, 8))]
+).union(HARDWARE_CODES.values())
+"""Registers that have a name instead of a number. Source: docs/reference/tpc.md section 7.1."""
 
 
 def read_register(text: str, dialect: Dialect) -> Register | Special | None:

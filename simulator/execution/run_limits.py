@@ -13,25 +13,6 @@ from dataclasses import dataclass
 from castsim.execution.tree import Block, Loop, Lowered, Node, Tree
 from castsim.isa.errors import MAX_STATEMENTS, LimitError, ReadError, Span
 
-__all__ = [
-    "DEFAULT_LIMITS",
-    "IGNORE",
-    "MAX_COMPUTED",
-    "MAX_CYCLES",
-    "MAX_ELEMENTS",
-    "MAX_STATEMENTS",
-    "MAX_WALK",
-    "REPORT",
-    "STALE_MODES",
-    "STOP",
-    "Limits",
-    "check_executions",
-    "executions",
-    "stale_mode",
-    "walk_limit",
-]
-
-
 MAX_WALK = 200_000
 """Trips and statements inside loops of a tile program that are walked one by one, unless the caller says otherwise."""
 

@@ -21,18 +21,6 @@ from castsim.targets.csv_tables import places_of, read_toml
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "CAST_AXES",
-    "DEFAULT",
-    "MOST_POINTS",
-    "PREFIXES",
-    "PROGRAM_AXES",
-    "CycleSource",
-    "PointKind",
-    "SweepSpecification",
-    "read_specification",
-]
-
 
 # The points of a sweep by their number: nothing is expanded before it is needed.
 

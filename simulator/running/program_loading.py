@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from castsim.execution import run_limits
 from castsim.execution.buffer_values import CastCounts, TaintTracker
 from castsim.execution.input_data import (
     OLDEST,
@@ -69,8 +71,11 @@ from castsim.running.loaded import (
 )
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, TileTarget
+from castsim.targets.vliw import VliwTarget
 
 if TYPE_CHECKING:
+    from castsim.machines.vliw.assembled import AssembledProgram
+    from castsim.machines.vliw.lint_flow import LintFinding
     from castsim.running.micro import MicroProgram
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
@@ -479,6 +484,93 @@ def load_tiles(source: Source, request: LoadRequest) -> TileProgram | DataDepend
     return DataDependentProgram(walking) if reads_elements(walking) else walking.program()
 
 
+# Assembly and binaries: walked when they are run, since values may decide their path.
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AssemblyProgram(WalkedWhenIssued):
+    """A program of bundles; see `castsim.running.loaded.LoadedProgram`."""
+
+    assembled: AssembledProgram
+    text: str = ""
+    """The source; empty for a binary."""
+
+    def __repr__(self) -> str:
+        return repr(self.assembled)
+
+    @property
+    def file(self) -> str:
+        """The name that messages give it."""
+        return self.assembled.file
+
+    @property
+    def entry(self) -> str:
+        """The file's name without its suffix."""
+        return self.assembled.entry
+
+    @property
+    def target(self) -> VliwTarget:
+        """The target that it is read for."""
+        return self.assembled.target
+
+    @property
+    def language(self) -> str:
+        """The word for its language in descriptions of targets."""
+        return Language.ASSEMBLY.value
+
+    @property
+    def arguments(self) -> Mapping[str, ArgumentUse]:
+        """The declared data."""
+        return self.assembled.arguments
+
+    def issue(self, inputs: Inputs, how: RunOptions) -> ExecutionResult:
+        """Walk the program to its end."""
+        from castsim.machines.vliw.assembled import execute as walk  # noqa: PLC0415 - as at `_reader`
+        from castsim.machines.vliw.latency_bound import latency_bound  # noqa: PLC0415 - likewise
+
+        if how.values:
+            check_elements(self.arguments, how.limits.max_elements)
+        how.stage("values")
+        checked = how.stale_reads != run_limits.IGNORE
+        ran = walk(
+            self.assembled,
+            inputs,
+            values=how.values,
+            checked=checked,
+            stop=how.stale_reads == run_limits.STOP,
+            max_bundles=how.max_cycles,
+            max_walk=how.limits.computed,
+            heard=how.progress,
+            skip=how.skip,
+            watch=None if how.watch is None else how.watch.bundle,
+        )
+        if how.watch is not None:
+            how.watch.finish()
+        executed = Executed(ran.tree, self.arguments, ran.warnings)
+        latencies = partial(latency_bound, self.assembled.program, self.target)
+        loaded = Loaded(self.file, self.entry, self.target, executed, source=self.text, latencies=latencies)
+        return ExecutionResult(loaded, ran.outputs, ran.stale_reads if checked else None, casts=ran.casts)
+
+    def lint(self) -> tuple[LintFinding, ...]:
+        """Return the findings against the issue rules."""
+        from castsim.machines.vliw.lint_checking import lint  # noqa: PLC0415 - as at `_reader`
+
+        return lint(self.assembled.program, self.target)
+
+
+def load_bundles(source: Source, request: LoadRequest) -> AssemblyProgram:
+    """Read assembly, or a binary; see `castsim.machines.vliw.assembled` for both."""
+    from castsim.machines.vliw.assembled import load_assembly, load_binary  # noqa: PLC0415 - as at `_reader`
+
+    chosen = (source, request.target, request.entry, request.args, request.prepare)
+    if source.language is Language.BINARY:
+        return AssemblyProgram(load_binary(*chosen, declare=request.declare, machine=request.machine))
+    return AssemblyProgram(load_assembly(*chosen, request.limits.max_statements), source.text)
+
+
+# Programs of any language.
+
+
 def load_program(
     path: Path,
     target: str | Path | Target | None,
@@ -551,9 +643,7 @@ def _reader(language: Language) -> Callable[[Source, LoadRequest], LoadedProgram
     if language is Language.TILES:
         return load_tiles
     if language is Language.KERNEL:
-        from castsim.running.c_kernels import load_kernel  # noqa: PLC0415 - as below
+        from castsim.running.c_kernels import load_kernel  # noqa: PLC0415 - only the language in use is loaded
 
         return load_kernel
-    from castsim.running import assembly_loading  # noqa: PLC0415 - only the language in use is loaded
-
-    return assembly_loading.load_text if language is Language.ASSEMBLY else assembly_loading.load_bundles
+    return load_bundles

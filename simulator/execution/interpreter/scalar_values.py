@@ -36,19 +36,6 @@ from castsim.isa.pto.pto_scalars import (
 from castsim.numerics.cast import cast_codes
 from castsim.numerics.policy import abstract_policy
 
-__all__ = [
-    "argument_value",
-    "arithmetic",
-    "bits_of",
-    "compare",
-    "constant",
-    "convert",
-    "evaluate",
-    "from_bits",
-    "width_of",
-]
-
-
 # Scalar arithmetic on floats: IEEE 754, rounding to nearest, ties to even; infinities and NaN are results.
 #
 # Operands are values of their type, held as Python floats. Sums, products, quotients and roots of types of up to 32
