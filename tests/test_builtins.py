@@ -350,6 +350,16 @@ def test_the_list(capsys: Capture) -> None:
     assert [each["name"] for each in greco["builtins"]] == [r["builtin"] for r in rows if r["device"] == "greco"]
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("frobnicate", 0, 0), ("f32_to_i8_order", 1, 5), ("i16_i32", 1, 5), ("x" * 40, 0, 0)]
+)
+def test_an_unknown_name_lists_near_names_five_at_most(name: str, least: int, most: int, capsys: Capture) -> None:
+    assert main(["builtin", name, "--target", "gaudi2"]) == 2
+    err = capsys.readouterr().err
+    assert f"error: unknown builtin '{name}'" in err
+    assert least <= err.count("__builtin_") <= most
+
+
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_targets_lists_special_functions_with_signatures(generation: str, capsys: Capture) -> None:
     assert main(["targets", generation]) == 0
@@ -413,6 +423,7 @@ def test_other_chips_have_none(capsys: Capture) -> None:
     [
         (["i32_to_i16_lin_ordre", "--target", "gaudi"], 2, f"legal: {NARROW}"),
         (["__builtin_v_sin_f33", "--target", "goya"], 2, "legal: __builtin_v_sin_f32"),
+        (["cast_f32_to_q", "--target", "gaudi2"], 2, "legal: __builtin_cast_f16_to_f32, "),
         (["f16_to_f32", "--target", "greco"], 1, "legal: gaudi, gaudi2"),
         (["__builtin_v_tanh_i16", "--target", "goya"], 1, "is not modelled: its instructions and number formats"),
         (["get_dim_stride", "--target", "goya"], 2, "takes tensor, dimension"),

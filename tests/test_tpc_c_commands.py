@@ -321,6 +321,28 @@ def test_check_takes_macros_and_folders(given: bool, tmp_path: Path, capsys: Cap
     assert ("--define WIDTH=2 FLAG" in capsys.readouterr().err) is given
 
 
+@pytest.mark.parametrize("by", ["command line", "editor", "neither"])
+def test_the_language_server_takes_macros_and_folders(by: str, tmp_path: Path) -> None:
+    pytest.importorskip("pygls")
+    from lsp_client import Editor, session, uri  # noqa: PLC0415 - needs the extra
+
+    headers = tmp_path / "headers"
+    headers.mkdir()
+    (headers / "step.h").write_text("#define STEP 64\n", encoding="utf-8")
+    text = '#include "step.h"\nvoid main(tensor x) { int5 at = {STEP * WIDTH + FLAG}; at[0] += 1; }\n'
+
+    async def work(one: Editor) -> list[str]:
+        one.open(uri("kernel.c"), text)
+        return [str(each.message) for each in await one.checked(uri("kernel.c")) if each.severity == 1]
+
+    options = {"defines": {"WIDTH": "2", "FLAG": "1"}, "folders": [str(headers)]}
+    if by == "command line":
+        errors = session(work, "--target", "gaudi2", "-I", str(headers), "-D", "WIDTH=2", "-D", "FLAG")
+    else:
+        errors = session(work, "--target", "gaudi2", options=options if by == "editor" else {})
+    assert bool(errors) is (by == "neither")
+
+
 def test_a_kernel_runs_from_python_as_the_command_runs_it(tmp_path: Path) -> None:
     x = np.arange(1500, dtype=np.float32).reshape(5, 300) / 7
     more = {"tensors": {"y": "bf16[300,5]"}, "index_space": (3, 5)}

@@ -589,8 +589,7 @@ def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimErro
     shortest = {_bare(each): each for each in every}
     bare = _bare(name)
     near = difflib.get_close_matches(bare, shortest, _NEAR, _SIMILARITY)
-    legal = [shortest[each] for each in near] or [row.builtin for row in builtins_of(target)]
-    return ReadError(f"unknown builtin '{name}'", legal=legal)
+    return ReadError(f"unknown builtin '{name}'", legal=[shortest[each] for each in near])
 
 
 def _bare(name: str) -> str:
