@@ -437,6 +437,10 @@ IN_C = {
     "rows of which the last are left out": (
         "__local__ int t[2][2] = {{1, 2}}; int i = c[1]; out = t[i + 1][1] + 10 * t[i][1];", 20
     ),
+    "absolute values and complements of coordinates": (
+        "int5 p = {-3, 2, -5}; p = i_i32_abs(p, 3, 0, p); int5 q = i_i32_not(p, 1, 0, p);"
+        "out = p[0] * 100 + q[0] * 10 + q[1] + p[2] * 1000;", -5000 + 300 - 40 + 2,
+    ),
     "elements by number": ("int t[4] = {[2] = 5, 6}; out = t[0] + t[2] * 10 + t[3];", 56),
 }  # fmt: skip
 
