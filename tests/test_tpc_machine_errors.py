@@ -292,7 +292,7 @@ def test_the_json_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
         "schema_version", "program", "entry", "target", "engine", "total_cycles", "seconds", "pipes", "lost_most",
-        "latency_bound", "instructions", "outputs", "facts_assumed", "trust", "warnings", "stale_reads",
+        "latency_bound", "lower_bound", "instructions", "outputs", "facts_assumed", "trust", "warnings", "stale_reads",
     ]  # fmt: skip
     assert (found["entry"], found["target"], found["engine"]) == ("kernel", "gaudi2", "fast")
     assert list(found["instructions"][0]) == ["line", "op", "pipe", "start_cycle", "end_cycle"]
