@@ -51,6 +51,11 @@ def test_a_quantisation_counts_what_it_rounds_and_clamps(tmp_path: Path, capsys:
     assert "numbers exact" not in text
 
 
+SATURATING = ["--target", "a2a3", "--option", "float_saturation_off_at_start=0"]
+"""A2/A3 in its other mode: docs/reference/a2a3.md, CTRL[48] = 0."""
+
+
+@pytest.mark.parametrize("words", [["--target", "a5"], SATURATING])
 @pytest.mark.parametrize(
     ("text", "function"),
     [
@@ -61,7 +66,7 @@ def test_a_quantisation_counts_what_it_rounds_and_clamps(tmp_path: Path, capsys:
     ],
 )
 def test_saturating_arithmetic_counts_infinity_and_nan_that_it_replaces(
-    tmp_path: Path, capsys: Capture, text: str, function: np.ufunc
+    tmp_path: Path, capsys: Capture, text: str, function: np.ufunc, words: list[str]
 ) -> None:
     src = np.random.default_rng(2).standard_normal((4, 64)).astype(np.float16)
     src[0, :3], src[1, :2], src[2, 0] = np.nan, np.inf, -np.inf
@@ -70,9 +75,26 @@ def test_saturating_arithmetic_counts_infinity_and_nan_that_it_replaces(
         exact = function(src)
     nan, infinite = int(np.isnan(exact).sum()), int(np.isinf(exact).sum())
     name = text.split(maxsplit=1)[0]
-    found = counted(tmp_path, capsys, ["-e", text, "--target", "a5"], src=src)[name, "f16", "f16"]
+    found = counted(tmp_path, capsys, ["-e", text, *words], src=src)[name, "f16", "f16"]
     assert found == {"elements": 256, "nan": nan, **({"clamped": infinite} if infinite else {})}
-    assert counted(tmp_path, capsys, ["-e", text, "--target", "a5"], src=np.ones((4, 64), np.float16)) == {}
+    assert counted(tmp_path, capsys, ["-e", text, *words], src=np.ones((4, 64), np.float16)) == {}
+
+
+@pytest.mark.parametrize("target", ["a2a3", "a5"])
+def test_sums_that_narrow_count_what_they_round_and_clamp(tmp_path: Path, capsys: Capture, target: str) -> None:
+    """The relu of a sum rounded to f16 becomes i8: to nearest even, clamped at 127, NaN to 0."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-200, 200, (4, 64)).astype(np.float16) / 2 for _ in range(2))
+    a[0, :3] = np.nan
+    with np.errstate(invalid="ignore"):
+        total = np.where(a + b > 0, a + b, np.float16(0))
+    clamped = int(np.count_nonzero(total >= 127.5))
+    rounded = int(np.count_nonzero((total != np.rint(total)) & (total < 127.5)))
+    program = [str(VECTORS / "headlines/sum_relu_narrowed.pto"), "--target", target]
+    rows = counted(tmp_path, capsys, program, x=a, y=b)
+    narrowed = rows["taddreluconv", "f16", "i8"]
+    assert (narrowed["elements"], narrowed["rounded"], narrowed["clamped"]) == (256, rounded, clamped)
+    assert sum(row.get("nan", 0) for row in rows.values()) == 3
 
 
 def test_a_chip_that_keeps_infinity_replaces_nothing(tmp_path: Path, capsys: Capture) -> None:

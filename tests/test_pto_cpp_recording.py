@@ -398,3 +398,12 @@ def test_what_an_array_of_arguments_lacks_is_named(tmp_path):
     )
     with pytest.raises(CastsimError, match="nothing fills"):
         run(written(tmp_path, UNPACKED + text, ""), inputs={"args": "zeros"})
+
+
+def test_a_byte_order_mark_before_a_kernel_is_skipped(tmp_path):
+    body = 'extern "C" __global__ AICORE void k(__gm__ float *x)\n{\n    pipe_barrier(PIPE_ALL);\n}\n'
+    path = written(tmp_path, body)
+    (plain,) = record(Request(path))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    (marked,) = record(Request(path))
+    assert marked.pto_text() == plain.pto_text()

@@ -25,7 +25,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from castsim.commands.kernels import launch_of, refuse_elsewhere, side_of
+from castsim.commands.kernels import launch_of, refuse_elsewhere, side_of, without_arguments
 from castsim.commands.option_parsers import GRAPHS, assignments, most_cycles, opaque_cycles, run_limits_of, scalars_of
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.run_views import check_page, with_note, write_page_of
@@ -123,8 +123,9 @@ def _recorded(side: SideRequest, options: Namespace) -> SideRequest:
     """Return a side, a kernel in C++ as what it was recorded as: on the side's target, with its options."""
     if not str(side.program).endswith(CPP_SUFFIXES):
         return side
-    found = side_of(options, str(side.program), side.entry, side.target, side.prepared)
-    return replace(side, program=found, entry=None, args={})
+    recording = side_of(options, str(side.program), side.entry, side.target, side.prepared)
+    inputs = assignments("--in", without_arguments(options, recording).inputs)
+    return replace(side, program=recording.source, entry=None, args={}, inputs=inputs)
 
 
 _LEGAL = ("a .pto or .tpc file", "a .json file of `castsim run --json`")

@@ -164,9 +164,9 @@ def side_of(
     entry: str | None,
     target: str | Path | Target | None,
     prepare: Callable[[Target], Target],
-) -> Source:
+) -> CppRecording:
     """Compile and execute the kernel that is one side of a comparison."""
-    return _recorded(replace(request_of(options, program), entry=entry, target=target, prepare=prepare)).source
+    return _recorded(replace(request_of(options, program), entry=entry, target=target, prepare=prepare))
 
 
 def _recorded(request: Request) -> CppRecording:

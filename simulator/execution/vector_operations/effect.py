@@ -277,6 +277,7 @@ def _narrowed(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None
         codes = apply(operation.function, operands, fmt, behaviour)
     policy = Policy(Rounding.RINT, Overflow.SATURATE)
     result = convert_codes(np.ascontiguousarray(codes), fmt, work.dst.format, policy)
+    tell_change(Judge(fmt, work.dst.format, policy.rounding, wraps=False), codes, result)
     tile_view(buffer, work.dst, work.dst.valid_rows, work.dst.valid_cols)[...] = result
 
 

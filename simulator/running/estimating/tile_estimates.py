@@ -85,7 +85,11 @@ class ArrayEstimator(ABC):
     def many(self, *extents: Any) -> Estimates:
         """Return the estimates of the shapes to which the arguments broadcast."""
         given = [_integers(name, value) for name, value in zip(_NAMES, extents, strict=True)]
-        known = np.broadcast_arrays(*(value for value in given if value is not None))
+        try:
+            known = np.broadcast_arrays(*(value for value in given if value is not None))
+        except ValueError:
+            shapes = ", ".join(str(value.shape) for value in given if value is not None)
+            raise ReadError(f"extents of shapes {shapes} do not broadcast to one shape") from None
         columns, extent = iter(value.reshape(-1) for value in known), known[0].shape
         flat = [None if value is None else next(columns) for value in given]
         size, arithmetic = known[0].size, of_arrays()
@@ -300,9 +304,10 @@ def estimate(
     names = format_spelled(format_name(src)).name, format_spelled(format_name(dst)).name
     estimator = estimator_of(target, *names, rounding, saturation, scratch)
     extents = (rows, cols, row_stride, dst_row_stride, valid_rows, valid_cols)
-    for each in extents:
-        if hasattr(each, "__len__"):
-            return estimator.many(*extents)
+    if any(extent is None for extent in extents[:2]):
+        raise ReadError("rows and cols are integers or arrays of them, not None")
+    if any(hasattr(extent, "__len__") for extent in extents):
+        return estimator.many(*extents)
     places = tuple(map(_as_integer, extents))
     return estimator.one(*places, asked=EstimatedCast(target, *names, rounding, saturation, scratch, places))
 
