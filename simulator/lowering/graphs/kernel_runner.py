@@ -320,8 +320,7 @@ class GraphKernelRunner:
 
     def unpacked(self, codes: Codes, fmt: Format) -> tuple[Codes, Format]:
         """Return codes in the format in which they are computed of."""
-        byte = self.computed_as(fmt)
-        if byte == fmt:
+        if (byte := self.computed_as(fmt)) == fmt:
             return codes, fmt
         if self.chip.lacks(fmt):
             self.remark(
