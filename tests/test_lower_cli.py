@@ -214,7 +214,7 @@ def test_programs_against_exact_arithmetic(chip: str, name: str, src: str, way: 
     x = (x * np.exp2(generator.integers(-8, 8, (ROWS, 1)))).astype(DTYPES[src])
     x[0, :3] = 0, -0.0, 1
     path = file_of(tmp_path / "k.pto", way.program)
-    found = castsim.run(path, chip, inputs={"x": x})
+    found = castsim.run(path, chip, inputs={"x": x.reshape(-1)})
     wide = x.astype(np.float64).reshape(-1, 32)
     element, unit = BLOCK_FORMATS[name].element.name, BLOCK_FORMATS[name].unit_exponent
     scales = scale_values(np.abs(wide).max(axis=1), element, unit, "e8m0", way.rule)

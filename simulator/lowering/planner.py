@@ -12,7 +12,7 @@ import numpy as np
 
 from castsim.execution.timing import ProgressCallback
 from castsim.isa.errors import CastsimError, IllegalError, ReadError
-from castsim.isa.formats import Codes, format_named
+from castsim.isa.formats import Codes, IntFormat, format_named
 from castsim.lowering.catalogue import (
     Assembly,
     Catalogue,
@@ -481,11 +481,12 @@ def _unreached(task: _Task) -> Plan:
         reason = f"{target.name} has no elements of {lacking.storage_bits} bits, so none of {lacking.name}"
     else:
         kind = PlanKind.NONE_FOUND
-        steps = task.request.steps
-        reason = f"no chain of up to {steps} instructions leads from {demand.src.name} to {demand.dst.name}"
-        unknown = [fmt.name for fmt in (demand.src, demand.dst) if not catalogue.holds(fmt)]
+        reason = f"no chain of up to {task.request.steps} instructions leads from {demand.src.name} to {demand.dst.name}"
+        unknown = {fmt.name: fmt for fmt in (demand.src, demand.dst) if not catalogue.holds(fmt)}
         if unknown:
-            reason += f": {target.name} has no instruction for elements of {' and '.join(dict.fromkeys(unknown))}"
+            reason += f": {target.name} has no instruction for elements of {' and '.join(unknown)}"
+            if all(isinstance(fmt, IntFormat) and fmt.bits < 8 for fmt in unknown.values()):
+                reason += "; `castsim graph` holds each in a byte"
     return Plan(
         task.request, demand, target, kind, Verdict.DIFFERS, (),
         searched=catalogue.count(demand.src, task.request.steps), reason=reason,

@@ -320,13 +320,12 @@ class GraphKernelRunner:
 
     def unpacked(self, codes: Codes, fmt: Format) -> tuple[Codes, Format]:
         """Return codes in the format in which they are computed of."""
-        byte = self.computed_as(fmt)
-        if byte == fmt:
+        if (byte := self.computed_as(fmt)) == fmt:
             return codes, fmt
         if self.chip.lacks(fmt):
             self.remark(
-                f"{self.chip.target.name} has no instruction for elements of {fmt.name}: a byte holds one element, "
-                "unpacked before the program and packed behind it, outside the cycles"
+                f"{self.chip.target.name} has no instruction for elements of {fmt.name}, so `castsim lower` has none: "
+                "here a byte holds each, unpacked before the program and packed behind it, outside the cycles"
             )
             sign = 1 << (fmt.bits - 1) if isinstance(fmt, IntFormat) and fmt.signed else 0
             return (codes.astype(np.uint8) ^ np.uint8(sign)) - np.uint8(sign), byte
