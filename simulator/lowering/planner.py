@@ -481,7 +481,9 @@ def _unreached(task: _Task) -> Plan:
         reason = f"{target.name} has no elements of {lacking.storage_bits} bits, so none of {lacking.name}"
     else:
         kind = PlanKind.NONE_FOUND
-        reason = f"no chain of up to {task.request.steps} instructions leads from {demand.src.name} to {demand.dst.name}"
+        reason = (
+            f"no chain of up to {task.request.steps} instructions leads from {demand.src.name} to {demand.dst.name}"
+        )
         unknown = {fmt.name: fmt for fmt in (demand.src, demand.dst) if not catalogue.holds(fmt)}
         if unknown:
             reason += f": {target.name} has no instruction for elements of {' and '.join(unknown)}"
