@@ -473,7 +473,7 @@ def _refusal(task: _Task, judgement: Judgement) -> Plan:
 
 def _unreached(task: _Task) -> Plan:
     """Return the plan where no chain leads to the destination: proven where the chip has no elements of the width."""
-    demand, target, catalogue = task.demand, task.target, task.catalogue
+    demand, target, catalogue, steps = task.demand, task.target, task.catalogue, task.request.steps
     widths = catalogue.widths
     lacking = next((fmt for fmt in (demand.src, demand.dst) if fmt.storage_bits > max(widths)), None)
     if lacking is not None:
@@ -481,9 +481,7 @@ def _unreached(task: _Task) -> Plan:
         reason = f"{target.name} has no elements of {lacking.storage_bits} bits, so none of {lacking.name}"
     else:
         kind = PlanKind.NONE_FOUND
-        reason = (
-            f"no chain of up to {task.request.steps} instructions leads from {demand.src.name} to {demand.dst.name}"
-        )
+        reason = f"no chain of up to {steps} instructions leads from {demand.src.name} to {demand.dst.name}"
         unknown = {fmt.name: fmt for fmt in (demand.src, demand.dst) if not catalogue.holds(fmt)}
         if unknown:
             reason += f": {target.name} has no instruction for elements of {' and '.join(unknown)}"
@@ -491,8 +489,8 @@ def _unreached(task: _Task) -> Plan:
                 reason += "; `castsim graph` holds each in a byte"
     return Plan(
         task.request, demand, target, kind, Verdict.DIFFERS, (),
-        searched=catalogue.count(demand.src, task.request.steps), reason=reason,
-        nearest=nearest_format(catalogue, demand, task.request.steps),
+        searched=catalogue.count(demand.src, steps), reason=reason,
+        nearest=nearest_format(catalogue, demand, steps),
     )  # fmt: skip
 
 
