@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import shlex
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -529,3 +532,12 @@ def test_a_column_major_view_has_its_rows_innermost() -> None:
     assert to_memory(np.zeros((64, 16), np.float32), "x", argument).size == 4096
     with pytest.raises(ReadError, match=r"expects shape \[64, 16\]"):
         to_memory(np.zeros((16, 64), np.float32), "x", argument)
+
+
+def test_too_little_address_space_ends_in_a_sentence() -> None:
+    """NumPy's libraries would end the process themselves."""
+    command = f"ulimit -v 100000; exec {shlex.quote(sys.executable)} -m castsim targets"
+    ended = subprocess.run(["/bin/bash", "-c", command], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1, ended.stderr
+    assert ended.stderr.startswith("error: `ulimit -v` leaves 100000 KiB")
+    assert "Traceback" not in ended.stderr

@@ -190,7 +190,7 @@ def test_absurd_nesting_is_refused_and_does_not_break_the_reader() -> None:
     assert "nested more than" in refusal("pto.vecscope {" * 3000).message
     with pytest.raises(ReadError, match="nested more than"):
         parse("module attributes {a = " + "[" * 3000)
-    assert isinstance(last_of("pto.vecscope {" * 60 + "}" * 60), pto.Section)
+    assert isinstance(last_of("pto.section.vector {" * 60 + "}" * 60), pto.Section)
 
 
 # --------------------------------------------------------------------------------------------------- scalar values
