@@ -333,7 +333,8 @@ def _load(path: Path) -> Target:
         raise _refusal(path, error, data, model) from None
     _check_said(overlay)
     if path.parent != SHIPPED:
-        found._lineage = _lineage_of(found, path)
+        lineage = _lineage_of(found, path)
+        found._lineage = None if lineage == Lineage(found.name, frozenset()) else lineage
     return found
 
 

@@ -191,7 +191,7 @@ def _check_handed(
 # the end of its line, or of a bracket that is open there; printers also break it before its operands. A line that
 # begins with a sign that begins no statement goes on with it, and so does one behind a sign that ends none.
 #
-# Source: docs/reference/pto.md section 9.
+# Source: docs/reference/pto.md section 8.
 
 NAMES = (
     "pto.reserve_buffer",
