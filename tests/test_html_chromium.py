@@ -188,7 +188,7 @@ def test_a_racy_run_has_a_page_that_says_so(opened: Opened, tmp_path: Path, caps
     racy.write_text("\n".join(line for line in text.splitlines() if "<PIPE_MTE2>, <PIPE_V>" not in line))
     assert "race" in err_of(capsys, ["run", str(racy), "--in", "src=random:1", "--html", str(page)], 1)
     opened.go(page)
-    assert opened.tab.locator("#summary .alarm").text_content().startswith("1 race: ")
+    assert opened.tab.locator("#summary .alarm").text_content().startswith("1 race, lines 16, 17: ")
     opened.quiet(page)
 
 
