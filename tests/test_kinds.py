@@ -125,6 +125,13 @@ READERS = {
     "simulator/tpc_compiler/virtual_registers.py": "reads lines of program text",
     "simulator/commands/compiled.py": "reads names of files",
     "simulator/reports/run_findings.py": "reads lines of program text",
+    "simulator/commands/check.py": "reads names of files",
+    "simulator/exploration/checking.py": "reads the byte order mark of a text",
+    "simulator/lowering/graphs/onnx_nodes.py": "reads names of ONNX's operators",
+    "simulator/tpc_compiler/pipelining.py": "reads names of registers",
+    "simulator/tpc_compiler/scheduling.py": "reads names of registers and mnemonics",
+    "isa/pto/vector_operations.py": "reads mnemonics as users write them",
+    "targets/description.py": "reads paths of keys",
 }
 """Modules that look at how a text begins or ends, each with its reason."""
 
