@@ -141,7 +141,6 @@ row sum of other rows | trowsum small u -> column | rows
 scratch of another type | trowmin t i -> column | tmp
 row maximum with tmp | trowexpandmax t column u -> v | tmp | a5
 row difference with tmp | trowexpandexpdif t column u -> v | tmp | a5
-row sum with tmp | pto.trowexpandadd ins(%t, %column, %u : §$T, $COLUMN, $T) outs(%v : $T) | not written with these operands
 broadcast of half a block | trowexpandmul t u -> v | one full block
 column sum with tmp alone | %one2 = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32> ; §pto.tcolsum ins(%t, %u : $T, $T) outs(%one2 : !pto.tile_buf<vec, 1x64xf32>) | isBinary if and only if
 column sum by pairs without tmp | %one2 = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32> ; §pto.tcolsum ins(%t {isBinary = true} : $T) outs(%one2 : !pto.tile_buf<vec, 1x64xf32>) | isBinary if and only if
@@ -168,7 +167,7 @@ quotients of integers | tcolexpanddiv i j -> i | i32 | a2a3
 8-bit fills | %m = arith.constant 1 : i8 ; §pto.texpands ins(%m : i8) outs(%s8 : $S8) | i8 | a2a3
 ## names
 misspelt | §pto.tad ins(%t, %u : $T, $T) outs(%v : $T) | unknown operation pto.tad
-known | §pto.tpow ins(%t, %u : $T, $T) outs(%v : $T) | known, not modelled
+known | §pto.tsubc ins(%t, %u : $T, $T) outs(%v : $T) | known, not modelled
 no operation | §pto.tlaod %t | unknown operation
 number of the core | %a = pto.get_block_idx -> §i32 | i64
 array of the scalar unit | %a = §pto.declare_local_array | no text at hand

@@ -215,8 +215,8 @@ def test_wrong_tables_and_libraries_are_refused():
 @pytest.mark.parametrize(
     ("missing", "asked", "expected"),
     [
-        (("pandas", "polars"), None, "frames need the package pandas or polars"),
-        (("pandas",), "pandas", "frames need the package pandas"), (("polars",), "polars", "pip install polars"),
+        (("pandas", "polars"), None, "a frame needs the package pandas or polars"),
+        (("pandas",), "pandas", "a frame needs the package pandas"), (("polars",), "polars", "pip install polars"),
         (("pandas",), None, polars), (("polars",), None, pandas), ((), None, pandas),
     ],
 )  # fmt: skip

@@ -78,6 +78,10 @@ def edited_file(folder: Path, base: str, facts: dict[str, object]) -> Path:
     return file
 
 
+OF_ROWS = {"instant-results"}
+"""Limits whose facts are rows of a CSV table, which a description can replace only as a whole."""
+
+
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_each_what_if_is_a_run_on_an_edited_description(name: str, options: dict[str, int], tmp_path: Path) -> None:
     program = PROGRAMS / name
@@ -87,6 +91,8 @@ def test_each_what_if_is_a_run_on_an_edited_description(name: str, options: dict
     assert {gain.name for gain in found} == set(limits_known(target))
     found = tuple(gain for gain in found if gain.name in target.what_if)  # latencies are in the text of the program
     for gain in found:
+        if gain.name in OF_ROWS:
+            continue
         file = edited_file(tmp_path, target.name, dict(target.what_if[gain.name].set))
         after = run(program, target=file, timing_only=True).cycles
         assert run(program, target=file, timing_only=True, engine="event").cycles == after, gain.name

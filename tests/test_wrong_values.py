@@ -96,7 +96,13 @@ SPECIAL = {
 IN_A_FILE = "taken/x"
 """A path that cannot be: `taken` is a file."""
 
-ALONE = {"record --define": "1zz", "run --execute": "zzq", "quantise --axis": "zzq", "check --arg": "zzq"}
+ALONE = {
+    "record --define": "1zz",
+    "lsp --define": "1zz",
+    "run --execute": "zzq",
+    "quantise --axis": "zzq",
+    "check --arg": "zzq",
+}
 """Options that take nearly everything, with what is wrong all the same."""
 
 

@@ -48,8 +48,14 @@ def _cores(text: str) -> str:
     return f"cores={text}"
 
 
+TOOLCHAINS = ("older", "2026-05", "2026-07", "2026-08")
+"""Assemblers of tile programs, as `--toolchain` names them."""
+
+
 def _toolchain(text: str) -> str:
     """Return `--toolchain` as the option of a target that it is."""
+    if text not in TOOLCHAINS:
+        raise ArgumentTypeError(f"'{text}' is not an assembler\n  legal: {', '.join(TOOLCHAINS)}")
     return f"toolchain={text}"
 
 
