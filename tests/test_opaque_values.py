@@ -267,13 +267,13 @@ def test_bad_placeholders(typed: str, message: str, tmp_path: Path, capsys: pyte
 
 
 def test_what_is_known_but_not_modelled_may_be_taken_for_a_placeholder(tmp_path: Path):
-    body = f"pto.tpow ins(%t, %t : {VEC}, {VEC}) outs(%r : {VEC})\n{STORED}" + move("z", "%t", load=False)
+    body = f"pto.tsubc ins(%t, %t : {VEC}, {VEC}) outs(%r : {VEC})\n{STORED}" + move("z", "%t", load=False)
     path = saved(tmp_path, program(body))
-    with pytest.raises(IllegalError, match=r"pto\.tpow is known, not modelled") as caught:
+    with pytest.raises(IllegalError, match=r"pto\.tsubc is known, not modelled") as caught:
         run(path, "a5", timing_only=True)
     assert caught.value.span is not None
-    assert any("--opaque tpow=CYCLES" in legal for legal in caught.value.legal)
-    found = run(path, "a5", inputs={"x": "random:1"}, opaque={"tpow": 100})
+    assert any("--opaque tsubc=CYCLES" in legal for legal in caught.value.legal)
+    found = run(path, "a5", inputs={"x": "random:1"}, opaque={"tsubc": 100})
     assert [*found.partial] == ["y"]
     assert [*found.outputs] == ["z"]
 
