@@ -285,7 +285,7 @@ def test_check_takes_the_option_that_its_help_names(tmp_path: Path, capsys: pyte
     assert main(["check", file, *cure[1].split()]) == 0
     assert main(["check", file, "--toolchain", "2026-08"]) == 0
     assert main(["check", file, "--toolchain", "1999"]) == 2
-    assert "2026-08" in capsys.readouterr().out
+    assert "2026-08" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
