@@ -266,6 +266,17 @@ def test_a_switch_that_a_call_does_not_know_is_an_error_at_its_line(
     assert 1 <= len(caught.value.legal) <= 5
 
 
+@pytest.mark.parametrize(
+    "statement", ["v_f32_ld_tnsr_b(at, 1e308)", "v_f32_ld_tnsr_b(at, x, 1e308)", "(float64)1.f); aso(1e308"]
+)
+def test_a_float_beyond_all_integers_is_refused_where_an_integer_is_needed(tmp_path: Path, statement: str) -> None:
+    text = f"void main(tensor x, tensor y)\n{{ int5 at = {{0}};\nv_f32_st_tnsr(at, y, {statement}); }}"
+    with pytest.raises(ReadError, match="inf cannot be converted to int") as caught:
+        made(tmp_path, text)
+    assert caught.value.span is not None
+    assert caught.value.span.line == 3
+
+
 def test_constants_of_merging_stores_are_at_their_places() -> None:
     """Type, operation << 4, and the flag that says to merge, at bit 8 on gaudi2 and 6 before."""
     assert constants()["RMW_DT_FP32"] | constants()["RMW_OP_MAX"] == 7 | 3 << 4

@@ -227,6 +227,14 @@ class Arithmetic(Emitter):
             number = int(number)
         return self.const(number, kind)
 
+    def whole(self, value: Value) -> int:
+        """Return a known number as C converts it to an integer.
+
+        Raises:
+            ReadError: it is a float beyond all integers, or NaN.
+        """
+        return int(self._folded(value, INT).const or 0) if isinstance(value.const, float) else value.const or 0
+
     # --------------------------------------------------------------------------------------------------- conditions
 
     def truth(self, value: Value) -> tuple[Value, bool]:

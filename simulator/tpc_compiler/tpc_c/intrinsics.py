@@ -87,7 +87,7 @@ class Intrinsics(Arithmetic):
         """Return an argument that has to be known."""
         if not value.known or not isinstance(value.type, Scalar | TensorType):
             raise self.wrong(f"{what} of {name} must be a constant")
-        return int(value.const or 0)
+        return self.whole(value)
 
     def switches(self, name: str, value: Value, names: str, element: str = "") -> int:
         """Return switches that a call passes; `names` are the constants that it knows, `int:SAT` of integers alone.
@@ -551,7 +551,7 @@ class Intrinsics(Arithmetic):
     def tensor(self, name: str, value: Value, word: str) -> str:
         """Return a tensor as an operand: its number, or the register that its number is in."""
         if value.known:
-            return hex(int(value.const or 0))
+            return hex(self.whole(value))
         return self.special_register(word, self.converted(value, INT))
 
     def range_word(self, size: Value, offset: Value) -> Value:

@@ -73,9 +73,9 @@ class Library(Conversions):
         if isinstance(found, IntrinsicConversion):
             return self.conversion(name, found, arguments, into)
         if found is not None:
-            switches = arguments[2].const if len(arguments) > 2 and arguments[2].known else 0
+            switches = self.whole(arguments[2]) if len(arguments) > 2 and arguments[2].known else 0
             # By pointer, a look-up takes its table from a register: a tensor that set_lut has bound.
-            if found.row.shape == "lookup" and not int(switches or 0) & LUT_POINTER:
+            if found.row.shape == "lookup" and not switches & LUT_POINTER:
                 self._note_table(found.element, arguments, pairs=found.row.operation in ("lookup_2c", "lookup_c1c2"))
             return self.intrinsic(name, found, arguments, into)
         for attempt in (
@@ -211,7 +211,7 @@ class Library(Conversions):
     def _plain(self, name: str, given: list[Value], into: str | None) -> Value:
         known = {"aso": "INC DEC VPU", "cache_invalidate": "SB D LU RST_LU RST_D_PREF"}.get(name, "")
         predicate = self._rest(name, given, 1, 0, known)
-        bits = int(given[0].const or 0) if given else 0
+        bits = self.whole(given[0]) if given else 0
         words = [word.lower() for word in known.split() if bits & constants()[f"SW_{word}"]]
         if predicate is not None:
             self.emit(" ".join([name, *words, predicate]).strip())
