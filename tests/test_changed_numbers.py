@@ -191,3 +191,14 @@ def test_tpc_instructions_count_what_they_saturate_and_round(tmp_path: Path, cap
         "elements": 64,
         "rounded": expected,
     }
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("wide", ["i64", "f16"])
+def test_signalling_nan_is_counted_without_a_warning_of_numpy(tmp_path: Path, capsys: Capture, wide: str) -> None:
+    text = (VECTORS.parent.parent / "programs/f32_to_f16.pto").read_text(encoding="utf-8")
+    program = tmp_path / "k.pto"
+    program.write_text(text.replace("f16", wide), encoding="utf-8")
+    src = np.full((4, 64), 0x7F800001, np.uint32).view(np.float32)
+    rows = counted(tmp_path, capsys, [str(program), "--target", "a5"], src=src)
+    assert rows["tcvt", "f32", wide]["nan" if wide == "i64" else "elements"] == src.size

@@ -254,11 +254,12 @@ def _finite(numbers: Numbers) -> bool:
 def _differ(x: Numbers, y: Numbers) -> NDArray[np.bool_]:
     """Return where two arrays have different numbers, or one of them has NaN."""
     kinds = {x.dtype.kind, y.dtype.kind}
-    if len(kinds) == 2 and "f" in kinds:
-        whole, real = (y, x) if x.dtype.kind == "f" else (x, y)
-        if whole.dtype.itemsize == 8:
-            return ~_equal_wide(whole, real.astype(np.float64))
-    return np.asarray(x != y)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        if len(kinds) == 2 and "f" in kinds:
+            whole, real = (y, x) if x.dtype.kind == "f" else (x, y)
+            if whole.dtype.itemsize == 8:
+                return ~_equal_wide(whole, real.astype(np.float64))
+        return np.asarray(x != y)
 
 
 def _equal_wide(whole: Numbers, real: NDArray[np.float64]) -> NDArray[np.bool_]:
