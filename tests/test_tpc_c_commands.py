@@ -224,6 +224,8 @@ def test_recursion_variable_arguments_and_a_missing_main_are_refused() -> None:
         "#if FOO(\n#endif\nvoid main(tensor a) { }": "the condition of #if cannot be evaluated: FOO(",
         "#include \"/dev/zero\"\nvoid main(tensor a) { }": "header '/dev/zero' is not found",
         "void main(tensor a, int a) { }": "the parameter a is declared twice",
+        "int main { return 0; }": "main has a body and no list of parameters",
+        "int f[3] { }\nvoid main(tensor a) { }": "f has a body and no list of parameters",
     }  # fmt: skip
     for text, message in texts.items():
         (found,) = [each for each in check_text("k.c", text, target="gaudi2") if each.severity == "error"]

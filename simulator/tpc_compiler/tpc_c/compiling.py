@@ -504,6 +504,8 @@ class Compiler(Statements):
                 continue
             if type(node).__name__ == "FuncDef":
                 self.here = node
+                if type(node.decl.type).__name__ != "FuncDecl":
+                    raise self.wrong(f"{node.decl.name} has a body and no list of parameters", f"{node.decl.name}()")
                 if node.decl.name in self.functions:
                     raise self.wrong(f"{node.decl.name} is defined twice")
                 self.functions[node.decl.name] = node
