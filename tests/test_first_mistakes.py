@@ -119,6 +119,8 @@ def test_a_program_without_choices_is_told_how_to_have_some(capsys: pytest.Captu
         ("diff - -", 2, "both sides are standard input, which can be read once"),
         ("diff noise.json copy.pto", 2, "result 'noise.json' is not JSON"),
         ("view torn.json --no-open", 2, "torn.json:1:4: not JSON: "),
+        ("view huge.json --no-open", 2, "'huge.json' is not readable JSON"),
+        ("diff huge.json copy.pto", 2, "result 'huge.json' is not JSON"),
         ("targets noise.toml", 2, "noise.toml: is not UTF-8 text"),
         ("targets folder.toml", 2, "'folder.toml' is a folder"),
         ("check empty.toml", 2, "neither mechanism nor base is given\n  legal: mechanism = "),
@@ -142,6 +144,7 @@ def test_a_mistake_on_the_command_line_is_named(
     for name in ("noise.json", "noise.toml"):
         Path(name).write_bytes(b"\xab\xff\xfe noise")
     Path("torn.json").write_text("[1,")
+    Path("huge.json").write_text('{"seconds": 2e999}')
     Path("copy.pto").write_bytes(TILES.read_bytes())
     Path("padded.pto").write_bytes(PADDED.read_bytes())
     before = {each.name for each in tmp_path.iterdir()}

@@ -40,7 +40,7 @@ from castsim.commands.run_views import write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError, Span, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
-from castsim.reports.comparing import recorded_run
+from castsim.reports.comparing import parsed_json, recorded_run
 from castsim.reports.numbers import grouped
 from castsim.reports.pages.page_of_result import plain_page
 from castsim.reports.run_cycles import duration
@@ -224,7 +224,7 @@ def read_object(data: bytes, file: str) -> Mapping[str, object]:
         ReadError: there is none.
     """
     try:
-        found = json.loads(data)
+        found = parsed_json(data)
     except json.JSONDecodeError as error:
         line = error.doc.split("\n")[error.lineno - 1]
         raise ReadError(
@@ -298,7 +298,7 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
         if given:
             raise ReadError(f"{option}: the result '{options.file}' is shown, not run", legal=(named,))
     path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
-    page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), json.loads(data))
+    page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), parsed_json(data))
     try:
         write_page(str(path), page)
     except ReadError as error:

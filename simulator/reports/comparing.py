@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -105,9 +105,20 @@ def recorded_run(data: bytes, file: str) -> RecordedRun:
     return _run(_object(data, file), file)
 
 
+def parsed_json(data: bytes) -> Any:
+    """Return what a JSON text holds; ValueError also for NaN, Infinity and numbers too large for a double."""
+    return json.loads(data, parse_float=_finite, parse_constant=_finite)
+
+
+def _finite(text: str) -> float:
+    if not isfinite(number := float(text)):
+        raise ValueError(f"{text} is not a number that JSON results have")
+    return number
+
+
 def _object(data: bytes, file: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(data)
+        found = parsed_json(data)
     except RecursionError:
         raise ReadError(f"result '{file}': nested too deeply", legal=_LEGAL) from None
     except json.JSONDecodeError as error:
