@@ -67,9 +67,9 @@ from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, rea
 from castsim.isa.value_expressions import read_value
 from castsim.machines.mechanisms import lowerer_of
 from castsim.reports.progress import run_progress
-from castsim.reports.run_findings import run_document, run_text, section
+from castsim.reports.run_findings import run_document, run_summary, run_text, section
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
-from castsim.reports.sections import RUN, further_reports
+from castsim.reports.sections import FULL, RUN, further_reports
 from castsim.running.estimating.cast_estimates import sensitivities
 from castsim.running.fragments import NAME, Fragment, whole
 from castsim.running.loaded import LoadedProgram
@@ -117,15 +117,16 @@ def declare(parser: OptionParser) -> None:
     add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
     add("--races", metavar="R", help="stop at races (default), report them and run (default for C++), or ignore them")
-    from castsim.reports.sections import RUN, further_reports  # noqa: PLC0415 - all that a help knows of reports
+    from castsim.reports.sections import FULL, RUN, further_reports  # noqa: PLC0415 - all that a help knows of reports
 
     more = ", ".join(further_reports())
-    add("--report", metavar="R", default=RUN, help=f"{RUN} (default), or the same with one more section: {more}")
-    add("--timeline", action="store_true", help="show the life of every operation, in the notation of llvm-mca")
+    what = f"{RUN} (default): one screen; {FULL}: every section; or one screen and one more section: {more}"
+    add("--report", metavar="R", default=RUN, help=what)
+    add("--timeline", action="store_true", help="show when each line executes, scaled to the width, or the --window")
     add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
     parser.take("page")
     add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
-    add("--window", metavar="A:B", help="cycles to show; default: all, or the first 80 in the timeline")
+    add("--window", metavar="A:B", help="cycles to show, one column per cycle in the timeline; default: all")
     add("--what-if", metavar="NAMES", help="run again with a limit lifted: names separated by commas, or all")
     add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
@@ -248,9 +249,9 @@ def check_report(options: Namespace, target: Target) -> tuple[str, ...]:
     Raises:
         ReadError: there is no such report, or it has nothing to show of this target.
     """
-    if options.report == RUN:
+    if options.report in (RUN, FULL):
         return ()
-    legal = (RUN, *further_reports())
+    legal = (RUN, FULL, *further_reports())
     if options.report not in legal:
         raise ReadError(f"unknown report '{options.report}'", legal=legal)
     reason = section(options.report).refusal(target)
@@ -309,21 +310,50 @@ def run_source(
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
         result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=lifted, further=further,
-        sensitivities=weights, list_facts=options.facts, summary=options.summary,
+        sensitivities=weights, list_facts=options.facts,
+        command=_program_words(options), changeable=_is_changeable(options),
     )  # fmt: skip
     document = run_document(report)
     is_read = launch_of(options) is None and (source is None or source.program is None)
     written += write_run_page(options, report, document, is_read=is_read)
 
     def text(width: int) -> RenderableType:
-        shown = run_text(report, width)
-        return stacked(shown, *timeline_text(options, timeline, written, width))
+        shown = run_text(report, width, full=options.report == FULL)
+        return stacked(shown, *timeline_text(options, result, timeline, written, width))
+
+    def summary(width: int) -> RenderableType:
+        return stacked(run_summary(report, width), *timeline_text(options, result, timeline, written, width))
 
     errors = _errors(options, result)
     if errors:
         document["errors"] = [error_entry(error) for error in errors]
     code = int(bool(errors) or any(found.certain for found in findings or ()))
-    return CommandOutcome(document, text, code, delivered=lambda: _tell(errors))
+    return CommandOutcome(document, text, code, summary, delivered=lambda: _tell(errors))
+
+
+_PROGRAM_OPTIONS = {
+    "target": "--target", "entry": "--entry", "inputs": "--in", "args": "--arg", "options": "--option",
+    "toolchain": f"--{TOOLCHAIN}", "block": "--block", "sub": "--sub", "folders": "--include", "macros": "--define",
+    "tensors": "--tensor", "index_space": "--index-space", "accumulators": "--accumulators", "tpcs": "--tpcs",
+}  # fmt: skip
+"""Options that say what is run and on what, which `castsim advise` takes as well."""
+
+
+def _program_words(options: Namespace) -> tuple[str, ...]:
+    """Return the arguments that name the program, its target and its inputs, as they were typed."""
+    words = [options.program] if options.execute is None else ["-e", options.execute]
+    for name, option in _PROGRAM_OPTIONS.items():
+        given = getattr(options, name, None)
+        for value in given if isinstance(given, list) else [given]:
+            words += [] if value is None else [option, str(value)]
+    return tuple(words)
+
+
+def _is_changeable(options: Namespace) -> bool:
+    """Whether `castsim advise` takes the program: a text in a file, and no option that it does not have."""
+    given = (options.execute, options.opaque or None, options.declare, options.machine, options.backend, options.level)
+    is_text = options.program.endswith((TILE_SUFFIX, ".tpc", ".c", *CPP_SUFFIXES))
+    return is_text and options.program != "-" and not options.tile and given == (None,) * len(given)
 
 
 def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineError]:
@@ -436,7 +466,7 @@ def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
         "--trace": options.trace is not None,
         "--kanata": options.kanata is not None,
         "--what-if": options.what_if is not None,
-        "--report": options.report != RUN,
+        "--report": options.report not in (RUN, FULL),
         "--engine": options.engine is not None,
         "--sync": options.sync != "insert",
         "--show-sync": options.show_sync,

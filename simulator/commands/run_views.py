@@ -221,8 +221,8 @@ def _terminated_is_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-SHOWN = 80
-"""Cycles that the text view shows unless a window is asked for."""
+_SCALED = 80
+"""Cycles of a run from which the text view has several in a column, unless a window is asked for."""
 
 
 def wanted(options: Namespace) -> bool:
@@ -271,19 +271,22 @@ def timeline_of(options: Namespace, result: Result, listener: Listener | None) -
     Raises:
         ReadError: the window reaches beyond the run.
     """
-    if not wanted(options):
+    if not wanted(options) or (options.trace is None and options.kanata is None and _is_scaled(options, result)):
         return None
     from castsim.reports.views.timeline import make_timeline  # noqa: PLC0415 - few runs need it
 
     loaded = result.loaded
     window = window_of(options)
     start, end = window.within(result.cycles)
-    if options.window is None and options.trace is None and options.kanata is None:
-        end = min(end, SHOWN)
     window = Window(start, end)
     recorder = SegmentRecorder(window, listener)
     recorder.issued = observe(loaded.tree, loaded.target, recorder, engine=options.engine)
     return make_timeline(f"{loaded.file} @{loaded.entry}", loaded.tree, result.timing, recorder, window)
+
+
+def _is_scaled(options: Namespace, result: Result) -> bool:
+    """Whether the text view shows the whole run with several cycles in a column."""
+    return options.window is None and result.cycles > _SCALED
 
 
 def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[str]:
@@ -325,21 +328,24 @@ def write_views(options: Namespace, result: Result, timeline: Timeline) -> list[
 
 
 def timeline_text(
-    options: Namespace, timeline: Timeline | None, notes: list[str], width: int
+    options: Namespace, result: Result, timeline: Timeline | None, notes: list[str], width: int
 ) -> Iterator[RenderableType]:
-    """Yield what to print behind the report."""
+    """Yield the files that were written and the text view of the run."""
 
     from rich.text import Text  # noqa: PLC0415 - only if printed
 
     yield from (Text(line) for line in notes)
-    if options.timeline and timeline is not None:
-        from castsim.reports.views.timeline import pipeline_lines  # noqa: PLC0415 - as above
+    if not options.timeline:
+        return
+    from castsim.reports.views.timeline import pipeline_lines, scaled_lines  # noqa: PLC0415 - as above
 
-        end = timeline.end if options.window is not None else min(timeline.end, timeline.start + SHOWN)
-        rows = tuple(row for row in timeline.rows if min(row.dispatched, row.start) < end)
-        shown = replace(timeline, end=end, rows=rows)
-        yield Text()
-        yield Text("\n".join(pipeline_lines(shown, width)), no_wrap=True, overflow="ignore")
+    if _is_scaled(options, result):
+        lines = scaled_lines(result.loaded.tree, result.timing, width)
+    else:
+        assert timeline is not None
+        lines = pipeline_lines(timeline, width)
+    yield Text()
+    yield Text("\n".join(lines), no_wrap=True, overflow="ignore")
 
 
 def write_run_page(options: Namespace, report: RunReport, document: Document, *, is_read: bool) -> list[str]:

@@ -18,6 +18,7 @@ from castsim.reports.schemas.keys import Cycles, Line, LintEntry
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
 from castsim.reports.terminal import indented
 from castsim.running.loaded import Loaded
+from castsim.running.program_runs import written_launches
 
 if TYPE_CHECKING:
     from castsim.execution.synchronisation.race_findings import RaceFinding
@@ -51,17 +52,17 @@ def race_notice(found: Sequence[RaceFinding] | None) -> str | None:
 
 
 def _notice_text(report: RunReport, width: int) -> Iterator[RenderableType]:
+    """Yield what makes cycles or values doubtful, with the first place and the remedy of stale reads."""
     del width
-    races, stale = race_notice(report.result.races), stale_notice(report.result.stale_reads)
-    for notice in filter(None, (races, stale)):
+    stale = stale_notice(report.result.stale_reads) or ""
+    count, _, first = stale.partition("; first ")
+    for notice in filter(None, (race_notice(report.result.races), count)):
         yield Text.assemble(("warning: ", "bold yellow"), notice)
-    if stale is not None:
-        yield indented(Text("move readers later by the missing bundles; --stale-reads stop exits with 1 at the first"))
-    if races or stale:
-        yield Text()
+    if stale:
+        yield indented(Text(f"first: {first}"))
 
 
-NOTICE = ReportSection(_notice_text)
+NOTICE = ReportSection(_notice_text, brief=_notice_text)
 
 
 # What the program asks for in vain, or does in a surprising way.
@@ -84,7 +85,7 @@ def _warnings_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-WARNINGS = ReportSection(_warnings_text, WarningsKeys)
+WARNINGS = ReportSection(_warnings_text, WarningsKeys, brief=_warnings_text)
 
 
 # Races: what the order of a tile program does not guarantee.
@@ -128,7 +129,7 @@ def _races_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-RACES = ReportSection(_races_text, RacesKeys, options=("--races",))
+RACES = ReportSection(_races_text, RacesKeys, options=("--races",), brief=_races_text)
 
 
 # Registers that were read too early, by kind.
@@ -136,10 +137,10 @@ RACES = ReportSection(_races_text, RacesKeys, options=("--races",))
 _HEADS = {
     "EARLY": "stale reads: the old value is read inside the latency window of a write",
     "OVERTAKEN": "overtaken writes: an earlier load lands later and overwrites the result",
-    "UNWRITTEN": "reads of places that nothing wrote",
-    "SAME_BUNDLE": "reads beside a write in the same bundle: the old value, by the definition of a bundle",
+    "UNWRITTEN": "reads of registers that nothing wrote",
+    "SAME_BUNDLE": "reads in the bundle of a write: they get the old value by definition",
 }
-"""What stands above the findings of each `StaleReadKind`, by its name."""
+"""The heading of the findings of each `StaleReadKind`, by its name."""
 
 
 class StaleReadsKeys(Keys):
@@ -200,7 +201,7 @@ def _lint_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield from lint_section(report.findings)
 
 
-LINT = ReportSection(_lint_text, LintKeys, options=("--lint",))
+LINT = ReportSection(_lint_text, LintKeys, options=("--lint",), brief=_lint_text)
 
 
 # Inserted flags and barriers: as data, and as a listing of the entry function in which they stand.
@@ -313,23 +314,44 @@ def _closing(lines: list[str], start: int) -> int:
     return len(lines)
 
 
-SYNCHRONISATION = ReportSection(_synchronisation_text, SynchronisationKeys, options=("--sync", "--show-sync"))
+SYNCHRONISATION = ReportSection(
+    _synchronisation_text, SynchronisationKeys, options=("--sync", "--show-sync"), brief=_synchronisation_text
+)
+
+
+# What the one screen of a run leaves out.
+
+
+def _brief_more(report: RunReport, width: int) -> Iterator[RenderableType]:
+    del width
+    contents = ["all lines", "causes", "buffers"]
+    if written_launches(report.result.loaded.tree, report.result.loaded.target):
+        contents.insert(1, "cycles inside launches")
+    if report.result.stale_reads:
+        contents.insert(1, "stale reads")
+    facts = f"; --facts ({run_cycles.counted_facts(report)})" if report.facts and not report.list_facts else ""
+    yield Text(f"More: --report full ({', '.join(contents)}){facts}", style="dim")
+
+
+MORE = ReportSection(lambda report, width: (), of_time=True, brief=_brief_more)
 
 
 # The report of a run, made of its sections.
 
 PRINTED: Mapping[str, ReportSection] = {
-    "notice": run_findings.NOTICE,
     "head": run_cycles.HEAD,
+    "notice": run_findings.NOTICE,
+    "opaque": run_outcomes.OPAQUE,
+    "headline": run_cycles.HEADLINE,
     "warnings": run_findings.WARNINGS,
     "races": run_findings.RACES,
+    "basis": run_cycles.BASIS,
     "pipes": run_cycles.PIPES,
     "lines": run_cycles.LINES,
-    "casts": run_outcomes.CASTS,
     "launches": run_cycles.LAUNCHES,
+    "casts": run_outcomes.CASTS,
     "path": run_outcomes.PATH,
     "choices": run_outcomes.CHOICES,
-    "opaque": run_outcomes.OPAQUE,
     "synchronisation": run_findings.SYNCHRONISATION,
     "buffers": run_cycles.BUFFERS,
     "outputs": run_outcomes.OUTPUTS,
@@ -338,11 +360,15 @@ PRINTED: Mapping[str, ReportSection] = {
     "lint": run_findings.LINT,
     "what_if": run_cycles.WHAT_IF,
     "facts": run_cycles.FACTS,
+    "more": run_findings.MORE,
 }
-"""The sections of every report, in the order of the text: the answer, what is wrong, the tables, the outputs."""
+"""The sections of a full report in the order of the text: the answer, its reason, the tables, the outputs.
 
-SUMMARY = ("notice", "head", "what_if", "warnings", "races", "outputs", "facts")
-"""Those of a report that is to fit a screen."""
+The one screen of every run has those with a `brief` form.
+"""
+
+_SUMMARY = ("head", "notice", "opaque", "headline", "warnings", "races", "casts", "outputs", "operations", "more")
+"""Those of a summary, which has no table."""
 
 DOCUMENTED = (
     "head", "pipes", "lines", "launches", "path", "choices", "opaque", "outputs", "casts", "facts", "warnings",
@@ -392,8 +418,17 @@ def run_document(report: RunReport) -> Document:
     return found
 
 
-def run_text(report: RunReport, width: int) -> RenderableType:
-    """Return the text of the report for a terminal of `width` columns."""
-    named = [section(name) for name in (SUMMARY if report.summary else (*PRINTED, *report.further))]
-    shown = (each for each in named if not (each.of_time and report.result.untimed))
-    return Group(*(part for each in shown for part in each.text(report, width)))
+def run_text(report: RunReport, width: int, *, full: bool = False) -> RenderableType:
+    """Return the text of the report for a terminal of `width` columns: one screen, or all sections at full length."""
+    named = [section(name) for name in PRINTED]
+    texts = [each.text if full else each.brief for each in named if not (each.of_time and report.result.untimed)]
+    texts += [section(name).text for name in report.further]
+    return Group(*(part for text in texts if text is not None for part in text(report, width)))
+
+
+def run_summary(report: RunReport, width: int) -> RenderableType:
+    """Return the answer and its reason without any table, with the largest gains of lifted limits in one line."""
+    gains = () if not report.gains else (run_cycles.best_gains(report), Text())
+    shown = (section(name) for name in _SUMMARY if not (section(name).of_time and report.result.untimed))
+    parts = [part for each in shown if each.brief is not None for part in each.brief(report, width)]
+    return Group(*parts, *gains)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from castsim.execution.input_data import digest
 from castsim.execution.timing import Limiter, limiter
 from castsim.execution.tree import BufferUse, buffer_use
-from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind
+from castsim.exploration.lifted_limits import LineCost, costliest_line, limit_behind, longest_line
 from castsim.isa.formats import Codes
 from castsim.reports.documents import Keys, says
 from castsim.reports.numbers import doubtful_facts
@@ -92,8 +92,12 @@ class RunReport:
     """How much each number of these facts weighs, most first; None if this was not computed."""
     list_facts: bool = False
     """Whether the text lists the facts that no document states."""
-    summary: bool = False
-    """Whether the text is to fit a screen."""
+    command: tuple[str, ...] = ()
+    """The arguments of `castsim run` that name the program and what it runs on, in the order of its help."""
+    changeable: bool = False
+    """Whether `castsim advise` takes the same arguments."""
+    longest: str = ""
+    """The line that occupies a pipe longest, in words; '' where some line costs cycles."""
 
     @classmethod
     def of(
@@ -108,19 +112,22 @@ class RunReport:
         further: tuple[str, ...] = (),
         sensitivities: tuple[Sensitivity, ...] | None = None,
         list_facts: bool = False,
-        summary: bool = False,
+        command: tuple[str, ...] = (),
+        changeable: bool = False,
     ) -> Self:
         """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
         loaded, timing = result.loaded, result.timing
         target = loaded.target
         found = None if result.untimed else limiter(timing)
+        costliest = None if result.untimed else costliest_line(loaded.tree, timing, target)
         return cls(
             result=result,
             seconds=float(Fraction(timing.total, target.frequency.megahertz * 10**6)),
             lines=source_lines(loaded.tree, timing),
             bookkeeping=bookkeeping(loaded.tree, timing),
             inserted=inserted(loaded.tree, timing)[0],
-            costliest=None if result.untimed else costliest_line(loaded.tree, timing, target),
+            costliest=costliest,
+            longest=longest_line(loaded.tree, timing, target) if found and costliest is None else "",
             limiter=found,
             limit=limit_behind(loaded.tree, timing, target, found.pipe, {found.cause: found.cycles}) if found else "",
             latencies=None if result.untimed else loaded.latencies(timing),
@@ -142,7 +149,8 @@ class RunReport:
             gains=gains,
             further=further,
             list_facts=list_facts,
-            summary=summary,
+            command=command,
+            changeable=changeable,
         )
 
 
@@ -208,10 +216,11 @@ def no_refusal(target: Target) -> None:
 class ReportSection:
     """A part of the report of a run, the constant `SECTION` of a module in `castsim.reports.sections`.
 
-    `text` looks at a finished run, and `keys`, which it adds to the JSON document and its schema, take their values
-    from one; of those that are optional none need be there. `options` are those of `castsim run` that it
-    answers to. `refusal` gives, before anything runs, the reason for which a target has nothing that it could show. One
-    `of_time` shows nothing, and its keys are null, where no cycles are known.
+    `text` derives all that it has to say from a finished run, `brief` what belongs to the one screen of every run; None:
+    nothing. `keys`, which it adds to the JSON document and its schema, take their values from the run; optional ones may
+    be absent. `options` are those of `castsim run` that it answers to. `refusal` gives, before anything runs, the reason
+    why it has nothing to show of a target. One `of_time` shows nothing, and its keys are null, where no cycles are
+    modelled.
     """
 
     text: Lines
@@ -219,3 +228,4 @@ class ReportSection:
     options: tuple[str, ...] = ()
     refusal: Callable[[Target], str | None] = no_refusal
     of_time: bool = False
+    brief: Lines | None = None

@@ -63,6 +63,11 @@ class LeastCycles:
     limit: str
     loop: LeastInterval | None
 
+    def sentence(self) -> str:
+        """Return it in words."""
+        loop = "" if self.loop is None else f"; {self.loop.sentence()}"
+        return f"no order of these instructions takes fewer than {self.cycles:,} cycles ({self.limit}){loop}"
+
 
 @dataclass(frozen=True, slots=True)
 class LeastInterval:
@@ -75,7 +80,8 @@ class LeastInterval:
 
     def sentence(self) -> str:
         """Return it in words."""
-        return f"loop of line {self.span.line}: {self.trips:,} trips of {bundles(self.bundles)}, at least {self.least}"
+        trips = f"the loop of line {self.span.line} takes {self.trips:,} trips of {bundles(self.bundles)}"
+        return f"{trips}, initiation interval at least {self.least:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +115,12 @@ class LatencyBound:
 
     def sentence(self) -> str:
         """Return it in words."""
-        return f"Latency binds: {self.longest.words()}"
+        return f"Latency limits: {self.longest.words()}"
 
     def costs(self) -> str:
-        """Return how much of the run the chains take, and what latencies are to blame for."""
-        return (
-            f"latencies cost {share(self.gained, self.total)}: chains take {share(self.cycles, self.total)} of the time"
-        )
+        """Return how much of the run the chains of dependences take, and how much of it latencies cost."""
+        gained, chains = share(self.gained, self.total), share(self.cycles, self.total)
+        return f"latencies cost {gained} of the run, and chains of dependences take {chains}"
 
 
 def bundles(count: int) -> str:

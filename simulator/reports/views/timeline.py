@@ -14,9 +14,10 @@ from itertools import groupby
 from textwrap import wrap
 
 from castsim.execution.pipe_operations import FlagSignal, FlagWait, PipeBarrier
-from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, Timing
+from castsim.execution.timing import WAITING, Cause, Execution, OperationTiming, Timing, repeated
 from castsim.execution.tree import Access, Lowered, Tree, accesses, instances, operations
 from castsim.reports.views.recording import PipeSegment, SegmentRecorder, Window, cut_segment
+from castsim.running.program_runs import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,3 +517,64 @@ def _ruler(start: int, end: int, margin: int) -> Iterator[str]:
             marks[cycle - start : cycle - start + len(text)] = text
     yield " " * margin + "".join(marks).rstrip()
     yield " " * margin + "".join(_RULER[cycle % 10] for cycle in range(start, end))
+
+
+# The whole run as text, scaled to the width: a row for each line of the source and pipe, several cycles in a column.
+
+SCALED_LEGEND = "e executing, = waiting for other pipes, . neither; a column shows what happens in any of its cycles"
+_MOST_ROWS = 24
+_COPIES = 4
+"""Copies of a repeated operation that are drawn for each column, in place of all."""
+
+
+def scaled_lines(tree: Tree, timing: Timing, width: int) -> Iterator[str]:
+    """Yield a row for each line of the source and pipe, as many cycles in a column as make the run fit into `width`."""
+    spans = _spans_by_line(tree, timing, _COPIES * width)
+    labels = {key: f"{key[0]:>4}  {key[1]:<{max(map(len, timing.pipes))}}  {key[2]}  " for key in spans}
+    margin = max((len(label) for label in labels.values()), default=0)
+    columns = max(width - margin, NARROWEST)
+    step = -(-timing.total // columns)
+    yield f"timeline: {timing.total:,} cycles, {step:,} in each column"
+    yield from wrap(SCALED_LEGEND, max(width, NARROWEST))
+    yield ""
+    ends = range(0, timing.total, 10 * step)
+    yield "line".ljust(margin) + "".join(f"{cycle:<10,}" for cycle in ends).rstrip()[:columns]
+    rows = {key: _scaled(own, step, -(-timing.total // step)) for key, own in spans.items()}
+    shown = sorted(rows, key=lambda key: -rows[key].count("e"))[:_MOST_ROWS]
+    for key in sorted(shown):
+        yield f"{labels[key]:<{margin}}{rows[key]}"
+    if len(rows) > len(shown):
+        yield f"and {len(rows) - len(shown):,} more rows that execute for fewer columns; choose a --window to see them"
+
+
+_LineOnPipe = tuple[int, str, str]
+"""Line of the source, pipe, name of the instruction."""
+
+
+def _spans_by_line(tree: Tree, timing: Timing, most: int) -> Mapping[_LineOnPipe, list[tuple[int, int, int]]]:
+    """Return (first cycle of waiting, first of executing, end) of every operation, and of `most` copies of each."""
+    spans: dict[_LineOnPipe, list[tuple[int, int, int]]] = {}
+    for operation, last, times in repeated(timing.operations):
+        instruction = tree.instructions[timing.executions[operation.execution].instruction]
+        if not listed(instruction) or not operation.causes:
+            continue
+        waits = sum(cycles for cause, cycles in operation.causes.items() if cause in WAITING)
+        own = spans.setdefault((instruction.span.line, operation.pipe, instruction.name), [])
+        copies = min(times, most)
+        for copy in range(copies):
+            behind = (last.start - operation.start) * copy // max(1, copies - 1)
+            start, end = operation.start + behind, operation.end + behind
+            own.append((start - waits, start, end))
+    return spans
+
+
+def _scaled(spans: Iterable[tuple[int, int, int]], step: int, columns: int) -> str:
+    """Return a letter for each column of `step` cycles."""
+    letters = ["."] * columns
+    for waiting, start, end in spans:
+        for column in range(max(0, waiting) // step, -(-start // step)):
+            if letters[column] == ".":
+                letters[column] = "="
+        for column in range(start // step, -(-end // step)):
+            letters[column] = "e"
+    return "".join(letters)
