@@ -131,7 +131,7 @@ def test_cycles_follow_from_the_facts_by_hand_and_the_report_is_the_expected_one
     assert [f"{output} sha256 {value}" for output, value in digests.items()] == [
         each for each in found["outputs"] if each
     ]
-    report = expected_files.printed(micro_expected.words(name))
+    report = expected_files.reported(micro_expected.words(name))
     assert report == found["report"]
     text = " ".join(report)  # long lines are wrapped
     assert all(f"sha256 {value} " in text.split(f"output {output}: ")[1] for output, value in digests.items())

@@ -266,6 +266,7 @@ def execute(options: Namespace) -> CommandOutcome:
     Raises:
         CastsimError, EngineError: as `castsim.running.run`, and for what was typed.
     """
+    options.typed = _program_words(options)
     fragment = fragment_of(options)
     if options.program.endswith(GRAPHS):
         from castsim.commands.graph import execute_run  # noqa: PLC0415 - loads the planner
@@ -311,7 +312,7 @@ def run_source(
     report = RunReport.of(
         result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=lifted, further=further,
         sensitivities=weights, list_facts=options.facts,
-        command=_program_words(options), changeable=_is_changeable(options),
+        command=options.typed, inputs=_input_words(options), changeable=_is_changeable(options),
     )  # fmt: skip
     document = run_document(report)
     is_read = launch_of(options) is None and (source is None or source.program is None)
@@ -332,7 +333,7 @@ def run_source(
 
 
 _PROGRAM_OPTIONS = {
-    "target": "--target", "entry": "--entry", "inputs": "--in", "args": "--arg", "options": "--option",
+    "target": "--target", "entry": "--entry", "args": "--arg", "options": "--option",
     "toolchain": f"--{TOOLCHAIN}", "block": "--block", "sub": "--sub", "folders": "--include", "macros": "--define",
     "tensors": "--tensor", "index_space": "--index-space", "accumulators": "--accumulators", "tpcs": "--tpcs",
 }  # fmt: skip
@@ -340,13 +341,20 @@ _PROGRAM_OPTIONS = {
 
 
 def _program_words(options: Namespace) -> tuple[str, ...]:
-    """Return the arguments that name the program, its target and its inputs, as they were typed."""
+    """Return the arguments that name the program and its target, as they were typed."""
     words = [options.program] if options.execute is None else ["-e", options.execute]
     for name, option in _PROGRAM_OPTIONS.items():
         given = getattr(options, name, None)
         for value in given if isinstance(given, list) else [given]:
             words += [] if value is None else [option, str(value)]
     return tuple(words)
+
+
+def _input_words(options: Namespace) -> tuple[str, ...]:
+    """Return the arguments that give the inputs, as they were typed."""
+    if options.timing_only:
+        return ("--timing-only",)
+    return tuple(word for text in options.inputs for word in ("--in", text))
 
 
 def _is_changeable(options: Namespace) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -68,7 +68,6 @@ def answer(report: RunReport) -> str:
 
 
 def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    del width
     first, *others = headline(report)
     yield Text(first, style="bold yellow" if report.limiter else "")
     yield from map(Text, others)
@@ -77,8 +76,8 @@ def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if launch := _launch_sentence(report):
         yield Text(launch)
     if report.limiter and not report.gains:
-        for label, command in zip(("Next: ", "      "), _next(report), strict=False):
-            yield Text(f"{label}castsim {command}")
+        for label, words in zip(("Next: ", "      "), _next(report), strict=False):
+            yield Text(_command(label, words, width), no_wrap=True, overflow="ignore")
     yield Text(f"Trust: {report.trust.sentence()}")
     yield Text()
 
@@ -108,23 +107,39 @@ def _launch_sentence(report: RunReport) -> str:
     return f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
 
 
-def _next(report: RunReport) -> Iterator[str]:
+def _command(label: str, words: Iterable[str], width: int) -> str:
+    """Return a command behind a label, continued by backslashes where it is longer than `width` columns."""
+    line, lines = f"{label}castsim", list[str]()
+    parts: list[str] = []
+    for word in map(shlex.quote, words):  # an option stays beside its value
+        if parts and parts[-1].startswith("-") and " " not in parts[-1] and not word.startswith("-"):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    for word in parts:
+        if len(line) + len(word) + len(" \\ ") > width:
+            lines.append(f"{line} \\")
+            line = " " * (len(label) + 3)
+        line += f" {word}"
+    return "\n".join([*lines, line])
+
+
+def _next(report: RunReport) -> Iterator[tuple[str, ...]]:
     """Yield the commands to try next: what corrects or improves the program, and what a limit costs it."""
-    program = report.command[:1]
-    if not program:
+    if not report.command:
         return
     if report.result.races or any(each.stale for each in report.result.stale_reads or ()):
-        yield shlex.join(("check" if report.result.races else "lint", *program))
+        yield ("check" if report.result.races else "lint", report.command[0])
         return
     if report.changeable:
-        yield shlex.join(("advise", *report.command))
+        yield ("advise", *report.command)
     line = report.costliest
     limit = (line.limit if line is not None else "") or report.limit
     if report.latencies is not None and report.latencies.binds:
         limit = "latency"
     if limit or not report.changeable:
-        timing = () if not report.result.loaded.target.has_tiles else ("--timing-only",)
-        yield shlex.join(("run", *report.command, *timing, "--what-if", limit or "all"))
+        timing = ("--timing-only",) if report.result.loaded.target.has_tiles else report.inputs
+        yield ("run", *report.command, *timing, "--what-if", limit or "all")
 
 
 def _launch(report: RunReport) -> int | None:

@@ -93,7 +93,9 @@ class RunReport:
     list_facts: bool = False
     """Whether the text lists the facts that no document states."""
     command: tuple[str, ...] = ()
-    """The arguments of `castsim run` that name the program and what it runs on, in the order of its help."""
+    """The arguments of `castsim run` that name the program and what it runs on, without its inputs."""
+    inputs: tuple[str, ...] = ()
+    """The arguments that give the inputs; of runs without values, that no values are computed."""
     changeable: bool = False
     """Whether `castsim advise` takes the same arguments."""
     longest: str = ""
@@ -113,6 +115,7 @@ class RunReport:
         sensitivities: tuple[Sensitivity, ...] | None = None,
         list_facts: bool = False,
         command: tuple[str, ...] = (),
+        inputs: tuple[str, ...] = (),
         changeable: bool = False,
     ) -> Self:
         """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
@@ -150,6 +153,7 @@ class RunReport:
             further=further,
             list_facts=list_facts,
             command=command,
+            inputs=inputs,
             changeable=changeable,
         )
 
