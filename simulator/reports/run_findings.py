@@ -60,6 +60,7 @@ def _notice_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text.assemble(("warning: ", "bold yellow"), notice)
     if stale:
         yield indented(Text(f"first: {first}"))
+        yield indented(Text("move each reader later by its missing bundles; --stale-reads stop exits at the first"))
 
 
 NOTICE = ReportSection(_notice_text, brief=_notice_text)

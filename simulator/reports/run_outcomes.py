@@ -67,7 +67,7 @@ def _brief_outputs(report: RunReport, width: int) -> Iterator[RenderableType]:
     for line in report.result.loaded.printed:
         yield Text.assemble(("printed: ", "bold"), line)
     for output in report.outputs:
-        written = "not written (see --out)" if output.file is None else f"written to {output.file}"
+        written = "not written (--out DIR writes it)" if output.file is None else f"written to {output.file}"
         yield Text(f"{_named_output(output)}, {written}")
     yield from _doubtful_outputs(report)
 
