@@ -270,7 +270,7 @@ def test_facts_are_one_line_unless_they_are_asked_for(capsys: pytest.CaptureFixt
     short = lines_of(capsys, program, "--timing-only")
     full = lines_of(capsys, program, "--timing-only", "--facts")
     names = [fact["name"] for fact in document_of(capsys, "run", program, "--timing-only")["facts_assumed"]]
-    assert short[-1].endswith(f"--facts ({len(names)} undocumented facts)")
+    assert short[-1].endswith(f"--facts ({len(names)} undocumented)")
     assert all(any(line.startswith(f"  {name} (") for line in full) for name in names)
     assert full[: len(short) - 1] == short[:-1]
 

@@ -204,7 +204,8 @@ class LineCost:
         name, pipe = self.instruction.name, self.instruction.pipe
         inserted = "inserted " if self.instruction.inserted else ""
         costs = "costs" if self.retimed else f"occupies {pipe} for"
-        cost = f"Line {self.instruction.span.line}, {inserted}{name}, {costs} {self.cycles:,} of the {self.total:,} cycles"
+        line = f"Line {self.instruction.span.line}, {inserted}{name}"
+        cost = f"{line}, {costs} {self.cycles:,} of the {self.total:,} cycles"
         if self.limit:
             return f"{cost}, mostly {self.cause}"
         return f"{cost}; {spending(pipe, self.causes)}"
@@ -228,8 +229,8 @@ def longest_line(tree: Tree, timing: Timing, target: Target) -> str:
     if line is None:
         return ""
     instruction = line.cost(tree, 0, timing, target, retimed=False).instruction
-    name = f"line {instruction.span.line}, {instruction.name},"
-    return f"No single line sets the pace; {name} occupies {line.pipe} longest ({line.occupied:,} of {timing.total:,} cycles)"
+    occupies = f"line {instruction.span.line}, {instruction.name}, occupies {line.pipe} longest"
+    return f"No single line sets the pace; {occupies} ({line.occupied:,} of {timing.total:,} cycles)"
 
 
 def costliest_line(tree: Tree, timing: Timing, target: Target) -> LineCost | None:

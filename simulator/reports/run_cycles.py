@@ -1,4 +1,4 @@
-"""The sections of a run's report on time: answer, headline, evidence, pipes, lines, launches, limits, facts, buffers."""
+"""The sections of a run's report on time: answer, reason, evidence, pipes, lines, launches, what-if, facts, buffers."""
 
 from __future__ import annotations
 
@@ -76,8 +76,7 @@ def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if launch := _launch_sentence(report):
         yield Text(launch)
     if report.limiter and not report.gains:
-        for label, words in zip(("Next: ", "      "), _next(report), strict=False):
-            yield Text(_command(label, words, width), no_wrap=True, overflow="ignore")
+        yield from _next(report, width)
     yield Text(f"Trust: {report.trust.sentence()}")
     yield Text()
 
@@ -107,9 +106,9 @@ def _launch_sentence(report: RunReport) -> str:
     return f"The launch adds about {grouped(launch)} cycles in no pipe (vendor simulator)"
 
 
-def _command(label: str, words: Iterable[str], width: int) -> str:
-    """Return a command behind a label, continued by backslashes where it is longer than `width` columns."""
-    line, lines = f"{label}castsim", list[str]()
+def _command(words: Iterable[str], width: int) -> Text:
+    """Return a command to try next, continued by backslashes where it is longer than `width` columns."""
+    line, lines = "Next: castsim", list[str]()
     parts: list[str] = []
     for word in map(shlex.quote, words):  # an option stays beside its value
         if parts and parts[-1].startswith("-") and " " not in parts[-1] and not word.startswith("-"):
@@ -119,27 +118,29 @@ def _command(label: str, words: Iterable[str], width: int) -> str:
     for word in parts:
         if len(line) + len(word) + len(" \\ ") > width:
             lines.append(f"{line} \\")
-            line = " " * (len(label) + 3)
+            line = " " * len("Next: cas")
         line += f" {word}"
-    return "\n".join([*lines, line])
+    return Text("\n".join([*lines, line]), no_wrap=True, overflow="ignore")
 
 
-def _next(report: RunReport) -> Iterator[tuple[str, ...]]:
-    """Yield the commands to try next: what corrects or improves the program, and what a limit costs it."""
+def _next(report: RunReport, width: int) -> Iterator[Text]:
+    """Yield the command to try next, which corrects or improves the program, and what shows the cost of a limit."""
     if not report.command:
         return
     if report.result.races or any(each.stale for each in report.result.stale_reads or ()):
-        yield ("check" if report.result.races else "lint", report.command[0])
+        yield _command(("check" if report.result.races else "lint", report.command[0]), width)
         return
-    if report.changeable:
-        yield ("advise", *report.command)
     line = report.costliest
     limit = (line.limit if line is not None else "") or report.limit
     if report.latencies is not None and report.latencies.binds:
         limit = "latency"
-    if limit or not report.changeable:
+    if report.changeable:
+        yield _command(("advise", *report.command), width)
+        if limit:
+            yield Text(f"      castsim run with --what-if {limit} shows what this limit costs")
+    else:
         timing = ("--timing-only",) if report.result.loaded.target.has_tiles else report.inputs
-        yield ("run", *report.command, *timing, "--what-if", limit or "all")
+        yield _command(("run", *report.command, *timing, "--what-if", limit or "all"), width)
 
 
 def _launch(report: RunReport) -> int | None:
@@ -313,9 +314,6 @@ WIDE = 130
 _LISTED = 1 << 16
 """Executions up to which the JSON document lists every one."""
 
-_MOST_LINES = 8
-"""Lines of the table on the one screen of every run."""
-
 _LEGEND = "occupied: cycles of its pipes, waits excluded; share: occupied, of the run"
 
 
@@ -394,7 +392,7 @@ def _lines_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 def _brief_lines(report: RunReport, width: int) -> Iterator[RenderableType]:
     """Yield the lines that occupy pipes longest, without first and last cycles, and how many more there are."""
     lines = _costliest_first(report)
-    shown = lines if len(lines) <= _MOST_LINES + 1 else lines[:_MOST_LINES]
+    shown = lines if len(lines) <= report.rows + 1 else lines[: report.rows]
     yield _line_table(report, shown, width, spans=False)
     if more := lines[len(shown) :]:
         yield indented(Text(f"and {len(more)} more lines, {grouped(sum(line.work for line in more))} cycles occupied"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from castsim.reports.numbers import lines_named
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import Cycles, Line, LintEntry
 from castsim.reports.schemas.keys import StaleRead as StaleReadEntry
-from castsim.reports.terminal import indented
+from castsim.reports.terminal import height, indented
 from castsim.running.loaded import Loaded
 from castsim.running.program_runs import written_launches
 
@@ -86,7 +87,20 @@ def _warnings_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text()
 
 
-WARNINGS = ReportSection(_warnings_text, WarningsKeys, brief=_warnings_text)
+_MOST_WARNINGS = 2
+"""Warnings on the one screen of every run."""
+
+
+def _brief_warnings(report: RunReport, width: int) -> Iterator[RenderableType]:
+    warnings = list(_warnings_text(report, width))[:-1]  # without the blank line
+    yield from warnings[:_MOST_WARNINGS]
+    if len(warnings) > _MOST_WARNINGS:
+        yield Text(f"and {len(warnings) - _MOST_WARNINGS} more: --report full")
+    if warnings:
+        yield Text()
+
+
+WARNINGS = ReportSection(_warnings_text, WarningsKeys, brief=_brief_warnings)
 
 
 # Races: what the order of a tile program does not guarantee.
@@ -325,13 +339,13 @@ SYNCHRONISATION = ReportSection(
 
 def _brief_more(report: RunReport, width: int) -> Iterator[RenderableType]:
     del width
-    contents = ["all lines", "causes", "buffers"]
+    contents = ["causes", "buffers"]
     if written_launches(report.result.loaded.tree, report.result.loaded.target):
-        contents.insert(1, "cycles inside launches")
+        contents = ["launches", "causes"]
     if report.result.stale_reads:
-        contents.insert(1, "stale reads")
-    facts = f"; --facts ({run_cycles.counted_facts(report)})" if report.facts and not report.list_facts else ""
-    yield Text(f"More: --report full ({', '.join(contents)}){facts}", style="dim")
+        contents = ["stale reads", "causes"]
+    facts = f", --facts ({len(report.facts)} undocumented)" if report.facts and not report.list_facts else ""
+    yield Text(f"More: --report full (all lines, {', '.join(contents)}){facts}", style="dim")
 
 
 MORE = ReportSection(lambda report, width: (), of_time=True, brief=_brief_more)
@@ -419,12 +433,26 @@ def run_document(report: RunReport) -> Document:
     return found
 
 
+_SCREEN, _FEWEST_ROWS = 23, 3
+"""Lines of one screen, and rows of the table of lines that it has in any case."""
+
+
 def run_text(report: RunReport, width: int, *, full: bool = False) -> RenderableType:
-    """Return the text of the report for a terminal of `width` columns: one screen, or all sections at full length."""
+    """Return the text of the report for a terminal of `width` columns: one screen, or all sections at full length.
+
+    The table of lines on the one screen has as many rows as the other sections leave room for.
+    """
     named = [section(name) for name in PRINTED]
     texts = [each.text if full else each.brief for each in named if not (each.of_time and report.result.untimed)]
-    texts += [section(name).text for name in report.further]
-    return Group(*(part for text in texts if text is not None for part in text(report, width)))
+    further = [part for name in report.further for part in section(name).text(report, width)]
+
+    def shown(rows: int) -> Group:
+        sized = replace(report, rows=rows)
+        return Group(*(part for text in texts if text is not None for part in text(sized, width)))
+
+    most = shown(report.rows)
+    excess = 0 if full else height(most, width) - _SCREEN
+    return Group(shown(max(_FEWEST_ROWS, report.rows - excess)) if excess > 0 else most, *further)
 
 
 def run_summary(report: RunReport, width: int) -> RenderableType:

@@ -83,7 +83,8 @@ def _doubtful_outputs(report: RunReport) -> Iterator[RenderableType]:
         first = ", ".join(map(str, undefined.first))
         sizes = next((each.shape for each in report.outputs if each.name == undefined.name), None)
         total = "" if sizes is None else f" of {grouped(prod(sizes))}"
-        text = f"output {undefined.name}: {grouped(undefined.elements)}{total} elements depend on bytes that nothing wrote"
+        count = f"{grouped(undefined.elements)}{total} elements"
+        text = f"output {undefined.name}: {count} depend on bytes that nothing wrote"
         yield Text(f"{text}, the first at [{first}]", style="yellow")
         if undefined.mask_file is not None:
             yield indented(Text(f"{undefined.mask_file} marks them"))

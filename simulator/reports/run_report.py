@@ -98,6 +98,8 @@ class RunReport:
     """The arguments that give the inputs; of runs without values, that no values are computed."""
     changeable: bool = False
     """Whether `castsim advise` takes the same arguments."""
+    rows: int = 8
+    """Rows of the table of lines on the one screen of every run."""
     longest: str = ""
     """The line that occupies a pipe longest, in words; '' where some line costs cycles."""
 
@@ -220,11 +222,10 @@ def no_refusal(target: Target) -> None:
 class ReportSection:
     """A part of the report of a run, the constant `SECTION` of a module in `castsim.reports.sections`.
 
-    `text` derives all that it has to say from a finished run, `brief` what belongs to the one screen of every run; None:
-    nothing. `keys`, which it adds to the JSON document and its schema, take their values from the run; optional ones may
-    be absent. `options` are those of `castsim run` that it answers to. `refusal` gives, before anything runs, the reason
-    why it has nothing to show of a target. One `of_time` shows nothing, and its keys are null, where no cycles are
-    modelled.
+    `text` makes the section of a full report, `brief` that of the one screen of every run (None: it has none). `keys`,
+    which it adds to the JSON document and its schema, take their values from the run; optional ones may be absent.
+    `options` are those of `castsim run` that it answers to. `refusal` gives, before anything runs, the reason why it
+    has nothing to show of a target. One `of_time` shows nothing, and its keys are null, where no cycles are modelled.
     """
 
     text: Lines

@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import replace
 from functools import wraps
 from io import StringIO
+from itertools import pairwise
 from textwrap import wrap
 from typing import Literal, ParamSpec, TextIO
 
@@ -36,21 +37,28 @@ _RULED = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 _WORDY = 16
 """Columns that a text of several words gets at least, if it has as many, before a table is broken."""
 
+_MOST_PARTS = 3
+"""Parts of a table below each other, from which its rows are stacks of lines."""
+
 _LONGEST_WORD = 200
 """Columns of a word that is not folded: longer ones are names that are rarely read."""
 
 
 class FittingTable(Table):
-    """A table that cuts no number and no word on a narrow terminal.
+    """A table that cuts no number and no word on a narrow terminal, and never parts a row from its keys.
 
-    Where its columns do not fit beside each other, headings of several words are broken. Where that does not help, the
-    first column, which tells what the rows are, is shown with as many of the others as fit, and again below with the
-    next ones. A column that is too wide even so goes past the edge.
+    Its keys are the first columns, as many as tell its rows apart, and the texts behind them. Where its columns do not fit beside each other,
+    headings of several words are broken. Where that does not help, the keys are shown with as many of the others as
+    fit, and again below with the next ones; or each row is a stack of lines, if the keys leave too little room. A
+    column that is too wide even so goes past the edge.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay out one table or several."""
         least, groups = self._fitted(console, options)
+        if len(groups) > _MOST_PARTS and groups[0][1] == groups[1][1]:  # more than one key
+            yield from self._stacked([number for number in groups[0] if number in groups[1]])
+            return
         for number, group in enumerate(groups):
             part = copy(self)
             part.columns = [replace(self.columns[each], _index=place) for place, each in enumerate(group)]
@@ -64,13 +72,47 @@ class FittingTable(Table):
             width = max(options.max_width, _width(least[each] for each in group))
             yield from Table.__rich_console__(part, console, options.update(max_width=width))
 
+    def _texts(self) -> list[list[str]]:
+        """Return the cells of every row as plain text."""
+        columns = [[getattr(cell, "plain", str(cell)) for cell in column.cells] for column in self.columns]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def _keys(self, widths: Sequence[int], room: int) -> int:
+        """Return the number of key columns: those that tell most rows apart, and texts behind them in half the room.
+
+        An empty first cell is that of the row above.
+        """
+        rows = self._texts()
+        for above, row in pairwise(rows):
+            row[0] = row[0] or above[0]
+        counts = range(1, max(2, len(self.columns)))
+        keys = max(counts, key=lambda count: (len({tuple(row[:count]) for row in rows}), -count))
+        while keys < len(self.columns) - 1 and self.columns[keys].justify == "left":
+            if 2 * _width(widths[: keys + 1]) > room:
+                break
+            keys += 1
+        return keys
+
+    def _stacked(self, keys: Sequence[int]) -> Iterator[RenderableType]:
+        """Yield each row as a line of its keys and, below them, its other cells behind their headings."""
+        headings = [str(column.header).replace("\n", " ") for column in self.columns]
+        others = [number for number in range(len(headings)) if number not in keys]
+        yield Text(", ".join(headings[number] for number in keys), style="bold")
+        for row in self._texts():
+            yield Text("  ".join(filter(None, (row[number] for number in keys))))
+            cells = [f"{headings[number]} {row[number]}" for number in others if row[number]]
+            yield Padding(Text("; ".join(cells)), (0, 0, 0, 2))
+
     def _fitted(self, console: Console, options: ConsoleOptions) -> tuple[list[int], list[list[int]]]:
         """Return how wide every column is at least, and the numbers of those that are shown beside each other."""
         bodies = [self._least(console, options, column) for column in self.columns]
         headings = [str(column.header) for column in self.columns]
         whole = list(map(max, bodies, map(cell_len, headings)))
         broken = list(map(max, bodies, map(_longest_word, headings)))
-        groups, closer = (list(_groups(least, options.max_width)) for least in (whole, broken))
+        if _width(whole) <= options.max_width:
+            return whole, [list(range(len(whole)))]
+        keys = range(self._keys(broken, options.max_width))
+        groups, closer = (list(_groups(least, options.max_width, keys)) for least in (whole, broken))
         return (broken, closer) if len(closer) < len(groups) else (whole, groups)
 
     def _least(self, console: Console, options: ConsoleOptions, column: Column) -> int:
@@ -92,13 +134,16 @@ def _width(columns: Iterable[int]) -> int:
     return sum(widths) + 2 * max(len(widths) - 1, 0)
 
 
-def _groups(least: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield the numbers of the columns that are shown beside each other, the first one always."""
-    group = [0] if least else []
-    for number in range(1, len(least)):
-        if len(group) > 1 and _width(least[each] for each in (*group, number)) > width:
+def _groups(least: Sequence[int], width: int, keys: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the numbers of the columns that are shown beside each other, the keys always."""
+    if _width(least) <= width:
+        yield list(range(len(least)))
+        return
+    group = [*keys]
+    for number in range(len(keys), len(least)):
+        if len(group) > len(keys) and _width(least[each] for each in (*group, number)) > width:
             yield group
-            group = [0]
+            group = [*keys]
         group.append(number)
     if group:
         yield group
@@ -142,6 +187,12 @@ def indented(renderable: RenderableType) -> Padding:
 def noted(report: RenderableType, note: str) -> RenderableType:
     """Return a report with a line below it."""
     return Group(report, Text(), Text(note))
+
+
+def height(renderable: RenderableType, width: int) -> int:
+    """Return the lines that something takes on a terminal of `width` columns."""
+    console = Console(file=StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    return len(console.render_lines(renderable, pad=False))
 
 
 def width_of(stream: TextIO) -> int:

@@ -399,10 +399,9 @@ def _time(report: RunReport) -> str:
 
 def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
     """Yield what else the text report says first."""
-    loaded = report.result.loaded
-    known = {f"{loaded.file} @{loaded.entry}", *(line.text for line in said)}
-    known |= set() if report.result.untimed else {_time(report), *headline(report)}
-    for block in _of_text(report, "notice", "head", "warnings", "races"):
+    known = {*(line.text for line in said), *(() if report.result.untimed else headline(report))}
+    first = "head" if report.result.untimed else "headline"
+    for block in _of_text(report, "notice", first, "warnings", "races"):
         if isinstance(block, Text):
             yield Text(tuple(line for line in block.lines if line.text not in known))
         else:
