@@ -201,6 +201,40 @@ def width_of(stream: TextIO) -> int:
     return shutil.get_terminal_size((fallback, 24)).columns if stream.isatty() or "COLUMNS" in os.environ else fallback
 
 
+def pieces(report: RenderableType, stream: TextIO) -> list[str]:
+    """Return a report as `rendered` does, in pieces that must not be cut: sentences, and rows of tables."""
+    found: list[str] = []
+    for part in _parts(report):
+        text = rendered(part, stream).removesuffix("\n")
+        if not isinstance(part.renderable if isinstance(part, Padding) else part, Table):
+            found.append(text)
+            continue
+        lines = text.split("\n")
+        column = len(lines[0]) - len(lines[0].lstrip()) + len((lines[0].split() or [""])[0])
+        for number, line in enumerate(lines):
+            if number > 1 and not line[:column].strip() and line.strip():  # wrapped, or below the same first cell
+                found[-1] += f"\n{line}"
+            else:
+                found.append(line)
+    return found
+
+
+def _parts(report: RenderableType) -> Iterator[RenderableType]:
+    """Yield what a report consists of: of texts each line by itself."""
+    if isinstance(report, Group):
+        for each in report.renderables:
+            yield from _parts(each)
+    elif isinstance(report, Text):
+        for line in report.split("\n", allow_blank=True):
+            line.no_wrap = report.no_wrap
+            yield line
+    elif isinstance(report, Padding) and isinstance(report.renderable, Text | Group):
+        for part in _parts(report.renderable):
+            yield Padding(part, (report.top, report.right, report.bottom, report.left))
+    else:
+        yield report
+
+
 class _Escaped:
     """Something to show, laid out; what its texts hold that would steer the terminal is escaped."""
 
