@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
+import html_pages
 import pytest
 from cli_programs import LOOP, NARROW, TCVT, changed, written
 from command_output import document_of, out_of
+from html_pages import run_command
+from pto_cpp_runs import needs_compiler
 
 import castsim
+from castsim.__main__ import main
 from castsim.execution import tree as trees
 from castsim.execution.timing import Cause, PipeTiming, Timing, limiter
 from castsim.execution.tree import Access, Block, BufferUse, GlobalSpace, Instruction, Loop, Lowered, Tree, buffer_use
@@ -248,7 +253,8 @@ def test_a_short_run_shows_no_bar(capsys: pytest.CaptureFixture[str], monkeypatc
 
 # -------------------------------------------------------------------------------------------------- what stands first
 
-PROGRAMS = Path(__file__).parent.parent / "programs"
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "programs"
 
 
 def lines_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -290,10 +296,125 @@ def test_thousands_are_separated(capsys: pytest.CaptureFixture[str]) -> None:
     assert cycles >= 1000 and f": {cycles:,} cycles = " in " ".join(found)
 
 
+KERNELS = (
+    "programs/tpc_c/cast_f32_bf16.c --target gaudi2 --tensor x=f32[300,5] --tensor y=bf16[300,5] --index-space 3,5 "
+    "--in x=random:0",
+    "programs/pto_cpp/elementwise.cpp --entry floats --in a=random:1 --in b=random:2 --arg s=0.75",
+    "programs/pto_cpp/cores.cpp --entry scaled_rows --target a2a3 --arg rows=6 --arg cols=40 --arg scale=2 "
+    "--in x=random:1 --block 0/4 --all-blocks",
+)
+"""Kernels in C and C++, on one core and on several."""
+SAMPLES = [shlex.join(run_command(path)[1:]) for path in html_pages.SAMPLES]
+
+
+@pytest.mark.parametrize("words", [*SAMPLES, *KERNELS])
+def test_the_first_lines_have_pipe_line_and_reason(
+    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """12 lines of 80 columns have cycles, time, the pipe that limits, the line that costs most and why, and trust."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(ROOT)
+    if ".c " in words:
+        pytest.importorskip("pcpp")
+    if ".cpp " in words and needs_compiler.args[0]:
+        pytest.skip("needs a C++ compiler")
+    assert main(["run", *shlex.split(words)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert max(map(len, shown)) <= 80
+    first = " ".join(" ".join(shown[:12]).split())
+    assert re.search(r" on [a-z0-9]+: [\d,]+ cycles = [\d.,]+ [mun]?s( \(undocumented clock\))? ", first)
+    assert re.search(r"\w+ (limits|is the busiest pipe) \([\d.]+ % occupied, [\d.]+ % busy\)", first)
+    line = re.search(r"([Ll]ine \d+, \S.*?) Next: castsim ", first) or re.search(r"([Ll]ine \d+, \S.*)", first)
+    assert line is not None
+    assert re.search(r", mostly \w|\(\w[\w ]* [\d,]+[,)]|\(\d[\d,]* of ", line[1]), line[1]
+    text = " ".join(" ".join(shown).split())
+    assert re.search(r" Trust: (<?\d+ % [a-z ]+(, )?)+; range ", text)
+    table = next(number for number, line in enumerate(shown) if line.startswith("line  instruction"))
+    assert table <= 24
+    assert any(line.startswith("More: --report full") for line in shown)
+
+
+def test_one_screen_is_filled_and_the_full_report_has_every_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = [str(PROGRAMS / "kernels" / "rms_norm_a2a3.pto"), "--timing-only", "--arg", "eps=1e-6"]
+    brief, full = (lines_of(capsys, *words, *more) for more in ((), ("--report", "full")))
+    assert len(brief) < 24 < len(full)
+    rest = next(line for line in brief if re.fullmatch(r"  and \d+ more lines, [\d,]+ cycles occupied", line))
+    rows = [line.split()[0] for line in brief if re.match(r" *\d+  t", line)]
+    whole = [line.split()[0] for line in full if re.match(r" *\d+  t", line)]
+    assert whole[: len(rows)] == rows and len(whole) == len(rows) + int(rest.split()[1])
+    occupied = sum(line.work for line in source_lines(*_ran(words[0])))
+    shown = sum(int(line.split()[-4].replace(",", "")) for line in brief if re.match(r" *\d+  t", line))
+    assert shown + int(rest.split()[4].replace(",", "")) == occupied
+
+
+def _ran(path: str) -> tuple[Tree, Timing]:
+    result = run(path, args={"eps": 1e-6}, timing_only=True)
+    return result.loaded.tree, result.timing
+
+
+def test_occupied_and_busy_have_one_meaning_in_sentence_table_and_data(capsys: pytest.CaptureFixture[str]) -> None:
+    """Occupied are all cycles of a pipe but its waits for others, busy those whose cause is `busy`."""
+    words = [str(PROGRAMS / "f32_to_f16_pipelined.pto"), "--timing-only"]
+    shown, data = lines_of(capsys, *words, "--report", "full"), document_of(capsys, "run", *words)
+    causes, total = data["pipes"]["MTE2"]["causes"], data["total_cycles"]
+    own = sum(
+        cycles for cause, cycles in causes.items() if cause not in ("empty", "flag_wait", "barrier", "operand_wait")
+    )
+    percents = [f"{100 * cycles / total:.1f} %" for cycles in (own, data["pipes"]["MTE2"]["busy_cycles"])]
+    assert f"MTE2 limits ({percents[0]} occupied, {percents[1]} busy)" in " ".join(shown[:3])
+    assert not any("utilisation" in line or "in use" in line for line in shown)
+    (row,) = [line for line in shown if line.startswith("occupied  ")]
+    assert f"{own:,}  {percents[0]}" in row, row
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize(
+    "words", ["kernels/rms_norm_a2a3.pto --arg eps=1e-6", "f32_to_f16_pipelined.pto", "tpc_f32_exp_gaudi2.tpc"]
+)
+def test_the_timeline_shows_the_whole_run_in_the_width(
+    words: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row executes in the columns of its first start and its last end, and in none outside."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    name, *more = words.split()
+    command = [str(PROGRAMS / name), *more, "--timing-only"]
+    data = document_of(capsys, "run", *command)
+    shown = lines_of(capsys, *command, "--timeline")
+    shown = shown[next(number for number, line in enumerate(shown) if line.startswith("timeline: ")) :]
+    cycles, step = (
+        int(text.replace(",", "")) for text in re.findall(r"[\d,]+", shown[0].replace(" cycles,", " cycles"))
+    )
+    assert cycles == data["total_cycles"]
+    rows = [match for line in shown if (match := re.fullmatch(r" *(\d+)  (\w+) +(\S.*?)  ([e=.]+)", line))]
+    assert max(len(line) for line in shown) <= width
+    columns = -(-cycles // step)
+    assert rows and all(len(row[4]) == columns for row in rows) and 2 * columns > width - 45
+    for row in rows:
+        own = [
+            each
+            for each in data["instructions"]
+            if (each["line"], each["pipe"]) == (int(row[1]), row[2]) and each["op"].startswith(row[3].strip()[:8])
+        ]
+        if not own:  # another pipe sends it, or works for it as well
+            continue
+        first, last = min(each["start_cycle"] for each in own), max(each["end_cycle"] for each in own)
+        executing = [column for column, letter in enumerate(row[4]) if letter == "e"]
+        assert all(first // step <= column <= (last - 1) // step for column in executing), row[0]
+        assert executing or "wait" in row[3] or "barrier" in row[3]
+
+
+def test_a_window_has_a_column_for_each_cycle(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = lines_of(capsys, str(PROGRAMS / "f32_to_f16.pto"), "--timing-only", "--timeline", "--window", "200:260")
+    assert "timeline: cycles 200 to 259 of 450" in shown
+    assert any("eeeeeeE" in line for line in shown)
+
+
 # -------------------------------------------------------------------------------------------------- what cycles rest on
 
 
-ROOT = Path(__file__).resolve().parent.parent
 WEIGHED = {
     "f32_to_f16.pto": {},
     "f32_to_f16_pipelined.pto": {},

@@ -266,12 +266,13 @@ def execute(options: Namespace) -> CommandOutcome:
     Raises:
         CastsimError, EngineError: as `castsim.running.run`, and for what was typed.
     """
-    options.typed = _program_words(options)
+    words = _program_words(options)
     fragment = fragment_of(options)
     if options.program.endswith(GRAPHS):
         from castsim.commands.graph import execute_run  # noqa: PLC0415 - loads the planner
 
         return execute_run(options)
+    options.typed = words
     if options.program.endswith(CPP_SUFFIXES):
         return execute_cpp(options, run_source)
     refuse(options, CORE, options.program, CPP_SUFFIXES)

@@ -47,10 +47,10 @@ _LONGEST_WORD = 200
 class FittingTable(Table):
     """A table that cuts no number and no word on a narrow terminal, and never parts a row from its keys.
 
-    Its keys are the first columns, as many as tell its rows apart, and the texts behind them. Where its columns do not fit beside each other,
-    headings of several words are broken. Where that does not help, the keys are shown with as many of the others as
-    fit, and again below with the next ones; or each row is a stack of lines, if the keys leave too little room. A
-    column that is too wide even so goes past the edge.
+    Its keys are the first columns, as many as tell its rows apart, and the texts behind them. Where its columns do not
+    fit beside each other, headings of several words are broken. Where that does not help, the keys are shown with as
+    many of the others as fit, and again below with the next ones; or each row is a stack of lines, if the keys leave
+    too little room. A column that is too wide even so goes past the edge.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -433,7 +433,7 @@ def pipeline_lines(timeline: Timeline, width: int) -> Iterator[str]:
     if timeline.end <= timeline.start:
         yield "timeline: no cycles"
         return
-    yield f"timeline: cycles {timeline.start} .. {timeline.end - 1} of {timeline.total}"
+    yield f"timeline: cycles {timeline.start:,} to {timeline.end - 1:,} of {timeline.total:,}"
     yield from wrap(LEGEND, max(width, NARROWEST))
     if timeline.cut is not None:
         yield f"the view ends in cycle {timeline.end}: more would not fit into memory; choose a later window"
@@ -530,7 +530,8 @@ _COPIES = 4
 def scaled_lines(tree: Tree, timing: Timing, width: int) -> Iterator[str]:
     """Yield a row for each line of the source and pipe, as many cycles in a column as make the run fit into `width`."""
     spans = _spans_by_line(tree, timing, _COPIES * width)
-    labels = {key: f"{key[0]:>4}  {key[1]:<{max(map(len, timing.pipes))}}  {key[2]}  " for key in spans}
+    pipe = max(map(len, timing.pipes), default=0)
+    labels = {key: f"{key[0]:>4}  {key[1]:<{pipe}}  {_shortened(key[2], width // 4)}  " for key in spans}
     margin = max((len(label) for label in labels.values()), default=0)
     columns = max(width - margin, NARROWEST)
     step = -(-timing.total // columns)
@@ -544,7 +545,7 @@ def scaled_lines(tree: Tree, timing: Timing, width: int) -> Iterator[str]:
     for key in sorted(shown):
         yield f"{labels[key]:<{margin}}{rows[key]}"
     if len(rows) > len(shown):
-        yield f"and {len(rows) - len(shown):,} more rows that execute for fewer columns; choose a --window to see them"
+        yield f"and {len(rows) - len(shown):,} more rows; a --window shows them"
 
 
 _LineOnPipe = tuple[int, str, str]
@@ -559,11 +560,13 @@ def _spans_by_line(tree: Tree, timing: Timing, most: int) -> Mapping[_LineOnPipe
         if not listed(instruction) or not operation.causes:
             continue
         waits = sum(cycles for cause, cycles in operation.causes.items() if cause in WAITING)
+        works = waits < sum(operation.causes.values())
         own = spans.setdefault((instruction.span.line, operation.pipe, instruction.name), [])
         copies = min(times, most)
         for copy in range(copies):
             behind = (last.start - operation.start) * copy // max(1, copies - 1)
-            start, end = operation.start + behind, operation.end + behind
+            end = operation.end + behind
+            start = operation.start + behind if works else end
             own.append((start - waits, start, end))
     return spans
 
