@@ -67,7 +67,7 @@ from castsim.isa.reading import CPP_SUFFIXES, TILE_SUFFIX, Language, Source, rea
 from castsim.isa.value_expressions import read_value
 from castsim.machines.mechanisms import lowerer_of
 from castsim.reports.progress import run_progress
-from castsim.reports.run_findings import run_document, run_summary, run_text, section
+from castsim.reports.run_findings import run_document, run_text, section
 from castsim.reports.run_report import RunReport, mask_name, undefined_name
 from castsim.reports.sections import FULL, RUN, further_reports
 from castsim.running.estimating.cast_estimates import sensitivities
@@ -323,14 +323,11 @@ def run_source(
         shown = run_text(report, width, full=options.report == FULL)
         return stacked(shown, *timeline_text(options, result, timeline, written, width))
 
-    def summary(width: int) -> RenderableType:
-        return stacked(run_summary(report, width), *timeline_text(options, result, timeline, written, width))
-
     errors = _errors(options, result)
     if errors:
         document["errors"] = [error_entry(error) for error in errors]
     code = int(bool(errors) or any(found.certain for found in findings or ()))
-    return CommandOutcome(document, text, code, summary, delivered=lambda: _tell(errors))
+    return CommandOutcome(document, text, code, delivered=lambda: _tell(errors))
 
 
 _PROGRAM_OPTIONS = {

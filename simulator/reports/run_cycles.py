@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 from rich.console import RenderableType
@@ -108,19 +109,9 @@ def _launch_sentence(report: RunReport) -> str:
 
 def _command(words: Iterable[str], width: int) -> Text:
     """Return a command to try next, continued by backslashes where it is longer than `width` columns."""
-    line, lines = "Next: castsim", list[str]()
-    parts: list[str] = []
-    for word in map(shlex.quote, words):  # an option stays beside its value
-        if parts and parts[-1].startswith("-") and " " not in parts[-1] and not word.startswith("-"):
-            parts[-1] += f" {word}"
-        else:
-            parts.append(word)
-    for word in parts:
-        if len(line) + len(word) + len(" \\ ") > width:
-            lines.append(f"{line} \\")
-            line = " " * len("Next: cas")
-        line += f" {word}"
-    return Text("\n".join([*lines, line]), no_wrap=True, overflow="ignore")
+    whole = " ".join(shlex.quote(word).replace(" ", "\0") for word in ("castsim", *words))
+    lines = wrap(whole, width - 2, initial_indent="Next: ", subsequent_indent=" " * 10, break_on_hyphens=False)
+    return Text(" \\\n".join(lines).replace("\0", " "), no_wrap=True, overflow="ignore")
 
 
 def _next(report: RunReport, width: int) -> Iterator[Text]:
@@ -519,9 +510,6 @@ LAUNCHES = ReportSection(_launches_text, LaunchesKeys, of_time=True)
 
 # What lifting the limits of the target would gain.
 
-_BEST = 3
-"""Limits in a summary."""
-
 
 class Gain(Keys):
     """What lifting a limit of the target gains."""
@@ -565,13 +553,6 @@ def _what_if_text(report: RunReport, width: int) -> Iterator[RenderableType]:
     if idle:
         yield indented(Text(f"no gain: {', '.join(idle)}"))
     yield Text()
-
-
-def best_gains(report: RunReport) -> Text:
-    """Return the largest gains in one line."""
-    best = [gain for gain in report.gains if gain.gained > 0][:_BEST]
-    gains = (f"{gain.name} {grouped(gain.gained)} ({share(gain.gained, report.result.cycles)})" for gain in best)
-    return Text(f"cycles gained without a limit: {', '.join(gains) or 'none'}")
 
 
 WHAT_IF = ReportSection(_what_if_text, WhatIfKeys, options=("--what-if",), of_time=True, brief=_what_if_text)

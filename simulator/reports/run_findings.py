@@ -358,6 +358,7 @@ PRINTED: Mapping[str, ReportSection] = {
     "notice": run_findings.NOTICE,
     "opaque": run_outcomes.OPAQUE,
     "headline": run_cycles.HEADLINE,
+    "what_if": run_cycles.WHAT_IF,
     "warnings": run_findings.WARNINGS,
     "races": run_findings.RACES,
     "basis": run_cycles.BASIS,
@@ -373,7 +374,6 @@ PRINTED: Mapping[str, ReportSection] = {
     "operations": run_outcomes.OPERATIONS,
     "stale_reads": run_findings.STALE_READS,
     "lint": run_findings.LINT,
-    "what_if": run_cycles.WHAT_IF,
     "facts": run_cycles.FACTS,
     "more": run_findings.MORE,
 }
@@ -381,9 +381,6 @@ PRINTED: Mapping[str, ReportSection] = {
 
 The one screen of every run has those with a `brief` form.
 """
-
-_SUMMARY = ("head", "notice", "opaque", "headline", "warnings", "races", "casts", "outputs", "operations", "more")
-"""Those of a summary, which has no table."""
 
 DOCUMENTED = (
     "head", "pipes", "lines", "launches", "path", "choices", "opaque", "outputs", "casts", "facts", "warnings",
@@ -453,11 +450,3 @@ def run_text(report: RunReport, width: int, *, full: bool = False) -> Renderable
     most = shown(report.rows)
     excess = 0 if full else height(most, width) - _SCREEN
     return Group(shown(max(_FEWEST_ROWS, report.rows - excess)) if excess > 0 else most, *further)
-
-
-def run_summary(report: RunReport, width: int) -> RenderableType:
-    """Return the answer and its reason without any table, with the largest gains of lifted limits in one line."""
-    gains = () if not report.gains else (run_cycles.best_gains(report), Text())
-    shown = (section(name) for name in _SUMMARY if not (section(name).of_time and report.result.untimed))
-    parts = [part for each in shown if each.brief is not None for part in each.brief(report, width)]
-    return Group(*parts, *gains)

@@ -37,9 +37,6 @@ _RULED = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 _WORDY = 16
 """Columns that a text of several words gets at least, if it has as many, before a table is broken."""
 
-_MOST_PARTS = 3
-"""Parts of a table below each other, from which its rows are stacks of lines."""
-
 _LONGEST_WORD = 200
 """Columns of a word that is not folded: longer ones are names that are rarely read."""
 
@@ -49,16 +46,12 @@ class FittingTable(Table):
 
     Its keys are the first columns, as many as tell its rows apart, and the texts behind them. Where its columns do not
     fit beside each other, headings of several words are broken. Where that does not help, the keys are shown with as
-    many of the others as fit, and again below with the next ones; or each row is a stack of lines, if the keys leave
-    too little room. A column that is too wide even so goes past the edge.
+    many of the others as fit, and again below with the next ones. A column that is too wide even so goes past the edge.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay out one table or several."""
         least, groups = self._fitted(console, options)
-        if len(groups) > _MOST_PARTS and groups[0][1] == groups[1][1]:  # more than one key
-            yield from self._stacked([number for number in groups[0] if number in groups[1]])
-            return
         for number, group in enumerate(groups):
             part = copy(self)
             part.columns = [replace(self.columns[each], _index=place) for place, each in enumerate(group)]
@@ -72,17 +65,13 @@ class FittingTable(Table):
             width = max(options.max_width, _width(least[each] for each in group))
             yield from Table.__rich_console__(part, console, options.update(max_width=width))
 
-    def _texts(self) -> list[list[str]]:
-        """Return the cells of every row as plain text."""
-        columns = [[getattr(cell, "plain", str(cell)) for cell in column.cells] for column in self.columns]
-        return [list(row) for row in zip(*columns, strict=True)]
-
     def _keys(self, widths: Sequence[int], room: int) -> int:
         """Return the number of key columns: those that tell most rows apart, and texts behind them in half the room.
 
         An empty first cell is that of the row above.
         """
-        rows = self._texts()
+        columns = [[getattr(cell, "plain", str(cell)) for cell in column.cells] for column in self.columns]
+        rows = [list(row) for row in zip(*columns, strict=True)]
         for above, row in pairwise(rows):
             row[0] = row[0] or above[0]
         counts = range(1, max(2, len(self.columns)))
@@ -92,16 +81,6 @@ class FittingTable(Table):
                 break
             keys += 1
         return keys
-
-    def _stacked(self, keys: Sequence[int]) -> Iterator[RenderableType]:
-        """Yield each row as a line of its keys and, below them, its other cells behind their headings."""
-        headings = [str(column.header).replace("\n", " ") for column in self.columns]
-        others = [number for number in range(len(headings)) if number not in keys]
-        yield Text(", ".join(headings[number] for number in keys), style="bold")
-        for row in self._texts():
-            yield Text("  ".join(filter(None, (row[number] for number in keys))))
-            cells = [f"{headings[number]} {row[number]}" for number in others if row[number]]
-            yield Padding(Text("; ".join(cells)), (0, 0, 0, 2))
 
     def _fitted(self, console: Console, options: ConsoleOptions) -> tuple[list[int], list[list[int]]]:
         """Return how wide every column is at least, and the numbers of those that are shown beside each other."""
