@@ -301,7 +301,7 @@ def test_text_shows_rows_curves_and_both_models(capsys):
     assert main(["accuracy", "--target", "a5"]) == 0
     text = capsys.readouterr().out
     assert "public model, 85 rows: mean absolute error 17.34 %" in text
-    assert "simulation, fitted to these very rows, 85 rows: mean absolute error" in text
+    assert "simulation, fitted to these rows, 85 rows: mean absolute error" in text
     assert "published loop trips" in text
     assert max(map(len, text.splitlines())) <= 100
 

@@ -150,7 +150,7 @@ def test_the_text_marks_what_is_not_exact(capsys: Capture) -> None:
     assert tenth.split()[-1] == "rounded"
     assert half.split()[-1] == "1.5"
     assert large.split()[-2:] == ["inf", "overflow"]
-    assert "* not a number of f32: rounded to nearest first" in lines
+    assert "* not representable in f32: rounded to nearest first" in lines
 
 
 # --------------------------------------------------------------------------------------------- targets side by side

@@ -231,9 +231,9 @@ def test_speed_is_a_ratio_and_a_share_of_cycles() -> None:
     """9979 / 4724 = 2.112, 1 - 4724 / 9979 = 52.66 %."""
     side = side_of(castsim.run(GREATER, timing_only=True), "", values=False)
     made = [replace(side, cycles=cycles) for cycles in (9979, 4724)]
-    assert speed_of(difference(*made)) == "2.1 times as fast, 52.7 % fewer cycles"
-    assert speed_of(difference(*reversed(made))) == "2.1 times as slow, 111.2 % more cycles"
-    assert speed_of(difference(made[0], replace(side, cycles=9978))) == "1.0001 times as fast, 0.01 % fewer cycles"
+    assert speed_of(difference(*made)) == "52.7 % fewer cycles, 2.1x faster"
+    assert speed_of(difference(*reversed(made))) == "111.2 % more cycles, 2.1x slower"
+    assert speed_of(difference(made[0], replace(side, cycles=9978))) == "0.01 % fewer cycles"
     assert speed_of(difference(made[0], made[0])) == ""
 
 

@@ -261,8 +261,8 @@ def accuracy_summary(found: Sequence[AccuracyTable]) -> RenderableType:
         errors = error_cells(own, predicted(rows))
         name = accuracy.target.name
         measured = Path(accuracy.table.file).stem.removeprefix(f"{name}_measured_")
-        made.add_row(name, measured, "fitted" if fitted else "not fitted", kind or "", str(own.rows), *errors)
-    legend = "absolute errors of simulated against measured cycles; public: the vendor's public cost model"
+        made.add_row(name, measured, "fitted" if fitted else "held out", kind or "", f"{own.rows:,}", *errors)
+    legend = "absolute errors of the simulated cycles against the measured ones; public: the vendor's public cost model"
     elsewhere = [accuracy for accuracy in found if accuracy.measured_on is not None]
     notes = dict.fromkeys(_measured_elsewhere(accuracy) for accuracy in elsewhere)
     names = dict.fromkeys(accuracy.target.name for accuracy in found)
@@ -289,21 +289,20 @@ def _residuals(rows: Sequence[AssessedRow]) -> list[Text]:
         f"{f'{low} .. {high} %':>14}  {count:>4}  {'#' * ceil(_LONGEST * count / max(counts))}".rstrip()
         for low, high, count in zip(ends, ends[1:], counts, strict=False)
     ]
-    return [Text("errors of the rows that were not fitted"), Text("\n".join(lines), no_wrap=True)]
+    return [Text("errors of the held-out rows"), Text("\n".join(lines), no_wrap=True)]
 
 
 def _interval(known: Residuals) -> str:
-    refitted = f", {known.refitted} predicted by facts fitted without them" if known.refitted else ""
     return (
-        f"{known.target}, {known.kind}: {known.share} % of measured cycles lie {known.low:+.1f} to {known.high:+.1f} % "
-        f"off the simulated ones; {known.rows} rows{refitted}"
+        f"{known.target}, {known.kind}: {known.share} % of the measured cycles lie between {known.low:+.1f} % and "
+        f"{known.high:+.1f} % of the simulated cycles ({known.rows:,} held-out rows)"
     )
 
 
 def _measured_elsewhere(accuracy: AccuracyTable) -> str:
     return (
-        f"measured on {accuracy.measured_on}, not on {accuracy.target.name}: the errors say how far "
-        f"{accuracy.target.name} is from that chip"
+        f"measured on {accuracy.measured_on}, not on {accuracy.target.name}: the errors include the difference between "
+        "the chips"
     )
 
 
@@ -328,8 +327,8 @@ def _one(accuracy: AccuracyTable) -> Iterator[RenderableType]:
             shape += f" {row.name}"
         if assessed.reason:
             shape += f" ({reasons.setdefault(assessed.reason, len(reasons) + 1)})"
-        public = ("", "") if peer is None else (str(row.predicted), f"{peer:+.2f}")
-        cycles = (str(row.measured_cycles), str(assessed.simulated_cycles), f"{assessed.error:+.2f}")
+        public = ("", "") if peer is None else (f"{row.predicted:,}", f"{peer:+.2f}")
+        cycles = (f"{row.measured_cycles:,}", f"{assessed.simulated_cycles:,}", f"{assessed.error:+.2f}")
         types = _types(row.label, row.src.name, row.dst.name, casts=casts)
         rows.add_row(*types, row.path, shape, *([row.convention or ""] if counted else []), *cycles, *public)
     numbers = ("rows", *ERROR_COLUMNS, "max % ")
@@ -353,7 +352,7 @@ def _one(accuracy: AccuracyTable) -> Iterator[RenderableType]:
     if public_model is not None:
         yield Text(_sentence("public model", public_model))
     if accuracy.table.skipped:
-        yield Text(f"{accuracy.table.skipped} rows left out: operations that no target has, or not measured")
+        yield Text(f"{accuracy.table.skipped:,} rows skipped: no target has the operation, or it was not measured")
 
 
 def _types(label: str, src: str, dst: str, *, casts: bool) -> tuple[str, str]:
@@ -364,17 +363,17 @@ def _types(label: str, src: str, dst: str, *, casts: bool) -> tuple[str, str]:
 
 
 def _sentences(accuracy: AccuracyTable) -> list[Text]:
-    """Return the statistics of the simulation: rows that were not fitted first."""
+    """Return the statistics of the simulation: held-out rows first."""
     if not accuracy.unfitted:
-        return [Text(_sentence("simulation, fitted to these very rows", simulated(accuracy.rows)))]
-    own = [Text(_sentence("simulation, not fitted", simulated(accuracy.unfitted)))]
+        return [Text(_sentence("simulation, fitted to these rows", simulated(accuracy.rows)))]
+    own = [Text(_sentence("simulation, held out", simulated(accuracy.unfitted)))]
     fitted = [row for row in accuracy.rows if row.row.fitted]
     return own + ([Text(_sentence("simulation, fitted to these", simulated(fitted)))] if fitted else [])
 
 
 def _sentence(what: str, statistics: Statistics) -> str:
     return (
-        f"{what}, {statistics.rows} rows: mean absolute error {statistics.mean:.2f} %, "
+        f"{what}, {statistics.rows:,} rows: mean absolute error {statistics.mean:.2f} %, "
         f"median {statistics.median:.2f} %, maximum {statistics.maximum:.2f} %"
     )
 

@@ -66,7 +66,7 @@ def cast_text(found: CastResults) -> Iterator[RenderableType]:
     yield Text(f"{request.src.name} -> {request.dst.name}", style="bold")
     yield _table(found)
     if any(not source.exact for source in request.sources):
-        yield Text(f"* not a number of {request.src.name}: rounded to nearest first", style="dim")
+        yield Text(f"* not representable in {request.src.name}: rounded to nearest first", style="dim")
     if request.targets:
         yield from _comparison(found)
     for cast in request.specified:
@@ -80,13 +80,15 @@ def cast_text(found: CastResults) -> Iterator[RenderableType]:
 def _comparison(found: CastResults) -> Iterator[RenderableType]:
     """Yield what the distances mean, and the values on which the results are not the same."""
     dst = found.request.dst
-    yield Text(f"ulps: steps of {dst.name} from the abstract cast, rounding as asked; NaN has none", style="dim")
+    yield Text(f"ulps: distance from the abstract cast in steps of {dst.name}; none for NaN", style="dim")
     if any(len(row.forms) == 1 for row in found.rows):
-        yield Text("1d: tiles of full rows, or of a single row; 2d: tiles whose rows go on behind them", style="dim")
+        yield Text(
+            "1d: tiles of full rows or of one row; 2d: tiles with rows longer than their valid part", style="dim"
+        )
     for group in found.differences():
         first = group[0]
         apart = spread(group, dst)
-        distance = "NaN and numbers" if apart is None else f"{apart} ulp{'' if apart == 1 else 's'} apart"
+        distance = "NaN and numbers" if apart is None else f"{apart:,} ulp{'' if apart == 1 else 's'} apart"
         mode = "" if first.asked is None else f" by {first.asked}"
         yield Text.assemble(("differ: ", "bold red"), f"{first.source.text}{mode}: {distance}")
 

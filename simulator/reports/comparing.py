@@ -41,6 +41,7 @@ from castsim.isa.reading import Source, read_bytes, source_from
 from castsim.numerics.codec import codes_from_array, value_of
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, identifier, says
 from castsim.reports.numbers import bits_text, grouped, json_value
+from castsim.reports.run_cycles import duration
 from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
 from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
 from castsim.reports.terminal import composed, indented, table
@@ -575,7 +576,7 @@ def head_of(found: RunDifference) -> Iterator[Text]:
     unequal = sum(not each.equal for each in found.outputs)
     count = len(found.outputs)
     if unequal:
-        yield Text(f"outputs: {unequal} of {count} differ{'s' * (unequal == 1)}", style="bold red")
+        yield Text(f"outputs: {unequal:,} of {count:,} differ{'s' * (unequal == 1)}", style="bold red")
     else:
         yield Text(f"outputs: {'the same' if count == 1 else f'all {count} the same'}, bit for bit")
 
@@ -592,24 +593,23 @@ def _cycles(found: RunDifference) -> str:
     if a == b:
         return f"cycles: {grouped(a)}, the same"
     by = speed_of(found)
-    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B is {by}' if by else ''}{_seconds(found)}"
+    return f"cycles: {grouped(a)} -> {grouped(b)} ({b - a:+,}){f', B takes {by}' if by else ''}{_seconds(found)}"
 
 
 def speed_of(found: RunDifference) -> str:
-    """Return the speed of the second side by the first one's, in words; '' if it is the same, or not known."""
+    """Return the cycles of the second side by the first one's, in words; '' if they are the same, or not known.
+
+    Above 1.5 times the ratio of both is clearer than a percentage and follows it.
+    """
     a, b, percent = found.cycles_a, found.cycles_b, found.slowdown_percent
     if not a or not b or percent is None or a == b:
         return ""
-    if b < a:
-        return f"{_ratio(a, b)} times as fast, {_decimal(-percent)} % fewer cycles"
-    return f"{_ratio(b, a)} times as slow, {_decimal(percent)} % more cycles"
+    cycles = f"{_decimal(abs(percent))} % {'fewer' if b < a else 'more'} cycles"
+    ratio = max(a, b) / min(a, b)
+    return cycles if ratio <= _CLEAR_RATIO else f"{cycles}, {ratio:,.1f}x {'faster' if b < a else 'slower'}"
 
 
-def _ratio(more: int, fewer: int) -> str:
-    """Return how many times as much one is, with as many decimals as show that it is more."""
-    return next(
-        (text for places in range(1, 9) if float(text := f"{more / fewer:.{places}f}") > 1), f"{more / fewer:.8f}"
-    )
+_CLEAR_RATIO = 1.5
 
 
 def _decimal(percent: float) -> str:
@@ -622,7 +622,7 @@ def _seconds(found: RunDifference) -> str:
     a, b = found.a, found.b
     if a.target == b.target or not a.seconds or not b.seconds:
         return ""
-    return f"; {a.seconds * 1e6:.3f} us -> {b.seconds * 1e6:.3f} us"
+    return f"; {duration(a.seconds)} -> {duration(b.seconds)}"
 
 
 def _pipes(found: RunDifference) -> RenderableType:
@@ -716,14 +716,14 @@ def _output_text(each: OutputDifference) -> Iterator[RenderableType]:
     name = each.name if a is None or b is None or a.name == b.name else f"{a.name} (B: {b.name})"
     if a is None or b is None:
         only, whole = ("B", b) if a is None else ("A", a)
-        yield Text(f"output {name}: only {only} has it, {_form(whole)}", style="bold")
+        yield Text(f"output {name}: only {only} has this output, {_form(whole)}", style="bold")
         return
     form = _form(a) if _form(a) == _form(b) else f"{_form(a)} -> {_form(b)}"
     if each.differing is None:
         why = (
-            "other numbers of elements"
+            "the numbers of elements differ"
             if prod(a.shape) != prod(b.shape)
-            else "differs; only digests are known, no elements"
+            else "the digests differ; the elements are not known"
         )
         yield Text(f"output {name}: {form}, {why}", style="bold")
         return

@@ -236,7 +236,9 @@ def conform_text(found: Matrix) -> RenderableType:
 def conform_summary(found: Matrix) -> RenderableType:
     """Return how many casts each target does in which way."""
     return Group(
-        Text(_head(found)), conform_totals(found), Text("without --summary: every cast on every target", style="dim")
+        Text(_head(found)),
+        conform_totals(found),
+        Text("Run without --summary to see every cast on every target.", style="dim"),
     )
 
 

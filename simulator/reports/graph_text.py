@@ -194,7 +194,7 @@ def graph_text(
     yield Text("")
     rows = table("node", "operator", "programs", "cycles", "verdict", numbers=("programs", "cycles"))
     for node in found.nodes:
-        rows.add_row(node.node.name, node.node.op, str(len(node.stages)), str(node.cycles), node.verdict.value)
+        rows.add_row(node.node.name, node.node.op, str(len(node.stages)), f"{node.cycles:,}", node.verdict.value)
     yield indented(rows)
     time = f"{duration(seconds_of(found))} at {clock(found.target)}"
     yield Text(f"\ntotal: {found.cycles:,} cycles, {time}")
@@ -275,12 +275,12 @@ def _stages(node: NodeRun) -> list[str]:
         if len(stage.instructions) > _INSTRUCTIONS:
             shown.append(f"and {len(stage.instructions) - _INSTRUCTIONS} more")
         lines.append(
-            f"{stage.title}: {stage.cycles} cycles for {stage.elements} elements: {', '.join(shown) or 'a copy'}"
+            f"{stage.title}: {stage.cycles:,} cycles for {stage.elements:,} elements: {', '.join(shown) or 'a copy'}"
         )
     if len(node.stages) > 3:
         rest = node.stages[3:]
         programs = "program" if len(rest) == 1 else "programs"
-        lines.append(f"and {len(rest)} more {programs}: {sum(stage.cycles for stage in rest)} cycles")
+        lines.append(f"and {len(rest)} more {programs}: {sum(stage.cycles for stage in rest):,} cycles")
     return lines
 
 

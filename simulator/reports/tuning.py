@@ -154,8 +154,8 @@ def _tuned(found: Tuning) -> str:
     best = found.best
     if best is None:
         return f"None of the {len(found.rows):,} points of {found.study.source.file} runs."
-    per = "" if best.cycles_per_element is None else f", {best.cycles_per_element:.4f} per element"
-    used = "" if best.buffer_bytes is None else f", {grouped(best.buffer_bytes)} bytes of the buffer"
+    per = "" if best.cycles_per_element is None else f" ({best.cycles_per_element:.4f} cycles per element)"
+    used = "" if best.buffer_bytes is None else f", {grouped(best.buffer_bytes)} bytes of buffer"
     return f"Best: {choices_text(best)}: {_known(best.cycles)} cycles{per}{used}"
 
 
@@ -182,29 +182,29 @@ def _ranking(found: Tuning) -> RenderableType:
 
 def _legend(found: Tuning) -> str:
     more = len(found.simulated) - _SHOWN
-    rest = f" {more:,} slower ones are in --json, but for those on the front." if more > 0 else ""
-    return f"*: no simulated point has fewer cycles or bytes and no more of the other.{rest}"
+    rest = f" {more:,} slower points that are not on the front: --json has them." if more > 0 else ""
+    return f"*: Pareto-optimal among the simulated points in cycles and bytes.{rest}"
 
 
 def _proof(found: Tuning) -> Sequence[str]:
     """Say what the search has settled and what it has not."""
     points, done = len(found.rows), len(found.simulated)
-    left = f" {found.left_out:,} combinations are left out by --where." if found.left_out else ""
+    left = f" --where excludes {found.left_out:,} combinations." if found.left_out else ""
     lines = [f"{points:,} points, {done:,} simulated, {len(found.misfits):,} do not run.{left}"]
     if not found.waiting or found.best is None:
         return lines
     faster, open_ = len(found.faster_possible), len(found.unsettled)
     if faster:
         lines.append(
-            f"Not settled: {faster:,} points that were not simulated might be faster, judging by their lower bounds; "
-            "--simulate all, or a larger K, settles them."
+            f"Not settled: the lower bounds of {faster:,} points that were not simulated leave room for fewer cycles; "
+            "simulate them with --simulate all or a larger K."
         )
     elif open_:
         lines.append(
-            f"The best is proven: the others take at least as many cycles. {open_:,} of them might be on the front."
+            f"Proven best: all other points take at least as many cycles. {open_:,} of them might be on the front."
         )
     else:
-        lines.append("Proven: no other point can have fewer cycles, or be on the front; their lower bounds exclude it.")
+        lines.append("Proven by lower bounds: no other point has fewer cycles or is on the front.")
     return lines
 
 
@@ -212,7 +212,7 @@ def _outputs(found: Tuning) -> Sequence[str]:
     if found.best is None:
         return ()
     if not found.study.inputs:
-        return ("Outputs were not compared: that takes inputs (--in).",)
+        return ("Outputs were not compared: pass inputs with --in.",)
     if not found.differing:
         return ("Outputs: the same bits at all simulated points.",)
     lines = [f"Outputs differ from those of the best at {len(found.differing):,} simulated points:"]
@@ -311,14 +311,14 @@ def advice_text(
     if why:
         yield from (Text(), _rejected(advice))
     elif not advice.offers and advice.rejected:
-        yield Text("next: --why says what was tried and why it was rejected")
+        yield Text("Next: --why lists the rejected changes and the reasons")
     if advice.unfinished:
-        yield Text("the time was over before all changes were tried: --seconds N gives more")
+        yield Text("The time limit ended the search before all changes were tried: pass a larger --seconds N")
     if not advice.offers:
         return
     yield Text()
     if output is not None:
-        yield Text(f"{output}: written with change {applied}")
+        yield Text(f"{output}: the program with change {applied}")
         return
     shown = advice.offers[(applied or 1) - 1]
     yield from (Text(f"change 1: {shown.change.reason}"), Text())
@@ -327,9 +327,11 @@ def advice_text(
 
 def _answer(advice: Advice, applied: int | None) -> Text:
     if not advice.offers:
-        tried = f"none of {advice.looked_at} changes tried" if advice.looked_at else "no change that castsim knows"
+        tried = (
+            f"none of the {advice.looked_at:,} changes tried" if advice.looked_at else "no change that castsim knows"
+        )
         return Text(
-            f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; {tried} keeps the outputs and saves cycles"
+            f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; {tried} saves cycles and keeps the outputs"
         )
     shown: Suggestion = advice.offers[(applied or 1) - 1]
     return Text(
