@@ -307,7 +307,7 @@ def test_the_document_and_the_text_tell_the_same(capsys: Capture) -> None:
     jsonschema.validate(document, form_schema(Tune))
     text = out_of(capsys, words)
     best = document["best"]
-    assert f"Best: R={best['choices']['R']}, C={best['choices']['C']}: {best['cycles']:,} cycles, " in text
+    assert f"Best: R={best['choices']['R']}, C={best['choices']['C']}: {best['cycles']:,} cycles (" in text
     assert document["command"] in text
     assert main([*document["command"].split()[1:], "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["total_cycles"] == best["cycles"]
@@ -316,7 +316,7 @@ def test_the_document_and_the_text_tell_the_same(capsys: Capture) -> None:
 def test_the_table_groups_thousands(capsys: Capture) -> None:
     answer, *_ = lines = out_of(capsys, ["tune", str(TILES), "--tile", "R in 16,32", "--tile", "C in 512"]).splitlines()
     found = castsim.tune(TILES, "R in 16,32, C in 512")
-    assert f": {found.best.cycles:,} cycles, " in answer
+    assert f": {found.best.cycles:,} cycles (" in answer
     rows = [line.split() for line in lines if re.match(r" +\d+ ", line)]
     for row, cells in zip(found.simulated, rows, strict=True):
         assert row.cycles is not None and row.cycles >= 1000

@@ -82,9 +82,7 @@ def _comparison(found: CastResults) -> Iterator[RenderableType]:
     dst = found.request.dst
     yield Text(f"ulps: distance from the abstract cast in steps of {dst.name}; none for NaN", style="dim")
     if any(len(row.forms) == 1 for row in found.rows):
-        yield Text(
-            "1d: tiles of full rows or of one row; 2d: tiles with rows longer than their valid part", style="dim"
-        )
+        yield Text("1d: tiles of full rows or of one row; 2d: tiles with rows beyond their valid part", style="dim")
     for group in found.differences():
         first = group[0]
         apart = spread(group, dst)

@@ -238,7 +238,7 @@ def conform_summary(found: Matrix) -> RenderableType:
     return Group(
         Text(_head(found)),
         conform_totals(found),
-        Text("Run without --summary to see every cast on every target.", style="dim"),
+        Text("Run without --summary to see every cast.", style="dim"),
     )
 
 
