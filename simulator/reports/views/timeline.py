@@ -521,7 +521,8 @@ def _ruler(start: int, end: int, margin: int) -> Iterator[str]:
 
 # The whole run as text, scaled to the width: a row for each line of the source and pipe, several cycles in a column.
 
-SCALED_LEGEND = "e executing, = waiting for other pipes, . neither; a column shows what happens in any of its cycles"
+_SCALED = {"e": "e executing", "=": "= waiting for other pipes", ".": ". neither"}
+"""The letters of the scaled view, each with its meaning."""
 _MOST_ROWS = 24
 _COPIES = 4
 """Copies of a repeated operation that are drawn for each column, in place of all."""
@@ -536,11 +537,11 @@ def scaled_lines(tree: Tree, timing: Timing, width: int) -> Iterator[str]:
     columns = max(width - margin, NARROWEST)
     step = -(-timing.total // columns)
     yield f"timeline: {timing.total:,} cycles, {step:,} in each column"
-    yield from wrap(SCALED_LEGEND, max(width, NARROWEST))
+    rows = {key: _scaled(own, step, -(-timing.total // step)) for key, own in spans.items()}
+    yield ", ".join(meaning for letter, meaning in _SCALED.items() if any(letter in row for row in rows.values()))
     yield ""
     ends = range(0, timing.total, 10 * step)
     yield "line".ljust(margin) + "".join(f"{cycle:<10,}" for cycle in ends).rstrip()[:columns]
-    rows = {key: _scaled(own, step, -(-timing.total // step)) for key, own in spans.items()}
     shown = sorted(rows, key=lambda key: -rows[key].count("e"))[:_MOST_ROWS]
     for key in sorted(shown):
         yield f"{labels[key]:<{margin}}{rows[key]}"
