@@ -172,7 +172,7 @@ def headings(path):
 
 def test_the_glossary_defines_every_cause_and_column(made):
     causes, columns = made["causes"](), made["columns"]()
-    assert all(f"**{cause}**" in causes for cause in Cause)
+    assert all(f"### {cause}\n" in causes for cause in Cause)
     found = {text.strip() for path in (ROOT / "simulator").rglob("*.py") for text in headings(path)} - {""}
     assert len(found) > 60  # the search itself works
     missing = sorted(text for text in found if f"* `{text}`: " not in columns)

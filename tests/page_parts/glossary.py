@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from castsim.execution.timing import Cause
-from page_parts.markdown import code, table
+from page_parts.markdown import code
 
 CAUSES = {
     Cause(found[1]): (found[2], found[3])
@@ -269,9 +269,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 
 def causes() -> str:
-    """Return a table of all causes."""
-    rows = ((f"**{cause}**", *CAUSES[cause]) for cause in Cause)
-    return table(("cause", "what it means", "what helps"), rows)
+    """Return a section for each cause."""
+    return "\n\n".join(f"### {cause}\n\n{CAUSES[cause][0]}\n*What helps*: {CAUSES[cause][1]}" for cause in Cause)
 
 
 def columns() -> str:
