@@ -152,11 +152,18 @@ def script() -> str:
 def chip_page(chip: dict[str, Any]) -> str:
     """Return a page with a section for each cast of a chip: what it saturates, rounds and costs."""
     core = chip["title"].removesuffix(" vector core")
-    parts = [f"# Casts of the {core}", f"Every cast of `{chip['name']}`; [casts at a glance](../casts.md) has all results."]
+    parts = [
+        f"# Casts of the {core}",
+        f"Every cast of `{chip['name']}`; [casts at a glance](../casts.md) has all results.",
+    ]
     for row in chip["casts"]:
-        kinds = " to ".join(f"{name} ({FAMILIES[name]})" if name in FAMILIES else name for name in (row["src"], row["dst"]))
+        kinds = " to ".join(
+            f"{name} ({FAMILIES[name]})" if name in FAMILIES else name for name in (row["src"], row["dst"])
+        )
         parts.append(f"## {row['src']} -> {row['dst']} on the {core} {{: #{row['src']}-{row['dst']} }}")
-        parts.append(f"The cast from {kinds} on {chip['name']} {SATURATES[row['saturation']]}{SWITCHES[row['switchable']]}")
+        parts.append(
+            f"The cast from {kinds} on {chip['name']} {SATURATES[row['saturation']]}{SWITCHES[row['switchable']]}"
+        )
         shown = [f"`{given}` gives `{value}`" for given, _, value, _, outcome, _ in row["results"]["default"]
                  if outcome not in ("exact", "rounded") and not given.startswith("-")]  # fmt: skip
         parts.append(f"For example, {', '.join(dict.fromkeys(shown))}." if shown else "")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import csv
 import html
 import json
 import re
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -27,6 +30,7 @@ OPTIONS = "<!-- every option of every command -->"
 _BARRED = re.compile(r"`([^`\n]*\\\|[^`\n]*)`")
 _URIS = {name: uri for uri, name in ROOT_PAGES.items()}
 _ROOT_PAGE = re.compile(r"\]\(((?:\.\./)*)\.\./(CONTRIBUTING\.md|CHANGELOG\.md)\)")
+_TABLE = re.compile(r"^<!-- table: ([\w.-]+) -->$", re.MULTILINE)
 _NOTEBOOK = re.compile(r"(\]\([^)\s]+)\.ipynb\)")
 
 
@@ -54,9 +58,21 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     page.meta["search"] = {"boost": 0.1 if TABLES.fullmatch(PurePosixPath(uri).stem) else 4 if _explains(uri) else 1}
     markdown = _ROOT_PAGE.sub(lambda link: f"]({link[1]}{_URIS[link[2]]})", markdown)
     markdown = markdown.replace(OPTIONS, options(), 1) if OPTIONS in markdown else markdown
+    markdown = _TABLE.sub(lambda mark: _csv_tables(DOCS / mark[1]), markdown)
     lines = [_BARRED.sub(_code, line) if line.startswith("|") else line for line in markdown.split("\n")]
     own = Path(uri).with_suffix(".ipynb").name  # its page has a link to the file itself
     return _NOTEBOOK.sub(lambda link: link[0] if link[0].endswith(f"({own})") else f"{link[1]}.md)", "\n".join(lines))
+
+
+def _csv_tables(path: Path) -> str:
+    """Return the rows of a CSV file as tables, one under a heading for each value of the first column."""
+    with path.open(newline="", encoding="utf-8") as file:
+        (_, *columns), *rows = csv.reader(file)
+    head = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
+    return "\n\n".join(
+        "\n".join([f"## {title}", "", *head, *(f"| {' | '.join(cells)} |" for _, *cells in group)])
+        for title, group in groupby(rows, key=itemgetter(0))
+    )
 
 
 def options() -> str:
