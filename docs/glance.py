@@ -150,26 +150,28 @@ def script() -> str:
 
 
 def chip_page(chip: dict[str, Any]) -> str:
-    """Return a page with a section for each cast of a chip: what it saturates, rounds and costs."""
-    core = chip["title"].removesuffix(" vector core")
-    parts = [
-        f"# Casts of the {core}",
-        f"Every cast of `{chip['name']}`; [casts at a glance](../casts.md) has all results.",
+    """Return a page with a section for each cast of a chip: whether it saturates, how it rounds, its cycles."""
+    name, core = chip["name"], chip["title"].removesuffix(" vector core")
+    sections = (_section(name, core, row) for row in chip["casts"])
+    intro = f"Every cast of `{name}`; [casts at a glance](../casts.md) has all results."
+    return "\n\n".join([f"# Casts of the {core}", intro, *sections]) + "\n"
+
+
+def _section(name: str, core: str, row: dict[str, Any]) -> str:
+    """Return the section of one cast."""
+    src, dst = (f"{fmt} ({FAMILIES[fmt]})" if fmt in FAMILIES else fmt for fmt in (row["src"], row["dst"]))
+    examples = dict.fromkeys(
+        f"`{given}` gives `{value}`"
+        for given, _, value, _, outcome, _ in row["results"]["default"]
+        if outcome not in ("exact", "rounded") and not given.startswith("-")
+    )
+    lines = [
+        f"## {src} -> {dst} on the {core} {{: #{row['src']}-{row['dst']} }}",
+        f"The cast from {src} to {dst} on {name} {SATURATES[row['saturation']]}{SWITCHES[row['switchable']]}",
+        f"For example, {', '.join(examples)}." if examples else "",
+        f"Rounding: {row['default']} by default." if row["default"] else "Nothing is rounded.",
+        f"Modes: {', '.join(row['modes'])}." if row["modes"] else "",
+        f"A {ROWS} x {COLS} tile takes {row['time']['cycles']:,} cycles.",
+        f"[All results](../casts.md#{name}:{row['src']}:{row['dst']})",
     ]
-    for row in chip["casts"]:
-        kinds = " to ".join(
-            f"{name} ({FAMILIES[name]})" if name in FAMILIES else name for name in (row["src"], row["dst"])
-        )
-        parts.append(f"## {row['src']} -> {row['dst']} on the {core} {{: #{row['src']}-{row['dst']} }}")
-        parts.append(
-            f"The cast from {kinds} on {chip['name']} {SATURATES[row['saturation']]}{SWITCHES[row['switchable']]}"
-        )
-        shown = [f"`{given}` gives `{value}`" for given, _, value, _, outcome, _ in row["results"]["default"]
-                 if outcome not in ("exact", "rounded") and not given.startswith("-")]  # fmt: skip
-        parts.append(f"For example, {', '.join(dict.fromkeys(shown))}." if shown else "")
-        parts.append(f"Rounding: {row['default'] or 'none, every result is exact'}" + (
-            f" by default; {', '.join(row['modes'])} can be chosen." if row["modes"] else "."
-        ))  # fmt: skip
-        parts.append(f"A {ROWS} x {COLS} tile takes {row['time']['cycles']:,} cycles. "
-                     f"[All results](../casts.md#{chip['name']}:{row['src']}:{row['dst']})")  # fmt: skip
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join([lines[0], " ".join(filter(None, lines[1:]))])

@@ -76,9 +76,9 @@ def _csv_tables(path: Path) -> str:
 
 
 def options() -> str:
-    """Return a section per command: what it does, and its arguments and options, each with an anchor and its meaning."""
-    from castsim.commands.command_line import COMMANDS, declaration  # noqa: PLC0415 - linters of pages need no castsim
-    from castsim.commands.shared_options import OptionParser  # noqa: PLC0415
+    """Return a section per command: what it does, and its arguments and options, with anchors and meanings."""
+    from castsim.commands.command_line import COMMANDS, declaration  # noqa: PLC0415
+    from castsim.commands.shared_options import OptionParser  # noqa: PLC0415 - only this page needs castsim
 
     lines = []
     for command, summary in COMMANDS.items():
