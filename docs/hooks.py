@@ -9,7 +9,7 @@ import json
 import re
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).resolve().parent
 ROOT_PAGES = {"contributing.md": "CONTRIBUTING.md", "changes.md": "CHANGELOG.md"}
 """Pages of the site by the files of the root folder that they show."""
-TABLES = re.compile(r"measured|seeds|conformance|advice|changes|contributing")
-"""Pages of long tables and of history, which the search ranks below pages that explain."""
+BOOSTS = {
+    r"(glossary|accuracy)\.md|(how-to|tutorial|casts)/.*": 4,
+    r"(limits|models|inputs-outputs|a5-saturation|launch-overhead|jupyter|uninstall)\.md": 1.5,
+    r"index\.md": 0.5,
+    r"(seeds|conformance|columns|changes|contributing)\.md": 0.1,
+}
+"""How much a match counts in the search: pages that answer more, tables, history and lists of links less."""
 OPTIONS = "<!-- every option of every command -->"
 """Where the site's page of the command line lists the options."""
 
@@ -55,7 +60,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Lead links to notebooks to their pages, and take backslashes out of the code of tables."""
     uri = page.file.src_uri
-    page.meta["search"] = {"boost": 0.1 if TABLES.fullmatch(PurePosixPath(uri).stem) else 4 if _explains(uri) else 1}
+    page.meta["search"] = {"boost": next((boost for pages, boost in BOOSTS.items() if re.fullmatch(pages, uri)), 1)}
     markdown = _ROOT_PAGE.sub(lambda link: f"]({link[1]}{_URIS[link[2]]})", markdown)
     markdown = markdown.replace(OPTIONS, options(), 1) if OPTIONS in markdown else markdown
     markdown = _TABLE.sub(lambda mark: _csv_tables(DOCS / mark[1]), markdown)
@@ -101,11 +106,6 @@ def _spelling(action: argparse.Action) -> str:
     metavar = action.metavar or (action.dest if not action.option_strings else action.dest.upper())
     value = " ".join(metavar) if isinstance(metavar, tuple) else metavar
     return ", ".join(f"{o} {value}" if action.nargs != 0 else o for o in action.option_strings) or value
-
-
-def _explains(uri: str) -> bool:
-    """Return whether a page is written for readers who do not yet know the word that they look up."""
-    return uri == "glossary.md" or uri.startswith(("how-to/", "tutorial/"))
 
 
 def _code(match: re.Match[str]) -> str:

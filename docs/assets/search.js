@@ -1,12 +1,12 @@
 // The theme searches for all words as they are typed, and takes dashes before a word as "not". Here questions lose the
 // words that say nothing, words their endings, options their dashes; a word as it is written counts more than its stem.
-const SILENT = new Set(("a an and are as at be by can castsim do does for from get give given gives has have how i if in into is it its " +
-  "make many me much my of on or out should so than that the there this to use using was what when where which who why will with you").split(" "));
+const SILENT = new Set(("a an and are as at be by can castsim do does find for from get give given gives has have how i if in into is it its " +
+  "make many me much my of on or out should so take takes than that the there this to use using was what when where which who why will with you").split(" "));
 const plain = (query) => {
   const words = query.toLowerCase().replace(/->/g, " ").split(/[\s,:;!?=[\]()"`/]+|\.(?!\d)|(?:^|\s)-+|-+/).filter(Boolean);
   const telling = words.filter((word) => !SILENT.has(word));
   return (telling.length ? telling : words).map((word) => {
-    const stem = word.length > 5 ? word.replace(/(ations?|ating|ates?|ated|ings?|ions?|ies|ed|es|e|s)$/, "") : word.replace(/(?<=\w{3})s$/, "");
+    const stem = word.length > 5 ? word.replace(/(ators?|ations?|ating|ates?|ated|ings?|ions?|ies|ed|es|e|s)$/, "") : word.replace(/(?<=\w{3})s$/, "");
     return stem === word ? `${word}^4 ${word}` : `${word}^4 ${stem}`;
   }).join(" ");
 };

@@ -84,7 +84,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "fact": "A number or choice of a target description.",
         "rejected change": "A change that `advise --why` rejected.",
         "why": "The reason the change was rejected.",
-        "cause": "Why cycles were spent ([above](#causes)).",
+        "cause": "Why cycles were spent ([list](glossary.md#causes)).",
         "instructions behind it": "The instructions that spent the cycles, and how many.",
         "lifted": "The limit, as named for `--what-if`.",
         "change": "Number for `castsim advise --apply`.",
@@ -96,7 +96,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "removed": "Instructions that `unswizzle` removes.",
         "VPU operations": "Vector operations before and after.",
         "bundles": "Bundles before and after.",
-        "outcome": "The result and its reason; in `cast` [how it is inexact](#inexact), empty if exact.",
+        "outcome": "The result and its reason; in `cast` [how it is inexact](glossary.md#inexact), empty if exact.",
         "elements": "Numbers converted; only active lanes count.",
         "rounded": "Numbers rounded within the range.",
         "clamped": "Numbers that became the largest or smallest number.",
@@ -278,5 +278,5 @@ def columns() -> str:
     parts = []
     for where, meanings in COLUMNS.items():
         lines = "\n".join(f"* {code(name)}: {meaning}" for name, meaning in meanings.items())
-        parts.append(f"### {where[0].upper()}{where[1:]}\n\n{lines}\n")
+        parts.append(f"## {where[0].upper()}{where[1:]}\n\n{lines}\n")
     return "\n".join(parts)
