@@ -70,14 +70,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _csv_tables(path: Path) -> str:
-    """Return the rows of a CSV file as tables, one under a heading for each value of the first column."""
+    """Return a CSV file as a table; of three columns and more, a heading and a table for each value of the first."""
     with path.open(newline="", encoding="utf-8") as file:
-        (_, *columns), *rows = csv.reader(file)
-    head = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
-    return "\n\n".join(
-        "\n".join([f"## {title}", "", *head, *(f"| {' | '.join(cells)} |" for _, *cells in group)])
-        for title, group in groupby(rows, key=itemgetter(0))
-    )
+        head, *rows = csv.reader(file)
+    grouped = groupby(rows, key=itemgetter(0)) if len(head) > 2 else [("", rows)]
+    columns = head[1:] if len(head) > 2 else head
+    lines = []
+    for title, group in grouped:
+        lines += [f"\n## {title}\n"] if title else []
+        lines += [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
+        lines += [f"| {' | '.join(row[-len(columns) :])} |" for row in group]
+    return "\n".join(lines)
 
 
 def options() -> str:
