@@ -27,9 +27,16 @@ if TYPE_CHECKING:
 
 ROWS, COLS = 16, 64
 """The tile whose cycles are shown."""
-FAMILIES = {"e4m3fn": "fp8", "e5m2": "fp8", "hif8": "HiFloat8, fp8", "f8_143": "fp8", "f8_152": "fp8",
-            "e2m1": "fp4", "e1m2": "fp4", "f16": "fp16, half", "f32": "fp32, float"}  # fmt: skip
-"""Other names of formats, by which readers search."""
+FAMILIES = {
+    "e4m3fn": "fp8",
+    "e5m2": "fp8",
+    "hif8": "fp8",
+    "f8_143": "fp8",
+    "f8_152": "fp8",
+    "e2m1": "fp4",
+    "e1m2": "fp4",
+}
+"""The families of formats, by which readers search."""
 SATURATES = {
     "clamps": "saturates: numbers beyond the range become the largest or smallest number.",
     "on": "saturates by default: numbers beyond the range become the largest or smallest number.",
@@ -154,24 +161,28 @@ def chip_page(chip: dict[str, Any]) -> str:
     name, core = chip["name"], chip["title"].removesuffix(" vector core")
     sections = (_section(name, core, row) for row in chip["casts"])
     intro = f"Every cast of `{name}`; [casts at a glance](../casts.md) has all results."
-    return "\n\n".join([f"# Casts of the {core}", intro, *sections]) + "\n"
+    return "\n\n".join([f"# {core}: pairs of formats", intro, *sections]) + "\n"
+
+
+def _short(number: str) -> str:
+    return number if len(number) < 12 else f"{float(number):.5g}"
 
 
 def _section(name: str, core: str, row: dict[str, Any]) -> str:
     """Return the section of one cast."""
     src, dst = (f"{fmt} ({FAMILIES[fmt]})" if fmt in FAMILIES else fmt for fmt in (row["src"], row["dst"]))
     examples = dict.fromkeys(
-        f"`{given}` gives `{value}`"
-        for given, _, value, _, outcome, _ in row["results"]["default"]
+        f"`{_short(given)}` gives `{_short(value)}`{f' ({tiles})' if tiles else ''}"
+        for given, _, value, _, outcome, tiles in row["results"]["default"]
         if outcome not in ("exact", "rounded") and not given.startswith("-")
     )
     lines = [
         f"## {src} -> {dst} on the {core} {{: #{row['src']}-{row['dst']} }}",
         f"The cast from {src} to {dst} on {name} {SATURATES[row['saturation']]}{SWITCHES[row['switchable']]}",
         f"For example, {', '.join(examples)}." if examples else "",
-        f"Rounding: {row['default']} by default." if row["default"] else "Nothing is rounded.",
-        f"Modes: {', '.join(row['modes'])}." if row["modes"] else "",
+        f"It rounds by `{row['default']}` by default." if row["default"] else "It rounds nothing.",
+        f"Its modes are {', '.join(row['modes'])}." if row["modes"] else "",
         f"A {ROWS} x {COLS} tile takes {row['time']['cycles']:,} cycles.",
-        f"[All results](../casts.md#{name}:{row['src']}:{row['dst']})",
+        f"See [all results](../casts.md#{name}:{row['src']}:{row['dst']}).",
     ]
     return "\n\n".join([lines[0], " ".join(filter(None, lines[1:]))])

@@ -24,9 +24,10 @@ ROOT_PAGES = {"contributing.md": "CONTRIBUTING.md", "changes.md": "CHANGELOG.md"
 """Pages of the site by the files of the root folder that they show."""
 BOOSTS = {
     r"(glossary|accuracy)\.md|(how-to|tutorial|casts)/.*": 4,
-    r"(limits|models|inputs-outputs|a5-saturation|launch-overhead|jupyter|uninstall)\.md": 1.5,
-    r"index\.md": 0.5,
-    r"(seeds|conformance|columns|changes|contributing)\.md": 0.1,
+    r"(limits|models|inputs-outputs)\.md": 2,
+    r"(a5-saturation|launch-overhead|jupyter|uninstall)\.md": 1.5,
+    r"(index|api)\.md": 0.4,
+    r"(seeds|columns|changes|contributing)\.md": 0.1,
 }
 """How much a match counts in the search: pages that answer more, tables, history and lists of links less."""
 OPTIONS = "<!-- every option of every command -->"
@@ -96,6 +97,7 @@ def options() -> str:
         for action in parser._actions:
             name = action.option_strings[-1] if action.option_strings else str(action.dest)
             text = html.escape((action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%"))
+            text = f"{text[:1].upper()}{text[1:]}."
             lines += [
                 f'<dt id="{command}-{name.strip("-")}"><code>{html.escape(_spelling(action))}</code></dt>',
                 f"<dd>{text}</dd>",

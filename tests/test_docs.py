@@ -256,7 +256,11 @@ def site(tmp_path_factory):
 @pytest.mark.parametrize("words", ["saturation", "tmp", "stale read"])
 def test_search_finds(site, words):
     index = json.loads((site / "search" / "search_index.json").read_text())
-    found = {entry["location"].partition("#")[0] for entry in index["docs"] if words in entry["text"].lower()}
+    found = {
+        entry["location"].partition("#")[0]
+        for entry in index["docs"]
+        if words in f"{entry['title']} {entry['text']}".lower()
+    }
     assert "glossary.html" in found and len(found) > 3
     assert (site / "search" / "search_index.js").read_text().startswith("var __index = ")  # the search of files on disk
 
