@@ -24,7 +24,8 @@ from page_parts import FILES, MADE
 
 import castsim
 from castsim.__main__ import main
-from castsim.commands.command_line import COMMANDS
+from castsim.commands.command_line import COMMANDS, declaration
+from castsim.commands.shared_options import OptionParser
 from castsim.execution.timing import Cause
 from castsim.isa.pto.micro_forms import LEGACY, PREFIX, ROWS
 from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
@@ -306,3 +307,21 @@ def test_the_site_opens_from_disk(site):
 def test_every_public_name_is_on_the_page_of_python(site):
     text = (site / "api.html").read_text()
     assert all(f'id="castsim{name.lower()}"' in text for name in castsim.__all__ if name != "__version__")
+
+
+@needs_mkdocs
+def test_the_page_of_the_command_line_explains_every_option(site):
+    text = (site / "cli.html").read_text()
+    for name in COMMANDS:
+        parser = OptionParser(prog=name, add_help=False)
+        declaration(name)[1](parser)
+        for action in parser._actions:
+            anchor = f"{name}-{(action.option_strings or [action.dest])[-1].strip('-')}"
+            assert re.search(rf'<dt id="{re.escape(anchor)}">.*?</dt>\s*<dd>\w?[^<]{{3,}}\.</dd>', text), anchor
+
+
+@needs_mkdocs
+def test_pages_of_the_root_folder_are_on_the_site(site):
+    assert "Rules that tests enforce" in (site / "contributing.html").read_text()
+    assert 'href="security.html"' in (site / "changes.html").read_text()
+    assert max(len((ROOT / name).read_text().split()) for name in ("CONTRIBUTING.md", "CHANGELOG.md")) < 900
