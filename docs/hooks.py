@@ -23,7 +23,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT_PAGES = {"contributing.md": "CONTRIBUTING.md", "changes.md": "CHANGELOG.md"}
 """Pages of the site by the files of the root folder that they show."""
 BOOSTS = {
-    r"(glossary|accuracy)\.md|(how-to|tutorial|casts)/.*": 4,
+    r"(glossary|accuracy|playground)\.md|(how-to|tutorial|casts)/.*": 4,
     r"(limits|models|inputs-outputs)\.md": 2,
     r"(a5-saturation|launch-overhead|jupyter|uninstall)\.md": 1.5,
     r"(index|api)\.md": 0.4,
