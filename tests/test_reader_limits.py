@@ -30,7 +30,9 @@ from castsim.targets.vliw import VliwTarget
 from castsim.tpc_compiler.tpc_c import code, source_text
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "inputs-outputs.md").read_text(encoding="utf-8")
+PAGE = "\n".join(
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("inputs-outputs.md", "fixed-limits.csv")
+)
 GRID = '[sweep]\nkind = "cast"\nmode = "estimate"\n[grid]\nsrc = "f32"\ndst = "f16"\ntarget = "a5"\ncols = 16\n'
 
 

@@ -132,7 +132,7 @@ def test_commands_that_lack_a_schema() -> None:
 
 @pytest.mark.parametrize("name", FORMS)
 def test_a_shape_that_changes_needs_a_new_version(name: str) -> None:
-    """After a change: a greater number in VERSIONS, its digest in schema_shapes.json, and a line in docs/changes.md."""
+    """After a change: a greater number in VERSIONS, its digest in schema_shapes.json, and a line in CHANGELOG.md."""
     form = FORMS[name]
     held = {int(version): digest for version, digest in SHAPES[name].items()}
     assert max(held) == registry.version_of(form)

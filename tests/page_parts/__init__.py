@@ -13,7 +13,6 @@ from page_parts import api, assembly, command_line, glossary, measured, micro, t
 MADE: Mapping[str, Callable[[], str]] = {
     "api": api.names,
     "commands": command_line.commands,
-    "shared-options": command_line.shared_options,
     "conformance": summary,
     "documents": table,
     "causes": glossary.causes,
