@@ -21,13 +21,12 @@ def bundle() -> str:
     return f'{json.dumps(head, indent=1)[:-2]},\n "$defs": {{\n{lines}\n }}\n}}\n'
 
 
-def table() -> str:
-    """Return the documents of each command with their versions, as a table in Markdown."""
-    rows = [
-        f"| `{command}` | {', '.join(f'`{form.NAME}` {version_of(form)}' for form in forms)} |"
+def documents() -> str:
+    """Return the documents of each command with their versions, as a list in Markdown."""
+    return "\n".join(
+        f"* `{command}`: {', '.join(f'`{form.NAME}` {version_of(form)}' for form in forms)}"
         for command, forms in every_command()
-    ]
-    return "\n".join(["| command | documents and their `schema_version` |", "|---|---|", *rows])
+    )
 
 
 if __name__ == "__main__":

@@ -50,9 +50,9 @@ def logical() -> str:
 
 
 def words() -> str:
-    """Return the legal words of every kind and the meaning of the roundings."""
-    said = {"rnd": ", ".join(f"`{letter}` {mode.value}" for letter, mode in ROUNDINGS.items())}
-    return "".join(f"* {code(kind)}: {said.get(kind) or codes(legal)}\n" for kind, legal in LEGAL.items())
+    """Return the kinds of words and the meaning of the roundings."""
+    roundings = ", ".join(f"`{letter}` {mode.value}" for letter, mode in ROUNDINGS.items())
+    return f"Kinds: {codes(LEGAL)}.\n\nRoundings (`rnd`): {roundings}.\n"
 
 
 def word_file() -> str:
