@@ -1,4 +1,4 @@
-"""Casting arrays: the abstract cast, or what a chip makes of it."""
+"""Conversion of arrays between number formats, by the abstract cast or as a chip converts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Auditing scratch sizes: what the formula asks for against the bytes that the emitted operations really touch.
+"""Audit of scratch sizes: the formula's bytes against the bytes that the emitted operations use.
 
 The extents come from the address fields of the operations that a run executes, never from a second formula.
 """
@@ -32,7 +32,7 @@ from castsim.targets.strided_repeat import StridedRepeatTarget
 
 
 def check_cast(target: StridedRepeatTarget, cast: TileCast) -> Warnings:
-    """Refuse tiles that one cast cannot combine; return warnings about combinations that merely surprise.
+    """Refuse tiles that one cast cannot combine; return warnings about unusual combinations.
 
     Raises:
         TileError: see `check_tile`; also different shapes or valid regions, a column-major tile, an odd number of
@@ -103,7 +103,7 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
 
 
 def emit_cast(target: StridedRepeatTarget, plan: CastPlan, cast: TileCast) -> SplitCast:
-    """Split one tile cast without asking whether its tiles fit: what `lower_cast` does once nothing is refused."""
+    """Split one tile cast without the checks of `lower_cast`."""
     lowering = _CastSplit(target, plan, cast)
     body = Block((lowering.write_ctrl(plan.ctrl), *lowering.emit(), lowering.write_ctrl(start_ctrl(target))))
     return SplitCast(body, plan, tuple(lowering.warnings))

@@ -1,4 +1,4 @@
-"""What strided-repeat operations compute: bytes of the buffer and of the arguments, nothing about time.
+"""Values of strided-repeat operations: bytes of the buffer and of the arguments, without time.
 
 Operations run in program order, each reading all lanes of a repeat before it writes any. A whole tile is converted in
 one call where `natural_map` proves that the operations do the same.
@@ -147,7 +147,7 @@ def execute_vector(operation: StridedInstruction, buffer: Bytes) -> None:
 def apply_action(
     action: Action, sources: list[Codes], src: Format | None, dst: Format, shape: tuple[int, ...]
 ) -> Codes:
-    """Return the codes that an action makes of its source codes (`shape` matters where there is no source)."""
+    """Return the codes that an action computes from its source codes; `shape` applies if there is no source."""
     match action:
         case ElementwiseCast(policy):
             assert src is not None

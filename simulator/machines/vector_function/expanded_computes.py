@@ -29,7 +29,7 @@ from castsim.machines.vector_function.register_operations import Held, NamedRegi
 
 @dataclass(slots=True)
 class Given:
-    """A vector operation whose instructions are written: what is known of it beside its loop nests.
+    """A vector operation being written, with its known properties besides its loop nests.
 
     `waiting` is a source that the instruction behind the next is to take: of three that are added up.
     """
@@ -39,11 +39,11 @@ class Given:
     structure: str
     waiting: str | None = None
     scalar_name: str | None = None
-    """The value of the scalar operand where only the running program knows it; its code then stands for nothing."""
+    """The run-time value of the scalar operand; None if its code is known."""
 
     @property
     def operation(self) -> VectorOperation:
-        """What the operation is."""
+        """The operation."""
         return VECTOR_OPERATIONS[self.work.mnemonic]
 
     @property
@@ -53,12 +53,12 @@ class Given:
 
     @property
     def vector_first(self) -> bool:
-        """Whether the operand that is spread over rows stands before the tile."""
+        """Whether the operand that is spread over rows precedes the tile."""
         return self.operation.kind is Kind.ROW_BROADCAST and vector_operand(self.work) == 0
 
     @property
     def scalar(self) -> int:
-        """The code of the constant operand: the scalar, or what the function has for one.
+        """The code of the constant operand: the scalar, or the function's own constant.
 
         A difference is the sum with the negated scalar.
         """
@@ -72,7 +72,7 @@ class Given:
 
     @property
     def constant_first(self) -> bool:
-        """Whether the constant operand stands before the tile."""
+        """Whether the constant operand precedes the tile."""
         return self.work.scalar_first if self.work.scalars else self.operation.function != "neg"
 
     @property
@@ -120,14 +120,14 @@ def scalar_use(held: NamedRegisters, given: Given) -> tuple[str, ScalarType]:
 
 
 def scalar_register(held: NamedRegisters, given: Given) -> str:
-    """Return the key of a register whose lanes all hold the constant operand."""
+    """Return the key of a register that holds the constant operand in all lanes."""
     if given.scalar_name is None:
         return constant_register(held, "scalar", given.scalar, given.format)
     return _made_once(held, f"scalar {given.scalar_name}", "scalar", given.format, lambda: scalar_use(held, given))
 
 
 def constant_register(held: NamedRegisters, name: str, code: int, fmt: Format) -> str:
-    """Return the key of a register whose lanes all hold a code; it is made once, where it is first wanted."""
+    """Return the key of a register that holds a code in all lanes; it is created on first use."""
     key = f"{name} {fmt.name} {code}"
     if fmt.storage_bits == 8 and not isinstance(fmt, IntFormat):
         fmt = format_named("u8")  # there are no scalars of such floats
@@ -173,7 +173,7 @@ _UNSUPPORTED: Mapping[str, str] = {
 
 
 def check_structure(given: Given) -> None:
-    """Refuse an operation whose kernel is not known to the instruction.
+    """Refuse an operation whose kernel the instruction does not support.
 
     Raises:
         IllegalError: it is one of those.

@@ -1,4 +1,4 @@
-"""A tile program statement by statement: what only the running program knows stays in it.
+"""Translation of a tile program statement by statement, which keeps run-time scalars.
 
 Scalar arithmetic, conditions and loops are written as they stand; tiles are placed and operations lowered where they
 are met. Extents of run time become bounds of loops (`extents`), scalar operands those of instructions, offsets of views
@@ -48,7 +48,7 @@ from castsim.machines.vector_function.register_operations import (
 
 @dataclass(frozen=True, slots=True)
 class ScalarExpression:
-    """A scalar, or pointer, of the program: its text, its value if that is known, the argument that it points to."""
+    """A scalar or pointer of the program: its text, its value if known, and the argument that it points to."""
 
     text: str
     known: int | float | None = None
@@ -57,7 +57,7 @@ class ScalarExpression:
 
 @dataclass(frozen=True, slots=True)
 class PointerView:
-    """A view of what a pointer points to; all in elements."""
+    """A view of a pointer's memory, in elements."""
 
     argument: str
     pointer: str
@@ -78,7 +78,7 @@ class ViewPart:
 
 
 def add_pointer(program: ProgramWriter, node: pto.AddPointer, base: tuple[str, str, PointerType]) -> ScalarExpression:
-    """Write a pointer some elements behind another."""
+    """Write a pointer that is a number of elements after another."""
     argument, text, kind = base
     outer = far(kind)
     program.out.line(f"%{node.result} = pto.addptr {text}, %{node.offset} : {outer} -> {outer}")
@@ -113,7 +113,7 @@ def move_part(
     *,
     load: bool,
 ) -> None:
-    """Write a transfer between a part and a tile: what is valid of the tile moves.
+    """Write a transfer between a part and the valid region of a tile.
 
     Raises:
         IllegalError: extents or strides of run time in more than two dimensions, or in columns.

@@ -365,7 +365,7 @@ def _straight(items: Sequence[Item]) -> list[ScopeIssue]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MicroFunction(Unaddressed):
-    """One launch: what its instructions issued, addresses and all; it meets no transfer at the ports of the buffer."""
+    """One launch with its issued instructions and addresses; it shares no buffer port with transfers."""
 
     name: str
     scope: Scope
@@ -374,11 +374,11 @@ class MicroFunction(Unaddressed):
 
     @property
     def issued(self) -> int:
-        """How many instructions the launch issues."""
+        """The number of instructions that the launch issues."""
         return sum(1 for _ in issues(self.scope.body))
 
     def timed(self, target: VectorFunctionTarget) -> ScopeTiming:
-        """Return its time; of the target that asked last it is remembered."""
+        """Return its time on a target; the last target's time is cached."""
         if not self._timed or self._timed[0][0] is not target:
             self._timed[:] = [(target, time_scope(self.scope, target))]
         return self._timed[0][1]
@@ -401,11 +401,11 @@ def check_scope(function: MicroFunction, target: VectorFunctionTarget) -> None:
 # What a vector-function engine can time, and the facts that every function rests on.
 
 FACTS = ("timing.launch", "timing.access", "timing.loops", "timing.chain", "timing.port", "banks")
-"""What the processes of every function read."""
+"""The timing facts that every function depends on."""
 
 
 def check_function(operation: object, target: VectorFunctionTarget) -> None:
-    """Refuse what is no vector function, and instructions for which the target has no latency.
+    """Refuse nodes other than vector functions, and instructions without a latency on the target.
 
     Raises:
         IllegalError: as said; names the latencies that the target has.
@@ -451,7 +451,7 @@ class FunctionLaunch:
 
     @property
     def count(self) -> int:
-        """How many instructions and loops the kernel has."""
+        """The number of instructions and loops of the kernel."""
         return len(self._numbers)
 
     def _line(self, nest: int, part: str, item: int) -> int:

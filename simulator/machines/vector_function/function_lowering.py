@@ -1,4 +1,4 @@
-"""The vector-function mechanism as program execution sees it: one target's lowering behind the common protocol.
+"""The vector-function mechanism behind the common lowering protocol, for one target.
 
 Facts of the kernels that rearrange or quantise, whose loop nests stand here, one layout for each structure of the table
 of kernels: pto-isa include/pto/npu/a5 @ 3186c381 (docs/reference/pto.md sections 7.7 and 7.12).
@@ -610,7 +610,7 @@ def kernel_variant(target: VectorFunctionTarget, work: ResolvedTileOp) -> Kernel
 
 
 def left_ctrl(target: VectorFunctionTarget) -> int:
-    """Return CTRL as a quantisation of blocks leaves it: NaN are kept, all else is 0, or as it was."""
+    """Return CTRL after a block quantisation: NaN is kept and all other bits are 0, or CTRL is unchanged."""
     return 1 << target.control.nan_kept if target.option("tquant_mx_ctrl") == "written" else start_ctrl(target)
 
 
@@ -644,7 +644,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         self._works: dict[ResolvedTileOp, Block] = {}
 
     def element_bits(self, fmt: Format) -> int:
-        """Return the bits one element takes in a tile's pitch and pointer arithmetic; 4-bit elements share bytes."""
+        """Return the bits of one element in a tile's pitch and in pointer arithmetic; 4-bit elements share bytes."""
         return fmt.bits if fmt.bits == 4 else fmt.storage_bits
 
     def cast(self, cast: TileCast) -> LoweredInstruction:
@@ -665,7 +665,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         return found
 
     def assembled(self, cast: TileCast) -> tuple[TileCast, tuple[ProgramChoice, ...]]:
-        """Add the choice of the back end, where that decides what the cast gives."""
+        """Add the choice of the back end if it decides the cast's result."""
         asked, choices = super().assembled(cast)
         src, dst = cast.src.format, cast.dst.format
         if not backend_matters(self.target, src, dst):
@@ -674,7 +674,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         return asked, (*choices, ProgramChoice(BACKEND, str(self.target.option(BACKEND)), effect))
 
     def differ(self, one: TileCast, other: TileCast) -> bool:
-        """Whether two casts, alike but for their saturation, can give different results."""
+        """Whether two casts that differ only in saturation can give different results."""
         return outcome(self._unwatched, one) != outcome(self._unwatched, other)
 
     def lower_work(self, work: ResolvedTileOp) -> Block:
@@ -698,7 +698,7 @@ class VectorFunctionLowerer(DataflowLowerer):
         return self._control
 
     def set_control(self, value: int | None) -> None:
-        """Take CTRL to hold a value, None for that at start; what was lowered before is lowered anew."""
+        """Set the assumed value of CTRL, None for that at start; earlier lowerings are discarded."""
         if value == self._control:
             return
         self._control, self.target = value, self._at_start

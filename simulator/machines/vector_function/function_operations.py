@@ -80,12 +80,12 @@ class ConvertLanes:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """What it writes."""
+        """The registers that it writes."""
         return (self.result,)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What it reads."""
+        """The registers that it reads."""
         return self.source, self.predicate
 
     @property
@@ -104,7 +104,7 @@ class SetAll:
 
 @dataclass(frozen=True, slots=True)
 class CountDown:
-    """`plt`: as many leading lanes of `width` bits as `counter` says, at most `take`; the counter loses `take`.
+    """`plt`: set the leading `counter` lanes of `width` bits, at most `take`; the counter decreases by `take`.
 
     A constant has no counter: `take` lanes.
     """
@@ -148,14 +148,14 @@ class Compute:
     """Cycles for which it holds the serial port where its addresses decide them; None: as the table of the target has
     it."""
     number: int | None = None
-    """Its scalar operand: the value of `vdup`, the start of `vci`, the factor of `vmuls`."""
+    """The scalar operand: the value of `vdup`, the start of `vci`, the factor of `vmuls`."""
 
 
 LONG_DIVISION = "division"
 """Mnemonic of the long body of the high-precision division, which is timed as a whole (`timing.division`)."""
 
 INTEGER_DIVISION = "integer_division"
-"""Mnemonic of the division of integers, which is no vector instruction either and timed likewise."""
+"""The mnemonic of integer division, which has the timing of a vector instruction but is none."""
 
 
 Computing = Compute | ConvertLanes

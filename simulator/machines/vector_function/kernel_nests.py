@@ -78,7 +78,7 @@ class NestRegion:
         return StoreLanes(source, "p", f"NORM_B{self.width}")
 
     def stored(self, steps: Sequence[Compute]) -> Trip:
-        """Return instructions and the store of what the last of them makes."""
+        """Return instructions, and a store of the last one's result."""
         return *steps, self.store(steps[-1].results[0])
 
     @property
@@ -122,7 +122,7 @@ class NestRegion:
 
 @dataclass(frozen=True, slots=True)
 class KernelLayout:
-    """An operation whose kernel is laid out: its row of the table, the code variant that runs, what it works on.
+    """An operation with its kernel's layout: the row of the table, the code variant, and its operands.
 
     `addresses` are those that the function works on, in the order in which its loads number them.
     """
@@ -212,7 +212,7 @@ _DIVISION = ("vdiv",)
 
 
 def chain(mnemonics: Sequence[str], sources: tuple[str, ...], width: int) -> tuple[Compute, ...]:
-    """Return instructions one behind the other: the first reads `sources`, each later one the result before it."""
+    """Return dependent instructions: the first reads `sources`, each later one the previous result."""
     found: list[Compute] = []
     for number, mnemonic in enumerate(mnemonics):
         found.append(Compute(mnemonic, (f"r{number}",), sources, width))
@@ -606,7 +606,7 @@ LAYOUTS: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "fill": _fill,
     "part": _part,
 }
-"""What lays out a kernel of each structure that works lane by lane, or folds or spreads an axis."""
+"""The layout functions of lane-by-lane, folding and spreading kernel structures."""
 
 
 # Nests that take the time where published cycles are those of others than the values go by.
@@ -669,4 +669,4 @@ TIMED: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "compare": _timed_compare,
     "part": _timed_part,
 }
-"""What lays out the nests that take the time, none where it is those of the values."""
+"""The layout functions of the timed nests; None where they equal those of the values."""

@@ -80,7 +80,7 @@ def scalar_codes(operands: Operands) -> list[Codes]:
 
 
 def elementwise(function: str) -> Callable[[Operands], tuple[Value, ...]]:
-    """A function of the register operands and, behind them, of the scalar; lanes without mask bit become 0."""
+    """A function of the register operands, then the scalar; lanes without mask bit become 0."""
 
     def run(operands: Operands) -> tuple[Value, ...]:
         bits = operands.bits
@@ -226,7 +226,7 @@ def compared(operands: Operands) -> tuple[Value, ...]:
 
 
 def selected(operands: Operands) -> tuple[Value, ...]:
-    """`vsel`: the lane of the first register where the mask is 1, of the second elsewhere."""
+    """`vsel`: the lane of the first register where the mask is 1, else of the second."""
     one, two = operands.registers
     mask, bits = operands.masks[0], operands.bits
     active = mask.lanes(bits)
@@ -278,7 +278,7 @@ def _picked(sources: tuple[VectorRegister, ...], places: Index) -> VectorRegiste
 
 
 def interleaved(operands: Operands) -> tuple[Value, ...]:
-    """`vintlv`: the lanes of both registers in turn; the first result has those of the lower halves."""
+    """`vintlv`: alternating lanes of both registers; the first result holds the lower halves."""
     places = interleave_maps(operands.bits, REGISTER_BYTES)
     return tuple(_picked(operands.registers, each) for each in places)
 
@@ -391,7 +391,7 @@ def squeezed(operands: Operands) -> tuple[Value, ...]:
 
 
 def squeezed_bytes(mask: PredicateRegister, bits: int) -> int:
-    """Return how many bytes `vsqz` moves to the front: what it leaves in AR, which `vstur` stores."""
+    """Return the number of bytes that `vsqz` moves to the front and leaves in AR for `vstur`."""
     return int(mask.lanes(bits).sum()) * bits // 8
 
 
@@ -490,7 +490,7 @@ def inverted(operands: Operands) -> tuple[Value, ...]:
 
 
 def chosen(operands: Operands) -> tuple[Value, ...]:
-    """`psel`: the bit of the first where the third is 1, of the second elsewhere."""
+    """`psel`: the bit of the first where the third is 1, else of the second."""
     one, two, which = operands.masks
     bits = np.where(which.bits, one.bits, two.bits)
     return (PredicateRegister(bits, np.where(which.bits, one.defined, two.defined) & which.defined),)
@@ -515,7 +515,7 @@ def unpacked_bits(operands: Operands) -> tuple[Value, ...]:
 
 
 def interleaved_bits(operands: Operands) -> tuple[Value, ...]:
-    """`pintlv`: the lanes of both masks in turn; the first result has those of the lower halves."""
+    """`pintlv`: alternating lanes of both masks; the first result holds the lower halves."""
     one, two = operands.masks
     return _joined(operands.width, lambda a, b: np.stack((a, b), axis=1).ravel(), one, two)
 
@@ -728,7 +728,7 @@ def execute(operands: Operands) -> tuple[Value, ...]:
 def run_instruction(
     name: str, width: int, registers: Sequence[VectorRegister], masks: Sequence[PredicateRegister], number: int | None
 ) -> tuple[Value, ...]:
-    """Run an instruction of a kernel, whose lanes are integers of `width` bits; without a mask all lanes take part."""
+    """Run an instruction of a kernel on integer lanes of `width` bits; without a mask all lanes are active."""
     element = format_named(f"i{width}")
     return execute(
         Operands(

@@ -32,7 +32,7 @@ _BYTES = np.arange(REGISTER_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class LoadDistribution:
-    """Where the bytes of registers come from.
+    """The source bytes of loaded registers.
 
     `places` holds for each register the byte of memory, counted from the address, that every register byte takes; -1
     is a byte of zero. `alignment` is what the address must be a multiple of.
@@ -44,13 +44,13 @@ class LoadDistribution:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that belong to the access: always a power of two, those behind the last one used too."""
+        """The size of the access in bytes: a power of two, including unused bytes at the end."""
         return 1 << max(int(place.max()) for place in self.places).bit_length()
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDistribution:
-    """Where bytes of memory come from: byte k of the target is byte `source[k]` of the registers laid end to end.
+    """The source bytes of a store: byte k of the target is byte `source[k]` of the concatenated registers.
 
     It is written if bit `governor[k]` of the mask is set, or always where `governor` is None. `width` is the lane
     width of the mask.
@@ -170,7 +170,7 @@ STORES: Mapping[str, StoreDistribution] = {
         *(_interleaved(w) for w in (8, 16, 32)),
     )
 }
-"""Every distribution of a store by name; those of two registers are of `vstsx2`."""
+"""The distributions of stores by name; those of two registers belong to `vstsx2`."""
 
 SINGLE_STORES = tuple(name for name, each in STORES.items() if each.registers == 1)
 DOUBLE_STORES = tuple(name for name, each in STORES.items() if each.registers == 2)
@@ -180,7 +180,7 @@ UNSUPPORTED_STORES = ("MRG4CHN_B8", "MRG2CHN_B8", "MRG2CHN_B16")
 
 @lru_cache(maxsize=64)
 def load_distribution(name: str, registers: int = 1) -> LoadDistribution:
-    """Return a distribution of a load that fills so many registers.
+    """Return the distribution of a load that fills `registers` registers.
 
     Raises:
         IllegalError: no such mode; lists those there are.
@@ -195,7 +195,7 @@ def load_distribution(name: str, registers: int = 1) -> LoadDistribution:
 
 @lru_cache(maxsize=64)
 def store_distribution(name: str, registers: int = 1) -> StoreDistribution:
-    """Return a distribution of a store of so many registers.
+    """Return the distribution of a store of `registers` registers.
 
     Raises:
         IllegalError: no such mode, or one that the chip lacks; lists those there are.

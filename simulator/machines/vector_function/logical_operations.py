@@ -1,4 +1,4 @@
-"""Every operation on logical registers: its operands sorted out, and handed to what makes its instructions."""
+"""Lowering of every operation on logical registers: it prepares the operands and calls the emitter."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from castsim.targets.dataflow import BLOCK_BYTES
 # a gather of its indices do not tie.
 
 Key = tuple[int, str, int]
-"""The node that defines a value, what it is there, and its number."""
+"""The node that defines a value, the value's role there, and its number."""
 _DEFAULT = 32
 _MADE_TO_ORDER = ("pset", "create_mask", "create_group_mask")
 _WIDEST = 64
@@ -70,7 +70,7 @@ class Containers:
         return self._widths.get(self._root((id(node), what, number)), _DEFAULT)
 
     def see(self, body: Sequence[pto.Operation]) -> list[str]:
-        """Take in a region; return what it yields."""
+        """Process a region; return its yielded values."""
         for node in body:
             match node:
                 case pto.Yield():
@@ -243,7 +243,7 @@ class LogicalStores:
     def rows(
         self, value: LogicalRegister, place: Address, groups: int, stride: str, divisor: int, mask: LogicalMask | None
     ) -> None:  # fmt: skip
-        """Store rows that stand `stride` of the pointer's elements apart; `divisor` divides that."""
+        """Store rows that are `stride` of the pointer's elements apart; `divisor` divides the stride."""
         size, known = value.lanes // groups, place.scalars.known(stride)
         if known is not None and known == size * place.unit:
             self.row(value, place, mask)
@@ -316,7 +316,7 @@ class LogicalStores:
     # ------------------------------------------------------------------------------------------------------ blocks
 
     def blocks(self, value: LogicalRegister, place: Address, stride: Use) -> None:
-        """Store blocks of 32 bytes that stand so many blocks apart."""
+        """Store blocks of 32 bytes at a distance in blocks."""
         value = self.shapes.within(value, value.width)
         name, _ = stride
         known = place.scalars.known(name)
@@ -544,7 +544,7 @@ class LogicalOperations:
         self.shapes.forget()
 
     def make(self, node: VmiOperation, values: Sequence[Logical | None]) -> Logical | None:
-        """Make the instructions of one operation; return what it defines.
+        """Create the instructions of one operation; return its results.
 
         Raises:
             IllegalError: there are none.

@@ -1,4 +1,4 @@
-"""From one tile cast to control writes and one vector function.
+"""Lowering of one tile cast to control writes and one vector function.
 
 Source: docs/reference/a5.md section 2 (choice of variant, loops, counters, zero fill) after pto-isa
 include/pto/npu/a5/TCvt.hpp @ 3186c381; the kernels themselves are data of the target.
@@ -95,7 +95,7 @@ def _lane_width(kernel: KernelText, predicate: str) -> int:
 
 
 def check_cast(target: VectorFunctionTarget, cast: TileCast, *, fills: bool) -> Warnings:
-    """Refuse tiles that one cast cannot combine; return warnings about combinations that merely surprise.
+    """Refuse tiles that one cast cannot combine; return warnings about unusual combinations.
 
     `fills` says whether the cast clears its destination first.
 
@@ -156,7 +156,7 @@ def lower_cast(target: VectorFunctionTarget, cast: TileCast) -> FunctionCast:
 
 
 def outcome(target: VectorFunctionTarget, cast: TileCast) -> tuple[object, ...]:
-    """Return what decides the results of a cast: equal outcomes mean equal results."""
+    """Return a key of a cast's results: equal keys mean equal results."""
     src, dst = cast.src.format, cast.dst.format
     contiguous = form_of(cast.src.type, cast.dst.type) == "1d"
     plan = plan_cast(target, src, dst, cast.rounding, cast.saturation, contiguous=contiguous, scratch=False)

@@ -303,13 +303,13 @@ def _joined(parts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class ConversionCounts:
-    """Counts conversions line by line: those of one line and pair together, whichever part of a register each fills."""
+    """Counts of conversions by line; those of one line and pair are counted together for all parts of a register."""
 
     tally: CastTally
     _known: dict[tuple[int, int], Callable[[Policy, Codes, Codes], None]] = field(default_factory=dict)
 
     def of(self, node: MicroOperation, pair: Conversion, control: int) -> Callable[[Policy, Codes, Codes], None]:
-        """Return what takes in the policy and the codes of an execution, before and after."""
+        """Return a listener for the policy and the codes of an execution, before and after."""
         key = id(node), control  # instructions of a program live as long as its run
         found = self._known.get(key)
         if found is None:
@@ -317,7 +317,7 @@ class ConversionCounts:
         return found
 
     def listener(self, node: MicroOperation, operands: Operands) -> Listener:
-        """Return what hears of an instruction that saturates, in lanes that are active and hold something known."""
+        """Return a listener for saturating instructions, in active lanes with known values."""
 
         def hear(judge: Judge, before: Codes, after: Codes, converts: bool) -> None:
             active = operands.masks[-1].lanes(operands.width)
@@ -330,7 +330,7 @@ class ConversionCounts:
         return hear
 
     def count(self, node: MicroOperation, judge: Judge, before: Codes, after: Codes, *, converts: bool) -> None:
-        """Count what an instruction has done to the numbers of active lanes."""
+        """Count the effect of an instruction on the numbers of active lanes."""
         counts = changes(judge, before, after, converts=converts)
         if counts is not None:
             src, dst = (judge.src if converts else judge.dst).name, judge.dst.name
@@ -364,7 +364,7 @@ _NO_FORMAT = FORMATS["u8"]
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The state of an unaligned store: bytes behind its base that have been stored."""
+    """The state of an unaligned store: the number of bytes stored after its base."""
 
     stored: int = 0
 
@@ -380,18 +380,18 @@ class LaneUnits:
         return LaneUnit(memory, self.target, None if casts is None else ConversionCounts(casts))
 
     def recorder(self, *, as_written: bool) -> ScopeRecorder:
-        """Return what records a program for the engines, one without flags as written or to wait for bytes."""
+        """Return a recorder of a program for the engines; without flags it runs as written or waits for bytes."""
         return ScopeRecorder(self.target, as_written)
 
     def control_at_start(self, *, saturating: bool) -> int:
-        """Return CTRL as the options have it; the tool chain clears the bit that holds for all conversions at the head
-        of functions with a `sat` (docs/reference/micro.md section 3.4).
+        """Return CTRL by the options; the tool chain clears its bit 60 at the head of functions with a `sat`
+        (docs/reference/micro.md section 3.4).
         """
         start = ctrl_of_level(self.target, "micro")
         return start & ~(1 << self.target.control.saturation_global) if saturating else start
 
     def lowered(self, function: pto.Function) -> pto.Function:
-        """Return a function whose operations on logical registers are vector instructions."""
+        """Return a function in which vector instructions replace operations on logical registers."""
         found = lower_function(function)
         for node in micro_operations(found.body or ()):
             if node.mnemonic == "vcvt":
@@ -417,7 +417,7 @@ class LaneUnits:
         return body_cycles(body, self.target)
 
     def expanded(self, function: pto.Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
-        """Return what a tile function executes, as text; its scalar arguments stay open if it has not been walked."""
+        """Return the instructions of a tile function as text; its scalar arguments stay open unless it was walked."""
         needed: dict[str, str] = {}
         while True:
             attributes = Attributes(self.target, dict(needed))

@@ -1,4 +1,4 @@
-"""One loop nest of a vector function: rows, trips, and what is carried from trip to trip."""
+"""One loop nest of a vector function: rows, trips, and the values carried from trip to trip."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TripCount:
         return max(-(-extents[self.name] * self.times // self.over) - self.less, 0)
 
     def text(self, out: FunctionTextWriter) -> str:
-        """Write what computes it; return a value of type index."""
+        """Write its computation; return a value of type index."""
         if self.name is None:
             return out.constant(self.less)
         found = self.name
@@ -92,7 +92,7 @@ def samples(most: Extents) -> list[dict[str, int]]:
 
 
 def rules_of(most: Extents, lowered: Callable[[Extents], Block]) -> tuple[Block, tuple[NestRules, ...]]:
-    """Return what an operation is lowered to at its greatest extents, and how its nests follow them.
+    """Return the lowering of an operation at its greatest extents, and the rules by which its nests follow them.
 
     Raises:
         IllegalError: they follow in no such way.
@@ -181,7 +181,7 @@ MASK_ELEMENT = "u8"
 
 @dataclass(frozen=True, slots=True)
 class WrittenNest:
-    """A nest that is written. `offsets` are bytes by which loads stand beyond their trip's place."""
+    """A written nest; `offsets` are the bytes between a load and its trip's address."""
 
     nest: Nest
     offsets: Mapping[Load, int] = field(default_factory=dict)
@@ -289,7 +289,7 @@ def _compared(
 
 
 def needs_barrier(given: Given | None) -> bool:
-    """Whether each nest of an operation loads what the one before it has stored."""
+    """Whether each nest of an operation loads bytes that the previous one has stored."""
     return given is not None and (given.structure == "part" or given.work.binary)
 
 
@@ -348,7 +348,7 @@ class NestWriter:
     row: str = ""
     """The variable of the row loop."""
     trips: str = ""
-    """How often the inner loop runs, where extents decide that."""
+    """The trip count of the inner loop, where extents decide it."""
     sides: dict[Load | StoreLanes, _Side] = field(default_factory=dict)
 
     @property

@@ -159,7 +159,7 @@ def far(kind: PointerType) -> str:
 
 
 def unwritten(what: str) -> IllegalError:
-    """Return the refusal of an operation for what its lowering has."""
+    """Return the refusal of an operation because of its lowering."""
     return IllegalError(f"its lowering has {what}, which expand does not write as vector instructions")
 
 
@@ -172,7 +172,7 @@ _ADJUSTABLE = ("micro_integer_to_float", "micro_infinity_to_integer")
 
 
 class UnsettledError(Exception):
-    """An option is needed under which an instruction that is written already differs: all is to be written again."""
+    """An error that restarts the writing: an option is needed that changes an instruction already written."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ class UnsettledError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The attributes of a `vcvt`; `without_infinity`: of lanes that are not infinite, as those are to become 0."""
+    """The attributes of a `vcvt`; `without_infinity` excludes infinite lanes, which are to become 0."""
 
     words: Mapping[str, str]
     without_infinity: bool = False
@@ -283,7 +283,7 @@ def _shown(policy: Policy) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A register: the name of its value, and of what element it is."""
+    """A register: the name of its value and its element."""
 
     name: str
     element: str
@@ -293,7 +293,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class TripAddress:
-    """Where a trip loads or stores: a pointer, and how many of its elements beyond it."""
+    """The address of a trip's load or store: a pointer and an offset in its elements."""
 
     pointer: str
     element: str
@@ -309,7 +309,7 @@ class TripAddress:
 
 @dataclass(slots=True)
 class Prelude:
-    """What is written ahead of the loops of a vecscope, once: constants in registers, predicates of all lanes."""
+    """The code before the loops of a vecscope: constants in registers, predicates of all lanes."""
 
     out: FunctionTextWriter
     registers: dict[str, Held] = field(default_factory=dict)
@@ -324,21 +324,21 @@ class NamedRegisters:
     attributes: Attributes
     ctrl: int
     prelude: Prelude | None = None
-    """Where constants are written; None: where they are first wanted."""
+    """The insertion point of constants; None: where they are first used."""
     registers: dict[str, Held] = field(default_factory=dict)
     predicates: dict[str, tuple[str, MaskType]] = field(default_factory=dict)
     scalars: dict[str, str] = field(default_factory=dict)
     last: str = ""
     """The condition that a trip is the last of its row."""
     position: str = ""
-    """Of a ramp: the number of the first element of the trip, of type index."""
+    """The ramp's position: the number of the trip's first element, of type index."""
     governing: str = ""
     """The predicate that was made last."""
     _casts: dict[tuple[str, str], str] = field(default_factory=dict)
     _full: dict[int, str] = field(default_factory=dict)
 
     def inner(self) -> NamedRegisters:
-        """Return a copy for a region: what it defines is not seen outside."""
+        """Return a copy for a region, whose definitions are invisible outside."""
         return replace(
             self,
             registers=dict(self.registers),
@@ -349,12 +349,12 @@ class NamedRegisters:
         )
 
     def define(self, result: str, element: str, mnemonic: str, uses: Sequence[Use], **words: str) -> None:
-        """Write what defines a register of a kernel."""
+        """Write the definition of a kernel's register."""
         (name,) = self.out.micro(mnemonic, uses, [(result, vector(element))], **words)
         self.registers[result] = Held(name, element)
 
     def define_mask(self, result: str, width: int, mnemonic: str, uses: Sequence[Use], **words: str) -> None:
-        """Write what defines a predicate of a kernel for lanes of `width` bits."""
+        """Write the definition of a kernel's predicate for lanes of `width` bits."""
         (name,) = self.out.micro(mnemonic, uses, [(result, MaskType(width))], **words)
         self.predicates[result] = name, MaskType(width)
 
@@ -452,7 +452,7 @@ class NamedRegisters:
                 raise unwritten(f"an instruction {name}")
 
     def spread(self, operation: Compute) -> None:
-        """Write what makes a predicate of lanes twice as wide of the lower half of one."""
+        """Write the widening of a predicate's lower half to lanes twice as wide."""
         (source,), (result,) = operation.sources, operation.results
         mask = self.mask(source)
         self.define_mask(result, 2 * mask[1].bits, "punpack", [mask], half="LOWER")
@@ -534,7 +534,7 @@ class NamedRegisters:
         return element if lane_bits(element) == width else f"u{width}"
 
     def as_element(self, name: str, element: str) -> str:
-        """Return a register whose lanes are of `element`."""
+        """Return a register with lanes of `element`."""
         held = self.register(name)
         if held.element == element:
             return held.name
@@ -545,7 +545,7 @@ class NamedRegisters:
         return self._casts[key]
 
     def register(self, name: str) -> Held:
-        """Return what a register of the kernel holds."""
+        """Return the value of a kernel's register."""
         found = self.registers.get(name)
         if found is None:
             raise unwritten(f"a constant in register {name}")

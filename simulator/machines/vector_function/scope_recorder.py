@@ -1,4 +1,4 @@
-"""What a micro program issues, recorded as it is walked: a tree for the engines (docs/reference/micro.md 6.1)."""
+"""Recording of a micro program's issued instructions as a tree for the engines (docs/reference/micro.md 6.1)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ REGISTER_BYTES = REGISTER_BITS // 8
 """Bytes of a register, and bits of a mask: one for each."""
 
 MASK_WIDTH = re.compile(r"_b(8|16|32)$")
-"""The bits of a lane, in the mnemonics of what makes masks."""
+"""The lane bits in the mnemonics of mask instructions."""
 _FIRST = re.compile(r"PAT_VL(\d+)$")
 _BY_LANES = ("NORM", "UNPK", "US", "DS", "PK", "DINTLV", "")
 """Distributions that take the lanes of a register in the order of memory, first part of their names."""
@@ -117,7 +117,7 @@ def rows_of(node: MicroOperation, numbers: Sequence[int]) -> tuple[int, int, int
 
 
 def extents(scope: Scope) -> Iterator[tuple[ScopeIssue, int, int]]:
-    """Yield what was issued in program order, with the first byte that it touches and the first behind the last.
+    """Yield the issued accesses in program order, with the first byte and the end of each.
 
     Of a load only the bytes count that some instruction may look at; others than accesses touch none. An access to
     blocks comes once for each block.
@@ -300,10 +300,10 @@ def _bytes(node: MicroOperation, name: str, word: str) -> int:
 # Loads of a launch that nothing keeps behind an earlier store of the same bytes (docs/reference/micro.md 6.5).
 
 STORE_ORDERING = ("VST_VST", "VV_ALL")
-"""What a `mem_bar` orders that keeps vector stores behind earlier vector stores."""
+"""The effect of a `mem_bar` that orders vector stores after earlier vector stores."""
 
 ORDERING = ("VST_VLD", "VV_ALL")
-"""What a `mem_bar` orders that keeps vector loads behind earlier vector stores."""
+"""The effect of a `mem_bar` that orders vector loads after earlier vector stores."""
 
 
 def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, int]]:
@@ -360,7 +360,7 @@ _WORDS: Mapping[type[pto.Operation], str] = {
 
 @dataclass(frozen=True, slots=True)
 class UncomputedRegister:
-    """A register or mask of a program whose values nobody computes."""
+    """A register or mask whose values are not computed."""
 
     number: int
 
@@ -397,7 +397,7 @@ class ScopeRecorder:
 
     @property
     def tree(self) -> Tree:
-        """What the machine issues; without flags its instructions wait for each other's bytes."""
+        """The issued tree; in programs without flags its instructions wait for each other's bytes."""
         items = tuple(each for each in self._items if each.accesses or each.body.items)
         return Tree(Block(items), tuple(self._nodes), interlocked=not (self._flags or self.as_written))
 
@@ -419,7 +419,7 @@ class ScopeRecorder:
         self._add(scope, "vecscope", pipe, (function,), accesses)
 
     def loop(self, loop: pto.For, trips: int, *, fixed: bool) -> None:
-        """Begin a loop of so many trips inside a vecscope, unless the device compiler writes it out.
+        """Begin a loop inside a vecscope, unless the device compiler unrolls it.
 
         It does so with a short loop of constant bounds inside of another, that carries nothing from trip to trip:
         functions with a published length are met so. Kernels of the tile library, which carry a count, turn theirs.

@@ -156,7 +156,7 @@ def _steps(operations: Iterable[RegisterOperation], target: VectorFunctionTarget
 
 
 def issue_ticks(loads: int, lines: int, stores: int, target: VectorFunctionTarget) -> int:
-    """Return the ticks for which the accesses of a trip keep the front end; what only stores is paced by the queue.
+    """Return the ticks for which a trip's accesses hold the front end; the queue paces trips that only store.
 
     A cycle takes two loads, or one beside a store (docs/reference/a5.md section 1). `lines` of the loads fill a
     register each; every two of them take as long as those of a kernel with two, whose trips wait in the memory path
@@ -189,7 +189,7 @@ def division_ticks(mnemonic: str, width: int, target: VectorFunctionTarget) -> t
 
 
 def compute_step(item: Computing, target: VectorFunctionTarget) -> ComputeStep:
-    """Return what an instruction that computes asks for."""
+    """Return the timing step of a compute instruction."""
     timing, kind = target.timing, "f32" if item.width >= 32 else "f16"
     division = division_ticks(item.mnemonic, item.width, target)
     if division is not None:
@@ -334,12 +334,11 @@ def row_address(function: VectorFunction, nest: Nest, target: VectorFunctionTarg
 
 
 HEAD_FACTS = ("timing.unpack_head", "timing.store_barrier")
-"""What the head of a kernel with an unpacking load rests on."""
+"""The facts behind the start of a kernel with an unpacking load."""
 
 
 def head_of(target: VectorFunctionTarget, source_bytes: int) -> int:
-    """Return the ticks by which an unpacking load delays the start of a 1D kernel over so many source bytes; also on
-    arrays.
+    """Return the ticks by which an unpacking load delays the start of a 1D kernel, by source bytes; also on arrays.
 
     Source: docs/reference/a5.md section 6.2, rule 9.
     """
@@ -383,7 +382,7 @@ def _memory_path(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> 
 
 
 class MemoryPath:
-    """What the lines of a function pass between load and store, nest after nest."""
+    """The memory path of a function's lines between load and store, nest by nest."""
 
     def __init__(self) -> None:
         self._free = 0
@@ -407,7 +406,7 @@ class SpecialPorts:
         self._next = 0
 
     def take(self, ready: int, held: int) -> int:
-        """Return the tick at which an instruction starts whose operands are there at tick `ready`."""
+        """Return the start tick of an instruction whose operands are ready at tick `ready`."""
         port, self._next = self._next, (self._next + 1) % len(self._free)
         start = max(ready, self._free[port])
         self._free[port] = start + held
@@ -416,7 +415,7 @@ class SpecialPorts:
 
 @dataclass(slots=True)
 class RowState:
-    """What the trips of a row share: registers that outlive a trip, and when their last accumulation started."""
+    """The state that the trips of a row share: long-lived registers, and the start of their last accumulation."""
 
     ready: dict[str, int] = field(default_factory=dict)
     started: dict[str, int] = field(default_factory=dict)
@@ -436,7 +435,7 @@ class ComputeWaits:
 
 @dataclass(slots=True)
 class Computation:
-    """A trip that was sent at tick `sent`; `ready` says when each of its registers can be used."""
+    """A trip sent at tick `sent`; `ready` gives the tick at which each of its registers is usable."""
 
     sent: int
     ready: dict[str, int]

@@ -1,4 +1,4 @@
-"""What vector functions compute: register by register, or a whole tile at once where that is proven the same.
+"""Values of vector functions: register by register, or a whole tile at once where this is proven equal.
 
 Nothing here knows time. Operations run in program order.
 """
@@ -66,7 +66,7 @@ def execute_function(function: VectorFunction, buffer: Bytes) -> None:
 
 
 def run_nest(function: VectorFunction, nest: Nest, state: RegisterState, buffer: Bytes) -> None:
-    """Run one loop nest, trip by trip, on registers that hold what came before it."""
+    """Run one loop nest, trip by trip, on registers with their earlier contents."""
     for row in range(nest.rows):
         state.scalars.update(nest.counters)
         for operation in nest.row:
@@ -122,7 +122,7 @@ class RegisterState:
         self.scalars: dict[str, int] = {}
 
     def step(self, operation: RegisterOperation, *, last: bool = False) -> None:
-        """Execute one operation that touches no memory; `last` says whether the trip is the last of its row."""
+        """Execute one operation without memory access; `last` marks the last trip of its row."""
         match operation:
             case SetAll(result, width):
                 self.predicates[result] = every_lane(width)
@@ -172,7 +172,7 @@ class RegisterState:
 # counters; all other trips are copies of a traced one, moved.
 
 RAW, ZERO, UNKNOWN = 0, -1, -2
-"""Chain numbers of nibbles as loaded, of known zeros, and of anything the proof cannot use."""
+"""Chain numbers of nibbles: as loaded, known zeros, and unusable for the proof."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ Chain = tuple[Step, ...]
 
 
 def trace_nest(function: VectorFunction, nest: Nest) -> Chain | None:
-    """Return the chain that leads from every source element of a row to the destination element of its own number.
+    """Return the chain from every source element of a row to the destination element of the same number.
 
     None unless that holds for each of the `count` elements of a row, and nothing else is stored.
     """

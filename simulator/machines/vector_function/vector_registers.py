@@ -128,7 +128,7 @@ def masked(codes: Codes, defined: Bits, mask: PredicateRegister) -> VectorRegist
 
 
 def mask_of(lanes: Bits, width: int, defined: Bits | None = None) -> PredicateRegister:
-    """Return the mask whose lanes of `width` bits have these bits; the bits between are 0."""
+    """Return the mask with the given bits in lanes of `width` bits; the bits between are 0."""
     bits = np.zeros(REGISTER_BYTES, np.bool_)
     bits[:: width // 8] = lanes
     if defined is None:
@@ -191,7 +191,7 @@ def half_of(word: str) -> int:
 
 
 def signed(value: int, bits: int) -> int:
-    """Return what the low bits of a number are as a two's complement."""
+    """Return the low bits of a number as a two's complement value."""
     low = low_bits(value, bits)
     return low - (1 << bits) if low >> (bits - 1) else low
 
@@ -265,7 +265,7 @@ def converted(
     change: Callable[[Codes], Codes],
     heard: Callable[[Codes, Codes], None] | None = None,
 ) -> VectorRegister:
-    """Return the register that a conversion makes: elements without mask bit and those of other parts are 0.
+    """Return the result register of a conversion: elements without mask bit and those of other parts are 0.
 
     Args:
         source: what is converted.
@@ -344,7 +344,7 @@ def policy_of(
 
 
 def holds_for_all(target: VectorFunctionTarget, ctrl: int) -> bool:
-    """Whether CTRL decides for all instructions, whatever their own operand says."""
+    """Whether CTRL decides for all instructions, whatever their own operand."""
     return bool(ctrl >> target.control.saturation_global & 1)
 
 

@@ -27,7 +27,7 @@ def chosen_target(
     target: str | Path | Target | None,
     prepare: Callable[[Target], Target] = lambda chosen: chosen,
 ) -> VliwTarget:
-    """Return the target asked for, else the one that the text declares.
+    """Return the requested target, else the one that the text declares.
 
     Raises:
         ReadError: neither names one, or there is no such target. IllegalError: it runs no assembly.

@@ -1,4 +1,4 @@
-"""An assembly or binary program made ready to run: its declarations, its inputs, and what a run of it leaves.
+"""An assembly or binary program ready to run: its declarations, inputs, and results.
 
 Grammar of the declarations: design of castsim, section 5.
 """
@@ -67,7 +67,7 @@ _MOST_ELEMENTS = sys.maxsize // 8
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AssembledProgram:
-    """A program read for one target; `remarks` is what reading it gave cause to say."""
+    """A program for one target; `remarks` are the notes from reading it."""
 
     file: str
     program: TpcProgram
@@ -90,16 +90,16 @@ class AssembledProgram:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The outcome of a run: what was issued, the outputs, and the findings of the checked mode."""
+    """The outcome of a run: the issued bundles, the outputs, and the findings of the checked mode."""
 
     tree: Tree
     outputs: Mapping[str, Codes]
     stale_reads: tuple[StaleRead, ...]
     warnings: Warnings
     casts: Mapping[CastPlace, Outcomes]
-    """What conversions did to their numbers; empty where no values were computed."""
+    """The counts of conversions; empty if no values were computed."""
     dropped: Mapping[str, Span] = field(default_factory=dict)
-    """Stores that lay outside of their tensor as a whole, in words, and where they stand."""
+    """Dropped stores, completely outside of their tensor, in words and with their lines."""
     unwritten: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     """The elements of outputs that nothing wrote, in their shape; empty where no values were computed."""
 
@@ -111,7 +111,7 @@ def assemble(
     start: Mapping[str, int | float],
     max_statements: int = MAX_STATEMENTS,
 ) -> AssembledProgram:
-    """Read a program; `start` are values of S registers by name, in place of what the text declares.
+    """Read a program; `start` gives initial values of S registers by name, which override the text.
 
     Raises:
         ReadError: the text cannot be read; a name that is not an S register, a value of more than 32 bits.
@@ -359,7 +359,7 @@ def load_assembly(
     prepare: Callable[[Target], Target],
     max_statements: int = MAX_STATEMENTS,
 ) -> AssembledProgram:
-    """Read an assembly program for the target asked for, else the one that it declares.
+    """Load an assembly program for the requested target, else the one that it declares.
 
     Raises:
         ReadError: no target, a named entry, the text cannot be read, a value for something else than an S register.
@@ -378,7 +378,7 @@ def load_assembly(
 # binary with the suffix `.decl`; `// castsim:` comments as in assembly, alone or in the source itself.
 
 COMPANION = ".decl"
-"""Suffix of the file of declarations beside a binary."""
+"""The suffix of the declarations file beside a binary."""
 
 
 def load_binary(
@@ -458,7 +458,7 @@ MOST_BYTES = 1 << 20
 
 
 def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
-    """Return the elements that a declaration gives, itself or by a file beside the program; None if it gives none.
+    """Return the elements of a declaration, from itself or from a file beside the program; None without values.
 
     Raises:
         ReadError: a file that cannot be read, another number of elements, numbers that the format does not hold.

@@ -1,4 +1,4 @@
-"""The recurrence over bundles. Rules and names are those of `event_vliw`.
+"""The recurrence over bundles, with the rules and names of `event_vliw`.
 
 The core stands still for a VPU that is occupied, for a load that is due, and for a place in the queue of accesses. An
 access crosses its port behind all earlier ones, so the cycle in which it is done is known when it is issued.
@@ -25,7 +25,7 @@ VPU = SLOTS.index("VPU")
 
 @dataclass(frozen=True, slots=True)
 class BundleKind:
-    """One distinct bundle: what the recurrence needs of it, in plain integers.
+    """One distinct bundle: the data that the recurrence needs, as plain integers.
 
     `vpu` are the cycles for which it occupies the VPU, `accesses` its loads and stores together, `count` the occupied
     slots. A `plain` one takes a cycle and nothing can wait for it but its results.
@@ -104,7 +104,7 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """Rows [first, end) happened `times` times more, right behind themselves.
+    """Rows [first, end), which repeat `times` more times directly after themselves.
 
     `rows`, `cycles` and `operations` are what one of these repetitions adds, nested repetitions counted.
     """
@@ -129,9 +129,9 @@ class IssueHistory:
     """The cycle in which the last access of the bundle is done, 0 for bundles without."""
     issued_at: array[int] = field(default_factory=lambda: array("q"))
     waits: dict[int, dict[Cause, int]] = field(default_factory=dict)
-    """What the core stood still for before a row."""
+    """The causes of core stalls before a row."""
     repetitions: list[Repetition] = field(default_factory=list)
-    """In the order of `end`; those within another one come before it."""
+    """Repetitions ordered by `end`; nested ones come first."""
 
     def start(self, row: int) -> int:
         """Return the cycle in which a row was issued."""
@@ -180,7 +180,7 @@ class Totals:
         return Totals(list(self.issues), dict(self.stalls))
 
     def repeat(self, before: Totals, after: Totals, times: int) -> None:
-        """Add what came between two earlier states so many times more."""
+        """Add the difference of two earlier states `times` more times."""
         for number, count in enumerate(after.issues):
             then = before.issues[number] if number < len(before.issues) else 0
             self.issues[number] += times * (count - then)
@@ -380,7 +380,7 @@ class RecurrenceCore:
         stalls[Cause.SERIALISING_BRANCH] = stalls.get(Cause.SERIALISING_BRANCH, 0) + bubbles
 
     def drain(self) -> None:
-        """Let the last effects happen: nothing stands still any more, so every slot that is left takes a cycle."""
+        """Complete the last effects without stalls: every remaining slot takes a cycle."""
         issued_at = self.history.issued_at
         issued_at.extend([self.now] * (self.clock - len(issued_at)))
         reach = max((kind.effect for kind in self.history.kinds), default=0)

@@ -45,7 +45,7 @@ Source: docs/reference/tpc.md section 8.
 
 @dataclass(frozen=True, slots=True)
 class LoopShape:
-    """A hardware loop: the bundle of LOOP, first bundle of the body, first bundle behind it, nesting depth."""
+    """A hardware loop: the bundle of LOOP, the first bundle of the body, the first one after it, nesting depth."""
 
     number: int
     head: int
@@ -64,7 +64,7 @@ def nested(
     limit: int,
     legal: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> tuple[LoopShape, ...]:
-    """Return the loops of some bodies (head, start, end); `legal` is what their refusals offer.
+    """Return the loops of some bodies (head, start, end); refusals list `legal`.
 
     Raises:
         IllegalError: a loop in more than `limit` - 1 others, or one that crosses another.
@@ -82,7 +82,7 @@ def nested(
 
 
 def innermost(loops: Sequence[LoopShape], place: int) -> LoopShape | None:
-    """Return the innermost loop whose body holds a place, None if there is none."""
+    """Return the innermost loop whose body contains a bundle; None if there is none."""
     return max((loop for loop in loops if loop.holds(place)), key=lambda loop: loop.depth, default=None)
 
 
@@ -138,7 +138,7 @@ class Structure:
         ]
 
     def static_target(self, index: int, jump: TpcInstruction) -> int | None:
-        """Return the bundle that a jump goes to, None if a register says so. Errors as `target_of`."""
+        """Return the target bundle of a jump; None if a register gives it. Errors as `target_of`."""
         operand = jump.operand("src_a")
         if isinstance(operand, LabelUse):
             return self._labels[operand.name]
@@ -260,7 +260,7 @@ def trips_of(loop: TpcInstruction, start: int, bound: int, step: int, most: int)
 
 
 def begins_loop(bundle: Bundle) -> bool:
-    """Whether a bundle holds LOOP, which stands alone."""
+    """Whether a bundle contains LOOP, which is alone in its bundle."""
     return bundle.spu is not None and bundle.spu.mnemonic == "loop"
 
 
@@ -326,7 +326,7 @@ class _Frame:
 
 
 class IssueTrace:
-    """Receives what the machine issues, in order."""
+    """A receiver of the machine's issued bundles, in order."""
 
     def __init__(self) -> None:
         self._frames = [_Frame()]
@@ -345,7 +345,7 @@ class IssueTrace:
 
     @property
     def stands_still(self) -> bool:
-        """Whether the last trip of the innermost loop was the one before it again, at the same addresses."""
+        """Whether the last trip of the innermost loop repeated the previous one at the same addresses."""
         return self._frames[-1].still
 
     def repeat(self, times: int) -> None:
@@ -484,7 +484,7 @@ class Control:
         return turn
 
     def pass_time(self, since: int, cycles: int) -> None:
-        """Record that what has happened since a time happens again and again until `cycles` later."""
+        """Record that the events since a time repeat until `cycles` later."""
         self._visits.update({pc: time + cycles for pc, time in self._visits.items() if time >= since})
         if self.changed_at >= since:
             self.changed_at += cycles

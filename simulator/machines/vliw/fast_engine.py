@@ -48,14 +48,14 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class HistoryShift:
-    """The distance of a copy behind the stepped original: cycles, rows and operations."""
+    """The distance of a copy from the stepped original: cycles, rows and operations."""
 
     cycles: int = 0
     rows: int = 0
     operations: int = 0
 
     def plus(self, repetition: Repetition, times: int) -> HistoryShift:
-        """Return the shift behind so many repetitions more."""
+        """Return the shift after a number of further repetitions."""
         return HistoryShift(
             self.cycles + times * repetition.cycles,
             self.rows + times * repetition.rows,
@@ -114,7 +114,7 @@ def _parts(first: int, end: int, repetitions: Sequence[Repetition], base: Histor
 
 
 class Finishes:
-    """The cycle after the last effect of every stepped row, in stepped cycles, worked out when asked for."""
+    """The cycle after the last effect of every stepped row, in stepped cycles, computed on demand."""
 
     def __init__(self, history: IssueHistory) -> None:
         self._effects = np.array([max(kind.effect, 1) for kind in history.kinds], np.int64)
@@ -124,7 +124,7 @@ class Finishes:
         self._issued = np.frombuffer(history.issued_at, np.int64)
 
     def of(self, first: int, end: int) -> NDArray[np.int64]:
-        """Return those of rows [first, end)."""
+        """Return the finish cycles of rows [first, end)."""
         found = np.empty(end - first, np.int64)
         for start in range(first, end, _AT_ONCE):
             part = slice(start, min(end, start + _AT_ONCE))
@@ -273,7 +273,7 @@ class Executions(_ReadBack[Execution]):
 
 
 class SlotOperations(_ReadBack[OperationTiming]):
-    """The instructions in their slots; what the core stood still for goes to the first of its bundle."""
+    """The instructions in their slots; stalls of the core count for the first of a bundle."""
 
     def _item(self, number: int) -> OperationTiming:
         row, shift = self._rows.find(self._row_of(number))

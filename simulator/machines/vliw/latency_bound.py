@@ -1,4 +1,4 @@
-"""Least time that the dependences of a program of bundles leave it, and what its latencies cost.
+"""The least time that the dependences of a bundle program allow, and the cost of its latencies.
 
 Bundles are issued as they are written, so that a result which comes late shows as bundles with little in them, on no
 pipe. A stretch is a run of bundles that is entered at its first and left behind its last. A chain goes from a result
@@ -53,7 +53,7 @@ class AwaitedResult:
 
 @dataclass(frozen=True, slots=True)
 class LeastCycles:
-    """Cycles that no order of the instructions of a run goes below, and what takes them.
+    """The lower bound of cycles over all orders of a run's instructions, with its causes.
 
     `loop` is where most bundles are issued again and again: its first line, its trips, the bundles of one trip and the
     initiation interval that slots, ports and what a trip needs of the last one allow; None without loops.
