@@ -1,4 +1,4 @@
-"""What is typed for values: integer expressions over names, lists, formats and numbers as other languages have."""
+"""Typed values: integer expressions over names, lists, formats and numbers in the notation of other languages."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ _RANGE = re.compile(r"(\d{1,19})\s*\.\.\s*(\d{1,19})\s*(?:([:*])\s*(\d{1,19}))?"
 
 
 def read_values(source: SourceText, start: int, end: int) -> tuple[Value, ...]:
-    """Return the values that stand between two offsets of a text, in their order, each once.
+    """Return the distinct values between two offsets of a text, in order.
 
     Raises:
         ReadError: a malformed value or range, an empty range or list, too many values; carries its place.

@@ -1,4 +1,4 @@
-"""Reading regions and what owns them: loops, conditions, sections, and the operations that end a region.
+"""Reading of regions and their owners: loops, conditions, sections, and the operations that end a region.
 
 Source: docs/reference/pto.md sections 3 and 7.6.
 """
@@ -215,7 +215,7 @@ def is_foreign_name(name: str) -> bool:
 
 
 def read_foreign_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read one; its results are scalars and tiles, whose types stand last, behind `->` or `:`.
+    """Read one; its results are scalars and tiles, whose types come last, after `->` or `:`.
 
     Raises:
         ReadError: an undefined value, results without types, or of another type.
@@ -319,7 +319,7 @@ _ENDS = (Yield, Return, Condition)
 
 
 def read_region(reader: PtoReader, terminator: _Terminator) -> tuple[Operation, ...]:
-    """Read `{ ... }`. Only the given kind of terminator may stand in it, and only at its end.
+    """Read `{ ... }`, which may contain only the given kind of terminator, and only at its end.
 
     A `scf.yield` of nothing says nothing and is dropped. The caller opens and closes the scope, as it may have values
     of its own to put there.
@@ -354,7 +354,7 @@ def _read_rest(reader: PtoReader, terminator: _Terminator = None) -> tuple[Opera
 
 
 def read_any_region(reader: PtoReader) -> tuple[Operation, ...]:
-    """Read what follows the opening brace of a region that anything may end."""
+    """Read the rest of a region after its opening brace, with any terminator."""
     return _read_rest(reader, _ENDS)
 
 
@@ -609,6 +609,6 @@ HANDLERS: dict[str, Handler] = {
     "call": _read_call,
     **handlers_of(FORMS),
 }
-"""Reader of every operation that has a form of its own, by the name in the text."""
+"""The readers of operations with a special form, by the name in the text."""
 
 _PLAIN_NAMES = tuple(name for name in HANDLERS if not name.startswith('"'))

@@ -1,4 +1,4 @@
-"""Reading micro operations: one reader for all, as their rows tell what each has.
+"""Reading of micro operations: one reader for all, driven by their rows.
 
 Source: docs/reference/micro.md section 1.3.
 """
@@ -51,7 +51,7 @@ from castsim.isa.pto.value_types import (
 
 _PAIRED = ("vldsx2", "vstsx2")
 Where = Mapping[str, int]
-"""Tokens of words by what these tell, of types as `operand 0`, `result 0` and so on."""
+"""The tokens of words by their kind, and of types by `operand 0`, `result 0` and so on."""
 
 
 class _PartError(IllegalError):
@@ -63,7 +63,7 @@ class _PartError(IllegalError):
 
 
 def check(reader: PtoReader, node: MicroOperation, form: MicroForm, where: Where) -> None:
-    """Reject what the vector unit does not have.
+    """Reject operations that the vector unit lacks.
 
     Raises:
         IllegalError: an element, a mode or a result that the operation does not take.

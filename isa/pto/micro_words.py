@@ -67,7 +67,7 @@ LEGAL: Mapping[str, tuple[str, ...]] = {
     "register": ("AR",),
     "mode": ("POST_UPDATE", "NO_POST_UPDATE"),
 }
-"""What may stand for each kind of word; distribution modes differ from operation to operation."""
+"""The legal words of each kind; distribution modes depend on the operation."""
 
 SYNONYMS: Mapping[str, Mapping[str, str]] = {
     "rnd": {f"ROUND_{word}": word for word in ROUNDINGS},
@@ -208,7 +208,7 @@ _SAME = frozenset("VUXmk")
 
 @dataclass(frozen=True, slots=True)
 class FormMismatch:
-    """Why a form does not fit: a sentence, what would be legal, and the operand or result that is wrong.
+    """The mismatch of a form: a sentence, the legal alternatives, and the wrong operand or result.
 
     `depth` is how far the operands fitted.
     """
@@ -244,7 +244,7 @@ def kind_of(letter: str, kind: Type) -> bool:
 
 
 def is_of_element(scalar: str, element: str) -> bool:
-    """Whether a scalar type goes with the elements of a register: of integers the sign is not asked for."""
+    """Whether a scalar type matches the elements of a register; the sign of integers is ignored."""
     return scalar == element or (scalar[0] in "iu" and element[0] in "iu" and scalar[1:] == element[1:])
 
 
@@ -474,7 +474,7 @@ class Conversion:
 
     @property
     def mask_width(self) -> int:
-        """Lane width of the mask: that of the source element, 32 for those of 64 bits."""
+        """The lane width of the mask: that of the source element, 32 for those of 64 bits."""
         return min(32, element_bits(self.src))
 
     @property

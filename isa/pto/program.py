@@ -210,7 +210,7 @@ class CacheOperation(Located):
 
 @dataclass(frozen=True, slots=True)
 class ForeignOperation(Located):
-    """An operation between cores or devices, of which nothing is known but its values.
+    """An operation between cores or devices, of which only its values are known.
 
     `tokens` are what stands behind its name, `%` for each of its `operands`; results are scalars and tiles.
     """
@@ -243,7 +243,7 @@ class Constant(Located):
 
 @dataclass(frozen=True, slots=True)
 class Arith(Located):
-    """Arithmetic on equal types: `operation` is the name behind `arith.` (`addi`, `select`, ...), or `math.NAME`.
+    """Arithmetic on equal types: `operation` is the name after `arith.` (`addi`, `select`, ...), or `math.NAME`.
 
     Without operands it is a number of the core, such as `pto.get_block_idx`.
     """
@@ -332,7 +332,7 @@ class TileOperation(Located):
 
     @property
     def foreign(self) -> bool:
-        """Whether its tiles make it work of another unit: one lies in another buffer, or it moves boxed ones."""
+        """Whether another unit does its work: a tile is in another buffer, or it moves boxed ones."""
         return is_foreign_work(self.mnemonic, (*self.input_types, *self.output_types))
 
 
@@ -461,8 +461,8 @@ class Return(Located):
 
 @dataclass(frozen=True, slots=True)
 class Section(Located):
-    """`pto.section.vector { ... }` and its kin; `kind` is `section.vector`, `section.cube`, `vecscope` or
-    `strict_vecscope`, which alone has values of its own: `carried` inside stand for `initial` outside.
+    """`pto.section.vector { ... }` and similar regions. `kind` is `section.vector`, `section.cube`, `vecscope` or
+    `strict_vecscope`; only the last has values of its own, `carried` inside for `initial` outside.
     """
 
     kind: str
@@ -602,7 +602,7 @@ def regions_of(node: Operation) -> tuple[Sequence[Operation], ...]:
 
 
 def with_regions(node: Operation, made: Callable[[Sequence[Operation]], tuple[Operation, ...]]) -> Operation:
-    """Return an operation with what is made of each of its regions in their places."""
+    """Return an operation with each of its regions replaced."""
     held = {name: made(getattr(node, name)) for name in REGION_FIELDS if hasattr(node, name)}
     return replace(node, **held) if held else node  # type: ignore[arg-type]  # regions of a node of the class
 

@@ -1,4 +1,4 @@
-"""Reading a `.pto` file: the optional module, its functions, calls replaced by what they call; the entry point.
+"""Reading of a `.pto` file: the optional module, its functions with inlined calls, and the entry point.
 
 Recursive descent by hand: one function per production, refusing at the token that is wrong with what would be right.
 Grammar: docs/reference/pto.md section 3.
@@ -72,7 +72,7 @@ def calls(body: Sequence[Operation]) -> Iterator[Call]:
 
 
 def inlined(program: Program, function: Function) -> Function:
-    """Return the function with every call replaced by what it calls; itself if it calls nothing.
+    """Return the function with all calls inlined; itself if it has none.
 
     Raises:
         ReadError: no such function, operands or results of other types.
@@ -187,10 +187,10 @@ _JOINS = ("else", "do")
 
 
 class Recovery:
-    """The errors of one function, and the way on behind each."""
+    """The errors of one function, and the resumption after each."""
 
     def __init__(self, reader: PtoReader, read_region: Callable[[], object]) -> None:
-        """`read_region` reads what follows an opening brace, whatever may end it."""
+        """`read_region` reads the rest of a region after its opening brace, with any terminator."""
         self.errors = ErrorList()
         self._reader = reader
         self._read_region = read_region

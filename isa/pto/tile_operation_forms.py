@@ -97,7 +97,7 @@ def check_cast_shapes(src: TileType, dst: TileType, span: Span, *, physical: boo
 
 
 def check_valid_operand(what: str, value: int | None, physical: int, span: Span) -> None:
-    """Reject a known valid extent (`what` = rows or columns) that the tile does not have."""
+    """Reject a known valid extent (`what` = rows or columns) that the tile lacks."""
     if value is not None and not 0 <= value <= physical:
         raise TileError(f"{value} valid {what} in a tile of {physical} {what}", span=span)
 
@@ -156,7 +156,7 @@ def check_partition(
     part: PartitionType,
     span: Span,
 ) -> None:
-    """Reject a partition that leaves its view, or whose type does not say the size its operands do.
+    """Reject a partition that leaves its view, or whose type contradicts the sizes of its operands.
 
     `extents` are those of the view as far as they are known, from its type or from its shape operands. A part with
     fewer dimensions than the view has to hold the same number of elements.
@@ -661,4 +661,4 @@ FORMS = (
 """Allocations and views, as they are written."""
 
 HANDLERS: dict[str, Handler] = {**handlers_of(FORMS), **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES}}
-"""Reader of every tile or view operation with a form of its own."""
+"""The readers of tile and view operations with a special form."""

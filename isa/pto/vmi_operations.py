@@ -1,4 +1,4 @@
-"""What an operation on logical registers asks of its types and words (docs/reference/micro.md section 9.3)."""
+"""The checks of types and words of an operation on logical registers (docs/reference/micro.md section 9.3)."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ __all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of",
 # instructions exist for it. Source: docs/reference/micro.md section 9.4.
 
 HELD: Mapping[str, str] = {"bf16_pair": "bf16"}
-"""What casts see of an element that holds two values."""
+"""The element that casts use for an element of two values."""
 FOUR_BITS = ("e2m1", "e1m2")
 _ELEMENTS = tuple(dict.fromkeys((*(src for src, _ in CONVERSIONS), *(dst for _, dst in CONVERSIONS))))
 
 
 class How(Enum):
-    """What a step does."""
+    """The kind of a step."""
 
     CONVERT = "vcvt"
     CLAMP = "clamp to the range, then the low bits"
@@ -81,7 +81,7 @@ class RouteStep:
 
     @property
     def roundings(self) -> tuple[str, ...]:
-        """Letters of its rounding; none: it has none."""
+        """The letters of its rounding; none if it does not round."""
         return CONVERSIONS[self.src, self.dst].roundings if self.how is How.CONVERT else ()
 
     @property
@@ -100,12 +100,12 @@ class ConversionRoute:
 
     @property
     def roundings(self) -> tuple[str, ...]:
-        """Letters of its rounding: those of the last step that rounds."""
+        """The letters of its rounding: those of the last step that rounds."""
         return next((step.roundings for step in reversed(self.steps) if step.roundings), ())
 
     @property
     def saturations(self) -> tuple[str, ...]:
-        """Words of its saturation; none: it takes none."""
+        """The words of its saturation; none if it has no choice."""
         return SATURATIONS if any(step.saturates for step in self.steps) else ()
 
     def default(self) -> str:
@@ -119,7 +119,7 @@ class ConversionRoute:
 
 @lru_cache(maxsize=1024)
 def route(src: str, dst: str) -> ConversionRoute:
-    """Return how elements of a logical register are converted; names are those of register elements.
+    """Return the conversion steps between elements of logical registers, by names of register elements.
 
     Raises:
         IllegalError: there is no way; names the destinations of this source.

@@ -55,7 +55,7 @@ class PlacedBundle:
 
 @dataclass(frozen=True, slots=True)
 class AssembledBinary:
-    """A binary; `bundles` counts those in it, `assumed` names what stands at positions that no source states."""
+    """A binary; `bundles` is their number, `assumed` names the items at positions that no source states."""
 
     code: bytes
     bundles: int
@@ -276,7 +276,7 @@ class ListedLine:
 
     @property
     def remark(self) -> str | None:
-        """A remark on what is unknown about it, None if nothing is."""
+        """A remark about unknown parts; None if there are none."""
         if self.unread is not None:
             return f"unknown: {self.unread}"
         return f"encoded otherwise than expected in {', '.join(self.leftover)}" if self.leftover else None
@@ -284,7 +284,7 @@ class ListedLine:
 
 @dataclass(frozen=True, slots=True)
 class Disassembly:
-    """A binary as text; `end_labels` stand behind the last line."""
+    """A binary as text; `end_labels` come after the last line."""
 
     lines: tuple[ListedLine, ...]
     end_labels: tuple[str, ...]

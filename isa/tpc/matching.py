@@ -38,7 +38,7 @@ from castsim.isa.tpc.program import (
 # An instruction taken apart: mnemonic, suffixes, switches and operands, before any row of the table is consulted.
 
 ALL_SECTIONS = 8
-"""The number of a section that stands for all. Source: docs/reference/tpc.md section 8."""
+"""The section number that means all sections. Source: docs/reference/tpc.md section 8."""
 _ROUND_32 = "rnd32"
 """A key of the old spelling before words that are switches without it too."""
 _ROUNDED_PRODUCTS = ("double_and_round32", "keep_rs", "keep_rs_for_add")
@@ -47,7 +47,7 @@ _HARDWARE_MOVES = ("to_hw_reg", "from_hw_reg")
 
 @dataclass(frozen=True, slots=True)
 class WrittenOperand:
-    """One operand as written; `inverted` if a `!` stands before it, `comma_before` if a comma (or the head) does."""
+    """One operand as written; `inverted` marks a `!` before it, `comma_before` a comma (or the head) before it."""
 
     word: Word
     operand: Operand
@@ -252,7 +252,7 @@ class _Misfit(Exception):  # noqa: N818  never leaves this module
 
 
 def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect) -> dict[Slot, TpcInstruction]:
-    """Read one instruction that is not a NOP; return it for every slot it may stand in.
+    """Read one instruction other than NOP; return it for every slot that it may occupy.
 
     Raises:
         ReadError: unknown mnemonic, switch or register, a wrong register class, a missing operand or type.
@@ -267,7 +267,7 @@ def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect
 
 
 def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> TpcInstruction:
-    """Read one instruction that is not a NOP and stands in a given slot.
+    """Read one instruction other than NOP in a given slot.
 
     Raises:
         ReadError: as `read_instruction`; also an instruction that this slot does not execute.

@@ -56,7 +56,7 @@ TABLE = re.compile(
     r"(?P<name>[A-Za-z_]\w*)\s+(?P<pointer>lut_ptr\s+)?(?P<number>0[xX][0-9A-Fa-f]{1,8}|\d{1,9})"
     r"\s+(?P<format>[\w@]+)\s*\[(?P<shape>[^\]]*)\](?:\s*=\s*(?P<content>\S.*))?"
 )
-"""What follows the word `table`."""
+"""The text after the word `table`."""
 
 _ENTRIES = (256, 128, 64, 64)
 """Entries by the upper two bits of a function id; gaudi and later number 128 tables of a group, goya 16."""
@@ -77,7 +77,7 @@ def entries_of(function: int, dialect: Dialect, *, by_pointer: bool) -> int:
 
 
 def check_table(table: TableDeclaration, dialect: Dialect) -> None:
-    """Check a declaration against what the generation can look up.
+    """Check a declaration against the look-ups of the generation.
 
     Raises:
         ReadError: a function id that it lacks, a size or an element type that no look-up of it reads, more or fewer

@@ -21,7 +21,7 @@ from castsim.isa.formats import FORMATS, FloatFormat
 from castsim.isa.tpc.forms import ROUNDING, Dialect, Form, OperandSpec, Value
 
 WORD_BITS = 32
-"""Bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
+"""The bits of an S register, of an address of local memory, of a coordinate and of an immediate."""
 WORD_BYTES = WORD_BITS // 8
 WORD_MASK = (1 << WORD_BITS) - 1
 
@@ -75,7 +75,7 @@ JUMPS = ("jmpr", "jmpa")
 """Mnemonics of jumps."""
 
 ENDS_OF_BLOCKS = ("loop", *JUMPS, "halt")
-"""Mnemonics that decide what is executed next."""
+"""The mnemonics that decide the next instruction."""
 
 
 # -------------------------------------------------------------------------------------------------------- operands
@@ -140,7 +140,7 @@ class LabelUse:
 
 
 COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq, "!=": ne}
-"""Signs of comparisons, and what each says of two numbers."""
+"""The signs of comparisons, with their functions of two numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class TpcInstruction(Located):
 
     @property
     def specified(self) -> Iterator[tuple[OperandSpec, Operand]]:
-        """The operands, each behind what the form says of it."""
+        """The operands with their specifications in the form."""
         return zip(self.form.operands, self.operands, strict=True)
 
     @property
@@ -373,7 +373,7 @@ class TpcProgram:
 
     @cached_property
     def labels(self) -> dict[str, int]:
-        """The number of the bundle each label stands before (the number of bundles, if it stands at the end)."""
+        """The number of the bundle after each label (the number of bundles, if it is at the end)."""
         found: dict[str, int] = {}
         index = 0
         for item in self.items:
@@ -410,7 +410,7 @@ _WORD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word or sign; `column` counts from 0, `spaced` says whether white space precedes it."""
+    """A word or sign; `column` counts from 0, `spaced` tells whether white space precedes it."""
 
     text: str
     line: int
@@ -460,7 +460,7 @@ class AssemblySource:
         return Span.within(self._text, self._starts[line] + column, length)
 
     def error(self, message: str, line: int, column: int, length: int = 1, legal: Iterable[str] = ()) -> ReadError:
-        """Return (not raise) the refusal of what stands at a place."""
+        """Return (not raise) the refusal of the text at a place."""
         return ReadError(message, span=self.span(line, column, length), legal=legal)
 
     def words(self, line: int, start: int, end: int) -> list[Word]:

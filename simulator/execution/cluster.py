@@ -1,4 +1,4 @@
-"""Pieces carried out by the workers of a Dask cluster, in any order; what a lost worker had is computed again."""
+"""Distribution of pieces to the workers of a Dask cluster, in any order; pieces of a lost worker are computed again."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ except ImportError:
     raise missing_package("--scheduler", "distributed", "cluster") from None
 
 TIMEOUT_SECONDS = 5
-"""How long a scheduler may take to answer."""
+"""The time limit for an answer of the scheduler, in seconds."""
 PATIENCE_SECONDS = 60
-"""How long a cluster may be without workers."""
+"""The time limit for a cluster without workers, in seconds."""
 _ATTEMPTS = 5
 """How often a piece is handed out whose workers die."""
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/]+:[0-9]{1,5}")

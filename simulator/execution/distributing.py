@@ -57,14 +57,14 @@ _BEGINNING = b'{"castsim_ledger"'
 
 @dataclass(frozen=True, slots=True)
 class LedgerLabels:
-    """What messages say of a ledger: what it is of (`sweep`), and the option that names it or the file beside it."""
+    """The words of messages about a ledger: its work (`sweep`), and the option that names it or the file beside it."""
 
     work: str
     option: str
 
     @property
     def again(self) -> str:
-        """How work starts from the beginning."""
+        """The instruction for starting the work from the beginning."""
         same = "the same without its ledger" if self.option == "--out" else "the same after removing the file"
         return f"{self.option} with another file, or {same}, starts again"
 
@@ -101,7 +101,7 @@ class Ledger:
 
     @property
     def again(self) -> str:
-        """What helps against a file that does not fit."""
+        """The remedy for a file that does not fit."""
         return self._book.again
 
     def __enter__(self) -> Self:
@@ -115,7 +115,7 @@ class Ledger:
         os.close(self._file)
 
     def add(self, number: int, results: bytes) -> None:
-        """Append the results of a piece; if `synchronised` they are on the disk when this returns.
+        """Append the results of a piece; with `synchronised` they are on the disk on return.
 
         Raises:
             ReadError: the file cannot be written.
@@ -237,15 +237,15 @@ def _digest(number: int, results: bytes) -> bytes:
 Item = TypeVar("Item")
 
 OPTION = "--ledger"
-"""The option that names the ledger of work whose results are no file of their own."""
+"""The option that names the ledger, for work whose results are no file."""
 
 MOST_WORKERS = 1024
-"""Processes of one machine. Every one takes memory of its own, and twice as many pieces wait for them."""
+"""The maximum of processes on one machine. Each one needs its own memory, and twice as many pieces are queued."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Who computes: `count` processes of this machine, or the workers of the Dask scheduler at an address.
+    """The workers: `count` processes of this machine, or those of the Dask scheduler at an address.
 
     Raises:
         ReadError: fewer than one process, or more than `MOST_WORKERS`.
@@ -276,7 +276,7 @@ class WorkGroup(NamedTuple, Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class Keeping(Generic[Result]):
-    """Where results are kept until all are there, and what they are about.
+    """The storage of results until all are complete, and the key of their work.
 
     `write` gives JSON for one, from which `read` makes it again, told its number.
     """
@@ -288,7 +288,7 @@ class Keeping(Generic[Result]):
 
 
 class Computed(NamedTuple, Generic[Result]):
-    """The result for the item of a number, and where it comes from."""
+    """The result of a numbered item, and its origin."""
 
     number: int
     result: Result
@@ -356,13 +356,13 @@ def here(beside: Callable[[], str] | None, workers: Workers) -> Installation:
 
 
 def about_installation() -> dict[str, str]:
-    """Return what every ledger is about: the castsim that computes."""
+    """Return the key that every ledger contains: the castsim that computes."""
     own = installation()
     return {"version of castsim": own.version, "state of castsim's source files": own.sources}
 
 
 def digest(*parts: object) -> str:
-    """Return a digest of arguments, for what a ledger is about."""
+    """Return a digest of arguments for the key of a ledger."""
     return digest_of(*(repr(part).encode() for part in parts))
 
 
@@ -382,7 +382,7 @@ def _read(keeping: Keeping[Result], ledger: Ledger, number: int) -> Computed[Res
 
 
 def facts_digest(target: Target) -> str:
-    """Return the SHA-256 of all that a target's description says."""
+    """Return the SHA-256 of a target's whole description."""
     return digest_of(_canonical(target.model_dump()).encode())
 
 

@@ -1,4 +1,4 @@
-"""What a run is given: target and entry, `.npy` files, random and zero inputs, and their bytes in global memory.
+"""The input of a run: target and entry, `.npy` files, random and zero inputs, and their bytes in global memory.
 
 Formats without a native dtype are unsigned codes, one element per byte or wider storage unit; 4-bit formats are packed
 low nibble first when they enter memory (design: program inputs and outputs).
@@ -34,7 +34,7 @@ from castsim.targets.loader import Target, load_target, target_for_architecture,
 
 @dataclass(slots=True)
 class ArgumentUse:
-    """What the walk has learnt of one pointer argument.
+    """The use of one pointer argument in the walk.
 
     `elements` is the largest extent of the views made from it, `shapes` the shapes of those views, `padded` the
     number of elements with every row filled to its stride; `touched` ends with the last element that the scalar unit
@@ -51,7 +51,7 @@ class ArgumentUse:
     needs_input: bool = False
     stored: bool = False
     span: Span | None = None
-    """Where the view of that extent is made."""
+    """The location of the view with the largest extent."""
     viewed: int = 0
     touched: int = 0
     touched_at: Span | None = None
@@ -327,7 +327,8 @@ def without_ones(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def same_elements(given: Sequence[int], expected: Sequence[int]) -> bool:
-    """Return whether an array, flat or of the expected axes but for those of one element, holds them in their order."""
+    """Return whether an array holds the elements in their order: flat, or with the expected axes except those of size
+    1."""
     plain, wanted = without_ones(given), without_ones(expected)
     return plain == wanted or (len(plain) < 2 and math.prod(plain) == math.prod(wanted))
 
@@ -494,14 +495,14 @@ def filled_memory(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | 
 # Which target, function, assembler version and back end of a `.pto` program are run.
 
 DEFAULT_ARCHITECTURE = "a3"
-"""What a `.pto` file without a target attribute is for (docs/reference/pto.md section 3.2)."""
+"""The architecture of a `.pto` file without a target attribute (docs/reference/pto.md section 3.2)."""
 
 _MOST_SHOWN = 12  # functions that an error lists
 _LISTED = 1000  # functions that a misspelt name is compared with, and characters of it
 
 
 def choose_target(architecture: str | None, given: str | Path | Target | None, place: Span | None = None) -> Target:
-    """Return the target that was given, else the one that a `.pto` program asks for, at `place` of its text.
+    """Return the given target, else the one that a `.pto` program requests, at `place` of its text.
 
     Raises:
         ReadError, TargetDataError: it cannot be read; no shipped target answers to what the program names.
@@ -526,7 +527,7 @@ def choose_target(architecture: str | None, given: str | Path | Target | None, p
 
 
 def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pto.Function, Warnings]:
-    """Return the function to run, and warnings of functions that could not be read and are not asked for.
+    """Return the function to run, and warnings about unreadable functions that were not requested.
 
     Raises:
         ReadError: there is none, or more than one.
@@ -565,7 +566,7 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
 
 
 def entries(parsed: pto.Program) -> list[pto.Function]:
-    """Return the functions that can be meant without a name.
+    """Return the functions that may be run without a name.
 
     Those marked as entries; without any those that nobody calls, of these the ones marked as for a core.
     """
@@ -587,7 +588,7 @@ def _shown(names: Sequence[str]) -> list[str]:
 # Choices that decide what a program computes and that its text leaves open: versions of the assembler, back ends.
 
 TOOLCHAIN = "toolchain"
-"""The option that says which assembler a program goes through."""
+"""The option that names the assembler of a program."""
 
 OLDEST = "older"
 """The toolchain that leaves everything to the library."""
@@ -605,15 +606,15 @@ IMPLICIT_TMP = "implicit tmp "
 """The beginning of the names of such tiles, which no text can spell."""
 
 BACKEND = "backend"
-"""The option that says whether casts are calls of the C++ library or instructions of the micro back end."""
+"""The option that chooses between the C++ library and the micro back end for casts."""
 
 MICRO = "vpto"
-"""The back end whose instructions say themselves whether they saturate (docs/reference/a5.md section 4.2)."""
+"""The back end whose instructions carry their own saturation (docs/reference/a5.md section 4.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramChoice:
-    """An option on which something in a program rests: its value, and what follows from that where."""
+    """An option that decides something in a program: its value, and its consequences with their places."""
 
     option: str
     value: str

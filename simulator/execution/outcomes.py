@@ -1,4 +1,4 @@
-"""What casts did to their numbers: how many were rounded, clamped, wrapped, or overflowed.
+"""Effects of casts on numbers: how many were rounded, clamped, wrapped, or overflowed.
 
 Found from codes before and after, whatever made them. Comparisons are exact: of 64-bit integers with floats, too.
 """
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 Numbers = Codes
-"""What codes stand for: integers or floats of NumPy."""
+"""The values of codes: integers or floats of NumPy."""
 
 _BLOCK = 1 << 14
 """Elements at a time: a block stays in the cache from the first comparison to the last."""
 
 
 class Outcome(StrEnum):
-    """What became of a number in a cast.
+    """The effect of a cast on a number.
 
     A number is beyond the range of a format if rounding, were there numbers beyond the largest, would lead there.
     """
@@ -63,7 +63,7 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Outcomes:
-    """How many elements had each outcome; those that are not named were exact."""
+    """The number of elements per outcome; all others were exact."""
 
     elements: int = 0
     rounded: int = 0
@@ -294,7 +294,7 @@ class CastPlace:
 
 @dataclass(slots=True)
 class CastBatch:
-    """Executions of one cast whose outcomes are told by one judge; some wait for others before they are judged."""
+    """Executions of one cast that one judge counts; some are queued before that."""
 
     judge: Judge
     found: Outcomes
@@ -311,7 +311,7 @@ class CastBatch:
             self.finish()
 
     def finish(self) -> None:
-        """Judge what waits."""
+        """Judge the queued executions."""
         if self._waiting:
             self.found.add(self.judge.count(np.concatenate(self._before), np.concatenate(self._after)))
         self._before.clear()
@@ -327,7 +327,7 @@ class CastTally:
     _batches: list[CastBatch] = field(default_factory=list)
 
     def batch(self, place: CastPlace, judge: Judge) -> CastBatch:
-        """Return what takes in further executions of a cast; those of one place are counted together."""
+        """Return the batch of further executions of a cast; those of one place are counted together."""
         made = CastBatch(judge, self._found.setdefault(place, Outcomes()))
         self._batches.append(made)
         return made
@@ -353,7 +353,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def heard_by(listener: Listener | None) -> Iterator[None]:
-    """Let a listener hear what the operations run inside change."""
+    """Let a listener observe the changes of the operations run inside."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -362,14 +362,14 @@ def heard_by(listener: Listener | None) -> Iterator[None]:
 
 
 def tell_change(judge: Judge, before: Codes, after: Codes, *, converts: bool = True) -> None:
-    """Tell what has been converted, or (not `converts`) saturated; codes are given before and after, of one shape."""
+    """Report a conversion or (not `converts`) a saturation; the codes before and after have one shape."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(judge, before, after, converts)
 
 
 def changes(judge: Judge, before: Codes, after: Codes, *, converts: bool) -> Outcomes | None:
-    """Return the outcomes; None if nothing is lost by what only saturates, whose rounding is that of arithmetic."""
+    """Return the outcomes; None if an operation that only saturates loses nothing (its rounding is arithmetic)."""
     found = judge.count(before, after)
     if converts:
         return found

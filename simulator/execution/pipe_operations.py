@@ -104,7 +104,7 @@ class ScalarWork(Unaddressed):
 
 @dataclass(frozen=True, slots=True)
 class Placeholder(Unaddressed):
-    """What stands in for an operation of which nothing is known but its pipe: `cycles` is what it is taken for.
+    """The placeholder of an operation of which only the pipe is known; `cycles` are its assumed cycles.
 
     `kind` is the operation of the text. For 0 cycles not even its issue costs anything.
     """
@@ -131,7 +131,7 @@ class ScalarElementAccess:
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """Where the element is."""
+        """The byte address of the element."""
         return (self.address,)
 
     def shifted(self, deltas: Deltas) -> ScalarElementAccess:
@@ -168,7 +168,7 @@ class PipeBarrier(Unaddressed):
 
 
 def operation_name(operation: Operation) -> str:
-    """Return what reports call an operation."""
+    """Return the report name of an operation."""
     match operation:
         case Transfer():
             return f"{'load' if operation.load else 'store'} {operation.argument}"
@@ -192,7 +192,7 @@ def operation_name(operation: Operation) -> str:
 
 
 def cost_of(operation: Operation, target: DataflowTarget) -> tuple[int, Cause, tuple[str, ...]]:
-    """Return the cycles, what they are charged to, and the paths of the facts that they rest on."""
+    """Return the cycles, their cause, and the paths of the facts behind them."""
     timing = target.timing.scalar
     match operation:
         case ControlWrite():
@@ -224,7 +224,7 @@ NO_VALUES: Kinds = (ScalarWork, FlagSignal, FlagWait, PipeBarrier)
 
 
 class Idle:
-    """Tells what in a tree consists of some kinds of operations alone; each node is looked at once."""
+    """A search for parts of a tree that consist only of some kinds of operations; it visits each node once."""
 
     def __init__(self, kinds: Kinds) -> None:
         self._kinds = kinds
@@ -250,7 +250,7 @@ class Idle:
 # different ones.
 
 ALL_PIPES = "ALL"
-"""What a barrier over every pipe names."""
+"""The name of all pipes in a barrier."""
 
 
 class Survey:
@@ -260,12 +260,12 @@ class Survey:
         self._tree = tree
         self._items: dict[int, tuple[Mapping[int, Node], Mapping[int, int]]] = {}
         self.executions = self._count_executions(tree.root)
-        """How many instructions are executed, loops multiplied and not unrolled."""
+        """The number of executed instructions, with loops multiplied instead of unrolled."""
         self.operations = self._count_operations(tree.root)
-        """How many operations every pipe executes."""
+        """The number of operations per pipe."""
 
     def check(self, target: DataflowTarget, check_work: Callable[[object], None]) -> None:
-        """Refuse what the target's machine cannot execute; `check_work` refuses operations of the vector unit.
+        """Refuse operations that the target's machine cannot execute; `check_work` refuses those of the vector unit.
 
         Raises:
             IllegalError: an operation of another mechanism, an unknown pipe or timing row, work for the scalar unit.
@@ -298,7 +298,7 @@ class Survey:
         ]
 
     def elements(self) -> Iterator[Lowered | Operation]:
-        """Yield the elements of the tree in pre-order; what stands several times in a block only once."""
+        """Yield the elements of the tree in pre-order; repeated elements of a block appear once."""
         return self._elements(self._tree.root)
 
     def _elements(self, node: Node) -> Iterator[Lowered | Operation]:
@@ -382,7 +382,7 @@ LOOK_AHEAD = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """What a pipe stands still for: operation `index`, of source instruction `instruction`, is at its head.
+    """The state of a stalled pipe: operation `index`, of source instruction `instruction`, is at its head.
 
     `flag` is set if it awaits a flag, `needed` if it awaits the bytes of that instruction, neither at a barrier.
     """
@@ -396,7 +396,7 @@ class Standstill:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is left of a program that stands still.
+    """The remaining operations of a deadlocked program.
 
     `queued` returns the instruction of a signal that stands in a queue, None if it does not; `unreached` are the next
     operations that the scalar unit, called `scalar`, cannot reach.
@@ -587,7 +587,7 @@ def check_equal_regions(cast: TileCast) -> None:
 
 
 def check_overlap(cast: TileCast) -> Warnings:
-    """In place is fine if the destination starts with the source and runs no faster; anything else destroys input."""
+    """Refuse operands that overlap, unless the destination starts with the source and advances no faster."""
     src, dst, tmp = cast.src, cast.dst, cast.tmp
     for other in (src, dst):
         if tmp and _overlap(tmp, other):
@@ -648,7 +648,7 @@ def _range(tile: Tile) -> str:
 
 
 ZERO, MAXIMUM, MINIMUM = 1, 2, 3
-"""Values of the tile field `pad`; 0 leaves the bytes behind a row as they are."""
+"""Values of the tile field `pad`; 0 leaves the bytes after a row unchanged."""
 
 
 def lower_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[Block, Warnings]:
@@ -684,7 +684,7 @@ def lower_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[Bloc
 
 
 def pad_code(fmt: Format, pad: int) -> int:
-    """Return the code that a load writes behind each row (docs/reference/pto.md section 7.2).
+    """Return the code that a load writes after each row (docs/reference/pto.md section 7.2).
 
     Largest and smallest value of an integer, plus and minus infinity of a float; 0 for floats of eight bits or fewer.
     """

@@ -1,4 +1,4 @@
-"""What program execution asks of every mechanism with a tile buffer; a mechanism adds its casts.
+"""The lowering protocol of every mechanism with a tile buffer; a mechanism adds its casts.
 
 Flags, barriers and transfers are the same whatever the vector unit is.
 """
@@ -60,7 +60,7 @@ ScratchType = Callable[[Needy, int | None], pto.TileType | None]
 in elements, where that is a part of a wider tile."""
 
 Made = tuple[pto.Function, tuple[tuple[ProgramChoice, Span], ...]]
-"""A function with its tmp tiles, and what was decided where."""
+"""A function with its tmp tiles, and the decisions with their places."""
 
 
 def complete(function: pto.Function, toolchain: str, scratch: ScratchType, target: str) -> Made:
@@ -180,7 +180,7 @@ OPTION = "transfer_region"
 
 
 def fitted(target: DataflowTarget, transfer: TileTransfer) -> tuple[TileTransfer, Warnings]:
-    """Return a transfer whose part and valid region have one size, and a warning if they had not.
+    """Return a transfer whose part and valid region have one size, and a warning if they differed.
 
     Raises:
         TileError: they differ, and the option refuses that; the valid region reaches behind the part; rows of the part
@@ -263,11 +263,11 @@ class DataflowLowerer(ABC):
         self._window_uses: list[tuple[ResolvedTileOp, tuple[int, int]]] = []
 
     def completed(self, function: pto.Function) -> Made:
-        """Return a function with the tmp tiles that its assembler adds, and what was decided where."""
+        """Return a function with the tmp tiles that its assembler adds, and the decisions with their places."""
         return complete(function, str(self._chip.option(TOOLCHAIN)), self.implicit_scratch, self._chip.name)
 
     def implicit_scratch(self, node: Needy, pitch: int | None) -> pto.TileType | None:
-        """Return the tmp tile that an operation without one gets, None for none: as here, where none is used."""
+        """Return the tmp tile of an operation without one; None, as here, if none is needed."""
         del node, pitch
         return None
 
@@ -285,7 +285,7 @@ class DataflowLowerer(ABC):
         return None
 
     def set_control(self, value: int | None) -> None:
-        """Take the control register to hold what `control` has returned."""
+        """Set the assumed control register to the result of `control`."""
         del value
 
     def buffer(self) -> tuple[str, int, int]:
@@ -294,7 +294,7 @@ class DataflowLowerer(ABC):
         return "ub", memory.allocatable_bytes, memory.alignment_bytes
 
     def closing_warnings(self) -> Warnings:
-        """Return what only the whole program shows: tiles under scratch that nothing reserves.
+        """Return warnings about the whole program: tiles in scratch bytes that are not reserved.
 
         A mechanism may know of more.
         """
@@ -333,7 +333,7 @@ class DataflowLowerer(ABC):
 
     @abstractmethod
     def differ(self, one: TileCast, other: TileCast) -> bool:
-        """Whether two casts, alike but for their saturation, can give different results."""
+        """Whether two casts that differ only in saturation can give different results."""
 
     def transfer(self, transfer: TileTransfer) -> LoweredInstruction:
         """Lower one tile load or store."""
@@ -366,7 +366,7 @@ class DataflowLowerer(ABC):
         return LoweredInstruction(self.lower_work(work), accesses, TileEffect(plain, behaviour), warnings)
 
     def lower_work(self, work: ResolvedTileOp) -> Block:
-        """Return what the mechanism issues for a vector operation that `check_work` has let through.
+        """Return the mechanism's instructions for a vector operation that passed `check_work`.
 
         Raises:
             IllegalError: the mechanism has no lowering of it.

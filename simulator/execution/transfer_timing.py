@@ -1,4 +1,4 @@
-"""What time costs on every chip whose pipes pass tiles through one buffer: ticks, transfers.
+"""Transfer times of chips whose pipes move tiles through one buffer, in ticks.
 
 Rules are functions on integers alone: the event engine and the closed forms call them as they are, the fast engine
 compiles them. Who waits for whom is the business of the engines.
@@ -37,7 +37,7 @@ def rounded(tick: int) -> int:
 
 
 def let_through(before: int, rate: int, per: int) -> int:
-    """Return the cycles after which a rate, in bytes `per` so many cycles, has let all `before` bytes through."""
+    """Return the cycles after which a rate of bytes `per` cycles has passed all `before` bytes."""
     return before * per // rate
 
 
@@ -47,7 +47,7 @@ def streaming(total: int, rate: int, per: int) -> int:
 
 
 def stream_start(start: int, ahead: int, waited: int) -> int:
-    """Return when a transfer streams that its pipe takes in cycle `start`.
+    """Return the cycle in which the stream of a transfer starts that its pipe takes in cycle `start`.
 
     Memory takes `ahead` to answer it; where it was asked as soon as it could be, it answers in cycle `waited`.
     """
@@ -55,7 +55,8 @@ def stream_start(start: int, ahead: int, waited: int) -> int:
 
 
 def transfer_due(stream: int, cycles: int, asked: int) -> int:
-    """Return when a transfer should end that streams from cycle `stream` on and asked for its last block at `asked`.
+    """Return the due end of a transfer that streams from cycle `stream` on and requests its last block in cycle
+    `asked`.
 
     The last block needs its cycle in any case.
     """
@@ -63,7 +64,7 @@ def transfer_due(stream: int, cycles: int, asked: int) -> int:
 
 
 def transfer_end(due: int, passed: int) -> int:
-    """Return when a transfer ends whose last block passed the buffer's port in cycle `passed`."""
+    """Return the end of a transfer whose last block passed the buffer's port in cycle `passed`."""
     return max(due, passed + 1)
 
 
@@ -75,7 +76,8 @@ def transfer_end(due: int, passed: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TransferPlan:
-    """Cycles that memory takes `ahead` of the stream and `behind` it, bytes (`rate`) `per` cycles, those of the stream.
+    """The memory cycles `ahead` of the stream and `behind` it, the rate in bytes (`rate`) `per` cycles, and the cycles
+    of the stream.
 
     `overlaps`: successive transfers wait for memory together, and only their streams follow each other; what memory
     takes ahead of them then runs from when it can be asked (`latency_ahead`), and `ahead` is 0.

@@ -1,4 +1,4 @@
-"""The operation tree: what the machine issues, in program order, with loops kept as loops; the tiles it works on.
+"""The operation tree: issued operations in program order, with loops kept as loops, and their tiles.
 
 `Block` is a sequence, `Loop` repeats its body and moves every address by a constant per trip, `Lowered` groups the
 operations of one executed source instruction and names the bytes they touch, `Operation` is what a pipe executes.
@@ -59,7 +59,7 @@ class Tile:
 
     @property
     def packed_bits(self) -> int:
-        """Bits that an element takes beside its neighbours: 4-bit elements share bytes."""
+        """The bits of an element among its neighbours: 4-bit elements share bytes."""
         return self.format.bits if self.format.bits == 4 else self.element_bits
 
     @property
@@ -69,7 +69,7 @@ class Tile:
 
     @property
     def end(self) -> int:
-        """First byte behind the tile."""
+        """The end of the tile in bytes."""
         return self.address + self.size
 
 
@@ -90,7 +90,7 @@ class Part:
 
     @property
     def rows(self) -> int:
-        """Rows as a tile sees them: the product of all dimensions but the last."""
+        """The rows of a tile for the part: the product of all dimensions except the last."""
         first, second, third, fourth, _ = self.sizes
         return first * second * third * fourth
 
@@ -192,11 +192,11 @@ class ResolvedTileOp:
 
 
 Deltas = tuple[int, ...]
-"""How far each address of one tree element moves, in bytes."""
+"""The movement of each address of one tree element, in bytes."""
 
 
 class InstructionRole(Enum):
-    """What an instruction is to reports and checks.
+    """The role of an instruction in reports and checks.
 
     Bookkeeping only decides path and addresses; of an opaque instruction neither its cycles nor its bytes are known.
     """
@@ -229,7 +229,7 @@ class Instruction:
 
     @property
     def name(self) -> str:
-        """The mnemonic, or what stands for one where there is none."""
+        """The mnemonic, or a substitute if there is none."""
         return self.mnemonic or self.text
 
 
@@ -274,7 +274,7 @@ class Access:
 
 @runtime_checkable
 class Operation(Protocol):
-    """What one pipe executes: immutable, with the addresses that a loop may move."""
+    """The work of one pipe: immutable, with the addresses that a loop may move."""
 
     @property
     def pipe(self) -> str:
@@ -283,7 +283,7 @@ class Operation(Protocol):
 
     @property
     def addresses(self) -> tuple[int, ...]:
-        """Its byte addresses, in a fixed order."""
+        """The byte addresses in a fixed order."""
         ...
 
     def shifted(self, deltas: Deltas) -> Operation:
@@ -397,7 +397,7 @@ def issued(node: Node, times: int = 1) -> Iterator[tuple[int, Lowered]]:
 
 
 def without(tree: Tree, numbers: Collection[int]) -> Tree:
-    """Return a program without some of its instructions, as if they did not stand in the source."""
+    """Return a program without some of its instructions, as if the source did not contain them."""
     root, _ = _node_without(tree.root, numbers)
     return replace(tree, root=root if isinstance(root, Block) else Block(()))
 
@@ -530,7 +530,7 @@ Reach = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BufferUse:
-    """Bytes [start, end) of a buffer lie between the first and the last byte touched."""
+    """The range of touched bytes [start, end) of a buffer."""
 
     name: str
     start: int
@@ -586,10 +586,10 @@ def _widened(reach: Sequence[tuple[Reach, ...]] | None, steps: Sequence[Deltas],
 # distances first: with rows that do not interleave deeper than their pitch it takes one or two steps per dimension.
 
 Move = tuple[int, int]
-"""How often and how far (in bytes, of either sign) a loop moves an access: (trips, step)."""
+"""The movement of an access by a loop: (trips, step in bytes of either sign)."""
 
 Bytes = tuple[int, int]
-"""First byte and first byte behind."""
+"""The first byte and the end."""
 
 _BUDGET = 4096
 """Steps of a search after which two accesses are taken to meet wherever their outermost bytes do."""
@@ -607,7 +607,7 @@ def strided(space: str, start: int, rows: Sequence[Move], length: int, *, write:
 
 
 def widened(access: Access, trips: int, step: int) -> Access:
-    """Return all bytes that `trips` executions touch of which each lies `step` bytes behind the one before."""
+    """Return all bytes that `trips` executions touch, each `step` bytes after the previous one."""
     if trips <= 1 or step == 0 or access.start >= access.end:
         return access
     reach = (trips - 1) * step

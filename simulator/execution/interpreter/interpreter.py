@@ -82,7 +82,7 @@ from castsim.isa.pto.vector_operations import ALIASES, PART_MOVES, PRINT, SUPPOR
 
 Opaque = pto.Tcvt | pto.TileOperation | pto.ForeignOperation
 Cycles = Mapping[str, int]
-"""What operations are taken for, by their names without `pto.`; those that are not named, for nothing."""
+"""The assumed cycles of operations, by their names without `pto.`; others take none."""
 
 
 def name_of(node: Opaque) -> str:
@@ -91,7 +91,7 @@ def name_of(node: Opaque) -> str:
 
 
 def is_opaque(node: pto.Operation, named: Cycles) -> TypeGuard[Opaque]:
-    """Whether an operation is opaque: by what it is, or because it is not modelled and `named`."""
+    """Whether an operation is opaque: always, or because it is not modelled and in `named`."""
     if isinstance(node, pto.ForeignOperation):
         return True
     if isinstance(node, pto.Tcvt):
@@ -120,7 +120,7 @@ def check_named(body: Sequence[pto.Operation], named: Cycles) -> None:
 
 @dataclass(slots=True)
 class OpaqueWork:
-    """The opaque operations of one walk; `cycles` is what they are taken for."""
+    """The opaque operations of one walk; `cycles` are their assumed cycles."""
 
     lowerer: Lowerer
     cycles: Cycles
@@ -128,7 +128,7 @@ class OpaqueWork:
     """Tiles that came from another core, by what gave them: they lie at the end of the buffer."""
 
     def lower(self, node: Opaque, values: Mapping[str, object]) -> tuple[Label, LoweredInstruction]:
-        """Return what reports call an operation, and what stands in for it."""
+        """Return the report label of an operation, and its placeholder."""
         name = name_of(node)
         cycles = self.cycles.get(name, 0)
         reads, writes = (list(_places(names, values)) for names in _ends(node))
@@ -142,7 +142,7 @@ class OpaqueWork:
         return Label(f"{name} opaque", name, InstructionRole.OPAQUE), replace(lowered, warnings=(warning,))
 
     def alias(self, node: pto.TileOperation, source: Tile) -> Tile:
-        """Return the tile of another type that a treshape or bitcast makes of one of the matrix unit."""
+        """Return the tile of another type that a treshape or bitcast defines on a tile of the matrix unit."""
         (kind,) = node.output_types
         assert isinstance(kind, pto.TileType)
         if kind.location != "vec":
@@ -243,13 +243,13 @@ class _Values(dict[str, Value]):
 
 @dataclass(slots=True)
 class Interpreter:
-    """A walk through one function: what it has issued so far, and every value by its name."""
+    """A walk through one function: the instructions issued so far, and every value by its name."""
 
     function: pto.Function
     lowerer: Lowerer
     budget: Budget
     cycles: Cycles = field(default_factory=dict)
-    """What opaque operations are taken for."""
+    """The assumed cycles of opaque operations."""
     environment: dict[str, Value] = field(default_factory=_Values)
     arguments: dict[str, ArgumentUse] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -274,7 +274,7 @@ class Interpreter:
     # ------------------------------------------------------------------------------------------------- operations
 
     def walk(self, body: Sequence[pto.Operation], out: list[Node]) -> tuple[Value, ...]:
-        """Walk a region, append what it issues to `out`, return what it yields."""
+        """Walk a region, append its instructions to `out`, and return its yielded values."""
         for node in body:
             if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.environment[name] for name in node.values)
@@ -606,16 +606,16 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A walked program: what the machine issues, what its arguments must hold, the reads that decided its path."""
+    """A walked program: the issued instructions, the required arguments, and the reads that decided its path."""
 
     tree: Tree
     arguments: Mapping[str, ArgumentUse]
     warnings: Warnings
     decided_by: tuple[ReadElement, ...] = ()
     numbers: Mapping[int, int] = field(default_factory=dict)
-    """Those of the instructions of the tree, by the identity of the operation that each comes from."""
+    """The instruction numbers of the tree, by the identity of the source operation."""
     choices: tuple[tuple[ProgramChoice, Span], ...] = ()
-    """Options that decide what the program computes, as its text leaves that open, each with a place."""
+    """Options that decide what the program computes where its text leaves this open, with their places."""
 
 
 def execute(
@@ -628,7 +628,7 @@ def execute(
     max_walk: int = MAX_WALK,
     memory: Memory | None = None,
 ) -> Executed:
-    """Walk one function of a program and lower what it does.
+    """Walk one function of a program and lower its operations.
 
     Args:
         program: supplies the warnings found while reading.

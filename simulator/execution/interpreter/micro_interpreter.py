@@ -110,7 +110,7 @@ _HOLDS = frozenset(("get_buf", "rls_buf"))
 
 @dataclass(slots=True)
 class MicroInterpreter:
-    """A walk through one function: every value by its name, what arguments are used for, warnings."""
+    """A walk through one function: every value by its name, the uses of arguments, warnings."""
 
     unit: VectorUnit
     capacity: int
@@ -131,7 +131,7 @@ class MicroInterpreter:
     _waits: dict[tuple[str, str, int], Span] = field(default_factory=dict)
 
     def walk(self, body: Sequence[pto.Operation]) -> tuple[Value, ...]:
-        """Walk a region and return what it yields."""
+        """Walk a region and return its yielded values."""
         for node in body:
             if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.environment[name] for name in node.values)
@@ -427,7 +427,7 @@ class MicroInterpreter:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What a walk leaves: the uses of arguments, and warnings."""
+    """The result of a walk: the uses of arguments, and warnings."""
 
     arguments: Mapping[str, ArgumentUse]
     warnings: Warnings

@@ -59,7 +59,7 @@ def affine(value: int, slopes: Mapping[int, int]) -> DependentScalar:
 
 
 def unknown(value: int | float, operands: Iterable[DependentScalar]) -> DependentScalar:
-    """Return a value of which nothing is known but what it is computed from.
+    """Return an unknown value with its inputs.
 
     Where operands are not affine themselves, only what makes them so can make the result so.
     """
@@ -94,7 +94,7 @@ class LoopDependence:
         return bool(self._walked)
 
     def enter(self, units: int) -> int:
-        """Begin a loop of so many units, at the first one; return its number, larger than that of loops around it."""
+        """Begin a loop of `units` units at the first one; return its number, larger than those of enclosing loops."""
         self._next += 1
         self._walked[self._next] = _Walked(units, units)
         return self._next
@@ -129,7 +129,7 @@ class LoopDependence:
         return DependentError(loop, periods[loop])
 
     def stays(self, value: int, slopes: Mapping[int, int], bounds: Bounds) -> bool:
-        """Whether an affine value that lies within bounds does so in all units that are taken to be alike.
+        """Whether an affine value that is within bounds stays so in all units that are assumed alike.
 
         If so, the outermost loop on which it depends is cut where that would end; of the others all units count.
         """
@@ -232,7 +232,8 @@ _PATIENCE = 4
 """Trips that are walked one by one before a piece is looked for again, and the factor by which they become more."""
 
 Walk = Callable[[int, int | None, int], Block]
-"""Walks a trip: its number, the number of the loop if it stands for others, and the trips of a unit."""
+"""A function that walks a trip, given its number, the loop's number if the trip represents others, and the trips of a
+unit."""
 
 
 class _UnlikeError(Exception):
@@ -245,14 +246,14 @@ class _UnlikeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A loop of so many trips."""
+    """A loop with a known number of trips."""
 
     trips: int
     walk: Walk
     loops: LoopDependence
 
     def nodes(self) -> list[Node]:
-        """Return what its trips issue.
+        """Return the nodes of its trips.
 
         Raises:
             DependentError: a loop around it has to be walked otherwise.

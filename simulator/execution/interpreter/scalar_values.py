@@ -121,7 +121,8 @@ def float_comparison(predicate: str, left: int | float, right: int | float, kind
 def float_conversion(
     operation: str, value: int | float, from_kind: str, to_kind: str, saturates: Callable[[str], bool]
 ) -> int | float:
-    """Evaluate a conversion from or to a float; `saturates` is asked about what an integer type cannot hold.
+    """Return the result of a conversion from or to a float; `saturates` handles floats that an integer type cannot
+    hold.
 
     Raises:
         ReadError: NaN or a value beyond the integer type, unless that saturates.
@@ -254,7 +255,7 @@ _OPERATIONS: dict[str, Callable[..., float]] = {
 
 
 def is_of_class(operation: str, value: int | float, kind: str) -> bool:
-    """Return what `math.isnan`, `isinf`, `isfinite` or `isnormal` says of a value of a float type."""
+    """Return the result of `math.isnan`, `isinf`, `isfinite` or `isnormal` for a value of a float type."""
     match operation:
         case "math.isnan":
             return math.isnan(value)
@@ -326,7 +327,7 @@ def comparison_result(
 
 
 def reduced(exact: int, slopes: Mapping[int, int], width: int) -> DependentScalar:
-    """Return the low bits of an affine value; what has wrapped around is no longer affine."""
+    """Return the low bits of an affine value; a wrapped value is no longer affine."""
     kept, modulus = signed(exact, width), 1 << width
     if all(slope % modulus == 0 for slope in slopes.values()):
         return DependentScalar(kept)
@@ -456,7 +457,7 @@ Node = pto.Arith | pto.Compare | pto.Convert
 
 
 Beyond = Callable[[pto.Convert, str], bool]
-"""Hears what a float is that its integer type cannot hold; returns whether it saturates."""
+"""A handler of floats that an integer type cannot hold; it returns whether the conversion saturates."""
 
 
 def evaluate(

@@ -1,4 +1,4 @@
-"""Allocating tiles on the walk: where the program says, or where the next free byte is."""
+"""Allocation of tiles during the walk: at the program's addresses, or at the next free byte."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _scalar_kind(operation: VectorOperation, given: str, node: pto.TileOperation
 
 
 def alias_tile(node: pto.TileOperation, source: Tile, element_bits: Callable[[Format], int]) -> Tile:
-    """Return the tile that a treshape or bitcast makes of the bytes of another: an alias, no movement."""
+    """Return the tile that a treshape or bitcast defines on another tile's bytes: an alias without movement."""
     (kind,) = node.output_types
     assert isinstance(kind, pto.TileType) and kind.valid_rows is not None and kind.valid_cols is not None
     fmt = element_format(kind.element)
@@ -121,7 +121,7 @@ def is_foreign(kind: pto.Type) -> bool:
 
 
 def unsupported(node: pto.TileOperation) -> CastsimError:
-    """Return the refusal of an operation that is not modelled: why and what to do if it is known, else what is near."""
+    """Return the refusal of an operation that is not modelled: the reason and remedy if known, else similar names."""
     reason = UNMODELLED.get(node.mnemonic)
     if reason is None:
         return unknown_operation(node.mnemonic).at(node.span)
@@ -279,7 +279,7 @@ def _of_parent(part: pto.TileType, whole: pto.TileType) -> pto.TileType:
 # published.
 
 TileNode = pto.AllocTile | pto.AllocTiles | pto.Tcvt
-"""What creates tiles: an allocation, or a cast in one of the forms that define their destination."""
+"""A node that creates tiles: an allocation, or a cast in a form that defines its destination."""
 
 Spared = Callable[[pto.Tcvt | pto.TileOperation], str | None]
 """Returns the tmp tile that an operation has and its chip does not touch."""
@@ -419,7 +419,7 @@ def lifetimes_of(body: Sequence[pto.Operation], spared: Spared = _all_needed) ->
 
 
 def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) -> WarningText | None:
-    """Let tiles that are never in use together share bytes, if a program fits in no other way; return a warning.
+    """Let tiles that are never in use together share bytes if a program does not fit otherwise; return a warning.
 
     Scratch that nothing touches takes bytes of others before that, and without a word.
     """
@@ -484,7 +484,7 @@ def _together(one: Lifetime, other: Lifetime) -> bool:
 
 
 Number = Callable[[str], int]
-"""Returns the integer that a name stands for, which something is decided by."""
+"""A function that returns the integer value of a name, on which a decision depends."""
 
 
 @dataclass(slots=True)

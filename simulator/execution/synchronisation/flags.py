@@ -54,10 +54,10 @@ The engines take all bytes from the first to the last of an access.
 """
 
 PROGRAM = "program"
-"""Mode in which a program keeps what it has, also if that is barriers alone; one without any is interlocked."""
+"""The mode that keeps a program's own synchronisation, even barriers alone; a program without any is interlocked."""
 
 MODES = (INSERT, INTERLOCK, BARRIERS, PROGRAM)
-"""What to do about programs without flags; programs with flags are taken at their word in all."""
+"""The treatment of programs without flags; programs with flags are unchanged in all modes."""
 
 
 # A function with its flags and barriers put in, and where each of them stands in the source.
@@ -278,7 +278,7 @@ _TAILS: dict[str, tuple[Order, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """What is inserted at the start and the end of a function, and around each of its elements."""
+    """The insertions at the start and the end of a function, and around each of its elements."""
 
     start: tuple[Order, ...]
     before: tuple[tuple[Order, ...], ...]
@@ -287,7 +287,7 @@ class Emitted:
 
 
 def emit(elements: list[MarkedElement], target: DataflowTarget, tail: tuple[Order, ...]) -> Emitted:
-    """Return what is inserted into a program; equal marks at one place become one."""
+    """Return the insertions into a program; equal marks at one place are merged."""
     carried = [
         m.pair for e in elements for m in e.before if isinstance(m, FlagPairWait) and m.pair.loop and not m.pair.drained
     ]
@@ -306,7 +306,7 @@ def emit(elements: list[MarkedElement], target: DataflowTarget, tail: tuple[Orde
 
 
 def tail_of(function: pto.Function) -> tuple[Order, ...]:
-    """Return what ends a function."""
+    """Return the synchronisation at the end of a function."""
     hint = next((text.strip('"') for key, text in function.attributes if key == HINT), "")
     return _TAILS.get(hint, (DRAIN,))
 
@@ -345,7 +345,7 @@ def _pipe(name: str) -> pto.Pipe:
 
 
 def move_flags(elements: list[MarkedElement]) -> None:
-    """Move waits before, and sets behind, the branches and loops that their other half is not in."""
+    """Move waits before, and sets after, the branches and loops that do not contain their other half."""
     for element in elements:
         if element.kind is ElementKind.IF_BEGIN:
             assert isinstance(element.region, BranchSpan)
@@ -389,7 +389,7 @@ def _pair(mark: Mark) -> FlagPair:
 
 
 class Place(StrEnum):
-    """Where an inserted instruction stands, seen from the source line that it belongs to."""
+    """The place of an inserted instruction relative to its source line."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -400,7 +400,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """An inserted instruction, and where it stands."""
+    """An inserted instruction and its place."""
 
     node: Order
     place: Place
@@ -412,13 +412,13 @@ class Insert:
 
     @property
     def text(self) -> str:
-        """How a program spells it."""
+        """Its spelling in a program."""
         return order_text(self.node)
 
 
 @dataclass(frozen=True, slots=True)
 class SynchronisedFunction:
-    """A function with synchronisation, and what was inserted, in the order of the text."""
+    """A function with synchronisation, and the insertions in text order."""
 
     function: pto.Function
     inserts: tuple[Insert, ...]
@@ -438,7 +438,7 @@ def insert_barriers(function: pto.Function, lowerer: Lowerer, target: DataflowTa
 
 
 def plan(listing: ElementListing, target: DataflowTarget, tail: tuple[Order, ...] = (DRAIN,)) -> Emitted:
-    """Return what is inserted around the elements of a program; a single operation gets only the end."""
+    """Return the insertions around the elements of a program; a single operation gets only the end."""
     elements: list[MarkedElement] = listing.elements
     facts = target.synchronisation
     if len(elements) > 1:
@@ -503,7 +503,7 @@ class _SynchronisationWriter:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """An inserted instruction: how a program spells it, where it stands, and how often it is executed."""
+    """An inserted instruction: its spelling in a program, its place, and its number of executions."""
 
     text: str
     place: Place
@@ -513,13 +513,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Synchronised:
-    """What was inserted into a program, in the order of its text."""
+    """The insertions into a program, in text order."""
 
     notes: tuple[Note, ...]
 
 
 def noted(inserts: Sequence[Insert], executed: Executed) -> Synchronised:
-    """Return what was inserted into a function that has been walked since."""
+    """Return the insertions into a function that was walked afterwards."""
     times: Counter[int] = Counter()
     for count, lowered in issued(executed.tree.root):
         times[lowered.instruction] += count

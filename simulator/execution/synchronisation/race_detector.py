@@ -1,4 +1,4 @@
-"""Looking for what the order of a program does not guarantee."""
+"""Detection of accesses whose order a program does not guarantee."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Clock = list[int]
 """Per pipe how many of its instructions have ended."""
 
 Start = Callable[[Instance, str, Clock, int], None]
-"""Called when an instance starts: its pipe, what that pipe knows, and the count of the instance on it."""
+"""A callback at the start of an instance: its pipe, the clock of that pipe, and the instance's number on it."""
 
 
 @dataclass(slots=True)
@@ -112,12 +112,12 @@ class Clocks:
             self._push(self.pipes[action.pipe], action, instance)
 
     def blocked(self) -> list[tuple[_Pipe, _Queued]]:
-        """Return the pipes that stand still, with what they wait for, in program order."""
+        """Return the stalled pipes with the flags that they wait for, in program order."""
         found = [(pipe, pipe.queue[0]) for pipe in self.pipes.values() if pipe.queue]
         return sorted(found, key=lambda each: each[1].instance.number)
 
     def unfinished(self) -> list[_Pipe]:
-        """Return the pipes that the scalar unit does not know to have ended; of itself it knows."""
+        """Return the pipes whose end the scalar unit does not know; it knows its own."""
         others = (pipe for pipe in self.pipes.values() if pipe is not self.scalar)
         return [pipe for pipe in others if self.scalar.known[pipe.number] < pipe.ended]
 
@@ -247,7 +247,7 @@ def _pages(touch: Touch) -> range | None:
 
 
 class Conflicts:
-    """The latest accesses, and what was found; `numbers` are the places of the pipes in a clock."""
+    """The latest accesses and the conflicts; `numbers` are the positions of the pipes in a clock."""
 
     def __init__(self, tree: Tree, target: DataflowTarget, numbers: Mapping[str, int]) -> None:
         self._instructions = tree.instructions
@@ -259,7 +259,7 @@ class Conflicts:
         self._latest = {space: _Accesses() for space in contended_spaces(tree.root, tree.instructions, self._vector)}
 
     def start(self, instance: Instance, pipe: str, known: Clock, count: int) -> Iterator[RaceFinding]:
-        """Take in an execution that starts on `pipe` as number `count`; yield what it may overtake."""
+        """Process an execution that starts on `pipe` as number `count`; yield its unordered earlier accesses."""
         followed = [touch for touch in instance.touches if touch.access.space in self._latest]
         for touch in followed:
             for record in self._latest[touch.access.space].near(touch):
@@ -377,7 +377,7 @@ class WrittenBytes:
         """Touches that no loop moves and whose bytes are all written."""
 
     def execute(self, instance: Instance) -> Iterator[RaceFinding]:
-        """Take in the next execution in program order; yield what it reads that nothing wrote."""
+        """Process the next execution in program order; yield its reads of unwritten bytes."""
         own = scratch_reads(instance.lowered.accesses)
         for number, touch in enumerate(instance.touches):
             written = self._written.get(touch.access.space)

@@ -143,7 +143,7 @@ def _touches(node: Node, rows: Rows, instructions: Sequence[Instruction]) -> Ite
 
 
 def touches_of(node: Lowered, rows: Rows, instructions: Sequence[Instruction]) -> tuple[Touch, ...]:
-    """Return what an instruction touches, one for each of its accesses."""
+    """Return the bytes that an instruction touches, one entry for each access."""
     pipe = instructions[node.instruction].pipe
     return tuple(
         Touch(pipe, access, tuple(row[0][number] for row in rows)) for number, access in enumerate(node.accesses)
@@ -217,7 +217,7 @@ class Instance:
 
 
 def unfold(root: Block, instructions: Sequence[Instruction]) -> Iterator[Instance]:
-    """Yield the followed executions in program order; of what only decides the path there are none."""
+    """Yield the followed executions in program order; reads that only decide the path have none."""
     numbers, entries, idle = count(), count(), Idle(PATH_ONLY)
 
     def walk(node: Node, rows: Rows, path: tuple[FollowedTrip, ...]) -> Iterator[Instance]:

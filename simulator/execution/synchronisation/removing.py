@@ -21,11 +21,11 @@ from castsim.targets.dataflow import Pipes
 # (docs/reference/pto.md section 5.1).
 
 Range = tuple[int, int]
-"""Bytes of a memory: the first, and the first one behind the last."""
+"""Bytes of a memory: the first, and the end."""
 
 
 class ElementKind(Enum):
-    """What an element is."""
+    """The kind of an element."""
 
     OPERATION = "operation"
     LOOP_BEGIN = "loop begin"
@@ -39,7 +39,7 @@ class ElementKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OperandBytes:
-    """What an operand stands for: an argument of the kernel, a tile, or stretches of bytes of one.
+    """The bytes of an operand: an argument of the kernel, a tile, or ranges of one.
 
     `space` is the memory, `root` what the bytes belong to: the name of an argument, the number of an allocation.
     `ranges` are the bytes if their addresses are known before the program runs. `filled` counts the bytes of the valid
@@ -52,7 +52,7 @@ class OperandBytes:
     filled: int = 0
 
     def overlaps(self, other: OperandBytes) -> bool:
-        """Whether both may be the same bytes: what is not known to be apart within one root is not."""
+        """Whether two operands may share bytes: within one root they do unless known to be apart."""
         if self.space != other.space:
             return False
         if self.ranges is None or other.ranges is None:
@@ -80,13 +80,13 @@ class BranchSpan:
 
     @property
     def parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """First element and the one behind the last, of the then part and of the else part."""
+        """The first element and the end of the then part and of the else part."""
         return (self.begin + 1, self.then_end), (self.else_begin + 1, self.else_end)
 
 
 @dataclass(slots=True, eq=False)
 class FlagPair:
-    """A flag: set behind element `set_at`, waited for before element `wait_at`.
+    """A flag: set after element `set_at`, waited for before element `wait_at`.
 
     `loop` is the loop whose next trip waits for it (None: the same trip does), `buffers` what the two operations
     have in common. `event` is its id; `drained` says that there was none left, and a barrier does its work.
@@ -101,12 +101,12 @@ class FlagPair:
     buffers: frozenset[OperandBytes] = frozenset()
     event: int = -1
     at_loop: bool = False
-    """Whether the first set and the last wait of a carried pair stand at its loop instead of the function's ends."""
+    """Whether the first set and the last wait of a carried pair are at its loop instead of the function's ends."""
     drained: bool = False
 
     @property
     def pipes(self) -> tuple[str, str]:
-        """Who signals and who waits."""
+        """The signalling and the waiting pipe."""
         return self.signaller, self.waiter
 
 
@@ -136,7 +136,7 @@ Mark = Set | FlagPairWait | Hold
 
 @dataclass(slots=True, eq=False)
 class MarkedElement:
-    """One element: what it is, and the marks before and after it.
+    """One element: its kind, and the marks before and after it.
 
     An operation has a pipe and what it `reads` and `writes`. `block` is the number of the innermost region that the
     element itself stands in; the ends of a loop stand in the region around it.
@@ -424,7 +424,7 @@ ACCUMULATOR = "acc"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the tool goes by: the pipes, and from how many bytes on a dense result needs no vector barrier.
+    """The rules of the tool: the pipes, and the bytes from which a dense result needs no vector barrier.
 
     `literal` keeps all that was seen in a region that may not be executed (option `flags_past_regions`).
     """
@@ -477,7 +477,7 @@ Places = dict[str, list[int]]
 
 @dataclass(slots=True)
 class Uses:
-    """Where each buffer is read and where it is written."""
+    """The reads and writes of each buffer."""
 
     elements: Sequence[MarkedElement]
     rules: Rules
@@ -522,13 +522,13 @@ class Touching:
     places: dict[str, list[list[int]]]
 
     def add(self, places: Places | None, without: AbstractSet[str]) -> None:
-        """Add operations, but for those on some pipes."""
+        """Add operations, except those on some pipes."""
         for pipe, numbers in (places or {}).items():
             if pipe not in without:
                 self.places.setdefault(pipe, []).append(numbers)
 
     def last_before(self, position: int, ordered: AbstractSet[str]) -> int:
-        """Return the last of them before a position, but for those on pipes that are `ordered`; -1 for none."""
+        """Return the last of them before a position, except those on pipes that are `ordered`; -1 for none."""
         return max((last_before(places, position) for places in self._lists(ordered)), default=-1)
 
     def any_within(self, start: int, end: int, ordered: AbstractSet[str] = frozenset()) -> bool:

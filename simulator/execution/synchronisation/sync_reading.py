@@ -34,7 +34,7 @@ class PlacedTile:
 
     @classmethod
     def of(cls, kind: pto.TileType, address: int, bits: int) -> PlacedTile:
-        """Place a tile of its own."""
+        """Return a placed tile."""
         rows_first = kind.block_layout != "row_major"
         return cls(address * 8, bits if rows_first else kind.cols * bits, kind.rows * bits if rows_first else bits)
 
@@ -43,7 +43,7 @@ class PlacedTile:
         return replace(self, start=self.start + row * self.row_bits + column * self.column_bits)
 
     def lines(self, kind: pto.TileType) -> tuple[tuple[int, int], ...]:
-        """Return the bytes of a part of this type, one range a row, or a column where columns lie together."""
+        """Return the bytes of a part of this type, one range per row, or per column where columns are contiguous."""
         by_rows = self.column_bits <= self.row_bits
         count, length = (kind.rows, kind.cols) if by_rows else (kind.cols, kind.rows)
         step, unit = (self.row_bits, self.column_bits) if by_rows else (self.column_bits, self.row_bits)
@@ -52,7 +52,7 @@ class PlacedTile:
 
 
 def slots_of(kind: pto.MultiTileType, whole: OperandBytes, size: int, alignment: int) -> tuple[OperandBytes, ...]:
-    """Return the buffers of several tiles of `size` bytes, one behind the other; one for all if nothing tells where."""
+    """Return the contiguous buffers of several tiles of `size` bytes; a single one if no address is known."""
     if whole.ranges is None:
         return (whole,)
     (first, _), step = whole.ranges[0], slot_bytes(size, alignment)
@@ -61,7 +61,7 @@ def slots_of(kind: pto.MultiTileType, whole: OperandBytes, size: int, alignment:
 
 
 Value = tuple[OperandBytes, ...]
-"""What a name may stand for: one buffer, or several where the path decides."""
+"""The possible buffers of a name: one, or several where the path decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ElementReading:
 
 
 def read(function: pto.Function, lowerer: Lowerer, pipes: Pipes) -> ElementReading:
-    """List the elements of a function; tiles lie where the walk will place them."""
+    """Return the elements of a function, with tiles at the addresses of the later walk."""
     reader = _ElementReader(lowerer, pipes, _shared(function, lowerer), alignment=lowerer.buffer()[2])
     for argument in function.arguments:
         if isinstance(argument.type, pto.PointerType):

@@ -29,7 +29,7 @@ _BITWISE: dict[str, Callable[..., Codes]] = {
 
 
 def bitwise(function: str, operands: Sequence[Codes], _fmt: Format, _behaviour: Behaviour) -> Codes:
-    """Return the bits of both operands joined, or those of one inverted."""
+    """Return both operands combined bit by bit, or the inverse of one."""
     codes: Codes = _BITWISE[function](*operands)
     return codes
 
@@ -378,7 +378,7 @@ def _joined(function: str, pieces: list[Codes], fmt: Format, behaviour: Behaviou
 
 
 def reduce_lanes(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
-    """Reduce what one instruction takes; a lane without a partner passes on to the next round.
+    """Reduce the lanes of one instruction; a lane without a partner passes on to the next round.
 
     Where results clamp, every sum does; of extremes only the last, so that NaN and infinity win until then.
     """

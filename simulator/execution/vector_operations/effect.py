@@ -1,4 +1,4 @@
-"""What a vector operation does to the bytes of the buffer, as a whole; comparisons and selections."""
+"""The effect of a vector operation on the bytes of the buffer; comparisons and selections."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def select(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
 
 
 def choose(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Write, packed to the left, the numbers of the columns whose elements compare so with the scalar; count them.
+    """Write the numbers of the columns whose elements satisfy a comparison with the scalar, packed to the left, and
+    their count.
 
     What of a row of the result they do not fill stays.
 
@@ -165,7 +166,7 @@ def _write_bits(buffer: Bytes, work: ResolvedTileOp, found: NDArray[np.bool_], w
 
 @dataclass(frozen=True, slots=True)
 class TileEffect:
-    """The action of one vector operation: what all operations that it is lowered to compute together.
+    """The action of one vector operation as a whole, over all operations that it is lowered to.
 
     The value path always runs it whole and skips those operations, which carry time and byte streams only. What a
     kernel leaves in its tmp tile is modelled where the text or the library says it: a block of ones (`trsqrt`), the

@@ -53,7 +53,7 @@ MX_GROUP = 32
 """Elements that share an exponent."""
 
 NARROW = format_named("e2m1")
-"""Elements of MXFP4, of which a byte holds two."""
+"""The elements of MXFP4, two per byte."""
 
 _UNROLLED = 256
 """Elements of f32 in a trip of the longer passes, which keep every reciprocal twice."""
@@ -62,10 +62,10 @@ _SINGLE_LANES, _HALF_LANES = 64, 128
 """Groups that a pass over exponents and reciprocals stores at once."""
 
 FORMS = "tquant_mx_forms"
-"""Option: whose rules on operands hold, the assembler's or the library's."""
+"""The option for the rules on operands: the assembler's or the library's."""
 
 FLAT_NV = "nv_flat_fp4"
-"""Option: what becomes of exponents in one line of MXFP4 by the rule nv."""
+"""The option for exponents in one line of MXFP4 under the rule nv."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def code_bytes(work: ResolvedTileOp) -> int:
 
 
 def repeats_scaling(work: ResolvedTileOp) -> bool:
-    """Whether every reciprocal is kept twice: in the longer passes over f32 whose groups lie in one line."""
+    """Whether every reciprocal is kept twice, as in the longer passes over f32 with groups in one line."""
     (source,) = work.sources
     if source.element_bits != 32 or work.by_columns or grouping_of(work).by_rows:
         return False
@@ -321,7 +321,7 @@ def _extents(work: ResolvedTileOp, tile: Tile, groups: Grouping, legal: tuple[tu
 
 
 def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterator[str]:
-    """Yield warnings of what the library does otherwise than its documents say (docs/reference/pto.md section 7.12)."""
+    """Yield warnings about differences of the library from its documents (docs/reference/pto.md section 7.12)."""
     groups, (source,), name = grouping_of(work), work.sources, f"pto.{work.mnemonic}"
     exponents, maxima, scaling = work.further
     if written == "written":
@@ -521,7 +521,7 @@ def quantised_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
 
 
 def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
-    """Return the bytes that each source is read at; parameters lie one behind the other, or one in each row."""
+    """Return the bytes read from each source; parameters are contiguous, or one per row."""
     source, *parameters = work.sources
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return bytes_to_box(work)
@@ -539,7 +539,7 @@ def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access
 
 
 def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
-    """Return the bytes that a quantisation changes besides: its source, in which it works, and those behind tmp."""
+    """Return the further bytes that a quantisation changes: its source, used as scratch, and those after tmp."""
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
     if kind is Kind.BOX:
         return cleared_bytes(work)

@@ -173,7 +173,7 @@ def _gather_blocks(buffer: Bytes, work: ResolvedTileOp) -> None:
 
 
 def gathered_elements(work: ResolvedTileOp) -> int:
-    """Return the elements that an offset of a gather of blocks stands for: one, or those of a block."""
+    """Return the number of elements per offset of a block gather: one, or those of a block."""
     return 1 if work.sources[1].valid_cols >= work.dst.valid_cols else BLOCK * 8 // work.dst.element_bits
 
 
@@ -272,7 +272,7 @@ def sort_groups(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
 
 
 def merge_lists(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Merge the lists of several tiles, or each four neighbouring blocks of one, whose length the scalar says."""
+    """Merge the lists of several tiles, or each four neighbouring blocks of one, whose length the scalar gives."""
     if not work.scalars:
         lists = [pairs_view(buffer, source, pairs_of(source)).copy() for source in work.sources]
         merged = _merged(lists, work.dst.format)
@@ -291,7 +291,7 @@ def block_pairs(work: ResolvedTileOp) -> int:
 
 
 def block_elements(work: ResolvedTileOp) -> int:
-    """Return the scalar that says how long the blocks of one tile are, as a signed number."""
+    """Return the scalar with the block length of one tile, as a signed number."""
     ((code, fmt),) = work.scalars
     return code - (1 << fmt.bits) if code >> (fmt.bits - 1) else code
 
@@ -336,7 +336,7 @@ def _ranks(codes: Codes, fmt: Format) -> NDArray[np.float64]:
 
 
 def move(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Copy what both tiles have; where the target copies whole blocks, the end of the last one too."""
+    """Copy the elements that both tiles have; a target that copies whole blocks also copies the rest of the last one."""
     (source,) = work.sources
     rows = min(source.valid_rows, work.dst.valid_rows)
     cols = moved_columns(work, behaviour.facts.move_bytes)

@@ -1,4 +1,4 @@
-"""Elements of tiles in the buffer, what of a tile an operation looks at, which operand of a broadcast is the vector."""
+"""Elements of tiles in the buffer, the range that an operation reads, and the vector operand of a broadcast."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def widens(work: ResolvedTileOp, operation: VectorOperation) -> bool:
 
 
 def compared_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
-    """Return the bytes of each row that a comparison reads and writes; `unit`: it compares so many bytes at once."""
+    """Return the bytes of each row that a comparison reads and writes in units of `unit` bytes."""
     source = work.sources[0]
     elements = source.valid_cols
     if unit is not None:
@@ -125,13 +125,13 @@ def compared_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
 
 
 def whole_units(columns: int, element_bits: int, unit: int) -> int:
-    """Return the columns of so many whole units of bytes that hold `columns`."""
+    """Return the columns of the whole units of bytes that contain `columns`."""
     per_unit = unit * 8 // element_bits
     return -(-columns // per_unit) * per_unit
 
 
 def moved_columns(work: ResolvedTileOp, unit: int | None) -> int:
-    """Return the columns that a move copies of each row; `unit`: it copies so many bytes at once."""
+    """Return the columns of each row that a move copies in units of `unit` bytes."""
     (source,) = work.sources
     cols = min(source.valid_cols, work.dst.valid_cols)
     return cols if unit is None else whole_units(cols, source.element_bits, unit)
@@ -143,7 +143,7 @@ def padded_rows(work: ResolvedTileOp) -> int:
 
 
 def block_end(length: int, unit: int) -> int:
-    """Return the bytes of so many whole units that hold `length` bytes."""
+    """Return the bytes of the whole units that contain `length` bytes."""
     return -(-length // unit) * unit
 
 
@@ -190,7 +190,7 @@ def valid_codes(buffer: Bytes, tile: Tile) -> Codes:
 
 
 def numbers(codes: Codes, fmt: Format) -> Numbers:
-    """Return what codes stand for: integers of their own width, f32 as float32, 16-bit floats as float64.
+    """Return the values of codes: integers of their own width, f32 as float32, 16-bit floats as float64.
 
     Raises:
         TypeError: a format in which nothing is computed.

@@ -1,4 +1,4 @@
-"""What a target adds to a vector operation: its facts and options, and the scratch tile that it takes."""
+"""A target's contribution to a vector operation: facts, options, and the scratch tile."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _unfit(work: ResolvedTileOp, name: str, what: str, wanted: str) -> TileError
 
 @dataclass(frozen=True, slots=True)
 class ExtremeScratch:
-    """Where the steps of a row arg-reduction lie in its tmp tile, in bytes; pairs of value and place come first.
+    """The layout of a row arg-reduction's tmp tile, in bytes; pairs of value and index come first.
 
     `values` and `places` are those of the pairs, `second` the pairs of the second stage, `size` is all of it.
     """
@@ -180,7 +180,7 @@ class ExtremeScratch:
 
 
 def extreme_scratch(source: Tile, piece_bytes: int) -> ExtremeScratch:
-    """Return the layout of the scratch of a row arg-reduction whose instructions take so many bytes of a row."""
+    """Return the scratch layout of a row arg-reduction whose instructions take a number of bytes of a row."""
     size = source.element_bits // 8
     rows, pieces = source.valid_rows, -(-source.valid_cols * size // piece_bytes)
     values = rows * pieces * 2 * size
@@ -332,7 +332,7 @@ def compared_format(work: ResolvedTileOp) -> str:
 
 
 def computed_format(work: ResolvedTileOp) -> Format:
-    """Return the format of what is computed, which a conversion to narrower elements follows."""
+    """Return the format of the computation, before a conversion to narrower elements."""
     narrows = VECTOR_OPERATIONS[work.mnemonic].kind is Kind.NARROW
     return work.sources[0].format if narrows else work.dst.format
 

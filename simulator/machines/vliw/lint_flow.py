@@ -37,7 +37,7 @@ from castsim.targets.vliw_latency import PREDICATE
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """A broken rule: its name, where, and what is wrong in words. `bundle` counts from 0.
+    """A broken rule: its name, location, and explanation. `bundle` counts from 0.
 
     `certain` is False for what depends on more than the text: the path, a predicate, values that registers start with.
     """
@@ -93,7 +93,7 @@ def arrivals(
     cycles: int = 1,
     before: tuple[tuple[LoopStep, int], ...] = (),
 ) -> Iterator[BundleStep]:
-    """Yield where a step leads: the end of a body leads to its start and, the loop over, on to what follows."""
+    """Yield the successors of a step: the end of a body leads to its start and, after the last trip, to what follows."""
     ending = (loop for loop in loops if loop.end == following and loop.holds(index))
     for loop in sorted(ending, key=lambda loop: -loop.depth):
         yield BundleStep(index, loop.start, cycles, (*before, (LoopStep.BACK, loop.number)))
@@ -209,7 +209,7 @@ class Flow:
 
     @cached_property
     def reached(self) -> frozenset[int]:
-        """The bundles that some path leads to; all of them, if a jump goes where a register says."""
+        """The bundles that some path reaches; all of them, if a register gives a jump's target."""
         if any(self.structure.static_target(index, jump) is None for index, jump in self.jumps):
             return frozenset(range(len(self.bundles)))
         return frozenset(facts_at(self.successors, lambda _, known: known, {0: ()} if self.bundles else {}))
@@ -246,7 +246,7 @@ class Flow:
 def facts_at(
     steps: Sequence[Iterable[int]], passed: Callable[[int, Set[str]], Set[str]], start: Mapping[int, Iterable[str]]
 ) -> dict[int, set[str]]:
-    """Return what holds at the nodes of a flow graph by some path from those of `start`, by the nodes that one reaches.
+    """Return the facts at the nodes of a flow graph along any path from `start`, by the nodes that one reaches.
 
     `steps` are the nodes behind each, `passed` says what a node hands on of what holds at it.
     """
@@ -264,7 +264,7 @@ def facts_at(
 
 
 def live_behind(into: Sequence[Iterable[int]], before: Callable[[int, Set[str]], Set[str]]) -> dict[int, set[str]]:
-    """Return the registers that are live behind each node of a flow graph: that some path from there reads.
+    """Return the live registers after each node of a flow graph: those that some later path reads.
 
     `into` are the nodes that may come before each, `before` says what is live before a node from what is behind it.
     """
@@ -306,7 +306,7 @@ class ReadPlace:
 
 @dataclass(frozen=True, slots=True)
 class MissedWrite:
-    """A write that a reader misses: how far behind it the reader stands, and from where on it would see it."""
+    """A write that a reader misses: the reader's distance, and the distance from which it would see the write."""
 
     writer: InstructionSite
     distance: int
@@ -362,7 +362,7 @@ class _Place:
 
 
 class WriteHistory:
-    """Judges reads of one program; `trips` are the counts of its loops, `many` what stands for many of them."""
+    """The check of a program's reads; `trips` are the counts of its loops, `many` replaces larger counts."""
 
     def __init__(self, flow: Flow, writers: Writers, trips: Sequence[int | None], many: int) -> None:
         self._flow = flow
@@ -436,7 +436,7 @@ class WriteHistory:
     # ------------------------------------------------------------------------------------------------------ writes
 
     def added(self, at: _Place, reading: ReadPlace) -> _Place:
-        """Return a place on the way with what its bundle writes."""
+        """Return a path extended by a bundle and its writes."""
         predicate = reading.plan.predicate
         same = at.same_predicate
         if predicate is not None and any(cell.name in self._writers[at.bundle] for cell in predicate.cells):
@@ -483,7 +483,7 @@ class WriteHistory:
         return self._reaches[key]
 
     def stale(self, writes: Sequence[_Write], reading: ReadPlace) -> StaleVerdict:
-        """Judge one path, given what it wrote, the last write first."""
+        """Return the stale reads of one path, given its writes, the last write first."""
         doubtful = [place for place, write in enumerate(writes) if write.doubtful]
         missed: set[MissedWrite] = set()
         certain = len(doubtful) <= _MOST_DOUBTFUL
@@ -631,7 +631,7 @@ _PLAIN = (None, "i32", "u32", "f32")
 
 
 def trip_counts(flow: Flow, most: int) -> tuple[int | None, ...]:
-    """Return the trips of every loop, by its number: `most` stands for that many or more, None for unknown.
+    """Return the trips of every loop, by its number: `most` means that many or more, None unknown.
 
     Known are immediates, registers that only a declaration gives a value, and those that only one MOV of an immediate
     writes, on every path and early enough.

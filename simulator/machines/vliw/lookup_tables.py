@@ -58,7 +58,7 @@ class DeclaredTables:
         return cls({(each.by_pointer, each.function): each for each in tables}, shaped)
 
     def find(self, number: int, *, by_pointer: bool) -> TableDeclaration:
-        """Return the table of a function id, or of what the S register of `lut_ptr` holds.
+        """Return the table of a function id, or of the id in the S register of `lut_ptr`.
 
         Raises:
             ReadError: it is not declared.
@@ -90,7 +90,7 @@ def uses_tables(program: TpcProgram) -> bool:
 
 
 def function_of(instruction: TpcInstruction) -> int | None:
-    """Return the function id that stands in a look-up, None if an S register has it."""
+    """Return the function id of a look-up; None if an S register has it."""
     operand = instruction.operand("function")
     return operand.value if isinstance(operand, Immediate) else None
 
@@ -407,7 +407,7 @@ BINARY = ("div", "pow")
 
 
 def computed_by(name: str) -> str:
-    """Return the function that one of the vendor's library computes: `v_exp_fast_f32` is `exp`."""
+    """Return the function of a name in the vendor's library: `v_exp_fast_f32` is `exp`."""
     return next(each for each in KNOWN if name.removeprefix("v_").startswith(f"{each}_"))
 
 
@@ -446,7 +446,7 @@ def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rounded(Unit):
-    """`rounded.f32`, an instruction of castsim's own, ready to run: what a library function is without its table.
+    """castsim's own instruction `rounded.f32`, ready to run: a library function without its table.
 
     The result is what the instructions before it have made of a table that has values, else the function of the
     operands, correctly rounded.

@@ -143,7 +143,7 @@ class LaneConversionCounts:
         return cls({id(plan.meaning): _place(plan) for own in plans for plan in own if plan.casts})
 
     def see(self, meaning: PreparedInstruction, operands: OperandValues, state: State, effects: Effects) -> None:
-        """Count what an executed instruction has done, if it is a conversion."""
+        """Count the effect of an executed instruction, if it is a conversion."""
         place = self.places.get(id(meaning))
         if place is None or effects.result is None:
             return
@@ -154,7 +154,7 @@ class LaneConversionCounts:
             self._narrowed(unit, place, operands, effects.result)
 
     def listener(self, plan: InstructionPlan, operands: OperandValues) -> Listener:
-        """Return what hears of an instruction that rounds to integral values or saturates, in admitted lanes."""
+        """Return a listener for instructions that round to integral values or saturate, in admitted lanes."""
 
         def hear(judge: Judge, before: Codes, after: Codes, converts: bool) -> None:
             predicate = operands.predicate
@@ -250,7 +250,7 @@ class WalkBudget:
         self._left -= 1
 
     def foresee(self, plan: InstructionPlan, turn: RunningLoop) -> None:
-        """Reject a loop that begins and none of whose trips is going to be skipped, if it is longer than what is left.
+        """Reject a loop that begins and has no trips to skip, if it exceeds the rest of the budget.
 
         Raises:
             LimitError: it is; the place is that of LOOP.
@@ -334,8 +334,8 @@ class VliwCore:
         self, max_bundles: int, heard: Callable[[int], None] = lambda _: None, max_walk: int | None = None,
         watch: Callable[[int], None] | None = None,
     ) -> Tree:  # fmt: skip
-        """Run the program to its end; return what was issued. `heard` is told now and then how many bundles that is,
-        `watch` of every bundle before it is issued.
+        """Run the program to its end; return the issued bundles. `heard` receives their number at intervals, `watch`
+        every bundle before its issue.
 
         Raises:
             EngineError: more bundles than the limit, or a program that will never end.

@@ -1,4 +1,4 @@
-"""Instructions of a program, prepared for being issued many times: what computes them, cells, distances, stages."""
+"""Prepared instructions of a program for repeated issue: computation, cells, distances, stages."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class NoEntry(Unit):
 
 @dataclass(frozen=True, slots=True)
 class NotComputed(Unit):
-    """An instruction that is read, encoded, linted and timed, and whose values are not modelled, or not stated."""
+    """An instruction that castsim reads, encodes, lints and times without computing its values."""
 
     unstated: UnstatedError | None = None
 
@@ -117,7 +117,7 @@ class NotComputed(Unit):
 
 
 def computes(instruction: TpcInstruction) -> bool:
-    """Whether `prepare` knows the instruction: all but memory accesses and control."""
+    """Whether `prepare` supports the instruction: all except memory accesses and control."""
     return instruction.form.memory is None and instruction.mnemonic not in _CONTROL
 
 
@@ -188,7 +188,8 @@ class Use:
     distances: Distances
 
     def distance_from(self, commit: Commit) -> int:
-        """Return how far behind an earlier use's commit it sees that use's state; 0 where no table lists the use."""
+        """Return the distance after an earlier use's commit at which it sees that state; 0 where no table lists the
+        use."""
         return 0 if commit.key is None else self.distances[commit]
 
 
@@ -274,14 +275,14 @@ _OF_POLYNOMIAL = {VECTOR_LFSR: "LFSR", SCALAR_LFSR: "S_LFSR"}
 
 @dataclass(frozen=True, slots=True)
 class OperandPlan:
-    """A register operand: its cells, one or those of a group, and from which distance on it sees their writes."""
+    """A register operand: its cells, one or those of a group, and the distance from which it sees their writes."""
 
     role: str
     cells: tuple[RegisterCell, ...]
     distances: Distances
 
     def needed(self, writer: InstructionPlan) -> int:
-        """Return the smallest distance in bundles at which this operand sees what an instruction writes."""
+        """Return the smallest distance in bundles at which this operand sees an instruction's result."""
         return self.distances[writer.stage]
 
 
@@ -321,7 +322,7 @@ class InstructionPlan:
 
     @property
     def casts(self) -> tuple[tuple[str, str], ...]:
-        """The formats (from, to) of the cast that it is; none if it is something else."""
+        """The formats (from, to) of the cast; none for other instructions."""
         match self.meaning.unit if self.meaning else None:
             case PreparedConversion(src=src, dst=dst):
                 return ((src, dst),)
@@ -346,7 +347,7 @@ class InstructionPlan:
 
     @property
     def is_memory(self) -> bool:
-        """Whether it accesses memory or makes an address; what is neither this nor has a meaning decides the path."""
+        """Whether it accesses memory or computes an address; other instructions without a meaning decide the path."""
         return self.memory is not None and self.memory is not MemoryOperation.CACHE
 
     @property

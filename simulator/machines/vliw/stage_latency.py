@@ -25,12 +25,12 @@ Distances = dict[Commit, int]
 DEST = "dest"
 """Role of the destination in the instruction table."""
 ACCUMULATOR = "accumulator"
-"""Role of the destination's old value where an instruction reads it as an operand of its own."""
+"""The role of the destination's old value as a separate operand."""
 STORED = Commit(None, 0)
-"""The commit of what is not an instruction's result; only constant distances know it."""
+"""The commit of a value other than an instruction's result; only constant distances refer to it."""
 
 IMPLICIT = ("tensor", "range", "rmw")
-"""Roles of registers that tensor accesses read beside what they name."""
+"""The roles of registers that tensor accesses read implicitly."""
 _LOOP_BOUNDS = {"start": "src_a", "bound": "src_b", "step": "src_c"}
 _HARDWARE = "hw"
 _NAMED = {
@@ -156,7 +156,7 @@ def is_vector(instruction: TpcInstruction) -> bool:
 
 
 def horizon(target: VliwTarget, program: TpcProgram | None = None) -> int:
-    """Return a distance at which every result is visible to everything, of all instructions or of a program's."""
+    """Return a distance at which every result is visible everywhere, for all instructions or for a program's."""
     rules = target.distances
     instructions = _modelled() if program is None else _used(program)
     return max(
@@ -246,7 +246,7 @@ class BundleOperation:
 
 
 def main_pipe(names: tuple[str, ...]) -> str:
-    """Return the slot that a bundle is listed under, given what is in each slot."""
+    """Return the slot under which reports list a bundle, given the contents of its slots."""
     order = (Slot.VPU, Slot.LOAD, Slot.STORE, Slot.SPU)
     return next((slot.name for slot in order if names[slot]), ISSUE)
 
@@ -256,7 +256,7 @@ def main_pipe(names: tuple[str, ...]) -> str:
 SHARED_PORT = ("GLOBAL",)
 """The pipe of global memory where loads and stores have one port together."""
 SEPARATE_PORTS = ("GLOBAL LOAD", "GLOBAL STORE")
-"""The same where each has its own."""
+"""The ports of accesses if each has a separate one."""
 MEMORY_FACTS = ("global_memory", "options.global_ports", "options.global_queue_entries")
 """Facts of the target that the cycles of an access rest on."""
 

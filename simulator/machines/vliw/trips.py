@@ -1,4 +1,4 @@
-"""Skipping trips of hardware loops in a run without values: those that do again what earlier ones did.
+"""Skipping of hardware loop trips that repeat earlier ones, in a run without values.
 
 Such a run asks for the path, and for places in local memory. Behind every trip of a loop that goes on, what the rest of
 the run can depend on is held *relative to now*: the registers that the body knows, with their writes on the way, and
@@ -83,7 +83,7 @@ def follows_state(plan: InstructionPlan) -> bool:
 def induction(
     plans: tuple[InstructionPlan, ...], dimensions: int, linear: frozenset[str], loose: frozenset[str]
 ) -> Induction | None:
-    """Return how far variation reaches in a body, None if something must not take it up.
+    """Return the extent of variation in a body; None if it reaches an operand that must not vary.
 
     Args:
         plans: the instructions of the body.
@@ -198,7 +198,7 @@ _LATEST = 1 << 20
 """Trip at which looking begins at the latest, however often it was in vain when the loop was entered before."""
 
 Alike = tuple[object, ...]
-"""What has to be the same behind two trips."""
+"""The state that must be equal after two trips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +405,7 @@ class Trips:
 
 
 def trips_left(turn: RunningLoop) -> int:
-    """Return how many trips surely follow the one that begins, up to where the iterator would wrap.
+    """Return the number of trips that certainly follow the current one, up to the wrap-around of the iterator.
 
     0 for a step of 0: such a loop has no last trip.
     """

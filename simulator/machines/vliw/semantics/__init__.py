@@ -41,7 +41,7 @@ from castsim.targets.vliw import RoundingMode, VliwTarget
 
 @dataclass(frozen=True, slots=True)
 class PreparedInstruction:
-    """An instruction whose legality is checked, ready to run any number of times.
+    """A legal instruction that is ready to run any number of times.
 
     `registers` maps the roles of its register operands (`dest`, `src_a`, ..) to the registers they stand for: several
     for pairs and quads, also where a V operand names the first of them. Named registers and the predicate are left out.
@@ -95,7 +95,7 @@ def prepare(instruction: TpcInstruction, target: VliwTarget) -> PreparedInstruct
 
 
 def computes(instruction: TpcInstruction) -> bool:
-    """Whether the instruction is one of those that `prepare` knows: all but memory accesses and control."""
+    """Whether `prepare` supports the instruction: all except memory accesses and control."""
     return _family(instruction.mnemonic) in _FAMILIES
 
 

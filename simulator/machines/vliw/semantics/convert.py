@@ -248,7 +248,7 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class ElementPlacement:
-    """Element numbers of every conversion that one instruction performs, counted through the registers of a group.
+    """The element numbers of all conversions of an instruction, counted through the registers of a group.
 
     `gather` and `scatter` are the elements read and written, `places` the byte of the narrow element in its own
     register, whose predicate bit decides. `lane` numbers the conversions within a register, for random words;
@@ -292,7 +292,7 @@ def place(src: Format, dst: Format, vector_bytes: int, *, lane: int | None, regi
 
 
 def admitted(placement: ElementPlacement | None, operands: OperandValues) -> Mask | None:
-    """Return which conversions a vector predicate admits, None if there is no such predicate."""
+    """Return the conversions that a vector predicate admits; None without such a predicate."""
     if placement is None or not isinstance(operands.predicate, np.ndarray):
         return None
     return operands.predicate[placement.places]
@@ -341,7 +341,7 @@ class PlacedUnit(Unit):
         return draw(rounding, lanes, admitted(self.placement, operands), self.target, state)
 
     def codes(self, operands: OperandValues, src: Format) -> Codes:
-        """Return what is converted, an element per conversion."""
+        """Return the elements to convert, one per conversion."""
         value = self.value(operands, "src_a")
         if self.placement is not None:
             return gathered(value, src, self.placement.gather)
@@ -349,11 +349,11 @@ class PlacedUnit(Unit):
         return np.array([value & (1 << src.bits) - 1], code_dtype(src))
 
     def registers(self) -> Mapping[str, tuple[Register, ...]]:
-        """Return the registers that the operands stand for."""
+        """Return the registers of the operands."""
         return {role: group_of(self.instruction, role, count, self.target) for role, count in self.counts().items()}
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of registers of each operand that stands for registers, by role."""
+        """Return the number of registers of each register operand, by role."""
         placement = self.placement
         return {"src_a": placement.sources, "dest": placement.destinations} if placement else {"src_a": 1, "dest": 1}
 
@@ -387,7 +387,7 @@ class PreparedConversion(PlacedUnit):
         return random.effects(self.placed(results, dst, operands), self.remarks)
 
     def counts(self) -> Mapping[str, int]:
-        """Return those of the base; in the scalar unit as many as the elements fill."""
+        """Return the counts of the base; in the scalar unit the number that the elements fill."""
         if self.placement is not None:
             return PlacedUnit.counts(self)
         return {role: -(-FORMATS[name].bits // 32) for role, name in (("src_a", self.src), ("dest", self.dst))}
@@ -472,7 +472,7 @@ class ConvertInteger(PlacedUnit):
         return random.effects(self.placed(results, self.dst, operands), remarks)
 
     def shifts(self, value: Value) -> Shifts:
-        """Return one shift per conversion from what `src_b` holds.
+        """Return one shift per conversion from the contents of `src_b`.
 
         Raises:
             IllegalError: bytes of one lane differ, and option vector_shift_byte refuses that.
@@ -490,7 +490,7 @@ class ConvertInteger(PlacedUnit):
         return found
 
     def counts(self) -> Mapping[str, int]:
-        """Return those of the base, and that of the shift."""
+        """Return the counts of the base, and that of the shift."""
         immediate = isinstance(self.instruction.operand("src_b"), Immediate)
         return PlacedUnit.counts(self) if immediate else {**PlacedUnit.counts(self), "src_b": 1}
 

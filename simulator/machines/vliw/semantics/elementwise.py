@@ -105,7 +105,7 @@ def add(a: Codes, b: Codes, fmt: FloatFormat, rules: FloatRules) -> Codes:
 
 
 def rounded_sum(first: Unpacked, second: Unpacked, fmt: FloatFormat, rules: FloatRules) -> Codes:
-    """Return the sum of two normalised numbers, exact before the one rounding.
+    """Return the sum of two normalised numbers, exact before the single rounding.
 
     An exact zero is negative if both addends are, or if rounding goes down and they are not both positive.
     """
@@ -165,7 +165,7 @@ def negated(codes: Codes, fmt: FloatFormat) -> Codes:
 
 
 def unpacked(codes: Codes, fmt: FloatFormat, rules: FloatRules) -> Unpacked:
-    """Return the numbers of codes, subnormal ones as the rules say."""
+    """Return the numbers of codes; the rules decide the treatment of subnormals."""
     return unpack(codes.astype(np.uint64), fmt, rules.flush_operands)
 
 
@@ -178,7 +178,7 @@ def _special(value: Unpacked, like: Codes) -> Mask:
 
 
 def packed_floats(result: Unpacked, fmt: FloatFormat, rules: FloatRules) -> Codes:
-    """Return the elements of an exact result, rounded once and flushed as the rules say."""
+    """Return the elements of an exact result, rounded once and flushed by the rules."""
     codes = pack(result, fmt, same_format_policy(fmt, rules.rounding))
     if rules.flush_results:
         codes = _flushed(codes, fmt, rules.rounding)
@@ -259,7 +259,7 @@ def _shift_policy(rounding: Rounding, saturate: bool) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The facts and state that an operation may ask for beside its operands."""
+    """The facts and state that an operation may use besides its operands."""
 
     instruction: TpcInstruction
     target: VliwTarget
@@ -271,10 +271,11 @@ class Context:
 
 
 Operation = Callable[[Codes, Any, Format, Context], Codes]
-"""From elements of two sources (the second None or amounts of shifts), their format and the context to the result's."""
+"""A function from two sources' elements (the second None or shift amounts), their format and the context to the
+result's elements."""
 
 Second = Callable[[Value, Format, int, Context], Any]
-"""How the second source is read: value, format, number of lanes."""
+"""The form of the second source: value, format, number of lanes."""
 
 
 # ------------------------------------------------------------------------------------------------------- operations

@@ -155,7 +155,7 @@ _SCALAR_RANDOM = {"S_LFSR": True, "S_LFSR_NO_CHANGE": False}
 
 
 def prepare_move(instruction: TpcInstruction, target: VliwTarget) -> Move:
-    """Choose what a MOV does by the classes of its operands, and what one on index registers does by its mnemonic.
+    """Return the MOV variant by the classes of its operands, or by the mnemonic for index registers.
 
     Raises:
         IllegalError: an element type that the generation lacks.
@@ -309,12 +309,12 @@ INDEX_MOVES = tuple(_ON_INDICES)
 # destination the byte of the source that goes there, or none; so it is computed once per instruction.
 
 NOTHING = -1
-"""In a byte map: the destination keeps its byte."""
+"""The byte map entry at which the destination keeps its byte."""
 
 ByteMap = NDArray[np.intp]
 
 UNPACKED_ORDER = "mov_dg.unpack: which source element reaches which lane is not documented"
-"""Refusal of, or remark on, a move whose values are a guess."""
+"""The refusal of, or remark on, a move whose values are inferred."""
 
 PACKED_ORDER = "mov_dg.pack: the parts taken are those that PACK fills, which is inferred"
 """Remark on a move of which only the place of the result is documented."""

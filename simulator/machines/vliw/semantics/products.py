@@ -212,7 +212,7 @@ class Accumulation(PlacedUnit):
 
 @dataclass(frozen=True, slots=True)
 class PairOperation(Unit):
-    """An f32 operation on a pair of registers, each with a second operand of its own, ready to run."""
+    """An f32 operation on a pair of registers, with a separate second operand each, ready to run."""
 
     fmt: FloatFormat
     addend: str | None

@@ -41,7 +41,7 @@ from castsim.targets.vliw import VliwTarget
 
 
 class UnstatedError(IllegalError):
-    """No source states what an instruction, or a word of it, computes."""
+    """An error for an instruction, or a word of it, whose result no source states."""
 
 
 # Values of UDIV_STEP, UDIV_4STEP and UDIV (docs/reference/tpc.md section 5.6): all of it inferred.
