@@ -171,7 +171,7 @@ SHOWN_CHARACTERS = 200
 _CUT = "..."
 
 _CURE = re.compile(r"--|-I |// castsim:|castsim |pip install ")
-"""How alternatives begin that are something to do, an option or a line to add, not a value that would be legal."""
+"""The beginnings of alternatives that are remedies, such as options and lines to add, instead of legal values."""
 
 
 def pointed_at(span: Span) -> tuple[str, str]:
@@ -413,7 +413,7 @@ _NAMED = {
 """Classes of castsim by their names in annotations: one of the class that is named so, or is derived from it."""
 
 _BRACKETS = re.compile(r"\[[^\[\]]*\]")
-"""What stands in the innermost brackets of an annotation."""
+"""The content of the innermost brackets of an annotation."""
 
 
 def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
@@ -444,7 +444,7 @@ def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_P
 
 
 def _alternatives(annotation: str) -> tuple[str, ...]:
-    """Return the names of the types of an annotation, without what is in brackets; () if one of them is not known."""
+    """Return the names of the types of an annotation, without brackets; () if one of them is unknown."""
     while (plain := _BRACKETS.sub("", annotation)) != annotation:
         annotation = plain
     words = tuple(word.strip() for word in annotation.split("|"))

@@ -143,7 +143,7 @@ def _bounded(file: BinaryIO, what: str, limit: int) -> bytes:
 
 
 def _size(file: BinaryIO) -> int | None:
-    """Return the bytes of a regular file, None for what has no size before it ends."""
+    """Return the size of a regular file in bytes; None for streams."""
     try:
         state = os.fstat(file.fileno())
     except (OSError, AttributeError):  # standard input replaced by something without a descriptor

@@ -45,7 +45,7 @@ class _Joined(ast.NodeTransformer):
     """Makes one name of names with dots between them."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """Return the name, or what stands there if it is none."""
+        """Return the name, or the node itself if it is none."""
         owner = self.visit(node.value)
         return ast.Name(f"{owner.id}.{node.attr}", ast.Load()) if isinstance(owner, ast.Name) else node
 

@@ -57,7 +57,7 @@ _SKIP = r"(?:\s++|//[^\n]*+)*+"
 _SKIPPED = re.compile(_SKIP, re.ASCII)
 _TOKEN = re.compile("|".join(f"({pattern})" for _, pattern in _PATTERNS), re.ASCII)
 _PIECE = re.compile(f"{_SKIP}(?:{'|'.join(pattern for _, pattern in _PATTERNS)})", re.ASCII)
-"""A token and what is skipped before it: the pieces of a text leave nothing of it out."""
+"""A token and the skipped text before it: the pieces of a text cover all of it."""
 _BLANKS = " \t\n\r\f\v"
 _PER_STATEMENT = 40  # a cast has about 20 tokens, a partition of a view of five dimensions 50
 _AROUND = 100_000  # arguments and attributes of functions
@@ -131,7 +131,7 @@ def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
 
 
 def _without_locations(texts: list[str], starts: list[int]) -> tuple[list[str], list[int]]:
-    """Leave out `loc(...)` behind statements and the aliases `#loc1 = loc(...)`: where a program was written first.
+    """Skip `loc(...)` after statements and the aliases `#loc1 = loc(...)`, which name the original source.
 
     One whose parentheses do not close stays, to be refused where it stands.
     """
@@ -148,7 +148,7 @@ def _without_locations(texts: list[str], starts: list[int]) -> tuple[list[str], 
 
 
 def _end_of_location(texts: list[str], start: int) -> int:
-    """Return the token behind the location that begins at `start`, `start` if none does."""
+    """Return the token after the location that begins at `start`; `start` if there is none."""
     depth = 0
     for index in range(start + 1, len(texts)):
         depth += (texts[index] == "(") - (texts[index] == ")")
@@ -293,7 +293,7 @@ def filled(source: PtoSource) -> Filled | None:
 
 
 def _value(source: PtoSource, part: re.Match[str], values: Mapping[str, Value]) -> str:
-    """Return the text that stands for one `${...}`."""
+    """Return the text that replaces one `${...}`."""
     span = source.span(part.start(), part.end() - part.start())
     if not part[3]:
         raise ReadError("'${' is not closed on its line", span=span, legal=("${NAME}", "${NAME*2}"))

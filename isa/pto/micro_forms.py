@@ -88,7 +88,7 @@ OPAQUE = frozenset(("sprsti", "sprsts", "pstu", "vbitsort"))
 _ELEMENTS = {
     "floats": FLOATS, "short_floats": SHORT_FLOATS, "integers": INTEGERS, "numbers": NUMBERS, "payloads": PAYLOADS,
 }  # fmt: skip
-"""What a cell of the table calls several elements."""
+"""The groups of elements in a cell of the table."""
 
 
 def _read(row: Mapping[str, str]) -> Iterator[tuple[str, MicroRow]]:

@@ -257,7 +257,7 @@ def _check_conversion(node: MicroOperation) -> None:
 
 
 def _wrong_word(node: MicroOperation, where: Where) -> str:
-    """Return what is wrong of a conversion: its pair, or the first word that this does not take."""
+    """Return the error of a conversion: its pair, or its first illegal word."""
     if node.mnemonic != "vcvt":
         return "rnd" if node.mnemonic == "vtrc" else ""
     kinds = (node.operand_types[0], node.result_types[0])
@@ -323,7 +323,7 @@ _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 
 @dataclass(slots=True)
 class _Text:
-    """An operation as it is written: uses of values, those of them in brackets, words and their tokens, groups."""
+    """An operation as written: uses of values, those of them in brackets, words and their tokens, groups."""
 
     uses: list[Use] = field(default_factory=list)
     offsets: set[int] = field(default_factory=set)
@@ -431,14 +431,14 @@ def _read_text(reader: PtoReader, name: str, *, has_results: bool) -> _Text:
 
 
 def _keep_words(text: _Text, attributes: Attributes) -> None:
-    """Keep what a dictionary says, enumerations without their frame."""
+    """Record the words of a dictionary; enumerations lose their frame."""
     for key, attribute in attributes.items():
         text.keyed[key] = bare_word(attribute.text), attribute.value_index
         text.keys[key] = attribute.key_index
 
 
 def _begins_item(reader: PtoReader) -> bool:
-    """Whether an operand or a word stands here, and not the next operation or its results."""
+    """Whether an operand or a word is next, instead of the next operation or its results."""
     index = reader.position
     kind = reader.kinds[index]
     if kind is TokenKind.VALUE:

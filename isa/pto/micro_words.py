@@ -272,7 +272,7 @@ def mismatch(name: str, form: MicroForm, operands: tuple[Type, ...], results: tu
 def _pairs(
     form: MicroForm, operands: tuple[Type, ...], results: tuple[Type, ...]
 ) -> Iterator[tuple[str, Type, int, bool]]:
-    """Yield letters with types; masks and scalars that follow a register come behind all registers."""
+    """Yield letters with types; masks and scalars that follow a register come after all registers."""
     taken = [*zip(form.operands, operands, range(len(operands)), strict=True)]
     given = [*zip(form.results, results, range(len(results)), strict=False)]
     both = [*((*each, False) for each in taken), *((*each, True) for each in given)]
@@ -281,7 +281,7 @@ def _pairs(
 
 
 def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple[str, tuple[str, ...]]:
-    """Say what is wrong with one type and what would be right; the empty text if nothing is."""
+    """Return the error of one type with its correction; the empty text if there is none."""
     if not kind_of(letter, kind):
         return f"expected {_KINDS[letter]}, not {format_type(kind)}", ()
     if letter in _SAME and letter in seen and seen[letter] != kind:

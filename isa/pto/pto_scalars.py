@@ -248,7 +248,7 @@ def _compare(found: StatementReading) -> None:
 
 
 def _convert(found: StatementReading) -> None:
-    """Reject types between which there is no such conversion."""
+    """Reject types without such a conversion."""
     source, target = found.values["from_type"], found.values["to_type"]
     name = found.statement.name
     found.result = target
@@ -275,7 +275,7 @@ def _convert_name(node: Convert) -> str:
 
 
 def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) -> str | None:
-    """Say what is wrong with the types of a conversion, None if nothing is."""
+    """Return the error of a conversion's types; None if there is none."""
     pair = f"{source.name} to {target.name}"
     if operation == CAST:
         both = all(kind.name[0] in "iu" for kind in (source, target))
@@ -318,7 +318,7 @@ _FENCE = "#pto.fence_scope"
 
 
 def _set_value(found: StatementReading) -> None:
-    """Reject a value of another type than the elements of the tile, which stands behind it."""
+    """Reject a value of another type than the elements of the tile, which comes after it."""
     kind, index = found.values["type"], found.tokens["type"]
     if not isinstance(kind, ScalarType) or kind.name != found.element:
         message = f"{found.statement.name}: the value is of the element type {found.element}"
@@ -353,7 +353,7 @@ def _read_invalidate(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 def _belongs(reader: PtoReader, depth: int) -> bool:
-    """Whether the next token is still of the operation: no result, name or end of what follows."""
+    """Whether the next token belongs to the operation, instead of a result, name or end."""
     index = reader.position
     kind, text = reader.kinds[index], reader.texts[index]
     if kind is TokenKind.VALUE:

@@ -385,7 +385,7 @@ class StatementForm:
 
     @cached_property
     def _template(self) -> tuple[str, list[Callable[[Any], str]]]:
-        """The text behind the name, `%s` for each item, and what writes these."""
+        """The text after the name, `%s` for each item, and the writers of the items."""
         items: list[Callable[[Any], str]] = []
         text, end = "", 0
         for match in _ITEM.finditer(self._rest):
@@ -396,7 +396,7 @@ class StatementForm:
         return text + self._rest[end:].replace("%", "%%"), items
 
     def _writer(self, match: re.Match[str]) -> Callable[[Any], str]:
-        """Return what writes one item."""
+        """Return the writer of one item."""
         value, kind, word = match["value"], match["type"], match["word"]
         if value is not None:
             return lambda node: values_text(getattr(node, value))

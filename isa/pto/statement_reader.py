@@ -56,7 +56,7 @@ class NameScope:
     _forgotten: set[str] = field(default_factory=set)
     """Names that statements should have defined that could not be read."""
     _around: list[tuple[int, dict[str, Definition], dict[str, int]]] = field(default_factory=list)
-    """What is visible around each isolated region, with the number of regions that it makes."""
+    """The visible names around each isolated region, with the number of regions inside."""
 
     def enter(self) -> None:
         """Begin a region."""
@@ -78,7 +78,7 @@ class NameScope:
         return len(self._regions)
 
     def leave_to(self, regions: int) -> None:
-        """Leave regions until `depth` are left."""
+        """Leave regions until `regions` are left."""
         while len(self._regions) > regions:
             self.leave()
 
@@ -195,7 +195,7 @@ Shape = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a statement has in common with those of its form: types of the values, and the node without these."""
+    """The common properties of statements of one form: types of the values, and the node without them."""
 
     kinds: tuple[Type, ...]
     node: type[TileOperation] | type[Tcvt]

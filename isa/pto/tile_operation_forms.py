@@ -504,11 +504,11 @@ def _read_alias(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 _PLACES = (("addr", "address", ScalarType("i64")), ("valid_row", "valid_row", INDEX), ("valid_col", "valid_col", INDEX))
-"""What an allocation may be given: the word in the text, the field of the node, the type."""
+"""The options of an allocation: the word in the text, the field of the node, the type."""
 
 
 def _read_placement(found: StatementReading, _: str) -> None:
-    """Read `[addr = %a] [valid_row = %r] [valid_col = %c]`; `uses` has what is given."""
+    """Read `[addr = %a] [valid_row = %r] [valid_col = %c]`; `uses` receives the given ones."""
     reader = found.reader
     for key, field, kind in _PLACES:
         if reader.take(key):

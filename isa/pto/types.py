@@ -263,7 +263,7 @@ _KEYED: Mapping[str, tuple[str, Callable[[FieldText], object]]] = {
     "pad": ("pad", lambda field: _number_of(field, "pad", PADS)),
     "compact": ("compact", lambda field: _number_of(field, "compact", COMPACTS)),
 }
-"""Keys of a tile type: the field and what reads it, in the order in which they are looked at."""
+"""The keys of a tile type in reading order, each with its field and reader."""
 _OPTIONAL = ("valid", *_KEYED)
 
 

@@ -268,7 +268,7 @@ PART_MOVES = ("textract", "tinsert")
 
 
 def _read(row: Mapping[str, str]) -> VectorOperation:
-    """Return a row of the table; its forms are words with a letter per operand, those of the roles."""
+    """Return a row of the table; its forms are words with a letter per operand role."""
     forms = tuple(tuple(map(Role, form)) for form in row["forms"].split())
     attribute, flags = (None if row[column] == "-" else row[column] for column in ("attribute", "flags"))
     switches = dict.fromkeys((flags or "").split(), True)

@@ -229,7 +229,7 @@ _LEGACY_KINDS = {
 }
 _SIGNS = {"extsi": ("i", "i"), "extui": ("u", "u"), "sitofp": ("i", ""), "uitofp": ("u", ""), "fptosi": ("", "i"),
           "fptoui": ("", "u")}  # fmt: skip
-"""How older names read the integers of their source and destination, whatever their types say."""
+"""The signs of source and destination integers under older names, whatever their types say."""
 
 
 def check(reader: PtoReader, node: VmiOperation, where: Mapping[str, int]) -> None:
@@ -392,7 +392,7 @@ def leading_lanes(node: VmiOperation, lanes: int) -> int:
 
 
 def _check_pattern(node: VmiOperation) -> None:
-    """Reject patterns of which no text says whether they count the lanes of the mask or of a register."""
+    """Reject patterns for which no text states whether they count the lanes of the mask or of a register."""
     pattern = node.word("pattern") or ""
     if pattern not in ("PAT_ALL", "PAT_ALLF") and "VL" not in pattern:
         _refuse(node, f"with {pattern} is known, not modelled: no text says whether it counts the lanes of the mask or "
@@ -456,7 +456,7 @@ def _check_pointer(node: VmiOperation, pointer: PointerType) -> None:
 
 
 def _check_widths(node: VmiOperation, kind: LogicalVectorType, pointer: PointerType, mode: str) -> None:
-    """Reject elements of memory and register that differ in width, but for unpacking loads and pairs.
+    """Reject elements of memory and register with different widths, except for unpacking loads and pairs.
 
     A store of wider integers writes their low bits.
     """
@@ -608,7 +608,7 @@ def _word(
 
 
 def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _VmiText) -> tuple[Type, ...]:
-    """Return the types of all operands; the offset's, and those of all scalars of an access, may be left out."""
+    """Return the types of all operands; those of the offset, and of all scalars of an access, are optional."""
     defined = [use[2].type for use in text.uses]
     scalars = {place for place, kind in enumerate(defined) if isinstance(kind, ScalarType)}
     offsets = set() if text.offset_at is None else {text.offset_at}

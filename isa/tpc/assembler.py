@@ -374,7 +374,7 @@ def _targets(units: list[_AddressUnit], size: int, encoding: Encoding) -> set[in
 
 
 def _target(instruction: TpcInstruction | None, address: int, encoding: Encoding) -> int | None:
-    """Return the target of a jump or loop end, None if a register says so or there is none."""
+    """Return the target of a jump or loop end; None if a register gives it or there is none."""
     role = {LOOP: "end", "jmpr": "src_a", "jmpa": "src_a"}.get(instruction.mnemonic if instruction else "")
     if instruction is None or role is None:
         return None

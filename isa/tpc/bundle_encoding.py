@@ -320,7 +320,7 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
 def _write_immediate(
     found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], encoding: Encoding, sheet: Sheet
 ) -> bool:
-    """Write the one long immediate; return whether, for want of room, operand codes hold those that can."""
+    """Write the single long immediate; return whether, for lack of room, operand codes hold the short ones."""
     uses = [
         (piece.immediate, instruction, _fits(piece, instruction, encoding))
         for _, instruction, parts in found
@@ -340,7 +340,7 @@ def _write_immediate(
 
 
 def _fits(piece: FieldContent, instruction: TpcInstruction, encoding: Encoding) -> bool:
-    """Whether an operand code can stand for an immediate; the distance of a jump is a long one always."""
+    """Whether an operand code can represent an immediate; the distance of a jump is always long."""
     if piece.immediate is None or piece.field == IMMEDIATE or instruction.mnemonic in JUMPS:
         return False
     return piece.immediate < encoding.short.count(instruction.type)
@@ -505,7 +505,7 @@ def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> TpcI
 
 
 def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, encoding: Encoding) -> bool:
-    """Whether the fields of the slot hold what the instruction puts there, and nothing else.
+    """Whether the fields of the slot contain the instruction and nothing else.
 
     A short immediate counts as the long one that it stands for.
     """
@@ -528,7 +528,7 @@ def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, enco
 
 
 def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> TpcInstruction:
-    """Read the fields as a form says.
+    """Read the fields by a form.
 
     Raises:
         _Unfit: they hold something that it does not take.

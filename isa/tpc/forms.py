@@ -485,7 +485,7 @@ def _operand(word: str) -> OperandSpec:
 
 @lru_cache(maxsize=128)
 def _flag_of(word: str) -> Switch:
-    """Return the flag of a row's word, of which the table of switches has no description."""
+    """Return the flag of a row's word without a description in the table of switches."""
     if word.endswith("!"):
         return Switch(word[:-1], Style.FLAG, None, numbers=(1,))
     name, _, feature = word.partition("?")

@@ -564,7 +564,7 @@ def read_immediate(text: str) -> Immediate | None:
 
 
 def _integer(sign: str, digits: str, bits: int, *, unsigned: bool) -> Immediate:
-    """Return an integer of so many bits, extended to a word; `digits` may say another base."""
+    """Return an integer of `bits` bits, extended to a word; `digits` may give another base."""
     prefix = digits[:2].lower()
     try:
         if prefix in (_HEXADECIMAL, _BINARY):

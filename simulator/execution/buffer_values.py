@@ -42,7 +42,7 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(slots=True)
 class CastCounts:
-    """The outcomes of every executed cast and other converting or saturating instruction, by instruction and formats."""
+    """The outcomes of every executed cast and other converting instruction, by instruction and formats."""
 
     found: dict[tuple[int, str, str], Outcomes] = field(default_factory=dict)
 
@@ -217,7 +217,7 @@ def copy_bursts(operation: Transfer, near: NDArray[_Cell], far: NDArray[_Cell], 
 
 
 def _write_element(operation: ScalarElementAccess, buffer: Bytes, arguments: Mapping[str, Bytes]) -> None:
-    """Write an element; what a read finds the walk has found already."""
+    """Write an element; reads were resolved by the walk."""
     if not operation.code:
         return
     memory = buffer if operation.argument is None else arguments[operation.argument]
@@ -341,7 +341,7 @@ class TaintTracker:
     # ---------------------------------------------------------------------------------------------------- operations
 
     def _by_elements(self, effect: TileEffect, touched: Sequence[Access]) -> bool:
-        """Carry along what is unknown where elements answer to elements; return whether they do.
+        """Propagate unknown values where elements correspond to elements; return whether they do.
 
         What is written besides, scratch and the ends of blocks, is unknown.
         """
@@ -378,7 +378,7 @@ class TaintTracker:
         return True
 
     def _alongside(self, touched: Sequence[Access]) -> bool:
-        """Carry along what is unknown from one stretch that is read to one that is written: a cast without scratch."""
+        """Propagate unknown values from one read stretch to one written stretch: a cast without scratch."""
         if len(touched) != 2 or {access.write for access in touched} != {True, False}:
             return False
         source, dst = sorted(touched, key=lambda access: access.write)

@@ -198,7 +198,7 @@ class Ledger:
         os.fsync(self._file)
 
     def _find_pieces(self, place: int) -> None:
-        """Note the pieces that are whole; cut off what stands behind the last of them."""
+        """Record the complete pieces; cut off everything after the last of them."""
         size = os.fstat(self._file).st_size
         while place < size:
             os.lseek(self._file, place, os.SEEK_SET)

@@ -110,7 +110,7 @@ MAX_HEADER_BYTES = 10_000
 _MAGIC = b"\x93NUMPY"
 _ARCHIVE = b"PK\x03\x04"
 _LENGTHS = {1: "<H", 2: "<I", 3: "<I"}
-"""How the length of the header is stored, by version of the format."""
+"""The storage of the header's length, by version of the format."""
 
 _PAIR = (
     r"""['"](?:descr['"]\s*:\s*['"][^'"]*['"]|fortran_order['"]\s*:\s*(?:True|False)|shape['"]\s*:\s*\([\dL,\s]*\))"""
@@ -126,7 +126,7 @@ _OBJECTS = re.compile(r"""['"]descr['"]\s*:\s*(?:\[.*)?['"][<>|=]?O""", re.DOTAL
 
 
 class _FormError(Exception):
-    """What is wrong with a file, in words that follow its name."""
+    """An error in a file; the text continues after the file's name."""
 
 
 def read_array(path: Path, name: str) -> Codes:
@@ -334,7 +334,7 @@ def same_elements(given: Sequence[int], expected: Sequence[int]) -> bool:
 
 
 def _check_shape(shape: tuple[int, ...], name: str, use: ArgumentUse) -> None:
-    """Refuse an array whose elements lie elsewhere than each view of it expects; a flat one has no order to be wrong.
+    """Refuse an array whose element order differs from that of the views; a flat one has no order.
 
     Raises:
         ReadError: it has other axes; names the shapes that the program expects.
@@ -580,7 +580,7 @@ def entries(parsed: pto.Program) -> list[pto.Function]:
 
 
 def _shown(names: Sequence[str]) -> list[str]:
-    """Return what an error lists of names of functions: of very many, the first."""
+    """Return the function names that an error lists: the first ones of many."""
     more = len(names) - _MOST_SHOWN
     return [*(f"@{name}" for name in names[:_MOST_SHOWN]), *([f"and {more} more"] if more > 0 else [])]
 

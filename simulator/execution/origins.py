@@ -30,7 +30,7 @@ from castsim.isa.errors import EngineError
 
 _PACKAGES = ("castsim", "castsim.isa", "castsim.targets")
 _SUFFIXES = (".py", ".toml", ".csv", ".json")
-"""Of sources, tables, and records of what was tried on all codes: verdicts call proven what these hold."""
+"""The file suffixes of sources, tables, and records of exhaustive tests, on which verdicts rely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +188,10 @@ class FinishedPiece(NamedTuple, Generic[Piece, Result]):
 # Pieces carried out on this machine: in this process, or in several.
 
 _ATTEMPTS = 3
-"""How often processes that died are started again without a piece having been done meanwhile."""
+"""The number of restarts of dead processes without a finished piece in between."""
 
 _compute: list[Callable[..., object]] = []
-"""In a process of the pool: what it does with pieces."""
+"""The function that a process of the pool applies to pieces."""
 
 
 def carried_out_here(
@@ -228,7 +228,7 @@ def carried_out_here(
 
 
 class _Queue(Generic[Piece, Result]):
-    """Pieces in their order, and those that are at hand; what was lost comes first."""
+    """The pieces in their order, and those in progress; lost ones come first."""
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
         self._fresh = iter(pieces)
@@ -242,11 +242,11 @@ class _Queue(Generic[Piece, Result]):
         return tuple(islice(self._fresh, 1))
 
     def lose(self, piece: Piece) -> None:
-        """Let a piece be done again."""
+        """Queue a piece again."""
         self._lost.append(piece)
 
     def again(self) -> None:
-        """Let what is at hand be done again."""
+        """Queue the pieces in progress again."""
         self._lost.extend(self.running.values())
         self.running.clear()
 
@@ -283,7 +283,7 @@ def _submit(pool: ProcessPoolExecutor, queue: _Queue[Piece, Result], piece: Piec
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """End the processes at once: what they are at will be computed again."""
+    """End the processes at once; their pieces will be computed again."""
     for process in list((getattr(pool, "_processes", None) or {}).values()):
         process.terminate()
 

@@ -113,7 +113,7 @@ class Judge:
 
     @property
     def _limits(self) -> tuple[float, float]:
-        """Where the range ends; from integers to integers nothing is rounded, and doubles do not hold all of them."""
+        """The end of the range; integer to integer is exact, but doubles do not hold all integers."""
         integers = isinstance(self.src, IntFormat) and isinstance(self.dst, IntFormat)
         return _ends(self.dst) if integers else limits(self.dst, self.rounding)
 
@@ -193,7 +193,7 @@ def _past(end: Fraction, step: Fraction, rounding: Rounding, *, odd: bool, outwa
 
 
 def _double(bound: Fraction, included: bool) -> float:
-    """Return the largest double that does not exceed a bound, or lies below it."""
+    """Return the largest double that does not exceed a bound, or is below it."""
     if bound >= Fraction(sys.float_info.max):
         return sys.float_info.max
     found = float(bound)
@@ -203,7 +203,7 @@ def _double(bound: Fraction, included: bool) -> float:
 
 
 def _top_step(fmt: Format) -> Fraction:
-    """Return the distance of the largest number of a float format from what the next one would be."""
+    """Return the distance between the largest number of a float format and its hypothetical successor."""
     assert not isinstance(fmt, IntFormat)
     if isinstance(fmt, FloatFormat):
         exponent, bits = math.frexp(float(value_of(fmt.max_finite_code, fmt)))[1] - 1, fmt.fraction_bits
@@ -222,7 +222,7 @@ def _ends(fmt: Format) -> tuple[float, float]:
 
 
 def _numbers(codes: Codes, fmt: Format) -> Numbers:
-    """Return what codes stand for, exactly: integers, floats of 32 bits, of 64 for f64."""
+    """Return the exact values of codes: integers, floats of 32 bits, or of 64 for f64."""
     if isinstance(fmt, IntFormat):
         if fmt.bits >= 8:
             return np.ascontiguousarray(codes).view(f"<{'i' if fmt.signed else 'u'}{fmt.storage_bits // 8}")
@@ -275,7 +275,7 @@ def _equal_wide(whole: Numbers, real: NDArray[np.float64]) -> NDArray[np.bool_]:
 # Where a program casts, and what casts that come register by register did to their numbers.
 
 _BATCH = 1 << 14
-"""Elements that are judged at a time: judging those of one register costs more than converting them."""
+"""The number of elements judged together: judging a single register costs more than converting it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +392,7 @@ class NotebookMixin(Generic[TableName]):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: one element of HTML with nothing to load, in the colours of the page."""
+        """Return the HTML for a notebook: one self-contained element in the colours of the page."""
         return castsim.presentation_of(self).html()
 
     @overload

@@ -313,7 +313,7 @@ class Survey:
                 yield from self._elements(node.body)
 
     def _distinct(self, block: Block) -> tuple[Mapping[int, Node], Mapping[int, int]]:
-        """Return the items of a block by identity, and how often each stands there."""
+        """Return the distinct items of a block by identity, and the count of each."""
         known = self._items.get(id(block))
         if known is None:
             items = block.items
@@ -435,7 +435,7 @@ def _reason(tree: Tree, wait: Standstill, rest: Rest) -> str:
 
 
 def _signal(tree: Tree, flag: FlagWait, rest: Rest) -> str:
-    """Say what has become of the signal."""
+    """Return a sentence about the state of the signal."""
     signal = FlagSignal(flag.signaller, flag.pipe, flag.event)
     setter = rest.queued(signal)
     if setter is not None:
@@ -499,7 +499,8 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
 
 
 def _whole_lines(tile: Tile, block_bytes: int) -> tuple[str, ...]:
-    """Return types of the same elements whose lines are whole blocks, and what a transfer of a single line needs.
+    """Return types of the same elements whose lines are whole blocks, and the requirement of a transfer of a single
+    line.
 
     A tile of one column is best a column-major one: operations take it for a vector of one element per row.
     """
@@ -526,7 +527,7 @@ def _padded(tile: Tile, order: str, block_bytes: int) -> str:
 
 
 def _declared(layout: str) -> str:
-    """Return what declares the layout of a view."""
+    """Return the declaration of a view's layout."""
     return f"{{layout = #pto.layout<{layout}>}} at the make_tensor_view that is loaded or stored"
 
 
@@ -565,7 +566,7 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
 
 
 def _check_nibbles(transfer: TileTransfer, what: str, wanted: str) -> None:
-    """Refuse what would move half a byte; FP4 rows may end with one, integer rows may not."""
+    """Refuse moves of half a byte; FP4 rows may end with one, integer rows may not."""
     tile, part, span = transfer.tile, transfer.part, transfer.span
     if part.offset % 2 or any(stride % 2 for stride in part.strides[:4]):
         raise TileError(f"{what}: offsets and strides of a 4-bit view must be even", span=span)
@@ -622,7 +623,7 @@ def _check_gap(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
 
 
 def _aligned_offsets(tile: Tile, alignment: int) -> tuple[str, ...]:
-    """Return what the offset of a part along its lines must be a multiple of."""
+    """Return the required divisor of a part's offset along its lines."""
     if tile.reach is None:
         return ()
     axis = "columns" if tile.type.block_layout == "row_major" else "rows"

@@ -91,7 +91,7 @@ def lacks_tmp(node: pto.TileOperation) -> tuple[Role, ...] | None:
 
 
 def _lacks_tmp_behind(node: pto.Operation) -> bool:
-    """Whether a tmp tile may stand behind the destination and does not: every assembler that has tquant adds it."""
+    """Whether an optional tmp tile after the destination is missing: every assembler with tquant adds it."""
     operation = VECTOR_OPERATIONS.get(node.mnemonic) if isinstance(node, pto.TileOperation) else None
     if operation is None or not isinstance(node, pto.TileOperation):
         return False
@@ -100,7 +100,7 @@ def _lacks_tmp_behind(node: pto.Operation) -> bool:
 
 @dataclass(slots=True)
 class _Completing:
-    """Regions being rewritten; `pitches` are those of parts of tiles, by the name of the part."""
+    """The regions being rewritten; `pitches` are those of parts of tiles, by the name of the part."""
 
     scratch: ScratchType
     toolchain: str
@@ -225,7 +225,7 @@ def _cut(transfer: TileTransfer, what: str) -> Part:
 
 
 def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -> TileTransfer:
-    """Return what the library moves: lines as many as the view's part has, each as long as the tile's valid ones.
+    """Return the library's transfer: as many lines as the view's part has, each as long as the tile's valid ones.
 
     Raises:
         TileError: lines leave the tile.
@@ -480,7 +480,7 @@ def _opaque_bytes(place: Tile | Part, *, write: bool) -> tuple[Access, ...]:
 
 
 def _without_tails(work: ResolvedTileOp, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
-    """Leave out what a copy of whole blocks reads behind the valid elements: it may be anything, and so may its copy.
+    """Remove the bytes that a copy of whole blocks reads after the valid elements: their values do not matter.
 
     Source: docs/reference/pto.md section 7.2.
     """
@@ -534,7 +534,7 @@ def _far(part: Part, *, write: bool) -> Access:
 
 
 def _padded(transfer: TileTransfer) -> Access:
-    """Return the bytes of the tile, with those that a load pads up to the next block behind each row."""
+    """Return the bytes of the tile, and those that a load pads after each row up to the next block."""
     tile = transfer.tile
     near = tile_bytes(tile, write=transfer.load)
     if not transfer.load or not tile.type.pad or tile.type.block_layout != "row_major" or near.start == near.end:

@@ -117,7 +117,7 @@ def latency_ahead(target: DataflowTarget, pipe: str) -> int:
 
 
 def _cost(operation: Transfer, timing: TransferTiming) -> Fraction:
-    """Return the time of a byte, in those of one of adjacent rows: rows that lie apart move in transactions."""
+    """Return the time of a byte relative to adjacent rows: separate rows move in transactions."""
     whole, length = timing.transaction_bytes, operation.burst_bytes
     if whole is None or not length or operation.bursts < 2 or operation.gm_pitch == length:
         return Fraction(1)
@@ -125,7 +125,7 @@ def _cost(operation: Transfer, timing: TransferTiming) -> Fraction:
 
 
 def _limit(timing: TransferTiming, cores: int, size: Fraction) -> tuple[int, Fraction]:
-    """Return start-up and bytes per cycle of a transfer: those of its core, or of the memory that all cores share."""
+    """Return start-up and bytes per cycle of a transfer: those of its core, or of the shared memory."""
     own = timing.startup_cycles, Fraction(timing.bytes_per_cycle)
     if timing.shared_bytes_per_cycle is None:
         return own

@@ -487,7 +487,7 @@ def _instances(
 
 
 def _parts(block: Block, rows: Sequence[_Row] | None) -> Iterator[tuple[Node, Sequence[_Row] | None]]:
-    """Yield the items of a block with their own of the rows, of which there is one for each addressed element."""
+    """Yield the items of a block with the matching rows, one for each addressed element."""
     start = 0
     for item in block.items:
         end = start + width(item)

@@ -421,7 +421,7 @@ def saturation_in_force(src: Format, dst: Format, overflow: Overflow, switch: Sa
 
 @lru_cache(maxsize=1024)
 def _holds(dst: Format, src: Format) -> bool:
-    """Whether no number of `src`, infinities included, lies beyond the range of `dst`."""
+    """Whether `dst` covers the range of `src`, infinities included."""
     if _has_infinity(src) and not _has_infinity(dst):
         return False
     (low, high), (least, most) = _range(src), _range(dst)

@@ -125,7 +125,7 @@ class OpaqueWork:
     lowerer: Lowerer
     cycles: Cycles
     _popped: dict[tuple[int, str], Tile] = field(default_factory=dict)
-    """Tiles that came from another core, by what gave them: they lie at the end of the buffer."""
+    """The tiles from another core, by their operations; they are at the end of the buffer."""
 
     def lower(self, node: Opaque, values: Mapping[str, object]) -> tuple[Label, LoweredInstruction]:
         """Return the report label of an operation, and its placeholder."""
@@ -315,7 +315,7 @@ class Interpreter:
                 self._act(node, out)
 
     def _act(self, node: pto.Operation, out: list[Node]) -> None:
-        """Do what issues operations or decides the path."""
+        """Execute a statement that issues operations or decides the path."""
         match node:
             case pto.Arith() | pto.Compare() | pto.Convert():
                 self.environment[node.result] = evaluate(node, self._scalar, self.loops, self._beyond)
@@ -415,7 +415,7 @@ class Interpreter:
             self._emit(node, work_label(work, node.mnemonic), self.lowerer.work(work), out)
 
     def _pass_over(self, node: Opaque, out: list[Node]) -> None:
-        """Take an operation for a placeholder: what it does is not known."""
+        """Replace an operation by a placeholder, because its effect is unknown."""
         if isinstance(node, pto.ForeignOperation):
             self.environment.update(self.opaque.results(node, self.accesses.unknown))
         elif isinstance(node, pto.Tcvt) and node.defines_dst:
@@ -518,7 +518,7 @@ class Interpreter:
             yield Block(tuple(trip))
 
     def _one_by_one(self, node: pto.For, values: Sequence[int], out: list[Node]) -> None:
-        """Walk every trip, as each gets what the one before it hands on."""
+        """Walk every trip, with the values carried from the previous one."""
         carried = tuple(self.environment[name] for name in node.initial)
         results: list[tuple[Value, ...]] = [carried]
         out += fold(self._trips(node, values, results))
@@ -567,7 +567,7 @@ class Interpreter:
         return value
 
     def _constant(self, name: str) -> int:
-        """Return an integer that something is decided by."""
+        """Return an integer on which a decision depends."""
         self.accesses.decide(self._scalar(name))
         return int(self._number(name))
 

@@ -355,7 +355,8 @@ _MOVES = {
     ("mat", "scaling"): pto.Pipe.FIX,
     ("vec", "mat"): pto.Pipe.FIX,
 }
-"""Movements between memories. What writes the accumulator is a product, what reads it FIX, all else the vector unit's.
+"""Movements between memories: writing the accumulator is a product, reading it is FIX, all others are the vector
+unit's.
 """
 
 

@@ -70,7 +70,7 @@ class Memory:
     pending: list[Node] = field(default_factory=list)
     """The nodes walked since the buffer and the arguments were last computed."""
     _unsettled: set[str] = field(default_factory=set)
-    """Address spaces that something pending writes."""
+    """The address spaces with pending writes."""
     _written: set[str] = field(default_factory=set)
     """Arguments that the run has written."""
     _arguments: dict[str, Bytes] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class Memory:
         return name in self._written or GlobalSpace.of(name) in self._unsettled
 
     def _guess(self, name: str, use: ArgumentUse, index: int) -> tuple[int, Origin]:
-        """Return what an element is, without computing anything."""
+        """Return the description of an element without computing it."""
         stored = self._stored.get((name, index))
         if stored is not None:
             return stored, Origin.COMPUTED
@@ -186,7 +186,7 @@ class Memory:
         return int.from_bytes(found[index * size : (index + 1) * size].tobytes(), "little"), Origin.GIVEN
 
     def _settle(self, space: str, uses: Mapping[str, ArgumentUse]) -> None:
-        """Compute what is pending, if any of it may have written there."""
+        """Compute the pending nodes if any of them may have written the element."""
         if space not in self._unsettled or self.settle is None:
             return
         for name, use in uses.items():

@@ -190,7 +190,8 @@ class MicroInterpreter:
                 self._refuse(node)
 
     def _outside(self, node: pto.CacheOperation | pto.External) -> None:
-        """Do what no unit does: a function that is not the program's own; a fence needs nothing here."""
+        """Execute a statement outside the unit: a function that the program only declares; a fence has no effect here.
+        """
         if isinstance(node, pto.External):
             self.unit.external(node)
             node.run(tuple(map(self._value, node.operands)), self.arguments, self.memory, node.span)
@@ -272,7 +273,7 @@ class MicroInterpreter:
             run(copy, self.memory)
 
     def _see(self, copy: Copy, span: Span) -> None:
-        """Note what a transfer uses of its argument."""
+        """Record the part of its argument that a transfer uses."""
         if 0 in copy.shape:
             return
         for side, pointer in enumerate((copy.source, copy.destination)):

@@ -72,7 +72,7 @@ def unknown(value: int | float, operands: Iterable[DependentScalar]) -> Dependen
 
 @dataclass(slots=True)
 class _Walked:
-    """A loop being walked: it has so many `units`, is at `position`, and those before `horizon` are alike.
+    """A loop in progress: it has `units` units, is at `position`, and those before `horizon` are alike.
 
     `repeats` tells that they do not only take the same path, but do the same.
     """
@@ -312,7 +312,7 @@ class Pieces:
 
 
 def _loop(count: int, first: list[Block], second: list[Block], last: list[Block]) -> Loop:
-    """Return so many units as one loop.
+    """Return units as one loop.
 
     Raises:
         _UnlikeError: they differ in more than addresses, or these do not move evenly.

@@ -181,7 +181,8 @@ def _key(value: float) -> tuple[float, float]:
 
 
 def _choosing(choose: Callable[..., float], *, of_numbers: bool) -> Callable[[float, float], float]:
-    """Return what chooses the larger or smaller of two: of a NaN and a number the NaN, or (`of_numbers`) the number."""
+    """Return a function that selects the larger or smaller value: with one NaN the NaN, or (`of_numbers`) the number.
+    """
 
     def apply(a: float, b: float) -> float:
         if not math.isnan(a) and not math.isnan(b):
@@ -208,7 +209,8 @@ def _half_away(value: float) -> int:
 
 
 def _fused(kind: str, a: float, b: float, c: float) -> float:
-    """Return a * b + c, of values of a type, rounded so that rounding it to the type rounds the exact sum once."""
+    """Return a * b + c of values of a type, rounded such that rounding to the type equals one rounding of the exact
+    sum."""
     exact = None
     if all(map(math.isfinite, (a, b, c))):
         exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -384,7 +386,8 @@ def _division(
 
 
 def _bits(operation: str, left: DependentScalar, right: DependentScalar, value: int) -> DependentScalar | None:
-    """A constant changes or selects only the bits below its highest one; slopes may be multiples of what is above."""
+    """Return the result if a constant changes or selects only the bits below its highest one; slopes may be multiples
+    of higher bits."""
     if left.constant:
         left, right = right, left
     if not right.constant or right.value < 0:

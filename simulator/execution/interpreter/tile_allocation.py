@@ -79,7 +79,7 @@ def resolve_work(
 
 
 def _scalar_kind(operation: VectorOperation, given: str, node: pto.TileOperation) -> str:
-    """Return the format that a scalar is used in: of its own if the operation does not take another for its tiles.
+    """Return the format of a scalar: its own unless the operation uses another for its tiles.
 
     Scalars of unsigned tiles are signless, amounts of shifts are integers of any width, and the slope of `tlrelu` is
     f32 whatever the tile holds (docs/reference/pto.md section 7.3).
@@ -265,7 +265,7 @@ def check_dense(node: pto.TileOperation, source: Tile) -> None:
 
 
 def _strides(kind: pto.TileType) -> tuple[int, int]:
-    """Return how many elements lie from one row to the next, and from one column to the next."""
+    """Return the distances in elements between rows and between columns."""
     return (kind.cols, 1) if kind.block_layout == "row_major" else (1, kind.rows)
 
 

@@ -294,7 +294,7 @@ _OLDER = {
 
 
 def _check(copy: Copy) -> None:
-    """Refuse what the transfer engine cannot do."""
+    """Refuse transfers that the transfer engine cannot perform."""
     for what, value in (("length", copy.length), *(("count", level[0]) for level in copy.levels)):
         if value < 0:
             raise TileError(f"a {what} of {value} in a transfer")
@@ -350,7 +350,7 @@ def run(copy: Copy, memory: MicroMemory) -> None:
 
 
 def _overlaps(copy: Copy) -> bool:
-    """Whether rows may fall on each other where they go to; loops whose steps interleave are taken to."""
+    """Whether destination rows may overlap; loops with interleaved steps count as overlapping."""
     span = padded_length(copy)
     for step, count in sorted((abs(far), count) for count, _, far in copy.levels if count > 1):
         if step < span:

@@ -83,7 +83,7 @@ def place_flags(listing: ElementListing, rules: Rules) -> list[FlagPair]:
 
 @dataclass(slots=True)
 class _BackwardState:
-    """What is known while going back from an operation: pipes `ordered` before it, pairs whose wait was `seen`."""
+    """The state of a backward scan from an operation: pipes `ordered` before it, pairs whose wait was `seen`."""
 
     ordered: set[str] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)
@@ -94,7 +94,7 @@ class _BackwardState:
 
 @dataclass(slots=True)
 class _Scan:
-    """One operation, what it depends on, and the loop whose trip before is looked at, if any.
+    """The scan of one operation: its dependences, and the loop whose previous trip is scanned, if any.
 
     `start` is the first element that is looked at; `nested` tells that what is learnt matters to another scan.
     """
@@ -110,13 +110,13 @@ class _Scan:
     """Elements that are looked at, with the same state, when this scan is done."""
 
     def matters(self, position: int) -> bool:
-        """Whether a flag or barrier may still be needed for elements before a position, or for those of `again`."""
+        """Whether elements before a position, or those of `again`, may still need a flag or barrier."""
         ordered = self.state.ordered
         touching = self.touching
         return touching.any_within(self.start, position, ordered) or touching.any_within(*self.again, ordered)
 
     def inside(self) -> _Scan:
-        """Return the scan of a region that may not be executed, with a state of its own."""
+        """Return the scan of a region that may not be executed, with a separate state."""
         return _Scan(self.number, self.element, self.touching, self.state.copy(), self.loop, nested=True)
 
 
@@ -186,7 +186,7 @@ class _Scanner:
         return max(last_before(self.stops, position), hold, scan.touching.last_before(position, ordered))
 
     def _loop(self, scan: _Scan, region: LoopSpan | BranchSpan | None) -> int:
-        """Go through a loop that may run no trip: what its waits have seen stays, the order does not."""
+        """Scan a loop that may run no trip: the waits that it has seen stay, its order does not."""
         assert isinstance(region, LoopSpan)
         inner = scan.inside()
         self._scan(inner, region.end, region.begin + 1)
@@ -194,7 +194,7 @@ class _Scanner:
         return region.begin
 
     def _branch(self, scan: _Scan, region: LoopSpan | BranchSpan | None) -> int:
-        """Go through both parts of a branch: ordered is what either part orders."""
+        """Scan both parts of a branch; a pipe is ordered if both order it."""
         assert isinstance(region, BranchSpan)
         ordered: list[set[str]] = []
         seen: set[int] = set()
@@ -208,7 +208,7 @@ class _Scanner:
         return region.begin
 
     def _remember(self, scan: _Scan, seen: set[int]) -> None:
-        """Keep what was seen in a region that may not be executed, if it holds although none of it was."""
+        """Keep the pairs seen in a region that may not be executed, if they hold without it."""
         if self.rules.literal:
             scan.state.seen |= seen
             return
@@ -358,7 +358,7 @@ def move_flags(elements: list[MarkedElement]) -> None:
 
 
 def _move(elements: list[MarkedElement], start: int, end: int, ends: tuple[int, int]) -> None:
-    """Move what leaves the elements from `start` to before `end` to the two ends of their region."""
+    """Move marks that leave the elements from `start` to before `end` to the two ends of their region."""
     first, last = ends
     loop = elements[last].region if elements[last].kind is ElementKind.LOOP_END else None
 
@@ -488,7 +488,7 @@ class _SynchronisationWriter:
         return tuple(made)
 
     def _put(self, orders: Iterable[Order], place: Place, span: Span, made: list[pto.Operation]) -> None:
-        """Append inserted instructions; a barrier right behind the same one is left out."""
+        """Append inserted instructions; a barrier directly after an equal one is omitted."""
         for order in orders:
             last = made[-1] if made else None
             if isinstance(order, pto.Barrier) and isinstance(last, pto.Barrier) and last.inserted and last == order:

@@ -66,7 +66,7 @@ Start = Callable[[Instance, str, Clock, int], None]
 
 @dataclass(slots=True)
 class _Queued:
-    """Something in the queue of a pipe: a flag, a barrier, or the work of an instance; and what the issuer knew."""
+    """An entry of a pipe's queue: a flag, a barrier, or the work of an instance, with the issuer's clock."""
 
     action: FlagSignal | FlagWait | PipeBarrier | None
     instance: Instance
@@ -122,7 +122,7 @@ class Clocks:
         return [pipe for pipe in others if self.scalar.known[pipe.number] < pipe.ended]
 
     def _scalar(self, instance: Instance, action: FlagSignal | FlagWait | PipeBarrier) -> None:
-        """Do what an action of the scalar unit does; all pipes have gone as far as they can."""
+        """Execute an action of the scalar unit; all pipes have advanced as far as they can."""
         scalar = self.scalar
         if isinstance(action, FlagSignal):
             woken = self._signal(scalar, action)
@@ -149,7 +149,7 @@ class Clocks:
             self._run(pipe)
 
     def _run(self, pipe: _Pipe) -> None:
-        """Let a pipe go on until it waits; wake those that it signals."""
+        """Advance a pipe until it waits; wake the pipes that it signals."""
         ready = [pipe]
         while ready:
             current = ready.pop()
@@ -189,7 +189,7 @@ class Clocks:
 
 
 def _join(known: Clock, other: Clock | tuple[int, ...]) -> None:
-    """Take over what another pipe knew."""
+    """Merge the clock of another pipe."""
     for number, count in enumerate(other):
         known[number] = max(known[number], count)
 
@@ -343,7 +343,7 @@ def _when(first: Instance, second: Instance) -> str:
 
 
 def _meet(record: _Record, instance: Instance, touch: Touch) -> Bytes | None:
-    """Return bytes that both touch; the order in the program says how loops move them."""
+    """Return the bytes that both touch; the program order determines the movement by loops."""
     if not any(record.touch.steps) and not any(touch.steps):
         return common_bytes(record.touch.access, touch.access)
     if record.instance.number <= instance.number:
@@ -363,7 +363,7 @@ def _key(instance: Instance, touch: Touch) -> object:
 # Reads are looked at in the trips that are followed, writes count in all trips that these stand for.
 
 _PLACES = 65536
-"""Stretches of bytes that one access is taken apart into; an access of more is taken as one piece."""
+"""The maximum of byte stretches per access; a larger access counts as one piece."""
 
 
 class WrittenBytes:
@@ -374,7 +374,7 @@ class WrittenBytes:
         self._instructions = instructions
         self._told: set[int] = set()
         self._settled: set[Touch] = set()
-        """Touches that no loop moves and whose bytes are all written."""
+        """Touches without loop movement whose bytes are all written."""
 
     def execute(self, instance: Instance) -> Iterator[RaceFinding]:
         """Process the next execution in program order; yield its reads of unwritten bytes."""
@@ -432,7 +432,7 @@ def _whole_tiles(instance: Instance) -> Iterator[Bytes]:
 
 
 def _moves(instance: Instance, touch: Touch, *, all_trips: bool) -> list[Sequence[int]]:
-    """Return per loop the bytes by which it moves an access: in the followed trip, or in all that it stands for."""
+    """Return the byte movement of an access per loop: in the followed trip, or in all that it represents."""
     found: list[Sequence[int]] = []
     for turn, step in zip(instance.path, touch.steps, strict=True):
         last = all_trips and not turn.exact and turn.slot == SLOTS - 1
@@ -472,7 +472,7 @@ def find_races(tree: Tree, target: DataflowTarget, *, unwritten: bool = True) ->
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """The effect of an instruction's operations on the order: actions before and behind its work, control writes."""
+    """The effect of an instruction's operations on the order: actions before and after its work, control writes."""
 
     before: tuple[Action, ...]
     works: bool
@@ -563,7 +563,7 @@ class _Detector:
             self._act(instance, action)
 
     def _act(self, instance: Instance, action: Action) -> None:
-        """Count flags in program order, also behind a place that is never reached."""
+        """Count flags in program order, also after an unreachable place."""
         if isinstance(action, FlagSignal):
             use = self.flags.setdefault((action.pipe, action.waiter, action.event), _FlagUse())
             use.sets += 1
@@ -600,7 +600,7 @@ class _Detector:
     # ------------------------------------------------------------------------------------------------- the end
 
     def _close(self) -> None:
-        """Look at what is left when everything was issued."""
+        """Check the remaining state after everything was issued."""
         blocked = [(pipe.name, each.instance, each.action) for pipe, each in self.clocks.blocked()]
         if self.clocks.stuck is not None:
             blocked.append((self.clocks.scalar.name, *self.clocks.stuck))

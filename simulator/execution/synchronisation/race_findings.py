@@ -288,7 +288,7 @@ class _Relation:
             self.moves.append((turn.trips - SLOTS + 1, -step))
 
     def entered(self, turn: FollowedTrip, step: int) -> None:
-        """Take in a loop that begins behind the first execution; its trips count from the first one."""
+        """Record a loop that begins after the first execution; its trips count from the first one."""
         self.shift += step * turn.slot
         if not turn.exact and turn.slot == SLOTS - 1:
             self.moves.append((turn.trips - SLOTS + 1, step))

@@ -254,7 +254,7 @@ class _Assignment:
     ids: int
     lives: dict[int, list[tuple[_Life, FlagPair]]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
-    """Where the last life of each ends."""
+    """The end of each one's last lifetime."""
 
     def assign(self, waiting: list[FlagPair]) -> list[FlagPair]:
         """Give ids to pairs in the order of their waits; return those that are left, and the drained ones."""
@@ -303,7 +303,7 @@ class _Assignment:
         return life[0] > self.ends[event] or not any(_meet(life, other) for other, _ in self.lives[event])
 
     def _join(self, pair: FlagPair, kept: list[FlagPair]) -> bool:
-        """Let a pair join an earlier one that stands in the same place and guards the same buffers.
+        """Join a pair to an earlier one at the same place that guards the same buffers.
 
         The flag of both is set where the later one was, and waited for where the earlier one is.
         """
@@ -405,7 +405,7 @@ class _Way:
         return _Way(self.elements, self.pair, set(self.passed))._through(start, end)
 
     def _met(self, marks: list[Mark]) -> bool:
-        """Pass marks in their order; tell whether the wait of a pair whose set was passed is among them."""
+        """Pass marks in their order; return whether the wait of a passed set is among them."""
         for mark in marks:
             if isinstance(mark, Hold) or mark.pair is self.pair or mark.pair.pipes != self.pair.pipes:
                 continue

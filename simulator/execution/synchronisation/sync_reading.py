@@ -85,7 +85,7 @@ def read(function: pto.Function, lowerer: Lowerer, pipes: Pipes) -> ElementReadi
 
 
 def _shared(function: pto.Function, lowerer: Lowerer) -> dict[int, int]:
-    """Return the addresses of tiles that share bytes, by the identity of what makes them."""
+    """Return the addresses of tiles that share bytes, by the identity of their allocation."""
     _, capacity, alignment = lowerer.buffer()
     allocator = Allocator(capacity, alignment)
     share_bytes(function, allocator, lowerer)
@@ -105,11 +105,11 @@ class _ElementReader:
     roots: dict[int, int] = field(default_factory=dict)
     """Numbers of the allocations met, by identity."""
     placed: dict[str, PlacedTile] = field(default_factory=dict)
-    """Tiles whose addresses are known, by name."""
+    """The tiles with known addresses, by name."""
     alignment: int = 32
 
     def region(self, body: Sequence[pto.Operation]) -> tuple[Value, ...]:
-        """Read a region; return what it yields."""
+        """Read a region; return its yielded values."""
         for node in body:
             if isinstance(node, pto.Yield | pto.Return | pto.Condition):
                 return tuple(self.values.get(name, ()) for name in node.values)
@@ -144,7 +144,7 @@ class _ElementReader:
                 self._buffer(node)
 
     def _buffer(self, node: pto.Operation) -> None:
-        """Keep what a name of a buffer stands for."""
+        """Record the buffers of a name."""
         match node:
             case pto.AllocTile():
                 self.values[node.result] = (self._tile(node, node.result, node.type, node.address),)
@@ -203,7 +203,7 @@ class _ElementReader:
         return found
 
     def _allocated(self, node: TileNode, kind: pto.TileType, address: str | None, size: int) -> OperandBytes:
-        """Return what an operation allocates: `size` bytes for a tile of a type, or for several."""
+        """Return the buffers that an operation allocates: `size` bytes for a tile of a type, or for several."""
         start = self._address(node, kind, address, size)
         root = self.roots.setdefault(id(node), len(self.roots))
         ranges = None if start is None else ((start, start + size),)
@@ -214,7 +214,7 @@ class _ElementReader:
         return fmt.storage_bits if is_foreign(kind) else self.lowerer.element_bits(fmt)
 
     def _slots(self, node: pto.AllocTiles) -> None:
-        """Several tiles of one type: what a slot is, if the text tells its number, else all of them."""
+        """Read a slot of several tiles: one tile if the text gives its number, else all of them."""
         kind = node.type.tile
         size = kind.rows * kind.cols * self._bits(kind) // 8
         step = slot_bytes(size, self.alignment)
@@ -233,7 +233,7 @@ class _ElementReader:
             self.placed[node.result] = PlacedTile.of(node.type, ranges[0][0], self._bits(node.type))
 
     def _part(self, node: pto.Subview) -> None:
-        """A part at offsets that the text tells has bytes of its own; any other counts as the whole tile."""
+        """Read a part: it has separate bytes if the text gives its offsets; otherwise it counts as the whole tile."""
         whole, offsets = self.values.get(node.source, ()), [self._known(name) for name in node.offsets]
         found, (row, column) = self.placed.get(node.source), offsets
         self.placed.pop(node.result, None)
@@ -248,7 +248,7 @@ class _ElementReader:
         return int(self.constants[name].value) if name in self.constants else None
 
     def _address(self, node: TileNode, kind: pto.TileType, address: str | None, size: int) -> int | None:
-        """Return where a tile lies, None if that is not known; tiles that share nothing lie one behind the other."""
+        """Return a tile's address, None if unknown; tiles that share nothing are contiguous."""
         if address is not None:
             return int(self.constants[address].value) if address in self.constants else None
         if id(node) in self.shared:
@@ -276,7 +276,8 @@ class _ElementReader:
             self.values[name] = carried[inside]
 
     def _carried(self, node: pto.For) -> dict[str, Value]:
-        """Return what the carried names may stand for in any trip: what goes in, and what trips hand on."""
+        """Return the possible buffers of the carried names in any trip: the initial ones, and those that trips pass on.
+        """
         found = {name: self.values.get(first, ()) for name, first in zip(node.carried, node.initial, strict=True)}
         if not any(isinstance(kind, pto.TileType) for kind in node.result_types):
             return found

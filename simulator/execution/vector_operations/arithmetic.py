@@ -135,7 +135,7 @@ def _computed(function: str, operands: Sequence[Codes], fmt: Format, behaviour: 
 
 
 def _quotient(dividend: Numbers, divisor: Numbers, fmt: IntFormat, behaviour: Behaviour) -> Codes:
-    """Divide integers, truncating toward zero; the one overflow, the smallest number by -1, wraps."""
+    """Divide integers, truncating toward zero; the only overflow, the smallest number by -1, wraps."""
     a, b = np.broadcast_arrays(dividend.astype(np.int64), divisor.astype(np.int64))
     zero = b == 0
     magnitude = np.abs(a) // np.where(zero, 1, np.abs(b))
@@ -190,7 +190,7 @@ def _moved(_function: str, operands: Sequence[Codes], _fmt: Format, _behaviour: 
 
 
 def _keeping(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
-    """Return absolute value or the positive part, of which both leave bits as they are or clear them."""
+    """Return the absolute value or the positive part, which keep bits or clear them."""
     (codes,) = operands
     values = numbers(codes, fmt)
     if function == "abs":
@@ -216,7 +216,7 @@ def _reciprocal_root(_function: str, operands: Sequence[Codes], fmt: Format, beh
 
 
 def _leaky(_function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
-    """Multiply what has a sign bit by the second operand, -0 included; keep everything else."""
+    """Multiply values with a sign bit, -0 included, by the second operand; keep all others."""
     one, two = np.broadcast_arrays(*operands)
     assert isinstance(fmt, FloatFormat)
     values, negative = numbers(one, fmt), (one & fmt.sign_bit) != 0

@@ -140,7 +140,7 @@ def _compared(buffer: Bytes, work: ResolvedTileOp, mode: str, length: int) -> ND
 
 
 def _rows(buffer: Bytes, tile: Tile, length: int, fmt: Format) -> Codes:
-    """Return `length` bytes of each valid row as codes; bytes behind the end of the buffer read as its last one."""
+    """Return `length` bytes of each valid row as codes; bytes beyond the buffer read as its last one."""
     places = tile.address + np.arange(tile.valid_rows)[:, None] * tile.row_pitch + np.arange(length)[None, :]
     codes: Codes = buffer[np.minimum(places, buffer.size - 1)].view(_dtype(fmt))
     return codes
@@ -151,7 +151,7 @@ def _dtype(fmt: Format) -> str:
 
 
 def _write_bits(buffer: Bytes, work: ResolvedTileOp, found: NDArray[np.bool_], written: int, *, keep: bool) -> None:
-    """Write the rows one after the other: what is longer than the pitch is overwritten by the next row."""
+    """Write the rows one after the other: the next row overwrites bytes beyond the pitch."""
     dst = work.dst
     packed = np.packbits(found, axis=1, bitorder="little")
     spare = found.shape[1] % 8
@@ -232,7 +232,7 @@ def _widened(codes: Codes, narrow: Format, wide: Format) -> Codes:
 
 
 def _in_part(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Apply the function where both operands are valid; elsewhere keep the one that is, and what no operand reaches."""
+    """Apply the function where both operands are valid; keep the valid one, and uncovered elements, elsewhere."""
     rows, cols = (min(extents) for extents in zip(*map(region, work.sources), strict=True))
     both = [valid_codes(buffer, source)[:rows, :cols] for source in work.sources]
     function, fmt = VECTOR_OPERATIONS[work.mnemonic].function, work.dst.format
@@ -240,7 +240,7 @@ def _in_part(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
 
 
 def _join(buffer: Bytes, dst: Tile, parts: Sequence[Tile], common: Codes) -> None:
-    """Write the parts to a tile, and what is given where both lie."""
+    """Write the parts to a tile, and the given values where both are valid."""
     view = tile_view(buffer, dst, dst.valid_rows, dst.valid_cols)
     result = view.copy()
     for part in parts:
@@ -250,7 +250,7 @@ def _join(buffer: Bytes, dst: Tile, parts: Sequence[Tile], common: Codes) -> Non
 
 
 def _better_in_part(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
-    """Take the better operand and its number, of equal ones the second's; elsewhere the one that is valid."""
+    """Write the better operand and its number, of equal ones the second's; elsewhere the valid one."""
     first, second, *numbered = work.sources
     rows, cols = (min(extents) for extents in zip(region(first), region(second), strict=True))
     a, b = (numbers(valid_codes(buffer, source)[:rows, :cols], source.format) for source in (first, second))
@@ -303,7 +303,7 @@ def _operands(buffer: Bytes, work: ResolvedTileOp, kind: Kind) -> list[Codes]:
 
 
 def _per_row(vector: Codes, tile: Tile, columns: int) -> Codes:
-    """Return what each element of a row meets: one element, or the elements of one block again and again."""
+    """Return the partner of each element of a row: one element, or the elements of one block repeatedly."""
     return vector if is_column(tile) else vector[:, np.arange(columns) % vector.shape[1]]
 
 
@@ -386,4 +386,4 @@ _ACTIONS: Mapping[Kind, Callable[[Bytes, ResolvedTileOp, Behaviour], None]] = {
     **dict.fromkeys(REARRANGING, rearrange),
     **dict.fromkeys(QUANTISING, quantise_tiles),
 }
-"""What an operation of each kind does to the buffer; all others apply a function per element."""
+"""The actions of each kind of operation on the buffer; all others apply a function per element."""

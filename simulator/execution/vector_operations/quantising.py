@@ -360,7 +360,7 @@ _LARGEST_EXPONENT = {BYTE: 8, NARROW: 2}
 """448 is 1.75 * 2**8, 6 is 1.5 * 2**2."""
 
 _RECIPROCAL = {BYTE: np.float32(1 / np.float64(448)), NARROW: np.float32(1 / np.float64(6))}
-"""By which the rule nv multiplies the largest magnitude."""
+"""The factor of the largest magnitude in the rule nv."""
 
 _NAN_SCALE = {BYTE: 0x7F81, NARROW: 0x7FC0}
 """Reciprocals of 16 bits of groups that hold NaN."""
@@ -403,7 +403,7 @@ def quantise_blocks(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -
 
 
 def _greatest(groups: Codes, fmt: Format, of_nan: str, *, cut: bool) -> Codes:
-    """Return the codes of the largest magnitudes; those of 16 bits are compared as integers: NaN is above all else.
+    """Return the codes of the largest magnitudes; those of 16 bits are compared as integers, so NaN is above all.
 
     `cut`: f16 elements become bf16, toward zero, before.
     """
@@ -490,7 +490,7 @@ LANES = 64
 """Elements of f32 in a register: a whole one is stored at the end of a dequantised row."""
 
 _SPREAD_ROWS = 8
-"""Rows whose parameters one repeat spreads to blocks."""
+"""The rows whose parameters one repeat spreads to blocks."""
 
 Single = NDArray[np.float32]
 
@@ -608,7 +608,7 @@ def _quantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None
 def _leave_steps(
     buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour, product: Single, rounded: NDArray[np.float64]
 ) -> None:
-    """Leave in source and scratch what the steps write there: parameters, products, integers, halves."""
+    """Write the intermediate results of the steps to source and scratch: parameters, products, integers, halves."""
     source, *parameters = work.sources
     tmp, rows = work.tmp, source.valid_rows
     assert tmp is not None

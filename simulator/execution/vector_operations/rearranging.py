@@ -152,7 +152,7 @@ def _gather(buffer: Bytes, work: ResolvedTileOp) -> None:
 
 
 def _gather_blocks(buffer: Bytes, work: ResolvedTileOp) -> None:
-    """Copy blocks, or elements where there is an offset for each, from byte offsets behind the first byte."""
+    """Copy blocks, or elements if each has an offset, from byte offsets after the first byte."""
     (source, offsets), dst = work.sources, work.dst
     size = dst.element_bits // 8
     count = gathered_elements(work)
@@ -178,7 +178,7 @@ def gathered_elements(work: ResolvedTileOp) -> int:
 
 
 def _interleave(buffer: Bytes, work: ResolvedTileOp) -> None:
-    """Write rows of both tiles by turns, one behind the other to both results; or even columns to one, odd to one."""
+    """Write alternating elements of both tiles across both results; or even columns to one, odd ones to the other."""
     rows = [valid_codes(buffer, source) for source in work.sources]
     dst, other = work.dst, work.further[0]
     if VECTOR_OPERATIONS[work.mnemonic].function == "interleave":
@@ -192,7 +192,7 @@ def _interleave(buffer: Bytes, work: ResolvedTileOp) -> None:
 
 
 def _concatenate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Copy the rows of the first tile, then those of the second behind them; where in whole blocks, these."""
+    """Copy the rows of the first tile, then those of the second after them, in whole blocks where the target does."""
     dst, lengths = work.dst, _copied_bytes(work, behaviour.facts.move_bytes)
     rows, size = dst.valid_rows, dst.element_bits // 8
     parts = [
@@ -205,7 +205,7 @@ def _concatenate(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> N
 
 
 def _concatenate_counted(buffer: Bytes, work: ResolvedTileOp) -> None:
-    """Copy as much of each row as the counts in column 0 say, no more than source and result have; the rest stays.
+    """Copy each row up to its count in column 0, at most the columns of source and result; the rest stays.
 
     What neither part reaches is not written; a count below 0 is one of 0.
     """
@@ -326,7 +326,7 @@ def _elements(pairs: Pairs, fmt: Format) -> Codes:
 
 
 def _ranks(codes: Codes, fmt: Format) -> NDArray[np.float64]:
-    """Return what orders elements: their values, NaN below all others."""
+    """Return sort keys of elements: their values, NaN below all others."""
     values = numbers(codes, fmt).astype(np.float64).reshape(codes.shape)
     ranks = np.where(np.isinf(values), np.copysign(1e300, values), values)
     return np.where(np.isnan(values), -np.inf, ranks)
@@ -336,7 +336,7 @@ def _ranks(codes: Codes, fmt: Format) -> NDArray[np.float64]:
 
 
 def move(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
-    """Copy the elements that both tiles have; a target that copies whole blocks also copies the rest of the last one."""
+    """Copy the elements that both tiles have; a target that copies whole blocks also copies the rest of one."""
     (source,) = work.sources
     rows = min(source.valid_rows, work.dst.valid_rows)
     cols = moved_columns(work, behaviour.facts.move_bytes)

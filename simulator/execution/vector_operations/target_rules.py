@@ -30,7 +30,7 @@ _ROWS, _COLUMNS = 16, 2
 """Exponents of a box."""
 
 _ROW_PLUS_ONE = 2
-"""`compact` of a tile each of whose columns of boxes has a row more, against conflicts of banks."""
+"""The `compact` value of a tile with one additional row per column of boxes, against bank conflicts."""
 
 
 def is_exponents(work: ResolvedTileOp) -> bool:
@@ -345,7 +345,7 @@ def float_route(work: ResolvedTileOp, facts: TileArithmetic) -> str | None:
 
 
 def _relevant(work: ResolvedTileOp, facts: TileArithmetic) -> tuple[str, ...]:
-    """Return the options that decide something about an operation on these elements."""
+    """Return the options that affect an operation on these elements."""
     operation = VECTOR_OPERATIONS[work.mnemonic]
     if operation.kind in (Kind.COMPARE_GATHER, Kind.PACK, Kind.BOX, Kind.PART_ARGUMENT):
         return ()
@@ -377,7 +377,7 @@ def _relevant(work: ResolvedTileOp, facts: TileArithmetic) -> tuple[str, ...]:
 
 
 _OF_NAN = {"max": "maximum_of_nan", "min": "maximum_of_nan", "relu": "relu_of_nan"}
-"""Options that say what functions make of NaN."""
+"""Options for the treatment of NaN by functions."""
 
 _OF_FUNCTION = {
     "shl": "shift_beyond_width",
@@ -388,7 +388,7 @@ _OF_FUNCTION = {
     "madd": "axpy_rounding",
     "adddeqrelu": "relu_of_nan",
 }
-"""Options that say what else no source states of a function; remainders read theirs for integers only."""
+"""Options for other unstated results of functions; remainders read theirs only for integers."""
 
 
 def _window(target: DataflowTarget, work: ResolvedTileOp) -> tuple[int, int] | None:

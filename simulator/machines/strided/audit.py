@@ -274,7 +274,7 @@ UNEXPLAINED = "unexplained: formula and lowering disagree"
 """The reason that no known deviation accounts for."""
 
 _FAR = 1 << 40
-"""Where the scratch tile of an audit lies: behind anything the other operands can reach."""
+"""The address of the scratch tile in an audit, beyond the reach of the other operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +375,7 @@ def scratch_extent(body: Block, base: int) -> int:
 def _moved(
     node: Node, moves: list[list[tuple[int, int]]] | None
 ) -> Iterator[tuple[StridedInstruction, list[tuple[int, int]]]]:
-    """Yield each vector operation once, with how far loops move its addresses at the least and at the most."""
+    """Yield each vector operation once, with the least and greatest distance that loops move its addresses."""
     if isinstance(node, Block):
         start = 0
         for item in node.items:

@@ -77,7 +77,7 @@ def lower_row_reduction(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
 def _join_pieces(
     sequence: KernelSequence, work: ResolvedTileOp, joining: str, region: LineRegion
 ) -> tuple[Operand, int]:
-    """Join the repeats of every row until one is left; return where it lies and how long it is."""
+    """Combine the repeats of every row until one is left; return its address and length."""
     src, lanes = operand_of(work.sources[0]), sequence.lanes(work.sources[0].format)
     whole, rest = divmod(region.length, lanes)
     if whole + (1 if rest else 0) == 1:
@@ -131,7 +131,7 @@ def _reduce(sequence: KernelSequence, reducing: str, region: LineRegion, dst: Ti
 
 
 def _multiply_out(sequence: KernelSequence, work: ResolvedTileOp, region: LineRegion, left: Operand) -> None:
-    """Halve what is left of each row until it is a block, which the scalar unit multiplies out."""
+    """Halve the rest of each row until one block is left, which the scalar unit multiplies."""
     assert work.tmp is not None
     tmp = Operand(work.tmp.address, left.format, left.line_step)
     if left.address != tmp.address:
@@ -182,7 +182,7 @@ def _reduce_by_blocks(sequence: KernelSequence, work: ResolvedTileOp, joining: s
 
 
 def _finish_on_scalars(sequence: KernelSequence, rows: int, elements: int) -> None:
-    """Let the scalar unit read `elements` of every row and write one result."""
+    """Append reads of `elements` elements of every row and the write of one result by the scalar unit."""
     sequence.await_vector()
     sequence.work_of_scalars(rows, *["read"] * elements, "arithmetic")
 
@@ -277,7 +277,7 @@ def lower_quantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
 
 
 def _as(tile: Tile, address: int, element: str) -> Tile:
-    """Return a tile of the same extents at another address, of elements of another format."""
+    """Return a tile of the same extents at another address, with elements of another format."""
     fmt: Format = format_named(element)
     return replace(
         tile, address=address, format=fmt, type=replace(tile.type, element=element), element_bits=fmt.storage_bits
@@ -326,7 +326,7 @@ def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel:
 def _in_count(
     sequence: KernelSequence, mnemonic: str, length: int, dst: Operand, source: Operand
 ) -> tuple[StridedInstruction, ...]:
-    """Return a conversion in count mode over one line: repeats of 64 elements, as long as those of the wider side."""
+    """Return a conversion in count mode over one line: repeats of 64 elements, strided by the wider side."""
     lanes = sequence.lanes(format_named("f32"))
     to, origin = (Stream(each.address, each.format, 1, lanes * each.size // 32) for each in (dst, source))
     return (sequence.vector(mnemonic, -(-length // lanes), to, (origin,), mask=sequence.full, lanes=lanes),)
@@ -439,7 +439,7 @@ def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kerne
 
 
 def _stride_of(work: ResolvedTileOp) -> tuple[int, int]:
-    """Return how far apart the rows that are kept lie, and the first of them."""
+    """Return the distance of the rows that are kept, and the number of the first one."""
     assert work.pattern is not None
     digits = work.pattern[::-1]
     times = 4 // digits.count("1")
@@ -463,7 +463,7 @@ def _bits(tile: Tile, row: int, lanes: int, repeat: int = 0) -> Stream:
 
 
 def lower_comparison(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
-    """Append a comparison: whole repeats of every row; `ne` inverts the result of `eq` over the whole destination tile."""
+    """Append a comparison: whole repeats of every row; `ne` inverts `eq` over the whole destination tile."""
     first, lanes = work.sources[0], sequence.lanes(work.sources[0].format)
     (mnemonic,) = kernel.instructions
     repeats = -(-first.valid_cols // lanes)
@@ -563,7 +563,7 @@ def lower_fill(sequence: KernelSequence, work: ResolvedTileOp, _kernel: StridedO
 
 
 def _copy(sequence: KernelSequence, dst: Tile, src: Tile, region: LineRegion) -> None:
-    """Copy rows in whole blocks, all at once if nothing lies between them."""
+    """Copy rows in whole blocks, all at once if they are contiguous."""
     size = src.element_bits // 8
     length = region.length * size
     # The rows of a column-major tile may begin inside a block; which blocks their copies touch is no fact.

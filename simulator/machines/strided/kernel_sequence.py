@@ -393,7 +393,7 @@ def lower_row_argument(sequence: KernelSequence, work: ResolvedTileOp, kernel: S
 
 
 def _separate(sequence: KernelSequence, mnemonic: str, pairs: int, fmt: Format, start: int, to: int) -> None:
-    """Pack one member of each of so many pairs."""
+    """Pack one member of each pair."""
     lanes, size = sequence.lanes(fmt), fmt.storage_bits // 8
     sequence.barrier()
     for first, repeats in sequence.pieces(-(-2 * pairs // lanes)):
@@ -404,7 +404,7 @@ def _separate(sequence: KernelSequence, mnemonic: str, pairs: int, fmt: Format, 
 
 
 def _finish(sequence: KernelSequence, rows: int, reads: int) -> None:
-    """Let the scalar unit make the result of every row of so many elements of tmp."""
+    """Append the scalar work that computes the result of every row from elements of tmp."""
     sequence.await_vector()
     sequence.work_of_scalars(rows, *["read"] * reads, *["arithmetic"] * (reads > 1), "write", "loop")
     sequence.await_scalar()

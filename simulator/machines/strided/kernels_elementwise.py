@@ -31,7 +31,7 @@ from castsim.machines.strided.strided_instructions import Stream
 from castsim.targets.strided_repeat import StridedOperation, StridedRepeatTarget
 
 _THROUGH_FLOAT = {32: ("vconv_s322f32", "vconv_f322s32z"), 16: ("vconv_s162f16", "vconv_f162s16z")}
-"""Instructions that take integers of so many bits to floats of the same width and back."""
+"""Instructions that convert integers to floats of the same width and back, by their bits."""
 
 
 def chained(
@@ -112,7 +112,7 @@ def lower_combination(sequence: KernelSequence, work: ResolvedTileOp, kernel: St
 
 
 def _part_of_rows(tile: Tile, columns: int, row: int, start: int, width: int) -> Stream:
-    """Return so many columns of `columns`, from a row and column on, as a share of a tile's."""
+    """Return a number of columns of `columns`, from a row and column on, as a part of a tile's."""
     size = tile.element_bits // 8
     first, share = start * tile.valid_cols // columns, -(-width * tile.valid_cols // columns)
     return packed(tile.address + row * tile.row_pitch + first * size, tile.format, tile.row_pitch, max(share, 1))
@@ -422,7 +422,7 @@ def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: 
 
 
 def _copy_bursts(sequence: KernelSequence, mnemonic: str, dst: Tile, start: int, blocks: int) -> None:
-    """Copy so many blocks of tmp in bursts; the first block of what a repeat takes stands for all of it."""
+    """Copy blocks of tmp in bursts; the first block of a repeat represents all of it."""
     fmt = words(dst.format)
     one = BLOCK * 8 // fmt.storage_bits
     for first, repeats in sequence.pieces(-(-blocks // BURST_BLOCKS)):
@@ -470,7 +470,7 @@ def _copies(sequence: KernelSequence, dst: Operand, source: Tile, rows: int) -> 
 
 
 def _between_flags(sequence: KernelSequence, elements: int) -> None:
-    """Let the scalar unit move elements: it waits for the vector pipe, which waits for it in turn."""
+    """Append element moves of the scalar unit between flags: it waits for the vector pipe, which then waits for it."""
     sequence.await_vector()
     sequence.work_of_scalars(elements, "read", "write", "loop")
     sequence.await_scalar()

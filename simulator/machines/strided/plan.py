@@ -374,7 +374,7 @@ barrier{_THROUGH_F16.replace("src", "low")}"""
 _STEPS: Mapping[str, str] = {
     "via_i32": _VIA_I32, "chunked": _CHUNKED, "chunked_masked": _CHUNKED_MASKED, "through_f16": _MASKED_THROUGH_F16
 }  # fmt: skip
-"""Sequences A, B and C of docs/reference/a2a3.md section 3.4 and the one of other pairs, an instruction a line.
+"""Sequences A, B and C of docs/reference/a2a3.md section 3.4 and that of other pairs, one instruction a line.
 
 `mask` enables the lanes of the chunk, `clamping` and `wrapping` switch the saturation of integers. `low` and `high` lie
 in the scratch tile, the latter behind the int16 of a chunk. A conversion names its formats and its mode: the cast's own
@@ -517,7 +517,8 @@ def told_by_scratch(target: StridedRepeatTarget, asked: CastAsked) -> str:
 
 
 def _probes(src: Format) -> Codes:
-    """Return all codes of a source of up to 16 bits; of a wider one those of powers of two, halves more, and the like.
+    """Return all codes of a source of up to 16 bits; for a wider one those of powers of two, of halves above them, and
+    similar ones.
 
     The largest exponent brings infinities and NaN.
     """

@@ -170,7 +170,7 @@ def _row(rows: int, cols: int, element: str) -> pto.TileType:
 
 
 def _sorts_whole_groups(kind: pto.TileType) -> bool:
-    """Whether the text says that a sort works on whole groups."""
+    """Whether the types show that a sort works on whole groups."""
     return kind.valid_cols is not None and kind.valid_cols % _GROUP == 0
 
 
@@ -250,7 +250,7 @@ class StridedLowerer(DataflowLowerer):
         return tuple(found)
 
     def _owners(self, use: CastScratch) -> list[str]:
-        """Return the tiles, with the bytes from first to last, that the sequence writes behind its tmp tile."""
+        """Return the tiles, with their first and last byte, that the sequence overwrites beyond its tmp tile."""
         named = []
         written = [(start, end) for start, end in scratch_writes(use) if end > use.tmp.end]
         for tile in self.tiles.values():
@@ -341,7 +341,7 @@ class StridedLowerer(DataflowLowerer):
         return LoweredInstruction(lowered.body, cast_accesses(cast, stretches), shortcut, warnings, cast=tiles)
 
     def _lacks_scratch(self, cast: TileCast, plan: CastPlan) -> Warnings:
-        """Warn of a cast whose sequence needs a tmp tile that the program does not give, and say what differs.
+        """Warn of a cast whose sequence needs a tmp tile that the program does not pass, with the difference.
 
         Source: docs/reference/a2a3.md section 3.4, docs/reference/pto.md section 1.3.
         """
@@ -398,7 +398,7 @@ def cast_accesses(cast: TileCast, stretches: tuple[tuple[int, int], ...]) -> tup
 
 
 _ALWAYS_WITH_TMP = (Kind.ELEMENTWISE, Kind.TRANSPOSE, Kind.SORT)
-"""Kinds of which the library's calls that use a tmp tile cannot do without; those of others have a way of their own."""
+"""Kinds whose library calls with a tmp tile need it; the calls of other kinds have an alternative."""
 
 _ADDED = f"assemblers add the tile from {MAKE_SCRATCH[0]} on, and refuse the program where tiles have addresses"
 
@@ -454,7 +454,7 @@ _LOWERINGS: Mapping[str, _Lowering] = {
     "dequantisation": lower_dequantisation,
     "combination": lower_combination,
 }
-"""What lays out a kernel of each structure."""
+"""The layout functions of kernels, by structure."""
 
 
 def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:

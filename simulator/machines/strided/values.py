@@ -89,7 +89,7 @@ def natural_map(operations: Iterable[Operation], src: Tile, dst: Tile) -> Natura
 def _mark(
     operation: StridedInstruction, src: Tile, dst: Tile, written: np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 ) -> bool:
-    """Count the destination elements of one operation; False unless each comes from its own source element."""
+    """Count the destination elements of one operation; False unless each has a separate source element."""
     source = operation.sources[0]
     count = min(operation.lanes, operation.mask.bit_length())
     if operation.mask & ((1 << count) - 1) != (1 << count) - 1 or not _one_row(source, count) & _one_row(
@@ -220,7 +220,7 @@ def _active_lanes(mask: int, lanes: int) -> Lanes:
 
 
 def _needs_order(operation: StridedInstruction) -> bool:
-    """Whether a later repeat may see or overwrite what an earlier one wrote."""
+    """Whether a later repeat may read or overwrite bytes that an earlier one wrote."""
     if operation.repeats == 1:
         return False
     start, end = stream_extent(operation.destination, operation.repeats, operation.lanes, operation.mask)
@@ -253,7 +253,8 @@ def _adjacent(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats:
 
 
 def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> tuple[NDArray[np.int64], int]:
-    """Return where each lane lies, shape (repeats, lanes), and its size: bytes, or nibbles for 4-bit streams."""
+    """Return the position of each lane, shape (repeats, lanes), and its size: in bytes, or in nibbles for 4-bit
+    streams."""
     bits = element_bits(stream)
     numbers = np.arange(lanes.stop) if isinstance(lanes, slice) else lanes
     per_block = BLOCK * 8 // bits

@@ -137,7 +137,7 @@ def constant_register(held: NamedRegisters, name: str, code: int, fmt: Format) -
 def _made_once(
     held: NamedRegisters, key: str, stem: str, fmt: Format, scalar: Callable[[], tuple[str, ScalarType]]
 ) -> str:
-    """Return the key of a register ahead of the loops whose lanes all hold a scalar."""
+    """Return the key of a register before the loops that holds a scalar in all lanes."""
     prelude = held.prelude
     assert prelude is not None  # of every function that is no cast
     if key not in prelude.registers:
@@ -169,7 +169,7 @@ _UNSUPPORTED: Mapping[str, str] = {
     "block_quantisation": "passes over exponents, whose constants its kernel leaves out",
     "matrix": "no vector instructions",
 }
-"""Structures of kernels that are not written, and what it is that they have."""
+"""Structures of kernels that cannot be written, with the reason."""
 
 
 def check_structure(given: Given) -> None:
@@ -300,7 +300,7 @@ def _duplicate(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _accumulated_product(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """A tile times the constant, and what the destination holds."""
+    """Write the sum of the destination and a tile times the constant."""
     (source,) = operation.sources
     if held.register(source).element != given.work.dst.format.name:
         raise unwritten("f16 elements that are widened on the way")
@@ -324,7 +324,7 @@ def _narrow(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _halves(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """Neighbouring lanes in two registers, of which the first replaces the source."""
+    """Write neighbouring lanes to two registers, of which the first replaces the source."""
     del given
     (source,), (odd,) = operation.sources, operation.results
     element = held.register(source).element
@@ -346,7 +346,7 @@ def _compare(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _select(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """A choice by a predicate, of which the last source is the name."""
+    """Write a selection by a predicate, which the last source names."""
     *names, chosen = operation.sources
     if len(names) == 1:
         names.append(scalar_register(held, given))
@@ -362,7 +362,7 @@ def _spread(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _spread_both(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """The same of both halves of a predicate: interleaved with itself, it holds every bit twice."""
+    """Write the spread of both halves of a predicate: interleaved with itself, it holds every bit twice."""
     del given
     name, kind = held.mask(operation.sources[0])
     uses, results = [(name, kind)] * 2, [(each, kind) for each in operation.results]
@@ -381,13 +381,13 @@ def _join(held: NamedRegisters, given: Given, operation: Compute) -> None:
 
 
 def _pack(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """The predicate of 32-bit lanes as one of 16-bit lanes, of which the upper half is clear."""
+    """Write the predicate of 32-bit lanes as one of 16-bit lanes with a clear upper half."""
     del given
     held.define_mask(operation.results[0], 16, "ppack", [held.mask(operation.sources[0])], half="LOWER")
 
 
 def _choose(held: NamedRegisters, given: Given, operation: Compute) -> None:
-    """Bits of one predicate where a third is set, of another elsewhere."""
+    """Write the bits of one predicate where a third is set, else of another."""
     del given
     held.define_mask(operation.results[0], operation.width, "psel", [held.mask(each) for each in operation.sources])
 
@@ -423,7 +423,7 @@ _RULES: Mapping[str, _Rule] = {
     "psel": _choose,
     "vci": _ascend,
 }
-"""What writes a mnemonic of the kernels."""
+"""The writers of the kernels' mnemonics."""
 
 
 def accumulated(held: NamedRegisters, given: Given, name: str, width: int) -> str | None:

@@ -155,7 +155,7 @@ def _base(out: FunctionTextWriter, part: ViewPart) -> str:
 
 
 def _settled(part: ViewPart) -> SettledPart:
-    """Return a part all of whose extents and strides are known; it begins where the pointer is."""
+    """Return a part with known extents and strides; it begins at the pointer."""
     view = part.view
     sizes, strides = ([int(each.known or 0) for each in numbers] for numbers in (part.sizes, view.strides))
     pointer = ArgumentPointer(view.argument, element_format(view.kind.element))
@@ -400,7 +400,7 @@ class _Source:
         return evaluate(node, lambda name: DependentScalar(found[name] or 0), LoopDependence(), lambda *_: False).value
 
     def _control(self, node: pto.For | pto.While | pto.If | pto.Section) -> None:
-        """Write a loop or condition with its regions; what they do to extents is not known behind them."""
+        """Write a loop or condition with its regions, after which the extents that they change are unknown."""
         if isinstance(node, pto.Section):
             self._region(node.body)
             return
@@ -584,7 +584,7 @@ class _Source:
         return found
 
     def _pointer(self, name: str) -> tuple[str, str, pto.PointerType]:
-        """Return the argument behind a pointer, the pointer's name, and its type."""
+        """Return the argument of a pointer, the pointer's name, and its type."""
         found = self.values[name]
         assert isinstance(found, ScalarExpression)
         argument = found.argument or name

@@ -176,7 +176,7 @@ class _FrontEnd:
         return ScopeTiming(cycles, tuple(account.spans), frozenset(board.used), dict(account.uses))
 
     def _only_stores(self) -> bool:
-        """Whether loops store constants and do nothing else: what computes in them reads no register made in a loop."""
+        """Whether loops only store constants: no compute instruction reads a register made in a loop."""
         body = self._scope.body
         loops = [item for item in body if isinstance(item, RecordedLoop) and _repeats(item)]
         made = {name for issue in issues(loops) for name in issue.writes if not issue.instruction.masks}
@@ -225,7 +225,7 @@ class _FrontEnd:
             self._board.begin_trip()
 
     def _open(self, loop: RecordedLoop) -> None:
-        """Set up an outermost loop: what a nest costs before its first trip, and the memory path of its lines."""
+        """Set up an outermost loop: the cost of a nest before its first trip, and the memory path of its lines."""
         facts, account, board = self._facts, self._account, self._board
         timing = facts.target.timing
         if not loop.innermost:
@@ -326,7 +326,7 @@ class _FrontEnd:
 
 
 _NOWHERE = -1
-"""The line of a branch that stands in no text."""
+"""The line number of a branch without a line in the text."""
 
 
 def _repeats(loop: RecordedLoop) -> bool:
@@ -345,7 +345,7 @@ def _innermost(loop: RecordedLoop) -> RecordedLoop:
 
 
 def _first_trips(loop: RecordedLoop) -> list[ScopeIssue]:
-    """Return the instructions of the first trip of a loop, with those of the first trips inside of it."""
+    """Return the instructions of a loop's first trip, including the first trips of nested loops."""
     found: list[ScopeIssue] = []
     for item in loop.trips[0]:
         found += _first_trips(item) if isinstance(item, RecordedLoop) else [item]
@@ -353,7 +353,7 @@ def _first_trips(loop: RecordedLoop) -> list[ScopeIssue]:
 
 
 def _straight(items: Sequence[Item]) -> list[ScopeIssue]:
-    """Return what stands in items themselves and in loops of theirs that have a single trip."""
+    """Return the items, including those of nested loops with a single trip."""
     found: list[ScopeIssue] = []
     for item in items:
         if isinstance(item, ScopeIssue):
@@ -531,7 +531,7 @@ class FunctionLaunch:
 
 
 class _TripRemainder:
-    """A trip of a nest: what is left of its loads and stores."""
+    """A trip of a nest: the rest of its loads and stores."""
 
     def __init__(self, nest: Nest, row: int, trip: int, loads: Iterable[LoadStep], stores: Iterable[StoreStep]) -> None:
         self.nest, self.row, self.trip = nest, row, trip
@@ -565,7 +565,7 @@ _LAUNCH = "launch"
 
 @dataclass(slots=True)
 class _Total:
-    """What the launches of one instruction add up to."""
+    """The totals of an instruction's launches."""
 
     executions: int = 0
     cycles: int = 0
@@ -577,7 +577,7 @@ class _Total:
     waits: defaultdict[tuple[int, Cause, int], int] = field(default_factory=lambda: defaultdict(int))
 
     def add(self, timing: ScopeTiming, first: int = 0) -> None:
-        """Take in a launch whose lines are counted from `first` on."""
+        """Add a launch whose lines are counted from `first` on."""
         self.cycles += timing.cycles
         for (line, cause), cycles in timing.by_line.items():
             self.causes[line + first * (line > 0)][cause] += cycles
@@ -589,7 +589,7 @@ class _Total:
                 self.waits[number, cause, behind and behind + first] += waited
 
     def lines(self) -> tuple[LineLaunches, ...]:
-        """Return the lines in order, what belongs to the launch itself first."""
+        """Return the lines in order, after the entry of the launch itself."""
         waits: defaultdict[int, list[LineWait]] = defaultdict(list)
         for (number, cause, behind), waited in self.waits.items():
             made = (behind, self.texts.get(behind, _LOOP)) if behind else (None, None)

@@ -87,7 +87,7 @@ def _pattern_gather(k: KernelLayout) -> Nests:
 
 
 def _compare_gather(k: KernelLayout) -> Nests:
-    """Loaded, compared, the numbers squeezed and stored; the count of each row behind its last trip: assumed."""
+    """Load, compare, squeeze the numbers and store; the count of each row follows its last trip (assumed)."""
     region = k.rows(k.source)
     load = k.load("v0", "NORM", k.source.address, region.steps(k.source))
     trip: Trip = (load, region.predicate, *region.stored(chain(k.rule.instructions, ("v0",), region.width)))
@@ -97,7 +97,7 @@ def _compare_gather(k: KernelLayout) -> Nests:
 
 
 def _sort(k: KernelLayout) -> Nests:
-    """32 elements and their numbers per trip; what is loaded and stored is as long as the pairs."""
+    """Sort 32 elements and their numbers per trip; loads and stores are as long as the pairs."""
     source, places = k.work.sources
     step = GROUP * source.element_bits // 8
     region = NestRegion(source.element_bits, step, source.valid_rows, source.valid_cols)
@@ -110,7 +110,7 @@ def _sort(k: KernelLayout) -> Nests:
 
 
 def _merge(k: KernelLayout) -> Nests:
-    """Four blocks per trip; the first vector of each stands for all of it."""
+    """Merge four blocks per trip; the first vector of each represents all of it."""
     first = k.source
     length = 4 * block_pairs(k.work) * PAIR_BYTES if k.work.scalars else first.valid_cols * first.element_bits // 8
     region = NestRegion(first.element_bits, length, k.dst.valid_rows, first.valid_cols)
@@ -186,7 +186,7 @@ def _concatenation(k: KernelLayout) -> Nests:
 
 
 def _in_order(trip: Trip) -> Trip:
-    """Return a trip whose store, the last of it, waits for those before: the parts of a row share a line.
+    """Return a trip whose final store waits for earlier ones, because the parts of a row share a line.
 
     Inferred from the vendor's simulator, where rows of two vectors take 27 cycles whatever their type.
     """
@@ -316,7 +316,7 @@ _NARROW_OF_HALF = 19
 """Instructions that make the codes of a register of e2m1 from products of f32."""
 
 _ROWS_AT_ONCE = 4
-"""Rows of a group whose magnitudes are compared in one trip."""
+"""The rows of a group whose magnitudes one trip compares."""
 
 
 def _block_quantisation(k: KernelLayout) -> Nests:
@@ -352,7 +352,7 @@ def _maxima(k: KernelLayout) -> Nests:
 
 
 def _shared(k: KernelLayout) -> Nest:
-    """One register of groups a trip; where exponents lie in rows one group."""
+    """Process one register of groups a trip; one group if exponents are in rows."""
     (_, maxima, scaling), groups, width = k.work.further, grouping_of(k.work), k.work.sources[0].element_bits
     widened = width == 16 and k.work.mode == "nv"
     trip_bytes = width // 8 if groups.by_rows else k.register_bytes // (2 if widened else 1)
@@ -502,7 +502,7 @@ def _boxing(k: KernelLayout) -> Nests:
 
 
 def _extent(work: ResolvedTileOp) -> tuple[int, int]:
-    """Return rows and columns that a pass walks: all elements in one line unless exponents lie in rows."""
+    """Return the rows and columns of a pass: all elements in one line unless exponents are in rows."""
     source = work.sources[0]
     if grouping_of(work).by_rows:
         return source.valid_rows, source.valid_cols
@@ -534,7 +534,7 @@ _REARRANGING: Mapping[str, Callable[[KernelLayout], Nests]] = {
     "boxing": _boxing,
     "combination": _combination,
 }
-"""What lays out a kernel of each structure that rearranges or quantises."""
+"""The layout functions of kernels that rearrange or quantise, by structure."""
 
 
 # From one vector operation other than a cast to control writes and one vector function.
@@ -545,8 +545,8 @@ _REARRANGING: Mapping[str, Callable[[KernelLayout], Nests]] = {
 _LAYOUTS = {**LAYOUTS, **_REARRANGING}
 
 _ONE_LOOP = ("compare", "part", "fill")
-"""Structures whose rows of one vector follow each other without a turn of the loop also where the valid region is known
-at run time only: 64 x 64 of f32 take 160 cycles in the vendor's simulator (tpartadd), 32 x 32 of f16 62 (tcmp);
+"""Structures in which rows of one vector follow each other without a turn of the loop, even if the valid region is
+known only at run time: 64 x 64 of f32 take 160 cycles in the vendor's simulator (tpartadd), 32 x 32 of f16 62 (tcmp);
 docs/reference/a5.md section 9."""
 
 
@@ -718,7 +718,7 @@ def _wraps(whole: WholeTile | None) -> bool | None:
 
 
 def _accesses(cast: TileCast, lowered: FunctionCast) -> tuple[Access, ...]:
-    """Return the bytes between first and last valid element of both tiles, and what a zero fill clears."""
+    """Return the bytes between the first and last valid element of both tiles, and those that a zero fill clears."""
     written, read = tile_access(cast.dst, write=True), tile_access(cast.src, write=False)
     if lowered.filled:
         end = max(written.end, cast.dst.address + lowered.filled)

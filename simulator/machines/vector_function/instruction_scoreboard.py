@@ -269,7 +269,7 @@ class _Cycles:
         self._after[cycle] = cycle + 1
 
     def forget(self, cycle: int) -> None:
-        """Let go of the cycles before."""
+        """Discard the state of earlier cycles."""
         self._after = {key: after for key, after in self._after.items() if key >= cycle}
 
 
@@ -315,7 +315,7 @@ class BufferGroups:
 
 
 _REMEMBERED = 2000 * TICKS
-"""After so long the board forgets what lies behind the front end."""
+"""The time after which the board forgets cycles before the front end."""
 
 _LINKS = 32
 """Links of a chain that are remembered."""
@@ -425,7 +425,7 @@ class Board:
         self._cycle, self._sent, self._loads = self.account.now, 0, 0
 
     def _dispatch(self, issue: ScopeIssue) -> None:
-        """Let the front end send an instruction: so many a cycle, once there is a register and a place to wait."""
+        """Dispatch an instruction by the front end: a limited number a cycle, once there is a register and a place."""
         account, instruction = self.account, issue.instruction
         if account.now != self._cycle:
             self._arrive()
@@ -555,7 +555,7 @@ class Board:
         self.completed = max(self.completed, self._latest_store + takes)
 
     def _waited(self, line: int, data: int, start: int, held: LastStore, conflict: int) -> None:
-        """Note what a store waited for from its dispatch on: its data, the path, a barrier or those before it."""
+        """Record the waits of a store after its dispatch: for its data, the path, a barrier or earlier stores."""
         use = self.account.uses[line]
         use.wait(Cause.DEPENDENCE, held.chain[-1][0] if held.chain else 0, data - self.account.now)
         use.wait(Cause.MEMORY_BANDWIDTH, 0, held.path)
@@ -571,7 +571,7 @@ class Board:
                 self._values[name] = replace(latest, physical=False)
 
     def _order(self, word: str) -> None:
-        """Let later accesses of the second kind wait for earlier ones of the first (docs/reference/micro.md 6.4)."""
+        """Make later accesses of the second kind wait for earlier ones of the first (docs/reference/micro.md 6.4)."""
         before, _, after = word.partition("_")
         every = "VV_ALL" in word or "VS_ALL" in word or "SV_ALL" in word
         if word == "VST_VST":
@@ -589,7 +589,7 @@ class Board:
     # ------------------------------------------------------------------------------------------------------ registers
 
     def _read(self, issue: ScopeIssue, completed: int, number: int) -> None:
-        """Note that an instruction has read its registers: the last reader of each gives it back as it completes."""
+        """Record that an instruction has read its registers: the last reader of each returns it on completion."""
         for name in set(issue.reads):
             value = self._values.get(name)
             self._readers[name] -= 1

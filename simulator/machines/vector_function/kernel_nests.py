@@ -277,7 +277,7 @@ def _compare(k: KernelLayout) -> Nests:
 
 
 def _compared(k: KernelLayout, region: NestRegion) -> Nest:
-    """As elementwise, but what is stored is a predicate: one bit per element."""
+    """Lay out a comparison: element-wise, but it stores a predicate of one bit per element."""
     loads, names = k.wholes(region, k.work.sources)
     steps = chain(k.rule.instructions[:1], names, region.width)
     trip: Trip = (*loads, region.predicate, *steps, StoreLanes("r0", "p", f"MASK_B{region.width}"))
@@ -285,7 +285,7 @@ def _compared(k: KernelLayout, region: NestRegion) -> Nest:
 
 
 def _compared_in_pairs(k: KernelLayout, region: NestRegion) -> Nest:
-    """The same on 32 bits: two vectors a trip, whose predicates are stored as one.
+    """Lay out a comparison of 32 bits: two vectors a trip, whose predicates are stored as one.
 
     Source: vendor's simulator, 93 cycles for 16 vectors and 68 for 4; no kernel text at hand.
     """
@@ -340,7 +340,7 @@ def _select_one(k: KernelLayout, region: NestRegion, first: int, mask: Tile) -> 
 
 
 def _select_two(k: KernelLayout, region: NestRegion, mask: Tile) -> Nest:
-    """Two vectors per trip, whose masks are loaded as one."""
+    """Lay out a selection of two vectors per trip, whose masks are loaded as one."""
     half_bytes, half = region.trip_bytes // 2, region.elements // 2
     masked = k.load("m", f"MASK_B{region.width // 2}", mask.address, (mask.row_pitch, region.elements // 8))
     trip: list[RegisterOperation] = [masked, *steps_of("m0 m1 = pintlv m", region.width)]
@@ -575,7 +575,7 @@ def _column_broadcast(k: KernelLayout) -> Nests:
 
 
 def _full_and_vector(work: ResolvedTileOp) -> tuple[Tile | None, Tile]:
-    """Return the operand with the shape of the result, None if there is none, and the one that is spread."""
+    """Return the operand with the shape of the result (None if there is none), and the broadcast one."""
     if len(work.sources) == 1:
         return None, work.sources[0]
     one, other = work.sources
@@ -644,7 +644,8 @@ def _timed_compare(k: KernelLayout) -> Nests:
 
 
 def _timed_part(k: KernelLayout) -> Nests:
-    """What both sources cover is joined, the rows below that only one covers are copied; or none if columns differ.
+    """Return the timed nests: combine the rows that both sources cover, copy those that only one covers; none if
+    columns differ.
 
     Extremes take a pass for each source, which loads the destination too: 2.06 cycles a vector each. Source: pto-isa
     include/pto/npu/a5 for the two loops; 8 and 64 rows of a vector take 120 cycles in the vendor's simulator.

@@ -49,7 +49,7 @@ _OF = {
     "shr": ("shift_beyond_width",),
     "axpy": ("axpy_rounding",),
 }
-"""Options that say what functions make of operands about which no source speaks."""
+"""Options for results that no source states."""
 
 
 def behaviour(function: str, fmt: Format, operands: Operands, *names: str) -> Behaviour:
@@ -578,7 +578,7 @@ def reduced(function: str, parts: int | None) -> Callable[[Operands], tuple[Valu
 
 
 def _without(function: str, fmt: Format, codes: Codes, active: Bits) -> Codes:
-    """Return rows of lanes with those that take no part made neutral: beside others a zero of a sum is -0."""
+    """Return rows of lanes with inactive ones neutral: beside others a zero of a sum is -0."""
     neutral = np.full((len(codes), 1), neutral_code(function, fmt), codes.dtype)
     if isinstance(fmt, FloatFormat) and function == "add":
         neutral[active.any(axis=1)] = fmt.sign_bit

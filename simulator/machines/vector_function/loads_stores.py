@@ -133,7 +133,7 @@ _FIXED: Mapping[str, LoadDistribution] = {
         LoadDistribution("BDINTLV", _BLOCK_PAIRS, 32),
     )
 }
-"""Loads whose name has no width."""
+"""The loads whose name contains no width."""
 
 LOADS: Mapping[str, LoadDistribution] = {
     **_FIXED,
@@ -476,7 +476,7 @@ def check_address(what: str, memory: Bytes, address: int, size: int, alignment: 
 
 
 def _picked(memory: Bytes, address: int, places: Index, defined: Bits | None) -> VectorRegister:
-    """Return the register whose bytes lie at `places` beyond the address; -1 is zero."""
+    """Return the register of the bytes at `places` after the address; -1 is zero."""
     none = places < 0
     where = np.where(none, 0, address + places)
     data = np.where(none, np.uint8(0), memory[where])

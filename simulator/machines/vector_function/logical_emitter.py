@@ -82,7 +82,7 @@ class FunctionEmitter:
     _constants: dict[tuple[int | float, str], str] = field(default_factory=dict)
     _casts: dict[tuple[str, str | int], Reg | Pred] = field(default_factory=dict)
     _origins: dict[str, Reg] = field(default_factory=dict)
-    """What a register is but another element of."""
+    """The registers that other registers reinterpret."""
 
     def fresh(self, stem: str) -> str:
         """Return a name that nothing has yet."""
@@ -347,7 +347,7 @@ class Masks:
         return Pred(name, bits, home), left
 
     def _spread(self, pred: Pred, half: str, bits: int = 32) -> Pred:
-        """Make containers of twice the width of half of a predicate's; `bits` are those of its type."""
+        """Create containers of twice the width from half of a predicate; `bits` are those of its type."""
         return self.out.predicate("punpack", [pred.use], bits, half=half)
 
     def _logic(self, mnemonic: str, one: Pred, other: Pred, container: int) -> Pred:

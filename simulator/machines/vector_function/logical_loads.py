@@ -144,7 +144,7 @@ class Divisors:
             self._set(name, divisor)
 
     def _access(self, node: VmiOperation) -> None:
-        """Note the divisors of an access: of its address in bytes, of its stride in elements."""
+        """Record the divisors of an access: of its address in bytes, of its stride in elements."""
         place = next((n for n, kind in enumerate(node.operand_types) if isinstance(kind, PointerType)), None)
         if place is None:
             return
@@ -344,7 +344,7 @@ class Loads:
     def _joined(
         self, kind: LogicalVectorType, parts: list[LogicalRegister], size: int, container: int
     ) -> LogicalRegister:
-        """Put logical registers of `size` lanes behind each other."""
+        """Concatenate logical registers of `size` lanes."""
         lanes, found = per_register(container), list[Reg]()
         for number in range(register_count(kind.lanes, container)):
             start = number * lanes

@@ -70,7 +70,7 @@ def _bind(
 
 
 def _bind_count(target: VectorFunctionTarget, result: str, width: int, operands: tuple[str, ...]) -> CountDown:
-    """Bind `plt`, of a counter or of a number of lanes."""
+    """Bind `plt` to a counter or to a number of lanes."""
     lanes = target.registers.register_bytes * 8 // width
     if operands[0].isdecimal():
         return CountDown(result, width, min(int(operands[0]), lanes), None)
@@ -211,7 +211,7 @@ def _start(counter: Counter, count: int, elements: int) -> int:
 
 
 def _timed_nest(target: VectorFunctionTarget, plan: FunctionCastPlan, main: Nest) -> Nest:
-    """Return the nest whose published cycles the function takes: as a rule its own."""
+    """Return the nest with the published cycles of the function: usually its own."""
     if target.option("profiled_sequences") == "text":
         return main
     for profiled in target.profiled_sequences:
@@ -333,7 +333,7 @@ def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) 
 
 
 def _tile(name: str, fmt: Format, address: int, valid: int, form: CastForm | None) -> Tile:
-    """Rows of `valid` elements, whole trips of every kernel: one full row, or two that go on behind them."""
+    """Return rows of `valid` elements, in whole trips of every kernel: one full row, or two partial ones."""
     bits = fmt.bits if fmt.bits == 4 else fmt.storage_bits
     rows, cols = (2, 2 * valid) if form == "2d" else (1, valid)
     return Tile(name, fmt, TileType("vec", fmt.name, rows, cols, rows, valid), address, rows, valid, bits)

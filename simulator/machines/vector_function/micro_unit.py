@@ -80,7 +80,7 @@ from castsim.targets.vector_function import VectorFunctionTarget
 # Instructions whose results nothing uses, and that do nothing else: taken out.
 
 _PURE = frozenset(("vbitcast", "pbitcast", "vbr", "vci", "vshrs", "pset_b8", "pset_b16", "pset_b32"))
-"""What lowering makes ahead of knowing whether it will be wanted."""
+"""Operations that the lowering creates before it knows whether they are used."""
 
 
 def without_unused(body: tuple[pto.Operation, ...]) -> tuple[pto.Operation, ...]:
@@ -173,7 +173,7 @@ class _Lowering:
     def region(self, body: Sequence[pto.Operation], owner: pto.Operation | None = None, what: str = "") -> tuple[
         pto.Operation, ...
     ]:  # fmt: skip
-        """Return a region; what it yields has the containers of the owner's results."""
+        """Return a region whose yielded values have the containers of the owner's results."""
         place = OperationRun()
         with self.out.at(place):
             for node in body:
@@ -272,7 +272,7 @@ class _Lowering:
         return tuple(flat), tuple(types)
 
     def _fresh(self, node: pto.For | pto.If, what: str, names: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the names of what values become."""
+        """Return the names of the new values."""
         found = []
         for number, (name, kind) in enumerate(zip(names, node.result_types, strict=True)):
             logical = isinstance(kind, LogicalVectorType | LogicalMaskType)
@@ -359,7 +359,7 @@ class _Conversion:
 
 
 _NO_FORMAT = FORMATS["u8"]
-"""What stands for the element of instructions on masks alone."""
+"""The placeholder element of instructions that only use masks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,7 +474,7 @@ class LaneUnit(Followed):
 
 @dataclass(frozen=True, slots=True)
 class _ExecutionPlan:
-    """What all executions of an instruction of the text have in common; `codes` makes the numbers of scalars.
+    """The common properties of all executions of an instruction of the text; `codes` converts scalars.
 
     The masks of its operands are those of an instruction that is written without any: all lanes.
     """
@@ -510,7 +510,7 @@ def _element(kinds: list[VectorType]) -> Format:
 
 
 def _coder(kind: object) -> Callable[[Value], int] | None:
-    """Return what makes a number of a scalar operand: the code of a float, an integer as it is."""
+    """Return the converter of a scalar operand: the code of a float, an integer unchanged."""
     if not isinstance(kind, ScalarType):
         return None
     name = kind.name
@@ -623,7 +623,7 @@ def _pointed_bits(issue: VectorIssue) -> int:
 
 
 def _lanes_taken(issue: VectorIssue, width: int) -> PredicateRegister:
-    """Return the mask of an instruction that has one, or says how many of the first lanes are active."""
+    """Return the mask of an instruction: its operand, or the given number of leading active lanes."""
     mask = next((each for each in issue.operands if isinstance(each, PredicateRegister)), None)
     if mask is not None:
         return mask
@@ -676,7 +676,7 @@ def _load_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
 
 
 def _store_unaligned(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
-    """Store as many elements as an operand says (`vstus`), or as many bytes as AR says (`vstur`)."""
+    """Store the number of elements of an operand (`vstus`), or the number of bytes in AR (`vstur`)."""
     state = next(each for each in issue.operands if isinstance(each, Alignment))
     by_register = issue.node.mnemonic == "vstur"
     count = unit.counted if by_register else _stride(issue) * _pointed_bits(issue) // 8

@@ -284,7 +284,7 @@ def _saturation_in_vain(
     rounding: Rounding,
     asked: Saturation | None,
 ) -> Warnings:
-    """Warn where ON and OFF come to the same, and that is not what was asked for."""
+    """Warn if ON and OFF have the same effect, other than the requested one."""
     if asked is None:
         return ()
     on, off = _by_saturation(target, rule, src, dst, rounding)

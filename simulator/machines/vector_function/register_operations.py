@@ -136,7 +136,7 @@ class FunctionTextWriter:
 
 
 _SPELLINGS = {"hif8": "!pto.hif8", "e2m1": "!pto.f4E2M1x2", "e1m2": "!pto.f4E1M2x2"}
-"""Elements that the vendor's tools know as types of the dialect alone."""
+"""Elements that exist only as dialect types in the vendor's tools."""
 
 
 def buffer_pointer(element: str) -> PointerType:
@@ -168,7 +168,7 @@ def unwritten(what: str) -> IllegalError:
 # Nothing here knows a pair: what an instruction does is asked of the unit's own rules.
 
 _ADJUSTABLE = ("micro_integer_to_float", "micro_infinity_to_integer")
-"""Options that stand for what instructions leave open and tile casts settle."""
+"""Options for behaviour that instructions leave open and tile casts define."""
 
 
 class UnsettledError(Exception):
@@ -229,7 +229,7 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """An instruction, and the policy that it is to have."""
+    """An instruction, and its required policy."""
 
     pair: Conversion
     words: Mapping[str, str]
@@ -244,7 +244,7 @@ class _Sought:
 
 
 def _effective(policy: Policy, pair: Conversion, *, finite: bool) -> Policy:
-    """Return a policy without what can make no difference to a pair: rounding where nothing is rounded, and so on."""
+    """Return a policy without settings that have no effect on a pair, such as rounding of an exact cast."""
     src, dst = format_named(pair.src), format_named(pair.dst)
     if not pair.roundings:
         policy = replace(policy, rounding=Rounding.RINT)
@@ -529,7 +529,7 @@ class NamedRegisters:
         return self.as_element(name, element), vector(element)
 
     def _element(self, name: str, width: int) -> str:
-        """Return as what an operation on lanes of `width` bits sees a register."""
+        """Return the element under which an operation on lanes of `width` bits sees a register."""
         element = self.register(name).element
         return element if lane_bits(element) == width else f"u{width}"
 

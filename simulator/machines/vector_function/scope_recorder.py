@@ -156,7 +156,7 @@ def touched(scope: Scope, buffer: str, capacity: int) -> tuple[Access, ...]:
 
 
 def _needed(scope: Scope) -> Mapping[int, int]:
-    """Return for every register that something reads how many of its leading bytes matter."""
+    """Return the number of leading bytes that are used of every register."""
     needed: dict[int, int] = {}
     for issue in issues(scope.body):
         kind, name = issue.instruction.kind, issue.instruction.mnemonic
@@ -182,13 +182,13 @@ def _by_lanes(issue: ScopeIssue) -> bool:
 
 
 def _part(issue: ScopeIssue, leading: int) -> int:
-    """Return the bytes of an access of which so many leading bytes of the register count."""
+    """Return the bytes of an access if only a number of leading bytes of the register count."""
     size = issue.instruction.size
     return -(-size * leading // REGISTER_BYTES) if _by_lanes(issue) else size
 
 
 def _spaced(stretches: Sequence[tuple[int, int]], buffer: str, *, write: bool) -> list[Access]:
-    """Return stretches in order as accesses: each takes in those of its length that follow at one distance."""
+    """Return ordered stretches as accesses: each covers equal ones that follow at one distance."""
     found: list[Access] = []
     index = 0
     while index < len(stretches):
@@ -350,7 +350,7 @@ def _behind_stores(
 
 
 _FIRST_BUFFER = 1 << 10
-"""Numbers of the flags that stand for buffers begin here, beyond those of events."""
+"""The first number of the flags for buffers, beyond those of events."""
 _WORDS: Mapping[type[pto.Operation], str] = {
     pto.SetFlag: "set_flag",
     pto.WaitFlag: "wait_flag",
@@ -386,7 +386,7 @@ class ScopeRecorder:
     _places: dict[int, Span] = field(default_factory=dict)
     _scope: Scope | None = None
     _released: dict[int, tuple[str, int]] = field(default_factory=dict)
-    """Of buffers, by their numbers, the pipe that released them last, and where in the program."""
+    """The last releasing pipe of each buffer by number, and its place in the program."""
     _unrolled: set[int] = field(default_factory=set)
     """Loops that are written out."""
     _flags: bool = False
@@ -603,7 +603,7 @@ def body_cycles(body: Body, target: VectorFunctionTarget) -> int:
 
 
 def _scope(body: Body, register_bytes: int) -> Scope:
-    """Write the loops out; every buffer has room for the trips of one, behind those before."""
+    """Unroll the loops; every buffer has room for the trips of one, after earlier ones."""
     scope = Scope()
     buffers = list(dict.fromkeys(step.buffer for step in body.steps if step.buffer))
     places = {name: number * register_bytes * body.trips for number, name in enumerate(buffers)}

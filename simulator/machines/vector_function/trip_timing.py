@@ -364,7 +364,7 @@ def _told_facts(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> I
 
 
 def _memory_path(nest: Nest, shape: TripShape, target: VectorFunctionTarget) -> tuple[int, int | None, set[str]]:
-    """Return what the lines of a nest pass between load and store (docs/reference/a5.md section 6.2, rule 5).
+    """Return the memory path of a nest's lines between load and store (docs/reference/a5.md section 6.2, rule 5).
 
     The floor of two loads counts from launch to end of a function: less what surrounds its trips.
     """

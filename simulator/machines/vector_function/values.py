@@ -84,7 +84,7 @@ def run_nest(function: VectorFunction, nest: Nest, state: RegisterState, buffer:
 
 
 def _load(operation: Load, state: RegisterState, buffer: Bytes, address: int) -> None:
-    """Loads are not predicated; what lies beyond the buffer reads as zero and is never stored."""
+    """Load without predicate; bytes beyond the buffer read as zero and are never stored."""
     mode = load_distribution(operation.distribution, len(operation.results))
     memory = np.zeros(mode.size + 1, np.uint8)  # the last byte stays zero: index -1 means "not part of an element"
     window = buffer[address : address + mode.size]
@@ -260,7 +260,7 @@ class _Symbol:
         return chain
 
     def take(self, places: NDArray[np.int64]) -> _Symbol:
-        """Return the bytes at `places`; -1 gives what the proof cannot use."""
+        """Return the bytes at `places`; -1 gives the number of values unusable for the proof."""
         taken = self.fields[:, places]
         taken[:, places < 0] = _NOTHING
         return _Symbol(taken)
@@ -364,7 +364,7 @@ class _Tracer:
         return _Symbol(np.where(first, other.fields, one.fields)).with_chain(np.where(active, chain, ZERO))
 
     def _mask(self, operation: Compute, symbols: dict[str, _Symbol], chains: list[Chain]) -> _Symbol:
-        """AND with a constant register whose lanes are all equal."""
+        """Return the AND with a constant register whose lanes are all equal."""
         name, constant, _ = operation.sources
         source = self._of(name, symbols)
         lanes = self.state.registers[constant].lanes(operation.width)

@@ -360,7 +360,7 @@ def _is_integer_to_float(src: Format, dst: Format) -> bool:
 
 
 def _is_recorded(target: VectorFunctionTarget, pair: Conversion, saturation: str | None) -> bool:
-    """Whether overflow gives what the vendor's case file of f32 to 8-bit floats has."""
+    """Whether overflow follows the vendor's case file of f32 to 8-bit floats."""
     if (pair.src, len(pair.parts)) != ("f32", 4) or not isinstance(format_named(pair.dst), FloatFormat):
         return False
     return plain_word(saturation or "") == "SAT" and target.option("micro_fp8_overflow") == "recorded"

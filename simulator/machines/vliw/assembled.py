@@ -427,7 +427,7 @@ def load_binary(
 
 
 def _declarations(text: str, companion: Path, target: VliwTarget) -> tuple[Declaration, ...]:
-    """Read the declarations of a companion; it may be the source of the program, whose instructions do not count.
+    """Read the declarations of a companion file, which may be the program's source; its instructions are ignored.
 
     Raises:
         ReadError: a declaration or instruction that cannot be read; instructions in a file of declarations.

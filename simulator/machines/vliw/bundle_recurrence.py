@@ -250,7 +250,7 @@ class RecurrenceCore:
             place += 1
 
     def _issue_plain(self, numbers: Sequence[int], place: int) -> int:
-        """Issue what can neither wait nor make others wait, from `place` on; return where that ends."""
+        """Issue bundles that cannot wait or delay others, from `place` on; return the end."""
         history, issues, kinds = self.history, self.totals.issues, self.history.kinds
         first, now, clock = place, self.now, self.clock
         end = min(len(numbers), place + self.max_cycles - self.skipped - now)
@@ -303,7 +303,7 @@ class RecurrenceCore:
             self.outstanding = [each for each in waiting if each.done_at > self.now]
 
     def _wait_for(self, access: AccessInFlight) -> None:
-        """Stand still until an access is done, and charge the cycles to what kept it."""
+        """Stall until an access is done, and charge the cycles to its cause."""
         self.facts.add(LATENCY_FACT)
         if self.now < access.crossed_at:
             self._stand_until(min(access.crossed_at, access.done_at), Cause.MEMORY_BANDWIDTH)
@@ -371,7 +371,7 @@ class RecurrenceCore:
         return last
 
     def _jump(self, bubbles: int) -> None:
-        """Let the bubbles behind a taken jump pass; the slots in between have no bundle."""
+        """Pass the bubbles after a taken jump; their slots have no bundle."""
         self.facts.add(JUMP_FACT)
         self._check(self.now + bubbles)
         self.now += bubbles

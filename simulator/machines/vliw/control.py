@@ -130,7 +130,7 @@ class Structure:
                 self.check_jump(index, target_index, jump.span)
 
     def _deciding(self, mnemonics: Collection[str]) -> list[Jump]:
-        """Return the instructions of some mnemonics that decide what is executed next, with their bundles."""
+        """Return the instructions of some mnemonics that decide the next bundle, with their bundles."""
         return [
             (index, bundle.spu)
             for index, bundle in enumerate(self.bundles)
@@ -219,7 +219,7 @@ class Structure:
 
 
 def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
-    """Return the byte address of every bundle of so many bytes, and of the end.
+    """Return the byte address of every bundle, and of the end.
 
     Raises:
         IllegalError: a directive that stands for bytes that are not a bundle.
@@ -379,7 +379,7 @@ class RunningLoop:
 
 @dataclass(slots=True)
 class _Pending:
-    """The jump behind the delay bundles: where to go on, and the loop that begins there."""
+    """A jump after its delay bundles: the target, and the loop that begins there."""
 
     bundles: int
     target: int

@@ -43,7 +43,7 @@ from castsim.targets.vliw import VliwTarget
 # Reading the history back: executions and operations in order, with real times, made when they are asked for.
 
 _AT_ONCE = 1 << 16
-"""Rows that are worked on together: what is made on the way is to stay small beside the history."""
+"""The number of rows processed together, which keeps temporary data small beside the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ _Item = TypeVar("_Item")
 
 
 class _ReadBack(Sequence[_Item]):
-    """So many items, each made of the rows when it is asked for."""
+    """A sequence of items that are created from the rows on demand."""
 
     def __init__(self, rows: Rows, count: int) -> None:
         self._rows = rows
@@ -290,7 +290,7 @@ class SlotOperations(_ReadBack[OperationTiming]):
                 yield one, other, times
 
     def _row_of(self, number: int) -> int:
-        """Return the real row of an operation: the last one before which no more operations lie."""
+        """Return the real row of an operation: the last one before which no more operations exist."""
         rows = self._rows
 
         def before(real: int) -> int:
@@ -330,7 +330,7 @@ _TRIP = 16
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """The run behind a trip; `rows` are those stepped through, `real_rows` and `real_now` count skipped ones too."""
+    """The run after a trip; `rows` are those stepped through, `real_rows` and `real_now` include skipped ones."""
 
     trip: int
     rows: int
@@ -370,7 +370,7 @@ class TreeStepper:
             raise TypeError("an operation outside an instruction")
 
     def _straight(self, numbers: Sequence[int]) -> None:
-        """Issue bundles in a row, what repeats as a loop."""
+        """Issue consecutive bundles, repetitions as a loop."""
         first = 0
         while first < len(numbers):
             size, end = _repetition(numbers, first) if self._skip else (0, len(numbers))
@@ -383,7 +383,7 @@ class TreeStepper:
                 first = end
 
     def _trips(self, trips: int, walk: Callable[[], None]) -> None:
-        """Walk so many trips of a loop."""
+        """Walk trips of a loop."""
         seen: dict[tuple[object, ...], list[_Mark]] = {}
         trip = 0
         while trip < trips:
@@ -485,7 +485,7 @@ def simulate_bundles(
 
 
 def _operations(tree: Tree, target: VliwTarget) -> list[BundleOperation]:
-    """Return the distinct bundles of a tree; a node that stands in many places is looked at once."""
+    """Return the distinct bundles of a tree; a shared node is visited once."""
     found: list[BundleOperation] = []
     seen: set[int] = set()
     nodes: list[Node] = [tree.root]
@@ -515,7 +515,7 @@ def _memory(target: VliwTarget) -> MemoryTiming:
 
 
 def _slots(core: RecurrenceCore, kinds: Kinds, stepped: int, total: int) -> Mapping[str, PipeTiming]:
-    """Return the cycles of the slots: they stand still together."""
+    """Return the cycles of the slots, which stall together."""
     bundles = sum(core.totals.issues)
     busy = [0] * len(SLOTS)
     for kind, count in zip(kinds.all, core.totals.issues, strict=True):

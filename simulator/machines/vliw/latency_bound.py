@@ -27,7 +27,8 @@ from castsim.targets.vliw_latency import PREDICATE, DistanceRule, OperandKey, Sm
 
 _NEVER = 1 << 40
 _WORTH = 5
-"""Latencies bind from one cycle in so many: below, the busiest pipe leaves little for another order to gain."""
+"""The share of cycles from which latencies count as binding: below, the busiest pipe leaves no gain to another order.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ def _least(stretches: Sequence[_Stretch]) -> LeastCycles:
 
 
 def _stretches(program: TpcProgram, target: VliwTarget, counts: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first bundle of each stretch that ran, and the first behind it."""
+    """Yield the first bundle and the end of each executed stretch."""
     structure, size = Structure(program, target), len(program.bundles)
     leaders = {0, size}
     for loop in structure.loops:
@@ -196,7 +197,7 @@ class _Ports:
 
     @classmethod
     def of(cls, target: VliwTarget) -> _Ports:
-        """Return those of a target."""
+        """Return the ports of a target."""
         return cls(target.global_memory.cycles_per_access, target.option("global_ports") == "separate")
 
     def used(self, plan: InstructionPlan) -> tuple[int, int]:
@@ -222,7 +223,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A stretch that ran so many `times`: bundles of its longest chain, those it loses to latencies, the chain.
+    """A stretch that ran `times` times: the bundles of its longest chain, those lost to latencies, and the chain.
 
     `used` are the cycles of each slot and port in one trip, `again` the bundles that dependences add with each trip,
     `through` the cycles of all trips that they ask for at least.
@@ -245,7 +246,7 @@ class _Stretch:
 
     @classmethod
     def of(cls, plans: Sequence[Sequence[InstructionPlan]], times: int, ports: _Ports) -> _Stretch:
-        """Find the longest chain of a stretch, or what one adds to each trip where the stretch repeats."""
+        """Return the longest chain of a stretch, or its growth per trip if the stretch repeats."""
         once = _Chains(plans, ports)
         twice = _Chains([*plans, *plans], ports)
         chain, links = once.longest(lambda read: read.distance)
@@ -334,7 +335,7 @@ class _Chains:
 
 
 def _operands(plan: InstructionPlan) -> Iterator[OperandPlan]:
-    """Yield what an instruction waits for: sources, predicate, and the lanes of its destination that it keeps."""
+    """Yield the operands that an instruction waits for: sources, predicate, and the kept lanes of its destination."""
     yield from plan.sources
     if plan.predicate is not None:
         yield plan.predicate

@@ -154,14 +154,15 @@ def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int
 def _pairs(
     flow: Flow, first: Wanted, distances: Iterable[int]
 ) -> Iterator[tuple[int, InstructionPlan, int, int, InstructionPlan]]:
-    """Yield the wanted instructions and those at some distances behind: bundle and plan, distance, bundle and plan."""
+    """Yield the wanted instructions and those at some distances after them: bundle and plan, distance, bundle and plan.
+    """
     for index, plan in flow.every:
         for distance, later, other in _behind(flow, index, distances) if first(plan) else ():
             yield index, plan, distance, later, other
 
 
 def _behind(flow: Flow, index: int, distances: Iterable[int]) -> Iterator[tuple[int, int, InstructionPlan]]:
-    """Yield the instructions that may be issued at some distances behind a bundle: distance, bundle, plan."""
+    """Yield the instructions that may be issued at some distances after a bundle: distance, bundle, plan."""
     for distance in distances:
         for later in sorted(flow.after(index, distance)):
             yield from ((distance, later, other) for other in flow.plans[later])
@@ -223,7 +224,7 @@ def _sentence(reading: ReadPlace, missed: MissedWrite) -> str:
 
 
 class _AccessedPlaces:
-    """The places that a program writes and reads: registers, and the state beside them that is written late."""
+    """The places that a program writes and reads: registers, and other state that is written late."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -237,7 +238,7 @@ class _AccessedPlaces:
                     found.setdefault((plan.stage, plan.random.commit, plan.reseeds is None), plan)
 
     def readings(self) -> Iterator[ReadPlace]:
-        """Yield the reads that could be stale: of a place that something writes late enough."""
+        """Yield the reads that may be stale: of a place that is written late enough."""
         for index, plan in self._flow.every:
             if index in self._flow.reached and not _never_acts(plan):
                 yield from self._of_registers(index, plan)
@@ -266,7 +267,7 @@ class _AccessedPlaces:
                 yield ReadPlace(index, plan, "configuration", name, _always(needed), needed)
 
     def _seen_by(self, plan: InstructionPlan) -> Callable[[InstructionPlan], int]:
-        """Return from which distance on a draw sees what another instruction did to its generator."""
+        """Return the distance from which a draw sees the effect of another instruction on its generator."""
         reseed = self._flow.target.distances.reseed
         return lambda writer: plan.random.distance_from(writer.random.commit) if writer.reseeds is None else reseed
 

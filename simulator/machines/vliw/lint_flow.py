@@ -108,7 +108,7 @@ def entries(loops: Sequence[LoopShape], loop: LoopShape) -> Iterator[BundleStep]
 
 
 class _StepFinder:
-    """Finds the steps of one program; those of a jump through a register are not known."""
+    """The steps of one program; those of a jump through a register are unknown."""
 
     def __init__(self, structure: Structure, halts: Sequence[bool], target: VliwTarget) -> None:
         self._count = len(structure.bundles)
@@ -123,7 +123,7 @@ class _StepFinder:
         self._landed_on = goals | {loop.start for loop in structure.loops} | {loop.end for loop in structure.loops}
 
     def all(self) -> tuple[tuple[BundleStep, ...], ...]:
-        """Return the steps behind every bundle."""
+        """Return the steps after every bundle."""
         return tuple(
             tuple(edge for edge in self._behind(index) if edge.second < self._count) for index in range(self._count)
         )
@@ -410,7 +410,7 @@ class WriteHistory:
     def _passed(
         self, step: LoopStep, loop: int, passed: dict[int, tuple[int, bool]]
     ) -> dict[int, tuple[int, bool]] | None:
-        """Return the loops passed behind a step backwards, None if the counts of trips forbid it."""
+        """Return the loops passed before a step, None if the trip counts exclude it."""
         trips = self._trips[loop]
         ends, from_behind = passed.get(loop, (0, False))
         others = {number: count for number, count in passed.items() if number != loop}

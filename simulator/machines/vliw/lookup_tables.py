@@ -101,7 +101,7 @@ _HALVED_ENTRIES = 64
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a type word means: bits of an entry's value, bits of a lane, and of several parts the one read."""
+    """The meaning of a type word: bits of an entry's value, bits of a lane, and the number of the part that is read."""
 
     entry_bits: int
     lane_bits: int
@@ -123,7 +123,7 @@ _FIRST = {"lookup": (0, 1), "lookup_c0": (0, 1), "lookup_1c": (0, 1), "lookup_c1
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How entries lie in a tensor: values of an entry, bits of a value, entries of a line, bytes of a line."""
+    """The layout of entries in a tensor: values of an entry, bits of a value, entries of a line, bytes of a line."""
 
     values: int
     bits: int

@@ -223,7 +223,7 @@ def _codes(value: Value, fmt: Format, placement: ElementPlacement | None, *, sca
 # How many bundles a machine executes one by one before it gives up.
 
 _MAY_SKIP = frozenset(("halt", "jmpr", "jmpa"))
-"""What can end a trip before its last bundle."""
+"""The instructions that can end a trip before its last bundle."""
 
 
 class WalkBudget:
@@ -403,7 +403,7 @@ class VliwCore:
         return loads, stores
 
     def _execute(self, plan: InstructionPlan, predicate: bool | Mask, now: int) -> None:
-        """Do what one instruction does, given that its predicate is not false."""
+        """Execute one instruction whose predicate is not false."""
         sources = {operand.role: self._read(operand, plan, now) for operand in plan.sources}
         if plan.meaning is None and not plan.is_memory:
             self._direct(plan, sources)
@@ -427,7 +427,7 @@ class VliwCore:
         income: Held,
         now: int,
     ) -> Held:
-        """Evaluate an instruction that accesses no memory; None if something that it needs is not computed."""
+        """Return the result of an instruction without memory access; None if an operand is not computed."""
         given: dict[str, Value] = {role: value for role, value in sources.items() if value is not None}
         if plan.program_counter:
             given["src_a"] = self.structure.addresses[self._control.pc]
@@ -454,7 +454,7 @@ class VliwCore:
             self._control.changed_at = now
 
     def _advance(self, generator: Generator[_State], state: _State | None, plan: InstructionPlan, now: int) -> None:
-        """Take the use of one generator: the state behind it, if there is another."""
+        """Use one generator and advance it to its next state, if there is one."""
         sampled = plan.samples is not None and plan.samples.generator == generator.name
         if sampled or (state is not None and not plan.reseeds):
             generator.used(plan.site, plan.random, now, self.findings)
@@ -554,7 +554,7 @@ class VliwCore:
     # ----------------------------------------------------------------------------------------------------- control
 
     def _direct(self, plan: InstructionPlan, sources: dict[str, Held]) -> None:
-        """Do what an instruction does to the path; cache instructions do nothing that the model knows."""
+        """Execute an instruction that affects the path; cache instructions have no modelled effect."""
         if plan.instruction.mnemonic == "halt":
             self._control.halted = True
         elif plan.instruction.mnemonic in JUMPS:

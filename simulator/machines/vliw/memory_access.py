@@ -491,7 +491,7 @@ class GlobalAccess:
         return slice(start + first, start + first + length)
 
     def _mask_width(self, plan: InstructionPlan, tensor: Tensor) -> int:
-        """Return how many bits of a VP stand for one element."""
+        """Return the number of VP bits per element."""
         bits = tensor.format.bits
         if bits < _BYTE or (bits > _BYTE and self._target.option("mask_of_wide_elements") == "refuse"):
             raise IllegalError(

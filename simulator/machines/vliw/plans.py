@@ -76,7 +76,7 @@ _UNSTATED = {
     "high": "which coordinates set_indx writes with `high`",
     "keep_rs_for_add": "what a sum takes from a product that keeps its bits for it",
 }
-"""What no source says of instructions under a switch."""
+"""Facts that no source states about instructions with a switch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +166,11 @@ _FAMILIES: Mapping[str, Callable[[TpcInstruction, VliwTarget], Unit]] = {
     "get_lut_entry_and_interval_start": prepare_entry,
     **dict.fromkeys(DIVISIONS, prepare_division),
 }
-"""Whatever `semantics` does not know, by mnemonic; sums and products come here for pairs of registers."""
+"""The computing classes of further mnemonics; sums and products come here for pairs of registers."""
 
 
 def _beyond(instruction: TpcInstruction) -> bool:
-    """Whether switches make another instruction of it: pairs, but of conversions and moves, or wide results."""
+    """Whether switches change the instruction: pairs, except of conversions and moves, or wide results."""
     pairs = instruction.switch("x2") == 1 and instruction.mnemonic not in ("convert", "mov")
     return pairs or (instruction.mnemonic == "mul" and instruction.switch("acc_fp32") == 1)
 
@@ -486,7 +486,7 @@ def _accumulators(
 
 
 def _random_use(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> Use:
-    """Return when an instruction sees and steps the generator of its unit; at once where the tables do not say.
+    """Return when an instruction reads and advances the generator of its unit; at once if the tables do not state it.
 
     They say when conversions step it, not when a MOV does that reads it.
     """

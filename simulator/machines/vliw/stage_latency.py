@@ -54,7 +54,7 @@ _NAMED = {
 """Registers with a name, as the stage tables call them."""
 _VECTOR_NAMES = ("LFSR", "V_CARRY", "ZP_REG")
 _PAIRED = ("add", "sub", "lookup", "lookup_1c", "lookup_2c")
-"""Instructions whose rows, or rules, tell pairs of registers (`x2`) apart."""
+"""Instructions whose rows or rules distinguish pairs of registers (`x2`)."""
 _NO_OPCODE = -1
 """Distances of an instruction without an opcode are the default one."""
 _WIDTHS = {"f16": RowMark.F16, "f8_143": RowMark.F8, "f8_152": RowMark.F8}
@@ -140,7 +140,7 @@ def operand_key(target: VliwTarget, slot: Slot, instruction: TpcInstruction, rol
 
 
 def _operand_name(instruction: TpcInstruction, role: str) -> str:
-    """Return what the stage tables call a role of the instruction table."""
+    """Return the name of a role of the instruction table in the stage tables."""
     if role == ACCUMULATOR:
         assert instruction.form.accumulator is not None
         return instruction.form.accumulator
@@ -178,7 +178,7 @@ def _used(program: TpcProgram) -> frozenset[tuple[str, str]]:
 
 
 def _marks(slot: Slot, instruction: TpcInstruction, operand: str, *, is_result: bool) -> frozenset[RowMark]:
-    """Return the marks by which the rows of an operand are told apart, as this instruction has them."""
+    """Return the marks that distinguish the rows of an operand, for this instruction."""
     found = set()
     dest, kind = instruction.operand(DEST), instruction.type
     file = dest.file if isinstance(dest, Register) else None

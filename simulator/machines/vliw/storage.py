@@ -213,7 +213,7 @@ Codes = NDArray[np.unsignedinteger]
 Bytes = NDArray[np.uint8]
 
 _WINDOW_BITS = 32
-"""Each tensor begins a window of this many address bits of its own, so that an address says which tensor it is in."""
+"""The address bits of a tensor's window; an address therefore identifies its tensor."""
 _TENSORS_BYTE = 8
 
 

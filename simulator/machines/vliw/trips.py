@@ -138,7 +138,7 @@ def _keeps_income(plan: InstructionPlan, dimensions: int) -> bool:
 
 
 def _may_take(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
-    """Whether an instruction may read what varies in these roles."""
+    """Whether an instruction may read varying values in these roles."""
     mnemonic = plan.instruction.mnemonic
     if "predicate" in varying or mnemonic in _PATH or any(role in varying for role in _ALWAYS_STEADY):
         return False
@@ -154,7 +154,7 @@ def _may_take(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
 
 
 def _is_linear(plan: InstructionPlan, varying: Mapping[str, set[str]]) -> bool:
-    """Whether the result is linear in what varies, modulo 2**32."""
+    """Whether the result is linear in the varying operands, modulo 2**32."""
     instruction = plan.instruction
     dest, mnemonic = instruction.operand("dest"), instruction.mnemonic
     if not isinstance(dest, Register) or dest.file not in (File.S, File.I):
@@ -193,7 +193,7 @@ _WORTH = 8
 _LOOKED_AT = 14
 """Trips running after which looking is given up for a while."""
 _PATIENCE = 4
-"""The next look begins at so many times the trips of the last one."""
+"""The factor between the trips at successive comparisons."""
 _LATEST = 1 << 20
 """Trip at which looking begins at the latest, however often it was in vain when the loop was entered before."""
 
@@ -214,7 +214,8 @@ NONE = SkippedTrips(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Behind a trip: the time, what was issued, registers without and with their values, memories, findings so far."""
+    """The state after a trip: time, issued bundles, registers without and with their values, memories, findings so far.
+    """
 
     now: int
     issued: int
@@ -260,7 +261,8 @@ class _Body:
 
 @dataclass(slots=True)
 class _Watch:
-    """A loop under way: trips done, when to look at it, and what the last trips left, as far as it is alike."""
+    """An active loop: finished trips, the next comparison, and the states after the last trips, as far as they are
+    equal."""
 
     turn: RunningLoop
     first: int
@@ -387,7 +389,7 @@ class Trips:
         return body.induction(changed | {body.iterator}, self._dimensions)
 
     def _jump(self, body: _Body, found: Induction, before: _End, last: _End, times: int) -> None:
-        """Put the state further on, `times` times what happened between two ends."""
+        """Advance the state by `times` times the difference between two ends."""
         cycles = times * _between(before, last).cycles
         for cell, one, two in zip(body.cells.values(), before.values, last.values, strict=True):
             old, young = self._parted(cell, last.now)
@@ -430,7 +432,7 @@ def _between(one: _End, two: _End) -> SkippedTrips:
 
 
 def _turns(body: _Body, found: Induction, ends: list[_End]) -> int:
-    """Return after how many trips linear registers change again by what they changed by in the last one, 0 if never."""
+    """Return the number of trips after which linear registers repeat their last change; 0 if never."""
     linear = [place for place, name in enumerate(body.cells) if name in found.linear]
     changes = [
         [_steps(one.values[place], two.values[place]) for place in linear] for one, two in itertools.pairwise(ends)

@@ -564,7 +564,7 @@ def _integer(name: str) -> IntFormat:
 
 
 def _shift_format(row: IntegerConvertRow, src: Format, dst: Format, *, single: bool) -> tuple[IntFormat, bool]:
-    """Return the elements of a shift vector and whether they stand beside the values.
+    """Return the elements of a shift vector, and whether they are beside the values.
 
     The table names them for single_lane (the value's width) and all_lanes (the result's); where it only has bytes,
     every value takes the lowest byte of its lane.

@@ -317,7 +317,7 @@ def _and(a: Codes, b: Codes, fmt: Format, context: Context) -> Codes:
 
 
 def _shift_arithmetic(a: Codes, b: NDArray[np.int64], fmt: Format, context: Context) -> Codes:
-    """Return a * 2**b, exact before the one rounding."""
+    """Return a * 2**b, exact before the single rounding."""
     assert isinstance(fmt, IntFormat)
     policy = _shift_policy(Rounding.HALF_UP if context.has("rhu") else Rounding.FLOOR, context.has("st"))
     codes = scaled_cast_codes(a, fmt, fmt, Scale(1), policy, shifts=b)

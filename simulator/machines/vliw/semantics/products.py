@@ -54,7 +54,7 @@ BEYOND = "the doubled product is beyond the range: saturated, which no source st
 """Remark on a rounded product without documented value."""
 
 _WIDENING = {File.D: 2, File.A: 4}
-"""How many times wider than its sources a product is, by the class of its destination."""
+"""The ratio of a product's width to that of its sources, by the class of its destination."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +312,7 @@ def _accumulator_of(instruction: TpcInstruction, src: Format) -> str:
 
 
 def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
-    """Reject an immediate of a narrow float with bits above it: of the one that is printed the value is not known.
+    """Reject an immediate of a narrow float with bits above it, because the printed form has no known value.
 
     Raises:
         IllegalError: such an immediate.
