@@ -55,7 +55,7 @@ class Lowerer(Protocol):
     """
 
     def completed(self, function: pto.Function) -> tuple[pto.Function, tuple[tuple[ProgramChoice, Span], ...]]:
-        """Return a function with its assembler's additions before tile placement, and the decisions with their places."""
+        """Return a function with its assembler's additions before tile placement, and its decisions with places."""
         ...
 
     def element_bits(self, fmt: Format) -> int:

@@ -93,7 +93,7 @@ def arrivals(
     cycles: int = 1,
     before: tuple[tuple[LoopStep, int], ...] = (),
 ) -> Iterator[BundleStep]:
-    """Yield the successors of a step: the end of a body leads to its start and, after the last trip, to what follows."""
+    """Yield the successors of a step: the end of a body leads to its start and, after the last trip, beyond it."""
     ending = (loop for loop in loops if loop.end == following and loop.holds(index))
     for loop in sorted(ending, key=lambda loop: -loop.depth):
         yield BundleStep(index, loop.start, cycles, (*before, (LoopStep.BACK, loop.number)))
