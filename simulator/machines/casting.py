@@ -210,7 +210,7 @@ def _read(array: NDArray[Any], name: str) -> Codes:
     """Return the numbers that texts are.
 
     Raises:
-        ReadError: some text is no number, or an integer that the format lacks.
+        ReadError: a text that is not a number, or an integer that the format lacks.
     """
     fmt = format_named(name)
     codes = np.zeros(array.shape, code_dtype(fmt))

@@ -1,6 +1,6 @@
 """The machine of a target, its parts by mechanism: lowering, values, vector instructions, launches, loose casts.
 
-Below them what a loose cast is asked and answers, and its words of rounding modes.
+Further down: the request and the result of a single cast, and its words of rounding modes.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ class VectorUnits(Protocol):
     def expanded(self, function: Function, issued: Tree | Lowerer) -> tuple[str, Mapping[str, str]]:
         """Return the text of the instructions that a tile function executes, and the options that this text needs.
 
-        `issued` is what it issues; or, of a function that is not walked, what lowers it: its scalar arguments stay
+        `issued` are its instructions; for a function that is not walked, its lowerer: its scalar arguments stay
         arguments.
 
         Raises:
-            IllegalError: an operation whose lowering does not consist of instructions that programs can name; without
-                a walk, what can be written for settled scalars only, too.
+            IllegalError: an operation whose lowering contains instructions that programs cannot name; without a walk,
+                also one that can only be written for known scalars.
         """
         ...
 
@@ -114,7 +114,7 @@ LAUNCH = "vecscope"
 class LineWait:
     """The waits of all executions of a line after their dispatch; these overlap.
 
-    `number` and `text` are of the line that makes what was waited for, None where it is not one line.
+    `number` and `text` are of the line that they waited for; None if it is not a single line.
     """
 
     cause: Cause
@@ -127,8 +127,8 @@ class LineWait:
 class LineLaunches:
     """One line of a launch: its executions, and the cycles of the launches that went to it, by cause.
 
-    `number` is a line of the source, or counts the instructions and loops of a tile operation's kernel; None for what
-    belongs to the launch itself. `waits` come with the longest first.
+    `number` is a line of the source, or counts the instructions and loops of a tile operation's kernel; None for the
+    launch itself. `waits` are sorted, the longest first.
     """
 
     number: int | None
@@ -143,7 +143,7 @@ class LineLaunches:
 class InstructionLaunches:
     """All launches of one source instruction; the `cycles` of its lines add up to its own.
 
-    Of a tile operation it is the first one, and `pipe_cycles` are what the engines count of it: mostly the same.
+    For a tile operation it is the first launch; `pipe_cycles` are the engines' cycles for it, mostly the same.
     """
 
     line: int
@@ -297,7 +297,7 @@ class Machine:
         """Convert codes of any shape as the chip does.
 
         Raises:
-            ReadError: a word that is no rounding mode.
+            ReadError: an unknown rounding mode.
             IllegalError: no such type pair, or a mode that the chip's instructions cannot name.
         """
         return cast("TargetCast", loaded(self.parts.cast_elements)(self.target, codes, asked))

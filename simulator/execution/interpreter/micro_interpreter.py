@@ -190,7 +190,7 @@ class MicroInterpreter:
                 self._refuse(node)
 
     def _outside(self, node: pto.CacheOperation | pto.External) -> None:
-        """Execute a statement outside the unit: a function that the program only declares; a fence has no effect here."""
+        """Execute a statement outside the unit: a function that is only declared; a fence has no effect here."""
         if isinstance(node, pto.External):
             self.unit.external(node)
             node.run(tuple(map(self._value, node.operands)), self.arguments, self.memory, node.span)

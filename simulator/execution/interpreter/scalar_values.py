@@ -181,7 +181,7 @@ def _key(value: float) -> tuple[float, float]:
 
 
 def _choosing(choose: Callable[..., float], *, of_numbers: bool) -> Callable[[float, float], float]:
-    """Return a function that selects the larger or smaller value: with one NaN the NaN, or (`of_numbers`) the number."""
+    """Return a function that selects the larger or smaller one: with one NaN the NaN, or (`of_numbers`) the number."""
 
     def apply(a: float, b: float) -> float:
         if not math.isnan(a) and not math.isnan(b):

@@ -276,7 +276,7 @@ class _ElementReader:
             self.values[name] = carried[inside]
 
     def _carried(self, node: pto.For) -> dict[str, Value]:
-        """Return the possible buffers of the carried names in any trip: the initial ones, and those that trips pass on."""
+        """Return the possible buffers of the carried names in any trip: initial ones, and those from trips."""
         found = {name: self.values.get(first, ()) for name, first in zip(node.carried, node.initial, strict=True)}
         if not any(isinstance(kind, pto.TileType) for kind in node.result_types):
             return found

@@ -82,7 +82,7 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
         IllegalError: no such type pair; masks are counts when the kernel starts.
         TileError: layout, alignment, extent or overlap that the instruction cannot take; narrowing in place that
             destroys unread elements.
-        ScratchError: the tmp tile is smaller than the sequence needs; says how many bytes are missing.
+        ScratchError: the tmp tile is smaller than the sequence needs; the message states the missing bytes.
     """
     plan = plan_cast(
         target, cast.src.format, cast.dst.format, cast.rounding, cast.saturation, scratch=cast.tmp is not None
@@ -307,7 +307,7 @@ class ScratchAuditor:
         """Settle the plan of the pair with saturation off and a tmp tile.
 
         Raises:
-            IllegalError: no such pair, or one that uses no scratch; names those that do.
+            IllegalError: no such pair, or one that uses no scratch; the message names those that do.
         """
         self.target = target
         self.src, self.dst = format_named(src), format_named(dst)

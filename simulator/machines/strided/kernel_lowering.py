@@ -1,8 +1,8 @@
 """Lowering of one vector operation on tiles to the strided-repeat instructions that the chip's library issues.
 
-Source: docs/reference/pto.md section 7 (operations, operands, scratch), docs/reference/a2a3.md section 6 (what
-published cycles tell of the instructions). Which kernel an operation has is data of the target; where neither source
-says, its row and the module that lays out the structure say what is assumed.
+Source: docs/reference/pto.md section 7 (operations, operands, scratch), docs/reference/a2a3.md section 6 (instructions
+derived from published cycles). The target's data name the kernel of an operation; assumptions are stated in its row and
+in the module of the structure.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def _as(tile: Tile, address: int, element: str) -> Tile:
 def lower_dequantisation(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a dequantisation: widen every row into the result, then apply both parameters to every row.
 
-    Each row waits for the scalar unit, which reads the parameters once what came before has ended.
+    Each row waits for the scalar unit, which reads the parameters after all earlier work has ended.
     """
     source, dst = work.sources[0], work.dst
     length = dst.valid_cols
@@ -376,7 +376,7 @@ def lower_sort(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOp
 def lower_merge(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a merge: row by row, one repeat per four blocks of a tile; lists of several tiles count as one.
 
-    The first 32 bytes of what a repeat takes stand for all of it.
+    The first 32 bytes of a repeat's source represent all of it.
     """
     (mnemonic,) = kernel.instructions
     dst, sources = operand_of(work.dst), [operand_of(source) for source in work.sources]
@@ -416,7 +416,7 @@ def lower_comparing_gather(sequence: KernelSequence, work: ResolvedTileOp, kerne
     """Append a gather by comparison: for every row, compare into tmp, keep the numbers by its bits, count on the scalar
     unit.
 
-    Source: none but that the vector and the scalar unit wait for each other; that numbers stand ready is assumed.
+    Source: only that the vector and the scalar unit wait for each other; that numbers are ready is assumed.
     """
     compare, keep = kernel.instructions
     (source,), tmp = work.sources, scratch_of(work)

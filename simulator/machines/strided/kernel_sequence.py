@@ -283,8 +283,8 @@ class KernelSequence:
     ) -> Iterator[StridedInstruction]:
         """Yield one instruction in count mode over `length` elements of one line.
 
-        The count ends within the last repeat. It stands here as an operation of its own, which starts when the others
-        end and takes the same time.
+        The count ends within the last repeat, which is a separate operation here; it starts when the others end and
+        takes the same time.
         """
         lanes, operands = self.lanes(dst.format), (dst, *sources)
         whole, rest = divmod(length, lanes)
@@ -315,7 +315,7 @@ class KernelSequence:
     ) -> None:
         """Cover a region in the form that fits; `merges` tells whether one call takes adjacent lines together.
 
-        It is asked with the region and the elements of a full repeat.
+        `merges` receives the region and the elements of a full repeat.
         """
         operands, lanes = (dst, *sources), self.lanes(dst.format)
         adjacent = all(not one.shared and one.line_step == region.length * one.size for one in operands)

@@ -46,7 +46,7 @@ def chained(
 ) -> None:
     """Append dependent instructions: the first on the sources, the others in place.
 
-    A `third` operand joins the others; `merges` are those of the others, the kernel's own if there are none.
+    A `third` operand is combined with the others; `merges` applies to the others, by default as for the kernel.
     """
     first, *others = kernel.instructions
     own = merges_of(sequence.target, kernel)
@@ -157,8 +157,8 @@ def merges_of(target: StridedRepeatTarget, kernel: StridedOperation) -> Callable
 def lower_division(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a division with a scalar, which first fills the destination (docs/reference/pto.md section 7.3).
 
-    The model's own figures are those of a fill, a barrier and a division (196 for 32 x 64 of f32). In place a float
-    is multiplied by the reciprocal; an integer goes through the float of its width, in place.
+    The model's own figures consist of a fill, a barrier and a division (196 for 32 x 64 of f32). In place a float is
+    multiplied by the reciprocal; an integer goes through the float of its width, in place.
     """
     divide, multiply = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
@@ -190,8 +190,8 @@ def _convert(sequence: KernelSequence, mnemonic: str, region: LineRegion, operan
 def lower_reciprocal_root(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a reciprocal root: one estimate, or with scratch the root and a division of ones by it.
 
-    In count mode where lines are adjacent: the model's 53 cycles for 64 x 64, of f32 as of f16, are those of two
-    mask switches, a fill of one repeat, a root, a barrier and a division whose repeats it does not see.
+    Adjacent lines use count mode: the model's 53 cycles for 64 x 64, for f32 and f16 alike, consist of two mask
+    switches, a fill of one repeat, a root, a barrier and a division whose repeats it ignores.
     """
     estimate, root, divide = kernel.instructions
     region, dst, src = region_of(work.dst), operand_of(work.dst), operand_of(work.sources[0])
@@ -361,8 +361,8 @@ def _shifted(sequence: KernelSequence, mnemonic: str, length: int, dst: Operand,
 def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a gather: for every row in count mode, scale its numbers by the element size, wait, and gather.
 
-    The products of 4-byte elements go to the row of the destination, those of others to tmp, whose rows lie as far
-    apart as the destination has columns. The gather is one repeat, as in the vendor's model.
+    The products of 4-byte elements go to the row of the destination, others to tmp with the row pitch of the
+    destination's columns. The gather is one repeat, as in the vendor's model.
     """
     scale, gather = kernel.instructions
     source, places = work.sources
@@ -388,9 +388,9 @@ def lower_gather(sequence: KernelSequence, work: ResolvedTileOp, kernel: Strided
 def lower_transposition(sequence: KernelSequence, work: ResolvedTileOp, kernel: StridedOperation) -> None:
     """Append a transposition: one instruction per column of blocks into tmp, then a copy of tmp.
 
-    The rows that are no whole blocks of 16 (32 of bytes) take one more instruction over all columns. The scalar unit
-    also loads the addresses of 16 rows on either side; the measured cycles leave no time for that beside the vector
-    pipe, so it takes none.
+    Rows beyond whole blocks of 16 (32 for bytes) take one more instruction over all columns. The scalar unit also loads
+    the addresses of 16 rows on either side; the measured cycles leave no time for that besides the vector pipe, so it
+    takes none.
     """
     transpose, copy = kernel.instructions
     (source,) = work.sources
@@ -447,7 +447,7 @@ def lower_counted_concatenation(sequence: KernelSequence, work: ResolvedTileOp, 
     """Append, for every row, the reads of its counts and the copy of the first part; the second part is copied by
     elements.
 
-    Source: none; that both parts take as long as if the counts asked for all of them is assumed.
+    Source: none; both parts are assumed to take as long as if the counts requested all of them.
     """
     rows, dst = work.dst.valid_rows, operand_of(work.dst)
     first, second, *_ = work.sources

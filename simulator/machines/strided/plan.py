@@ -56,9 +56,9 @@ _CONVERSION = "vconv"
 class CastPlan:
     """The plan of one tile cast.
 
-    `mnemonic` is the single instruction (unused where `sequence` is set), `rounding` the mode in force after
-    fallbacks, `saturation` the one in force after overrides, `ctrl` the CTRL register during the conversion,
-    `warnings` what the program asked for in vain.
+    `mnemonic` is the single instruction (unused where `sequence` is set), `rounding` the mode after fallbacks,
+    `saturation` the one after overrides, `ctrl` the CTRL register during the conversion, `warnings` the requests
+    without effect.
     """
 
     rule: StridedCast
@@ -85,8 +85,8 @@ def plan_cast(
     """Return the mode, saturation and instruction of one cast; `scratch` tells whether there is a tmp tile.
 
     Raises:
-        IllegalError: the chip has no such type pair; names the destinations it has for this source, and a detour. Or
-            it needs a tmp tile.
+        IllegalError: the chip has no such type pair (the message names the destinations of this source, and a detour),
+            or the pair needs a tmp tile.
     """
     rule = target.cast(src.name, dst.name)
     if rule is None:
@@ -502,7 +502,7 @@ def cast_elements(target: StridedRepeatTarget, codes: Codes, asked: CastAsked) -
 def told_by_scratch(target: StridedRepeatTarget, asked: CastAsked) -> str:
     """Return in words where a cast without a tmp tile gives other results than with one.
 
-    These are NaN, infinities and the first numbers of either sign, of a source of more than 16 bits among powers of
+    They are NaN, infinities and the first numbers of either sign; for a source of more than 16 bits among powers of
     two.
     """
     codes = _probes(asked.src)

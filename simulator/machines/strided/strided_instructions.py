@@ -31,13 +31,13 @@ from castsim.targets.strided_repeat import StridedBufferPorts, StridedRepeatTarg
 class Stream:
     """One operand of a strided-repeat instruction.
 
-    Lane e of repeat r lies at byte `address + r * step + 32 * b * block_stride + o` where b and o are the block and
+    Lane e of repeat r is at byte `address + r * step + 32 * b * block_stride + o` where b and o are the block and
     offset of element e in a packed row (two elements per byte for 4-bit formats, low nibble first). Strides count
     32-byte blocks.
 
-    Operands that are packed closer than blocks (results of reductions and comparisons, mask bits, the source of a
-    block broadcast) say so by `packed`, the bytes from repeat to repeat; `repeat_stride` is then 0. `elements` is the
-    number of elements per repeat where it is not that of the instruction's active lanes.
+    Operands that are packed closer than blocks (results of reductions and comparisons, mask bits, the source of a block
+    broadcast) set `packed`, the bytes from repeat to repeat; `repeat_stride` is then 0. `elements` is the number of
+    elements per repeat if it differs from that of the instruction's active lanes.
     """
 
     address: int
@@ -263,9 +263,9 @@ _HEAD_ALWAYS = "always"
 class Pace(NamedTuple):
     """The times of one instruction with a given number of repeats.
 
-    Cycles before the first repeat, from repeat to repeat, behind the last one, those lost there by the number of
-    delayed repeats, and until the results are in the buffer, `late` of them of the startup; `at_once` if they
-    already are; `always` if it fills a pipe at work as well.
+    Cycles before the first repeat, between repeats, after the last one, those lost there by the number of delayed
+    repeats, and until the results are in the buffer, of which `late` belong to the startup; `at_once` if they already
+    are; `always` if it also fills a busy pipe.
     """
 
     head: int

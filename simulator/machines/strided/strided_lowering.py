@@ -379,7 +379,7 @@ def packed_stretches(cast: TileCast, lanes: int, max_repeats: int) -> tuple[tupl
 def cast_accesses(cast: TileCast, stretches: tuple[tuple[int, int], ...]) -> tuple[Access, ...]:
     """Return the bytes of the valid elements of each operand, and all of tmp; none for an empty cast.
 
-    Destination and source come first, behind tmp what is left of the one that has several of the `stretches`.
+    Destination and source come first, then tmp, then the rest of the operand with several `stretches`.
     """
     found, behind = [], []
     for tile, write in ((cast.dst, True), (cast.src, False)):

@@ -237,7 +237,7 @@ def _needs_order(operation: StridedInstruction) -> bool:
 def _adjacent(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: int) -> Codes | None:
     """Return a writable view of one stream if its active lanes are a prefix of adjacent bytes, else None.
 
-    4-bit streams come as their packed bytes; an odd number of lanes has no such view.
+    4-bit streams are packed bytes; an odd number of lanes has no such view.
     """
     bits = element_bits(stream)
     if not isinstance(lanes, slice) or (bits == 4 and lanes.stop % 2):

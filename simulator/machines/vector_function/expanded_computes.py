@@ -31,7 +31,7 @@ from castsim.machines.vector_function.register_operations import Held, NamedRegi
 class Given:
     """A vector operation being written, with its known properties besides its loop nests.
 
-    `waiting` is a source that the instruction behind the next is to take: of three that are added up.
+    `waiting` is a source of the instruction after the next one, where three are added.
     """
 
     work: ResolvedTileOp
@@ -83,8 +83,8 @@ class Given:
     def neutral(self, fmt: Format) -> int | None:
         """Return the code from which an accumulation starts; None if it has to start from its first element.
 
-        Rows start so in the model too. Columns start from their first row: a neutral value gives the same but for NaN,
-        infinity and a single row, where that is returned as it is.
+        Rows start so in the model too. Columns start from their first row: a neutral value gives the same except for
+        NaN, infinity and a single row, which is returned unchanged.
         """
         function = self.operation.function
         if self.operation.kind is Kind.ROW_REDUCE or isinstance(fmt, IntFormat):

@@ -66,11 +66,11 @@ class FunctionWriter:
         """Write a vecscope.
 
         Args:
-            function: what is written.
-            addresses: values (i64) of its addresses.
+            function: the function to write.
+            addresses: the values (i64) of its addresses.
             ctrl: CTRL meanwhile.
-            given: the vector operation that it does; None if it is a cast.
-            rules: how its nests follow extents of run time; empty: they follow none.
+            given: its vector operation; None if it is a cast.
+            rules: the rules by which its nests follow run-time extents; empty if they do not.
 
         Raises:
             IllegalError: an operation that no vector instruction does.

@@ -1,8 +1,8 @@
 """Translation of a tile program statement by statement, which keeps run-time scalars.
 
-Scalar arithmetic, conditions and loops are written as they stand; tiles are placed and operations lowered where they
-are met. Extents of run time become bounds of loops (`extents`), scalar operands those of instructions, offsets of views
-those of pointers. Source: docs/reference/micro.md section 7.3.
+Scalar arithmetic, conditions and loops are written unchanged; tiles are placed and operations lowered when they are
+met. Run-time extents become bounds of loops (`extents`), scalar operands those of instructions, offsets of views
+offsets of pointers. Source: docs/reference/micro.md section 7.3.
 """
 
 from __future__ import annotations

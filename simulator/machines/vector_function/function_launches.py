@@ -97,7 +97,7 @@ class TripWork:
         self.serial_bound = bool(serial) and others <= self.hold and not copies
         """Whether it is that of the instructions for the first port alone, and the others have room on the second.
 
-        Where a load stands behind a store, trips are written out: converts of a later one do not wait for an earlier.
+        If a load follows a store, trips are unrolled: converts of a later trip do not wait for an earlier one.
         """
         self._lines = serial
         issue = issue_ticks(max(len(loads), fed), full, len(stores), facts.target)
@@ -123,7 +123,7 @@ def time_scope(
 ) -> ScopeTiming:
     """Time one launch; the target has a latency for every instruction that computes.
 
-    `heard` is told, for each instruction in program order, the cycle of the launch in which the front end sends it.
+    `heard` receives, for each instruction in program order, the cycle of the launch in which the front end sends it.
     """
     return _FrontEnd(ScopeFacts(target), scope, heard).run()
 
@@ -287,7 +287,7 @@ class _FrontEnd:
     def _trip(self, trip: Sequence[Item], *, repeats: bool, branches: int) -> None:
         """Send a trip; the front end is free for the next when its converts, loads and stores have been.
 
-        `branches` is the line of what branches in it, 0 if nothing does.
+        `branches` is the line of its branch, 0 if there is none.
         """
         account, board = self._account, self._board
         if branches:
@@ -436,8 +436,8 @@ def _is_timed(item: Computing, target: VectorFunctionTarget) -> bool:
 class FunctionLaunch:
     """A vector function as one launch.
 
-    `scope` is what it issues, by the nests whose time counts; for lines stand the numbers of instructions and loops in
-    the order of the kernel.
+    `scope` are its issued instructions, by the timed nests; lines are numbers of instructions and loops in kernel
+    order.
     """
 
     def __init__(self, function: VectorFunction, target: VectorFunctionTarget) -> None:

@@ -1,6 +1,6 @@
 """The vector-function mechanism behind the common lowering protocol, for one target.
 
-Facts of the kernels that rearrange or quantise, whose loop nests stand here, one layout for each structure of the table
+Facts of the kernels that rearrange or quantise, with their loop nests: one layout for each structure of the table
 of kernels: pto-isa include/pto/npu/a5 @ 3186c381 (docs/reference/pto.md sections 7.7 and 7.12).
 """
 
@@ -322,8 +322,8 @@ _ROWS_AT_ONCE = 4
 def _block_quantisation(k: KernelLayout) -> Nests:
     """Return the three passes over memory of one function.
 
-    Of short tiles of f32 each register gives the maxima of two groups by two reductions; of others four give those of
-    eight. Groups of rows take their columns register by register.
+    For short tiles of f32 each register gives the maxima of two groups by two reductions; for others four registers
+    give those of eight groups. Groups of rows take their columns register by register.
     """
     if grouping_of(k.work).columns:
         return _by_columns(k)
@@ -590,7 +590,7 @@ def kernel_of(target: VectorFunctionTarget, work: ResolvedTileOp) -> VectorFunct
     """Return the kernel of an operation.
 
     Raises:
-        IllegalError: there is none; names the closest operations.
+        IllegalError: there is no such operation; the message names the closest ones.
     """
     kernel = target.tile_operation(work.mnemonic)
     if kernel is None:
@@ -680,8 +680,8 @@ class VectorFunctionLowerer(DataflowLowerer):
     def lower_work(self, work: ResolvedTileOp) -> Block:
         """Return the vector function of any other vector operation, with the control writes around it.
 
-        No source states the loops of a column-major move; they are taken to be those of the exchanged tile. Behind a
-        quantisation of blocks everything is lowered under the CTRL that it leaves.
+        No source states the loops of a column-major move; those of the exchanged tile are assumed. After a block
+        quantisation everything is lowered under its final CTRL.
         """
         work = as_rows(work)
         found = self._works.get(work)

@@ -1,9 +1,9 @@
 """Ticks of heads, trips, loads, instructions, stores and ports of a vector function (docs/reference/a5.md sections 6.2,
 7 and 8).
 
-Each rule stands here once, as a function on integers: times are ticks of 1/100 cycle unless they are said to be
-cycles. The event engine calls them as they are, the fast engine compiles them, the closed forms call them on single
-integers or, where they say so, on arrays.
+Each rule is defined here once, as a function on integers: times are ticks of 1/100 cycle unless stated as cycles. The
+event engine calls the functions directly, the fast engine compiles them, the closed forms call them on single integers
+or, where documented, on arrays.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def head_penalty(source_bytes: int, waits: int, wait: int, line_bytes: int, step
 def row_turn(turnaround: int, hidden: int, hold: int) -> int:
     """Return the front end's time between rows: it turns while the port works on the last trip.
 
-    `hidden` is what each cycle of the port hides, but for the first one of the trip's `hold`.
+    `hidden` is the time that each cycle of the port hides, except the first one of the trip's `hold`.
     """
     return max(0, turnaround - hidden * max(0, hold - TICKS) // TICKS)
 
@@ -137,8 +137,8 @@ def bytes_of_store(size: int, row_bytes: int, start: int) -> int:
 def store_start(data_at: int, latest: int, interval: int, barrier_at: int, barrier: int) -> int:
     """Return when a store leaves: its data is there, the store before it, at `latest`, is an interval away.
 
-    Behind an earlier-stores-first barrier it waits for what precedes that in program order, `barrier_at` (NO_TICK:
-    there is no barrier), and all stores before.
+    After an earlier-stores-first barrier it waits for all preceding work in program order, `barrier_at` (NO_TICK: there
+    is no barrier), and all earlier stores.
     """
     start = max(data_at, latest + interval)
     if barrier_at != NO_TICK:

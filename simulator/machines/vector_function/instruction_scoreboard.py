@@ -35,8 +35,8 @@ class CauseSpan:
 class LineUse:
     """The activity of a line of a launch: its executions, and their total wait after dispatch.
 
-    `texts` are what reports call its instructions. `waits` are ticks by cause and by the line that was waited for (0:
-    none); executions wait beside each other, so that these overlap.
+    `texts` are the report labels of its instructions. `waits` are ticks by cause and by the line waited for (0: none);
+    executions wait in parallel, so these overlap.
     """
 
     executions: int = 0
@@ -60,7 +60,7 @@ class LineUse:
 class ScopeTiming:
     """A launch: its cycles, and its spans without a gap; `facts` are the paths of the facts that it rests on.
 
-    `uses` are those of its lines that execute something.
+    `uses` are those of its lines that execute instructions.
     """
 
     cycles: int
@@ -172,8 +172,8 @@ class RegisterPool:
 class ExecutionPorts:
     """Execution ports: each starts one instruction a cycle, and one of its results returns a cycle.
 
-    A special function keeps others of its kind from its port for some cycles, all else may start behind it. Converts
-    and their like go to the first port alone.
+    A special function excludes others of its kind from its port for some cycles; other instructions may start after it.
+    Converts and similar instructions use only the first port.
     """
 
     def __init__(self, ports: int) -> None:
@@ -332,8 +332,8 @@ class ScoreboardValue:
     """A register or mask: its producer, its ready time, and the waits of its chain for ports and for the buffer.
 
     `loaded` is when a loaded register can be used; NO_TICK if an instruction computed it. `physical`: it takes one of
-    the vector registers, as masks do not. `chain` are line and start of what it was made of, the latest operand each
-    time, up to its own.
+    the vector registers, unlike masks. `chain` are line and start of its inputs, the latest operand each time, up to
+    its own.
     """
 
     producer: ScopeInstruction

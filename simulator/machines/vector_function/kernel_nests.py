@@ -1,9 +1,8 @@
 """Loop nests of the kernels of vector operations, one layout for each structure of the table of kernels.
 
 Facts: docs/reference/a5.md section 9 (kernels of the operations other than casts), after pto-isa include/pto/npu/a5 @
-3186c381; which of the kernels are assumed is said in the table of kernels of the target. Constants (a scalar, the
-neutral value of a reduction, a pad value) are ready when wanted and left out. Values are no matter here: see
-`castsim.execution.vector_operations`.
+3186c381; the target's table of kernels marks assumed ones. Constants (a scalar, the neutral value of a reduction, a pad
+value) are ready in time and omitted. Values are computed elsewhere: see `castsim.execution.vector_operations`.
 """
 
 from __future__ import annotations
@@ -223,7 +222,7 @@ def chain(mnemonics: Sequence[str], sources: tuple[str, ...], width: int) -> tup
 def steps_of(text: str, width: int, mnemonics: Sequence[str] = ()) -> tuple[Compute, ...]:
     """Return the instructions of a text: `result = mnemonic source source` each, between semicolons.
 
-    `{0}` stands for the first of `mnemonics`.
+    `{0}` is replaced by the first of `mnemonics`.
     """
     found = []
     for line in text.format(*mnemonics).split(";"):
@@ -241,7 +240,7 @@ def _joined(
 ) -> Nest:
     """Loads of all sources, the instructions, one store.
 
-    `peeled`: the tail of each row is a trip of its own, so that no trip makes a predicate.
+    `peeled`: the tail of each row is a separate trip, so no trip makes a predicate.
     """
     loads, names = k.wholes(region, sources)
     predicate: RegisterOperation = SetAll("p", region.width) if peeled else region.predicate
@@ -370,7 +369,7 @@ def _move(k: KernelLayout) -> Nests:
 def _fill(k: KernelLayout) -> Nests:
     """Copy, then unaligned stores of the pad value right of every copied row, then the rows below.
 
-    A flush behind the unaligned stores of a row writes up to a block. Columns are padded up to the physical ones, rows
+    A flush after the unaligned stores of a row writes up to a block. Columns are padded up to the physical ones, rows
     down to the last valid one.
     """
     dst, region = k.dst, k.region(k.dst, k.source.valid_rows, k.source.valid_cols)

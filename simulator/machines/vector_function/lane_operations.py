@@ -1,7 +1,7 @@
 """Every register and predicate instruction but conversions, loads and stores: one row each.
 
-A row says what the instruction takes and yields, on which element formats, and the function that computes it. The
-verifier and the running of programs read the rows.
+A row gives the operands and results of an instruction, its element formats, and the function that computes it. The
+verifier and the execution of programs read the rows.
 """
 
 from __future__ import annotations
@@ -55,8 +55,7 @@ _OF = {
 def behaviour(function: str, fmt: Format, operands: Operands, *names: str) -> Behaviour:
     """Return the target's part in a function that reads these options.
 
-    Results clamp as those of tile operations do, CTRL being what it is at this instruction (docs/reference/pto.md
-    section 7.1).
+    Results clamp like those of tile operations under the CTRL of this instruction (docs/reference/pto.md section 7.1).
     """
     target, ctrl = operands.target, operands.ctrl
     facts, bits = target.tile_arithmetic, target.control.options
@@ -167,7 +166,7 @@ def then_positive(function: str) -> Callable[[Operands], tuple[Value, ...]]:
 def accumulated(operands: Operands) -> tuple[Value, ...]:
     """`vmula %acc, %a, %b`: acc + a * b; `vmadd %a, %b, %c`: a * b + c; `vaxpy %a, %b, %s`: s * a + b.
 
-    Rounded as option `axpy_rounding` says.
+    Rounded according to option `axpy_rounding`.
     """
     sources = [each.lanes(operands.bits) for each in operands.registers]
     if operands.name == "vmula":
@@ -614,9 +613,8 @@ class LaneOperation:
 
     `operands` are its forms, a letter per operand in the order of the text: `v` register, `m` mask, `s` scalar of the
     element format, `n` plain number (a count, a shift amount, a half), `w` word. A word may be left out where a form
-    without it stands behind. `results`: `v`, `m`, and `n` for the count that `plt` leaves. `types` are the formats of
-    the elements (none: masks only). `section` is that of
-    docs/reference/micro.md.
+    without it comes last. `results`: `v`, `m`, and `n` for the count that `plt` leaves. `types` are the formats of the
+    elements (none: masks only). `section` is that of docs/reference/micro.md.
     """
 
     name: str
@@ -715,7 +713,7 @@ def execute(operands: Operands) -> tuple[Value, ...]:
     """Run the instruction that the operands name; return its results in the order of the text.
 
     Raises:
-        IllegalError: no such instruction, a format that it does not take, or as the instruction's function says.
+        IllegalError: no such instruction, a format that it does not take, or the errors of the instruction's function.
     """
     row = OPERATIONS.get(operands.name)
     if row is None:

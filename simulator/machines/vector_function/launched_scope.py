@@ -35,9 +35,9 @@ class TimingKind(Enum):
 class ScopeInstruction:
     """An instruction of the text: `mnemonic` without widths, `width` bits of a lane, `line` in its file (0: unknown).
 
-    `word` is the distribution of a load or store, and what a barrier orders (`VST_VLD`). `size` are the bytes of an
+    `word` is the distribution of a load or store, or the order of a barrier (`VST_VLD`). `size` are the bytes of an
     access; `updates`: it advances its address itself. `unpacks`: a load whose register holds more than its bytes.
-    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `text` is what reports call it.
+    `masks`: its results are masks, not registers; `integers`: its lanes are integers. `text` is its report label.
     """
 
     mnemonic: str
@@ -57,8 +57,8 @@ class ScopeInstruction:
 class ScopeIssue:
     """One executed instruction: the registers and masks that it reads and writes, the byte its access begins at.
 
-    `rows` are count, distance and length of the stretches that an access touches whose operands say so; None: the
-    `size` of the instruction.
+    `rows` are count, distance and length of the stretches that an access with such operands touches; None: the `size`
+    of the instruction.
     """
 
     instruction: ScopeInstruction
@@ -72,8 +72,8 @@ class ScopeIssue:
 class RecordedLoop:
     """A loop that ran; each trip is a list of issued instructions. `line` is that of its head.
 
-    `lead` are the ticks that the addresses of its trips take before the first. `late`: it stands in another,
-    or has one inside, and only the run knows how many trips the inner one has, so that a single trip is a loop too.
+    `lead` are the ticks that the addresses of its trips take before the first. `late`: it is nested or contains a loop,
+    and the trip count of the inner one is known only at run time, so a single trip is a loop too.
     """
 
     trips: list[list[Item]] = field(default_factory=list)

@@ -97,7 +97,7 @@ def _lane_width(kernel: KernelText, predicate: str) -> int:
 def check_cast(target: VectorFunctionTarget, cast: TileCast, *, fills: bool) -> Warnings:
     """Refuse tiles that one cast cannot combine; return warnings about unusual combinations.
 
-    `fills` says whether the cast clears its destination first.
+    `fills` tells whether the cast clears its destination first.
 
     Raises:
         TileError: see `castsim.execution.pipe_operations.check_tile`; also different valid regions, a
@@ -315,7 +315,7 @@ def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) 
 
     Raises:
         ReadError, IllegalError: see `castsim.machines.mechanisms.tile_mode`.
-        IllegalError: no such type pair, or a kernel of a description that converts something else.
+        IllegalError: no such type pair, or a description's kernel that converts something else.
     """
     src, dst, mode = asked.src, asked.dst, tile_mode(asked.rounding, target.name)
     size = target.registers.register_bytes

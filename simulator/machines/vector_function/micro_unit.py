@@ -132,7 +132,7 @@ def lower_function(function: pto.Function) -> pto.Function:
     """Return the function with every operation on logical registers as vector instructions; itself if it has none.
 
     Raises:
-        IllegalError: an operation for which there are no instructions; carries its place.
+        IllegalError: an operation without instructions, with its place.
     """
     body = function.body or ()
     if next(logical_operations(body), None) is None:
@@ -476,7 +476,7 @@ class LaneUnit(Followed):
 class _ExecutionPlan:
     """The common properties of all executions of an instruction of the text; `codes` converts scalars.
 
-    The masks of its operands are those of an instruction that is written without any: all lanes.
+    The masks of its operands are those of an unmasked instruction: all lanes.
     """
 
     operands: Operands

@@ -95,7 +95,7 @@ def rules_of(most: Extents, lowered: Callable[[Extents], Block]) -> tuple[Block,
     """Return the lowering of an operation at its greatest extents, and the rules by which its nests follow them.
 
     Raises:
-        IllegalError: they follow in no such way.
+        IllegalError: they do not follow the extents in this way.
     """
     found = [(extents, lowered(extents)) for extents in samples(most)]
     last = found[-1][1]

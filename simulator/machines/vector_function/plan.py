@@ -58,9 +58,9 @@ def _is_listed(target: VectorFunctionTarget, src: str, dst: str) -> bool:
 class FunctionCastPlan:
     """The plan of one tile cast.
 
-    `rounding` and `saturation` are those in force after fallbacks and defaults, `ctrl` the CTRL register during the
-    conversion, `writes` its successive values before it and `restores` those after it; the warnings tell what the
-    program asked for in vain.
+    `rounding` and `saturation` are the modes after fallbacks and defaults, `ctrl` the CTRL register during the
+    conversion, `writes` its successive values before it and `restores` those after it; the warnings name requests
+    without effect.
     """
 
     rule: VectorCast
@@ -88,10 +88,11 @@ def plan_cast(
 ) -> FunctionCastPlan:
     """Settle mode, saturation, CTRL and code variant of one cast.
 
-    `contiguous` says whether the tile condition of the 1D kernels holds, `scratch` whether a tmp tile is given.
+    `contiguous` tells whether the tile condition of the 1D kernels holds, `scratch` whether a tmp tile is given.
 
     Raises:
-        IllegalError: the chip has no such type pair; names those it has for this source, and a detour if one exists.
+        IllegalError: the chip has no such type pair; the message names those of this source, and a detour if one
+            exists.
     """
     rule = target.cast(src.name, dst.name)
     if rule is None:

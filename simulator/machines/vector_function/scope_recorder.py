@@ -119,8 +119,8 @@ def rows_of(node: MicroOperation, numbers: Sequence[int]) -> tuple[int, int, int
 def extents(scope: Scope) -> Iterator[tuple[ScopeIssue, int, int]]:
     """Yield the issued accesses in program order, with the first byte and the end of each.
 
-    Of a load only the bytes count that some instruction may look at; others than accesses touch none. An access to
-    blocks comes once for each block.
+    For a load only the bytes count that some instruction may use; instructions other than accesses touch none. A block
+    access appears once for each block.
     """
     needed = _needed(scope)
     for issue in issues(scope.body):
@@ -309,8 +309,7 @@ ORDERING = ("VST_VLD", "VV_ALL")
 def overtaking_loads(scope: Scope, capacity: int) -> Iterator[tuple[int, int, int]]:
     """Yield the lines of a load and of the store before it, and the first byte both touch, once for each pair of lines.
 
-    An access counts as far as its mask may reach. `capacity` are the bytes of the buffer; what lies beyond it is
-    not looked at.
+    An access counts as far as its mask may reach. `capacity` are the bytes of the buffer; bytes beyond it are ignored.
     """
     found: set[tuple[int, int]] = set()
     for issue, store, byte in _behind_stores(scope, capacity, TimingKind.LOAD, ORDERING):
@@ -369,7 +368,7 @@ class UncomputedRegister:
 class ScopeRecorder:
     """Follows a walk (`castsim.execution.interpreter.vector_unit.VectorUnit`) and computes nothing.
 
-    `untimed` says why the program has no cycles; the empty text if it has; `incomplete`: the tree lacks something that
+    `untimed` is the reason why the program has no cycles, empty if it has; `incomplete`: the tree lacks work
     a pipe does. `warnings` tell of loads that may overtake stores. `as_written`: a program without flags is taken at
     its word too.
     """

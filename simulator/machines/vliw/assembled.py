@@ -156,19 +156,19 @@ def execute(
         assembled: the program.
         inputs: arrays or specifications (`random:SEED`, `zeros`, a file) by the names of declarations.
         values: False computes only what path and addresses need.
-        checked: gather stale reads.
-        max_bundles: bundles after which the run is given up.
-        max_walk: bundles that are executed one by one, those of trips that are skipped left out; None: any number.
-        heard: is told now and then how many bundles have been issued.
-        skip: without values, go past trips of loops that do what earlier ones did (False: walk every trip).
+        checked: record stale reads.
+        max_bundles: the limit of bundles.
+        max_walk: the limit of bundles that are executed one by one, without those of skipped trips; None: any number.
+        heard: receives the number of issued bundles at intervals.
+        skip: without values, skip trips of loops that repeat earlier ones (False: walk every trip).
         stop: end the run at the first stale read; needs `checked`.
-        watch: hears of every bundle, by its place in the program, before the core issues it.
+        watch: receives every bundle, by its place in the program, before the core issues it.
 
     Raises:
         ReadError: an unknown name, a missing input, an array that does not fit, overlapping declarations.
         IllegalError, TileError: an instruction is refused.
-        StaleReadError: there is a stale read, and `stop` is asked for.
-        EngineError: the limit, or a program that will never end.
+        StaleReadError: there is a stale read, and `stop` is set.
+        EngineError: the limit, or a program that never ends.
         LimitError: more bundles than may be executed one by one.
     """
     uses = assembled.arguments
@@ -393,13 +393,14 @@ def load_binary(
 ) -> AssembledProgram:
     """Read a binary program, raw or the section `.text` of an ELF file.
 
-    Places in messages and reports are lines of what `castsim disasm --text` prints. `machine` is an ELF machine number
-    to accept besides those of the target.
+    Places in messages and reports are lines of the text that `castsim disasm --text` prints. `machine` is an ELF
+    machine number to accept besides those of the target.
 
     Raises:
         ReadError: no target, a named entry, a file of the wrong size, a damaged ELF file or one of another machine; a
-            companion that is missing or cannot be read; a value for something else than an S register.
-        IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; what it declares.
+            companion that is missing or unreadable; a value for something other than an S register.
+        IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; an illegal
+            declaration.
     """
     file, data = source.file, source.data
     if entry is not None:

@@ -1,7 +1,7 @@
 """The recurrence over bundles, with the rules and names of `event_vliw`.
 
-The core stands still for a VPU that is occupied, for a load that is due, and for a place in the queue of accesses. An
-access crosses its port behind all earlier ones, so the cycle in which it is done is known when it is issued.
+The core stalls for an occupied VPU, for a due load, and for a place in the queue of accesses. An access crosses its
+port after all earlier ones, so its end is known when it is issued.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Kinds:
 class Repetition:
     """Rows [first, end), which repeat `times` more times directly after themselves.
 
-    `rows`, `cycles` and `operations` are what one of these repetitions adds, nested repetitions counted.
+    `rows`, `cycles` and `operations` are the contribution of one of these repetitions, nested repetitions included.
     """
 
     first: int
@@ -400,7 +400,7 @@ class RecurrenceCore:
         """Reject to go on to a cycle beyond the limit.
 
         Raises:
-            EngineError: it is.
+            EngineError: the limit is exceeded.
         """
         if cycle + self.skipped > self.max_cycles:
             raise self.beyond_limit()

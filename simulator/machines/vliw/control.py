@@ -168,7 +168,7 @@ class Structure:
         """Reject a jump out of the program or across the border of a loop body.
 
         Raises:
-            IllegalError: says which.
+            IllegalError: the message names the rule.
         """
         if not 0 <= target < len(self.bundles):
             raise IllegalError(
@@ -413,7 +413,7 @@ class Control:
         """Take a jump; `source` is the content of its register.
 
         Raises:
-            IllegalError: it leaves the program or its loop, or stands in a delay bundle.
+            IllegalError: it leaves the program or its loop, or is in a delay bundle.
         """
         self._refuse_in_delay(instruction)
         target = self._structure.static_target(self.pc, instruction)
@@ -427,10 +427,10 @@ class Control:
     def loop(self, instruction: TpcInstruction, bounds: dict[str, int], *, active: bool) -> RunningLoop | None:
         """Begin a hardware loop and return it; None if it has no trip.
 
-        `bounds` are start, bound and step, `active` says whether its predicate holds.
+        `bounds` are start, bound and step, `active` tells whether its predicate is true.
 
         Raises:
-            IllegalError: it stands in a delay bundle, or asks to repeat at most once.
+            IllegalError: it is in a delay bundle, or requests at most one repetition.
         """
         self._refuse_in_delay(instruction)
         once = instruction.operand("once")

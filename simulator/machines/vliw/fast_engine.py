@@ -1,7 +1,7 @@
 """The fast engine of a core that issues bundles: the same cycles and causes as the event engine, without events.
 
-`bundle_recurrence` steps bundle by bundle and keeps what happened in columns; here trips that repeat are skipped, and
-the columns read back as executions and operations.
+`bundle_recurrence` steps bundle by bundle and stores events in columns; here repeated trips are skipped, and the
+columns are read back as executions and operations.
 """
 
 from __future__ import annotations
@@ -453,7 +453,7 @@ def simulate_bundles(
 
     Raises:
         IllegalError: the tree holds operations of another mechanism.
-        EngineError: the end lies beyond `max_cycles`.
+        EngineError: the end is beyond `max_cycles`.
     """
     issued = _operations(tree, target)
     kinds = Kinds()

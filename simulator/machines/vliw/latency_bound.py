@@ -1,9 +1,8 @@
 """The least time that the dependences of a bundle program allow, and the cost of its latencies.
 
-Bundles are issued as they are written, so that a result which comes late shows as bundles with little in them, on no
-pipe. A stretch is a run of bundles that is entered at its first and left behind its last. A chain goes from a result
-to who reads it, and from an access of global memory to the next one on its port. Other memory, and registers that are
-used again, hold back nothing here.
+Bundles are issued as written, so a late result shows as nearly empty bundles on no pipe. A stretch is a run of bundles
+that is entered at its first and left after its last. A chain connects a result with its reader, and an access of global
+memory with the next one on its port. Other memory, and reuse of registers, delay nothing here.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ class AwaitedResult:
 class LeastCycles:
     """The lower bound of cycles over all orders of a run's instructions, with its causes.
 
-    `loop` is where most bundles are issued again and again: its first line, its trips, the bundles of one trip and the
-    initiation interval that slots, ports and what a trip needs of the last one allow; None without loops.
+    `loop` is the loop with most issued bundles: its first line, its trips, the bundles of one trip and the initiation
+    interval that slots, ports and dependences between trips allow; None without loops.
     """
 
     cycles: int
@@ -89,10 +88,10 @@ class LeastInterval:
 class LatencyBound:
     """The dependences of a run.
 
-    `cycles` is the sum of the longest chains of all stretches that ran, with the distances of the target, and
-    `gained` what the run would save if every result could be read in the next bundle; it never goes below the
-    `occupied` cycles of the busiest pipe. `links` are the chain that costs most of it, in the order of the program:
-    `trips` times `length` bundles. `least` bounds what any order of the same instructions takes.
+    `cycles` is the sum of the longest chains of all executed stretches, with the distances of the target, and `gained`
+    the saving if every result could be read in the next bundle; it never goes below the
+    `occupied` cycles of the busiest pipe. `links` are the chain with the largest share, in program order: `trips` times
+    `length` bundles. `least` bounds any order of the same instructions.
     """
 
     cycles: int
@@ -402,8 +401,8 @@ def pair_distance(
 ) -> PairDistance | None:
     """Return the distances of a pair; None if it shares no register and no rule is known.
 
-    Of several registers the first one decides, in the order of the producer's destination; of several operands that
-    read it the one with the greatest distance.
+    Among several registers the first one decides, in the order of the producer's destination; among several operands
+    that read it the one with the greatest distance.
     """
     written, read = tuple(_written(target, producer)), tuple(_read(target, consumer))
     shared = None

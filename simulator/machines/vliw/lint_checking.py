@@ -154,7 +154,7 @@ def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int
 def _pairs(
     flow: Flow, first: Wanted, distances: Iterable[int]
 ) -> Iterator[tuple[int, InstructionPlan, int, int, InstructionPlan]]:
-    """Yield the wanted instructions and those at some distances after them: bundle and plan, distance, bundle and plan."""
+    """Yield the wanted instructions, and those at some distances after them: bundle, plan, distance, bundle, plan."""
     for index, plan in flow.every:
         for distance, later, other in _behind(flow, index, distances) if first(plan) else ():
             yield index, plan, distance, later, other

@@ -214,7 +214,7 @@ NONE = SkippedTrips(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The state after a trip: time, issued bundles, registers without and with their values, memories, findings so far."""
+    """The state after a trip: time, bundles, registers without and with their values, memories, findings so far."""
 
     now: int
     issued: int
