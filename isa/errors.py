@@ -190,9 +190,9 @@ def pointed_at(span: Span) -> tuple[str, str]:
 class CastsimError(ValueError):
     """Root of all refusals.
 
-    `kind` names the class of the refusal in reports, `exit_code` is what the command line returns for it,
-    `span` says where in the input it is (None: nowhere in a file), `legal` lists what would be accepted. `further` are
-    the other errors that the same reading of a text found, in its order.
+    `kind` names the class of the refusal in reports, `exit_code` is the exit code of the command line, `span` the place
+    in the input (None: nowhere in a file), `legal` lists the legal alternatives. `further` are the other errors of the
+    same reading of a text, in its order.
     """
 
     kind: ClassVar[str] = "error"
@@ -214,8 +214,8 @@ class CastsimError(ValueError):
     def render(self) -> str:
         """Return the message as `file:line:col: message`, the source line, a caret, and the legal alternatives.
 
-        A message that names the place itself, in brackets, for those who read it alone, does not repeat it here. A long
-        source line is cut around the caret, and what would steer a terminal is escaped.
+        A message that names the place itself, in brackets, for separate use, does not repeat it here. A long source
+        line is cut around the caret, and terminal control characters are escaped.
         """
         head = f"{self.span}: {self.message.replace(f' ({self.span})', '')}" if self.span else self.message
         lines = [escaped(head)]
@@ -419,7 +419,7 @@ _BRACKETS = re.compile(r"\[[^\[\]]*\]")
 def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
     """Return a function that refuses arguments of other types than its annotations name.
 
-    Annotations that name anything but the types above take every value.
+    Annotations with any other type accept every value.
 
     Raises:
         ReadError: by the function, an argument of another type.

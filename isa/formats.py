@@ -189,7 +189,7 @@ class TaperedFormat(_Stored):
 class IntFormat(_Stored):
     """A two's complement or unsigned integer; `boolean` integers read any nonzero value as 1.
 
-    `dtype` is the name that NumPy or ml_dtypes gives its numbers, or those of the next wider integer.
+    `dtype` is the name of its numbers in NumPy or ml_dtypes, or that of the next wider integer.
     """
 
     name: str

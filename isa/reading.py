@@ -88,7 +88,7 @@ def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) ->
     """Return the content of a file, or of standard input for `-`; pipes and devices are read until they end.
 
     Raises:
-        ReadError: it is missing, unreadable or larger than the limit, `default` unless `file_limit` says otherwise.
+        ReadError: it is missing, unreadable or larger than the limit, `default` unless `file_limit` overrides it.
     """
     limit = _limit_or(default)
     try:
@@ -175,7 +175,7 @@ class Language(Enum):
 class Source:
     """A program that has been read: `file` is its name in messages; `text` is empty for a binary.
 
-    `program` is what a recording made of a kernel in C++, whose own text is then `text`.
+    `program` is the recording of a kernel in C++, whose own text is then `text`.
     """
 
     file: str
@@ -188,7 +188,7 @@ class Source:
 def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
     """Read the file of a program and determine its language: by its suffix, else by its contents.
 
-    `prefers_assembly` decides on a text of which neither tells: whether the target asked for runs nothing else.
+    `prefers_assembly` decides on an ambiguous text: it tells whether the requested target runs only assembly.
 
     Raises:
         ReadError: it is missing, unreadable, too large, not UTF-8 text where it should be text, or C++.

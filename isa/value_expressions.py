@@ -79,7 +79,7 @@ class Expression:
         """Return its value; a condition is 1 or 0.
 
         Raises:
-            ReadError: a name without a value, a division by zero, a number out of range, a word where none can stand.
+            ReadError: a name without a value, a division by zero, a number out of range, a misplaced word.
         """
         return self._value(self._root, names)
 
@@ -234,7 +234,7 @@ _LONGEST_TEXT, _LARGEST_EXPONENT = 1000, 20_000
 def format_spelled(text: str) -> Format:
     """Return the format that a name means in castsim or elsewhere.
 
-    Beside the names of `format_named`: `torch.bfloat16`, `fp16_t`, `int4b_t`, `fp8e4m3_t`, `float8e4m3fn`,
+    It accepts the names of `format_named` and also `torch.bfloat16`, `fp16_t`, `int4b_t`, `fp8e4m3_t`, `float8e4m3fn`,
     `float4_e2m1x2_t`, and C's `char`, `short`, `int` with `u` for unsigned ones, of 8, 16 and 32 bits.
 
     Raises:
@@ -281,7 +281,7 @@ def mode_named(kind: type[_Mode], text: str, what: str) -> _Mode:
     """Return the mode of a kind that a word names, in capitals or not.
 
     Raises:
-        ReadError: none of this name; `what` is what the message calls it.
+        ReadError: no value has this name; `what` describes it in the message.
     """
     try:
         return kind(text.lower())

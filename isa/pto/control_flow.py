@@ -321,8 +321,8 @@ _ENDS = (Yield, Return, Condition)
 def read_region(reader: PtoReader, terminator: _Terminator) -> tuple[Operation, ...]:
     """Read `{ ... }`, which may contain only the given kind of terminator, and only at its end.
 
-    A `scf.yield` of nothing says nothing and is dropped. The caller opens and closes the scope, as it may have values
-    of its own to put there.
+    An empty `scf.yield` has no effect and is dropped. The caller opens and closes the scope, as it may define values
+    there.
     """
     reader.expect("{")
     return _read_rest(reader, terminator)

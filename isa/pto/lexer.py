@@ -107,7 +107,7 @@ def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
     """Split a text into tokens, including invalid ones, which readers refuse.
 
     Raises:
-        LimitError: more tokens than so many statements can have; no statement is near that long.
+        LimitError: more tokens than the maximum of statements can have.
     """
     most = None if most_statements is None else _PER_STATEMENT * most_statements + _AROUND
     pieces = _pieces(source.text, most)
@@ -133,7 +133,7 @@ def scan(source: PtoSource, most_statements: int | None = None) -> Tokens:
 def _without_locations(texts: list[str], starts: list[int]) -> tuple[list[str], list[int]]:
     """Skip `loc(...)` after statements and the aliases `#loc1 = loc(...)`, which name the original source.
 
-    One whose parentheses do not close stays, to be refused where it stands.
+    One with unbalanced parentheses stays and is refused in place.
     """
     kept = [True] * len(texts)
     index = 0
@@ -238,7 +238,7 @@ def parameters(source: PtoSource) -> dict[str, Parameter]:
     """Return the parameters that a text declares, by name.
 
     Raises:
-        ReadError: a declaration that is none, or two of one name.
+        ReadError: an invalid declaration, or two of one name.
     """
     found: dict[str, Parameter] = {}
     if "castsim:" not in source.text:
@@ -269,7 +269,7 @@ def filled(source: PtoSource) -> Filled | None:
     """Return a text with the defaults of its parameters filled in; None if it has no parameters to fill in.
 
     Raises:
-        ReadError: as `parameters`; a `${...}` that does not close, is no expression, or uses what is not declared.
+        ReadError: as `parameters`; a `${...}` that does not close, is no expression, or uses an undeclared name.
     """
     if "${" not in source.text:
         return None

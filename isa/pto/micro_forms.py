@@ -1,7 +1,7 @@
 """The forms of micro operations (rows of `micro_rows.csv`) and of operations on logical registers, and where they may
 occur.
 
-The notation is what `micro_words` reads. Source: docs/reference/micro.md sections 1.3 to 1.7 and 9.2.
+`micro_words` reads the notation. Source: docs/reference/micro.md sections 1.3 to 1.7 and 9.2.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class MicroRow:
 
     A letter is an operand or a result, equal letters are of one type: V U X registers, M a mask of the width of the
     first register, m any mask, P a UB pointer, G one to global memory, Q either, T a scalar of the register's element,
-    I an index, N a whole number, L an i64, B an i1, S any scalar, A an alignment state. `P[I]` stands so in the text,
-    and `P[i]` without the type of its offset. "x" is a word of the kind x, {x} one in the dictionary, (x) a group.
-    `?` marks what may be left out.
+    I an index, N a whole number, L an i64, B an i1, S any scalar, A an alignment state. `P[I]` is literal, and `P[i]`
+    has no type of its offset. "x" is a word of the kind x, {x} one in the dictionary, (x) a group. `?` marks optional
+    items.
     """
 
     forms: tuple[str, ...]
@@ -131,7 +131,7 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
     """Reject vector operations outside of vecscopes, and operations for other pipes or global memory inside.
 
     Raises:
-        IllegalError: one stands there.
+        IllegalError: there is such an operation.
     """
     for node in body:
         if isinstance(node, MicroOperation):

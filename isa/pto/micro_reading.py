@@ -351,7 +351,7 @@ def read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one micro operation in the form `"pto.NAME"(%a, %b) <{..}> {..} : (T0, T1) -> T2`, words in dictionaries.
 
     Raises:
-        ReadError, IllegalError: as `read_micro`; groups of operands have no such form here.
+        ReadError, IllegalError: as `read_micro`; groups of operands have no such form.
     """
     plain = replace(statement, name=statement.name.strip('"'))
     if any(form.groups for form in forms_of(plain.operation)):

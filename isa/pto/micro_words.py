@@ -518,7 +518,7 @@ INTERFACE_CONVERSIONS: Mapping[tuple[str, str], Conversion] = {
 }
 """Pairs that the verifier refuses and another text of the vendor has: a target takes them under an option alone.
 
-Their attributes are assumed to be those of their neighbours: other pairs of 16 and 8 bits, and the reverse pair.
+Their attributes are assumed to equal those of their neighbours: other pairs of 16 and 8 bits, and the reverse pair.
 """
 
 
@@ -531,7 +531,7 @@ def conversion(src: str, dst: str) -> Conversion:
     """Return a pair.
 
     Raises:
-        IllegalError: there is no such conversion; names those of this source.
+        IllegalError: there is no such conversion; the message names those of this source.
     """
     found = CONVERSIONS.get((src, dst)) or INTERFACE_CONVERSIONS.get((src, dst))
     if found is None:

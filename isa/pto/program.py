@@ -212,7 +212,7 @@ class CacheOperation(Located):
 class ForeignOperation(Located):
     """An operation between cores or devices, of which only its values are known.
 
-    `tokens` are what stands behind its name, `%` for each of its `operands`; results are scalars and tiles.
+    `tokens` are the tokens after its name, `%` for each of its `operands`; results are scalars and tiles.
     """
 
     mnemonic: str
@@ -318,8 +318,8 @@ class PartitionView(Located):
 class TileOperation(Located):
     """Any `pto.NAME ins(...) outs(...)` other than tcvt; `mnemonic` is NAME (`tload`, `tstore`, `tadd`, ...).
 
-    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs. `of_matrix_unit` says whether
-    the mnemonic is one of the matrix unit's.
+    `attributes` keeps every attribute of either dictionary as sorted (key, text) pairs. `of_matrix_unit` tells whether
+    the mnemonic belongs to the matrix unit.
     """
 
     mnemonic: str
@@ -553,8 +553,8 @@ class Function(Located):
 class RefusedFunction:
     """A function that could not be read, and why; `is_entry` as for one that could.
 
-    `rest` is the function without the statements that could not be read and those that use what they define, None if
-    that is no function.
+    `rest` is the function without the statements that could not be read and those that use their definitions, None if
+    that is not a function.
     """
 
     name: str
@@ -567,8 +567,8 @@ class RefusedFunction:
 class Program(Located):
     """One file. `attributes` are the module's; `warnings` were found while reading and take no part in equality.
 
-    `refused` are the functions that could not be read, if the reader was asked to go past them. `target_arch_span` is
-    the place of the value of `target_arch`, None if the file names no target.
+    `refused` are the functions that could not be read, if the reader was to skip them. `target_arch_span` is the place
+    of the value of `target_arch`, None if the file names no target.
     """
 
     functions: tuple[Function, ...]

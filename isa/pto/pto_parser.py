@@ -1,6 +1,6 @@
 """Reading of a `.pto` file: the optional module, its functions with inlined calls, and the entry point.
 
-Recursive descent by hand: one function per production, refusing at the token that is wrong with what would be right.
+Recursive descent: one function per production, which refuses the wrong token with the legal alternatives.
 Grammar: docs/reference/pto.md section 3.
 """
 
@@ -198,11 +198,11 @@ class Recovery:
     def fail(self, start: int, before: int, regions: int, depth: int, error: CastsimError) -> None:
         """Take note of the error of the statement that begins at token `start`, and go on at the next one.
 
-        `before` is the number of failures before the statement: an error behind one inside its own region may follow
-        from that, and is not told. `regions` and `depth` are those around the statement.
+        `before` is the number of failures before the statement: an error after one inside its own region may be a
+        consequence and is not reported. `regions` and `depth` are those around the statement.
 
         Raises:
-            CastsimError: there is no going on.
+            CastsimError: reading cannot continue.
         """
         reader = self._reader
         failed_at = reader.position
@@ -368,13 +368,12 @@ def parse(
     Args:
         text: the whole file. The module around the functions is optional.
         file: its name, for the places in messages.
-        max_statements: operations that it may have.
-        go_past_refused: a function that cannot be read is kept as refused, as long as the text shows where it ends.
-        only: name of a function; no others are read than it and what it calls, as long as the text tells where they
-            end.
+        max_statements: the limit of operations.
+        go_past_refused: a function that cannot be read is kept as refused, if the text shows its end.
+        only: name of a function; only it and its callees are read, if the text shows the ends of the others.
 
     Returns:
-        The program with every function of the file; `warnings` lists what was accepted but deserves a look.
+        The program with every function of the file; `warnings` lists accepted but unusual items.
 
     Raises:
         ReadError: syntax, unknown or unsupported words, undefined or redefined values, types that disagree.
@@ -532,7 +531,8 @@ class _Module:
         """Read one function; where it cannot be read, take note of its errors and go past it.
 
         Raises:
-            LimitError: too many statements. ReadError: no function stands here.
+            LimitError: too many statements.
+            ReadError: there is no function here.
         """
         reader = self.reader
         start = reader.position
@@ -560,7 +560,7 @@ class _Module:
     def _go_past(self, start: int, error: CastsimError, rest: Function | None) -> None:
         """Record the function that begins at token `start` as refused, or its errors, and continue after it.
 
-        `rest` is what of it could be read.
+        `rest` is its readable part.
         """
         reader = self.reader
         end, name = _end_of_function(reader, start), _name_of_function(reader, start)

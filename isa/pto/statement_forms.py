@@ -1,6 +1,6 @@
 """The notation of statements: one row of text for each, by which it is both read and printed.
 
-A row is a statement as the printer writes it, with items for what differs:
+A row is a statement as the printer writes it, with items for the variable parts:
 
     %value = pto.load_scalar %base[%offset:index] : $base_type:pointer=base -> $type:element
 
@@ -247,7 +247,8 @@ _ROW = re.compile(r"(?:%(?P<result>\w+) = )?(?P<name>[\w.]+)(?P<rest>.*)")
 class StatementReading:
     """A statement as far as it has been read: fields of its node, uses of values by field, tokens of types by field.
 
-    `known` and `extents` are what follows of the result from the text alone, `result` its type if it is no field.
+    `known` and `extents` are the properties of the result that follow from the text alone, `result` its type if it is
+    no field.
     """
 
     known: int | None = None

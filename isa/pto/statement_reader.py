@@ -164,8 +164,8 @@ class NameScope:
         """Return the definition of a name.
 
         Raises:
-            FollowUpError: its definition could not be read, or it has been told of.
-            ReadError: nothing visible has this name; the nearest names are listed.
+            FollowUpError: its definition could not be read, or it was already reported.
+            ReadError: nothing visible has this name; the message lists the nearest names.
         """
         found = self._visible.get(name)
         if found is None:
@@ -279,10 +279,10 @@ class Resumption(Protocol):
 class PtoReader:
     """A position in the tokens of one file, the scope of the function being read, and the warnings so far.
 
-    Readers of statements take tokens through it. `position` is the index of the next token; places are given as
-    token indices. `depth` counts the regions around it, `failures` the statements that could not be read, behind
-    which `recovery` goes on; `hopeless` says that the text is not worth that. `recorded`: the
-    function was recorded of a kernel in C++, whose library compares less than the assembler.
+    Readers of statements take tokens through it. `position` is the index of the next token; places are given as token
+    indices. `depth` counts the regions around it, `failures` the unreadable statements, after which `recovery`
+    continues; `hopeless` tells that the text is not worth that. `recorded`: the function was recorded from a kernel in
+    C++, whose library compares less than the assembler.
     """
 
     __slots__ = (

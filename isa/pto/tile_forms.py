@@ -279,7 +279,7 @@ def _read_ssa(reader: PtoReader, statement: NamedOperation) -> Operation:
 def _read_one_line(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `tcvt %dst, %src[, %tmp] : type #key=value ...`.
 
-    The types are one per operand in this order, or a single one, which must be that of one of the tiles; the other
+    There is one type per operand in this order, or a single one, which must be that of one of the tiles; the other
     types are those of the definitions.
     """
     uses = [reader.operand()]

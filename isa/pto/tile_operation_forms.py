@@ -73,7 +73,7 @@ from castsim.isa.pto.vector_operations import (
 def check_cast_shapes(src: TileType, dst: TileType, span: Span, *, physical: bool = True) -> None:
     """Reject a cast between tiles of different shape or valid region; a dynamic extent agrees with any.
 
-    A column of 4-bit pairs stands for two. Without `physical`, shapes may differ as long as valid regions agree.
+    A column of 4-bit pairs counts as two. Without `physical`, shapes may differ as long as valid regions agree.
 
     Raises:
         TileError: both shapes, or both valid regions, are named.
@@ -158,8 +158,8 @@ def check_partition(
 ) -> None:
     """Reject a partition that leaves its view, or whose type contradicts the sizes of its operands.
 
-    `extents` are those of the view as far as they are known, from its type or from its shape operands. A part with
-    fewer dimensions than the view has to hold the same number of elements.
+    `extents` are the known ones of the view, from its type or from its shape operands. A part with fewer dimensions
+    than the view must hold the same number of elements.
     """
     for position, (extent, offset, size) in enumerate(zip(extents, offsets, sizes, strict=True)):
         if (offset or 0) < 0 or (size or 0) < 0:

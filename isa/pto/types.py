@@ -483,7 +483,7 @@ _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
 def read_element(field: FieldText, warn: Warn) -> str:
     """Return the format name that an element spelling means.
 
-    Warns where the spelling says another format than the front end lowers it to, and where the spelling is castsim's.
+    Warns if the spelling names another format than the front end lowers it to, or is castsim's own.
 
     Raises:
         ReadError: not an element type of tiles, views and pointers.

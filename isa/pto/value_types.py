@@ -202,8 +202,8 @@ class MicroOperation(RegisterOperation):
     """`%r = pto.NAME %a, %p[%i], "WORD", %m group(%x, %y) {key = "WORD"} : types -> types`.
 
     `operands` are all values in the order of the text, those of `groups` last; `groups` are the names of the groups
-    and how many operands each has. `attributes` holds the words of the text by what they tell (`dist`, `rnd`), whether
-    they stand between the operands or in the dictionary, under their short names (`R`, not `ROUND_R`).
+    with their numbers of operands. `attributes` holds the words of the text by kind (`dist`, `rnd`), whether between
+    the operands or in the dictionary, under their short names (`R`, not `ROUND_R`).
     """
 
     groups: tuple[tuple[str, int], ...] = ()

@@ -137,16 +137,14 @@ def parts_of(function: str) -> tuple[str, ...]:
 class VectorOperation:
     """One operation.
 
-    `function` is what it does per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
+    `function` is its effect per element: a name of `castsim.execution.vector_operations.arithmetic`, or of a
     composition. `forms` are its legal operand lists inside `ins`; `section` is the one of docs/reference/pto.md that
-    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending`, `maskPattern`,
-    `quant_type` or `grpAxis`.
-    `tmp_like_source` says that the text wants a scratch tile of the source's type and valid region. Of a fill,
-    `in_place` says that source and destination are the same bytes, `enlarges` that the destination may have more rows
-    and columns than the source.
-    `tmp_behind` says that a scratch tile may stand behind the destination.
-    `scalar_unit` says that the vendor's tool takes it for work of the scalar unit when it inserts flags, whichever unit
-    does it. `accumulates` says that what the destination holds takes part, as the last operand.
+    describes it. `attribute` is the one it may carry: `cmpMode`, `isBinary`, `descending`, `maskPattern`, `quant_type`
+    or `grpAxis`. `tmp_like_source` marks a scratch tile in the text with the source's type and valid region. For a
+    fill, `in_place` marks equal bytes of source and destination, `enlarges` a destination that may have more rows and
+    columns than the source. `tmp_behind` marks a scratch tile that may follow the destination. `scalar_unit` marks work
+    that the vendor's tool assigns to the scalar unit when it inserts flags, whichever unit does it. `accumulates` marks
+    an operation that also reads the destination, as the last operand.
     """
 
     mnemonic: str

@@ -122,7 +122,7 @@ def route(src: str, dst: str) -> ConversionRoute:
     """Return the conversion steps between elements of logical registers, by names of register elements.
 
     Raises:
-        IllegalError: there is no way; names the destinations of this source.
+        IllegalError: there is no conversion; the message names the destinations of this source.
     """
     steps = _route(src, dst)
     if steps is None:
@@ -236,7 +236,7 @@ def check(reader: PtoReader, node: VmiOperation, where: Mapping[str, int]) -> No
     """Reject types and words that the operation does not take; `where` are the tokens of words.
 
     Raises:
-        IllegalError: as said; carries its place and what would be legal.
+        IllegalError: as stated, with its place and the legal alternatives.
     """
     elements = VMI_ROWS[node.mnemonic].elements
     first = next((kind for kind in (*node.operand_types, *node.result_types) if _is_vector(kind)), None)
@@ -328,7 +328,7 @@ def route_of(node: VmiOperation) -> ConversionRoute:
     """Return the steps of a conversion.
 
     Raises:
-        IllegalError: there are none, or its attributes are not those of the pair.
+        IllegalError: there is no conversion, or its attributes are not those of the pair.
     """
     source, result = conversion_formats(node)
     return check_conversion(source, result, conversion_words(node))
@@ -523,8 +523,8 @@ def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one operation on logical registers.
 
     Raises:
-        ReadError: operands, words, types or results that it is not written with.
-        IllegalError: well-formed, and there is no such conversion, element or shape.
+        ReadError: illegal operands, words, types or results.
+        IllegalError: well-formed, but there is no such conversion, element or shape.
     """
     mnemonic = statement.operation.removeprefix(PREFIX)
     mnemonic = SYNONYMOUS.get(mnemonic, mnemonic)

@@ -1,6 +1,6 @@
 """Programs to binaries and back: addresses, labels, directives, object files.
 
-`.byte 0x.., ..` stands for bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
+`.byte 0x.., ..` represents bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
 the room each, in the layouts it names. `.encoded HEX` stores the next bundle as these bytes, which must mean it: so
 text keeps a choice that it cannot spell, such as a long immediate where a short one would do. Other directives have
 no meaning here; those that would put data into the program are refused. Source of addresses: docs/reference/tpc.md
@@ -257,8 +257,8 @@ def _distance(instruction: TpcInstruction, here: int, there: int, encoding: Enco
 class ListedLine:
     """One bundle, or a stretch of bytes that is not a bundle (`text` is then a `.byte` directive).
 
-    `labels` stand before it; `directives` too. `unread` says why bytes are not a bundle, `leftover` which fields of a
-    bundle are encoded otherwise than this project would.
+    `labels` and `directives` precede it. `unread` is the reason why bytes are not a bundle, `leftover` the fields of a
+    bundle that castsim would encode otherwise.
     """
 
     address: int

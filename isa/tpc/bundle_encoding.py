@@ -125,7 +125,7 @@ def write(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
     """Write a bundle that holds LOOP and nothing else.
 
     Raises:
-        IllegalError: another instruction beside it, or an end beyond its field.
+        IllegalError: another instruction in the bundle, or an end beyond its field.
     """
     loop = bundle.spu
     assert loop is not None
@@ -507,7 +507,7 @@ def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> TpcI
 def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, encoding: Encoding) -> bool:
     """Whether the fields of the slot contain the instruction and nothing else.
 
-    A short immediate counts as the long one that it stands for.
+    A short immediate counts as the equal long one.
     """
     sheet, long = Sheet(view.layout), set[str]()
     for piece in pieces(instruction, slot, encoding):

@@ -1,8 +1,8 @@
 """The numbers of a binary encoding, as the target description gives them.
 
-Nothing here knows a position or a code: a target makes an `Encoding` from its tables (`castsim.targets.tpc_encoding`).
-The tables follow docs/reference/tpc.md section 8: bit positions per layout, opcodes per slot, and where each operand
-and switch stands.
+This module contains no positions or codes: a target makes an `Encoding` from its tables
+(`castsim.targets.tpc_encoding`). The tables follow docs/reference/tpc.md section 8: bit positions per layout, opcodes
+per slot, and the place of each operand and switch.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class CompressedLayout:
 class ItemPlacement:
     """The place of an operand, a switch or another property (`item`) of some instructions.
 
-    `bits` bits of `field` from bit `low`; `codes` maps values to numbers (None: the number itself). `assumed` says that
-    no source states the position or the numbers.
+    `bits` bits of `field` from bit `low`; `codes` maps values to numbers (None: the number itself). `assumed` tells
+    that no source states the position or the numbers.
     """
 
     slots: tuple[Slot, ...]
@@ -125,9 +125,9 @@ class ItemPlacement:
 class Encoding:
     """The data that the assembler and the disassembler of one generation need.
 
-    `halves` stand in the order of their compression type. `files` maps whether the slot is SPU to the first code of
-    each register file; `specials` maps named registers to the number they have in a file, `hardware_registers` others
-    to a code of their own; `machines` are the ELF machine numbers to accept.
+    `halves` are in the order of their compression type. `files` maps whether the slot is SPU to the first code of each
+    register file; `specials` maps named registers to their number in a file, `hardware_registers` others to a separate
+    code; `machines` are the ELF machine numbers to accept.
     """
 
     dialect: Dialect
@@ -194,7 +194,7 @@ IMMEDIATE = "immediate"
 class FieldContent:
     """A number in bits `low` .. `low + bits - 1` of a field; `bits` None is the whole field.
 
-    `immediate` is the 32-bit immediate that the number stands for; `assumed` as in `ItemPlacement`.
+    `immediate` is the 32-bit immediate of the number; `assumed` as in `ItemPlacement`.
     """
 
     item: str

@@ -227,11 +227,11 @@ _MOST_LISTED = 8
 class Switch:
     """One switch of a form.
 
-    `numbers` are the legal numbers, or `words` the legal words (value, spelling); a default of None means that the text
-    must say it. `aliases` are bare words of the old spelling, `keys` other names left of the equals sign.
-    `rounding` names the list of the dialect that the words are cut down to. `only_if` is the switch and value under
+    `numbers` are the legal numbers, or `words` the legal words (value, spelling); a default of None means that the
+    switch is required. `aliases` are bare words of the old spelling, `keys` synonyms left of the equals sign.
+    `rounding` names the list of the dialect to which the words are limited. `only_if` is the switch and value under
     which this one exists at all. `random` are the values under which the instruction draws random numbers. `leading`
-    takes a bare number in front of the operands too.
+    also accepts a bare number before the operands.
     """
 
     name: str
@@ -295,9 +295,9 @@ class OperandSpec:
     """One operand position.
 
     `accepts` lists register files (`V`), names of special registers (`LFSR`), `imm`, `mask`, `label`, `compare`, or
-    `@role` alone for the register that the dialect provides for a role, which `dialect_role` names. `decimal` prints an
-    immediate as a signed decimal. `by_first` takes a pair or quad by its first V register too; the text then names the
-    pair, and has to spell out what operands otherwise say by themselves.
+    `@role` alone for the dialect's register of a role, which `dialect_role` names. `decimal` prints an immediate as a
+    signed decimal. `by_first` accepts the first V register of a pair or quad too; the text then names the pair, and
+    must spell out properties that operands otherwise imply.
     """
 
     role: str
@@ -389,11 +389,11 @@ class Form:
     """One row of the instruction table.
 
     `slots` are positions in the bundle (0 LOAD, 1 SPU, 2 VPU, 3 STORE). `types` are the legal type suffixes (empty:
-    none; with `drops_type` any is accepted and forgotten). `implied` are switches that this form has set by its
-    operands alone. `vector_predicate` is the feature that adds VP predicates. `memory` says which access it
-    is (None: nothing to do with memory), `half` of which half of a vector (None: all), `family` which
-    it belongs to. `accumulator` is the role under which it reads the old value of its destination as an operand of its
-    own (None: it does not); the stage tables list that operand, the text does not repeat the register.
+    none; with `drops_type` any is accepted and dropped). `implied` are switches that this form sets by its operands
+    alone. `vector_predicate` is the feature that adds VP predicates. `memory` is its kind of access (None: no memory
+    access), `half` its half of a vector (None: all), `family` its family. `accumulator` is the role under which it
+    reads the old value of its destination as a separate operand (None: it does not); the stage tables list that
+    operand, the text does not repeat the register.
     """
 
     mnemonic: str

@@ -289,7 +289,7 @@ _PAIRED = "x2?pair_arithmetic .f32 x2=1 +pair_arithmetic"
 def _plain(switches: str = "") -> Iterator[str]:
     """Rows of a two-source instruction on scalars, vectors and indices.
 
-    Indices are under a mask in the text or, from Greco, in a mask register; the scalar may stand first in arithmetic,
+    Indices are under a mask in the text or, from Greco, in a mask register; the scalar may come first in arithmetic,
     second in shifts.
     """
     yield f"SPU {_S3} {switches} .data"

@@ -1,7 +1,7 @@
 """One instruction from its words: finding the row of the instruction table that the text fits.
 
-All rows of the mnemonic in the slot are tried. A row that does not fit says how far the text fitted and why it stopped;
-of several refusals the one that got furthest is reported, with the alternatives of all that got as far.
+All rows of the mnemonic in the slot are tried. A row that does not fit reports how far the text fitted and why it
+stopped; of several refusals the one that got furthest is reported, with the alternatives of all that got as far.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect:
 
     Raises:
         _Misfit: it does not fit.
-        IllegalError: it fits but for a switch value that the generation lacks.
+        IllegalError: it fits, except for a switch value that the generation lacks.
     """
     items, settings = _with_leading(form, parts)
     operands, predicate = _match_operands(form, parts, items, dialect)

@@ -1,7 +1,7 @@
 """TPC assembly text to a program, and back: lines, labels, directives, declarations, and bundles in their layouts.
 
-Three layouts may be mixed. Slots separated by `;` on one line stand in the order LOAD; SPU; VPU; STORE, trailing ones
-may be missing. In `{ }`, one instruction per line or separated by `;`, and on a line that joins instructions by `||`
+Three layouts may be mixed. Slots separated by `;` on one line are in the order LOAD; SPU; VPU; STORE, trailing ones may
+be missing. In `{ }`, one instruction per line or separated by `;`, and on a line that joins instructions by `||`
 or holds only one, the slot follows from the mnemonic and the operands: of several possible ones the first that is
 free in the order above. Source: docs/reference/tpc.md section 7.
 """
@@ -613,7 +613,7 @@ def print_program(program: TpcProgram) -> str:
 def canonical_text(text: str, dialect: Dialect, file: str = "<text>") -> str:
     """Rewrite a text canonically, one line per input line.
 
-    A bundle in braces stands in the line of its opening brace; the lines that it or a comment leaves empty stay
+    A bundle in braces is moved to the line of its opening brace; the lines that it or a comment leaves empty stay
     empty. Declarations are kept. The result ends in a line break if the text does.
 
     Raises:

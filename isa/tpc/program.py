@@ -174,8 +174,8 @@ class Predicate:
 class TpcInstruction(Located):
     """One instruction.
 
-    `form` is its row in the instruction table; `operands` stand in the order of `form.operands`; `type` is the type
-    suffix as a format name (None: the form has none); `switches` holds every switch of the form that applies, in
+    `form` is its row in the instruction table; `operands` are in the order of `form.operands`; `type` is the type
+    suffix as a format name (None: the form has none); `switches` holds every applicable switch of the form, in
     canonical order and with defaults filled in. No predicate means SP0, always true.
     """
 
@@ -233,7 +233,7 @@ class TpcInstruction(Located):
 class Bundle(Located):
     """The instructions issued in one cycle; an empty slot (NOP) is None.
 
-    `written` counts the slots that the text spells out, where it says them by their order (None: it does not).
+    `written` counts the slots of the text, if it states them by their order (None: it does not).
     """
 
     load: TpcInstruction | None = None
@@ -323,9 +323,9 @@ class VlmDeclaration(Located):
 class TableDeclaration(Located):
     """`// castsim: table gelu 129 f32 [3, 128] = gelu.npy`: a look-up table of the user's.
 
-    `function` is the function id of the look-ups that read it, or under `by_pointer` (`lut_ptr 0`) what the S register
-    holds. `shape` is entries, or values of an entry and entries. `content` is a file (.npy or .csv) or numbers; None:
-    the run gives them.
+    `function` is the function id of the look-ups that read it, or under `by_pointer` (`lut_ptr 0`) the contents of the
+    S register. `shape` is entries, or values of an entry and entries. `content` is a file (.npy or .csv) or numbers;
+    None: the run supplies them.
     """
 
     name: str
@@ -510,7 +510,7 @@ def read_register(text: str, dialect: Dialect) -> Register | Special | None:
     """Read `V4`, `%V4` or `LFSR`; None if the text names no register.
 
     Raises:
-        ValueError: a register number that the file does not have; the message says which it has.
+        ValueError: a register number that the file lacks; the message names the legal ones.
     """
     name = text.removeprefix("%")
     if name.upper() in SPECIALS:
@@ -536,13 +536,14 @@ def read_mask(text: str) -> DimensionMask | None:
 def read_immediate(text: str) -> Immediate | None:
     """Read a 32-bit immediate.
 
-    Integers: decimal, hexadecimal, binary, octal behind a leading 0, with a sign or a `u` behind; typed (`i16_-5`,
+    Integers: decimal, hexadecimal, binary, octal with a leading 0, with a sign before or a `u` after; typed (`i16_-5`,
     `u32_112`, `i32_x12C`), where a negative one is extended to 32 bits. Floats: f32, and with a suffix (`1.0bf`,
     `1.0h`) or a type (`bf16_1.0`) the code of a narrower format. None if the text is not a number. Source:
     docs/reference/tpc.md section 7.2.
 
     Raises:
-        ValueError: a number that does not fit, or a float that becomes an inexact subnormal; says what would fit.
+        ValueError: a number that does not fit, or a float that becomes an inexact subnormal; the message states the
+            legal range.
     """
     if len(text) > _LONGEST:
         if text[:1].isdigit() or text[:1] in "+-.":

@@ -105,7 +105,7 @@ def _moved(lowered: Lowered, deltas: Deltas) -> CastTiles:
 def tile_codes(buffer: Bytes, tile: Tile, stretches: Sequence[tuple[int, int]] = ()) -> Codes:
     """Return a copy of the codes of a tile's valid elements, line by line in memory order.
 
-    `stretches` are those of `CastTiles`.
+    `stretches` are as in `CastTiles`.
     """
     column = tile.type.block_layout == "col_major"
     lines, length = (tile.valid_cols, tile.valid_rows) if column else (tile.valid_rows, tile.valid_cols)
@@ -146,14 +146,14 @@ def compute_tree(
     A `TileEffect` always runs whole: the operations of its instruction carry time and streams only.
 
     Args:
-        tree: what the machine issues.
+        tree: the issued operations.
         buffer: the unified buffer.
         arguments: global memory by argument name.
-        whole_tile: takes an instruction's shortcut, if it may, and says whether it did; asked only while no loop has
-            moved the operations that the shortcut was proven of.
-        execute: runs an operation of the vector unit and ignores all others; transfers are run here.
-        follower: is told of every instruction, and may leave it out.
-        counts: gets what casts do to their numbers.
+        whole_tile: executes an instruction's shortcut, if allowed, and returns whether it did; called only while no
+            loop has moved the operations for which the shortcut was proven.
+        execute: runs an operation of the vector unit and ignores all others; transfers run here.
+        follower: receives every instruction, and may skip it.
+        counts: receives the effects of casts on their numbers.
     """
     for lowered, deltas in instances(tree, Idle(NO_VALUES)):
         if follower is not None and not follower.step(lowered, deltas):
@@ -198,7 +198,7 @@ def copy_bursts(operation: Transfer, near: NDArray[_Cell], far: NDArray[_Cell], 
         operation: the instruction.
         near: the unified buffer.
         far: the argument in global memory.
-        pattern: what stands for the bytes of `pad_pattern`, which fill the last block of every burst that is loaded.
+        pattern: the bytes of `pad_pattern`, which fill the last block of every loaded burst.
 
     Raises:
         TileError: a burst reaches beyond its memory.

@@ -1,8 +1,8 @@
 """Independent pieces of work, carried out by processes of this machine or by the workers of a Dask cluster.
 
-A `Task` is a function and the installation whose results are wanted; `distributed` carries out its pieces, `resumed`
-keeps what is done in a `Ledger` besides, so that a second start goes on. Whoever computes, the results are the same;
-only their order differs, and the `Origin` that each is handed over with.
+A `Task` is a function and the required installation; `distributed` executes its pieces, `resumed` also stores results
+in a `Ledger`, so a second start continues. The results do not depend on the workers; only their order differs, and the
+`Origin` of each.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class Ledger:
         `synchronised`: results are on the disk once they are added; else the system writes them when it likes.
 
         Raises:
-            ReadError: it cannot be read or written, is no ledger, is about something else, or another process has it.
+            ReadError: it cannot be read or written, is not a ledger, belongs to other work, or another process holds
+                it.
         """
         self.path = path
         self._book = book
@@ -136,7 +137,7 @@ class Ledger:
         """Return the results of a piece.
 
         Raises:
-            ReadError: the file is not what it was.
+            ReadError: the file has changed.
         """
         place, length = self.pieces[number]
         os.lseek(self._file, place - _HEAD.size, os.SEEK_SET)
@@ -278,7 +279,7 @@ class WorkGroup(NamedTuple, Generic[Item]):
 class Keeping(Generic[Result]):
     """The storage of results until all are complete, and the key of their work.
 
-    `write` gives JSON for one, from which `read` makes it again, told its number.
+    `write` returns a result's JSON; `read` restores the result from that and its number.
     """
 
     path: Path
@@ -410,7 +411,7 @@ class HandedTargets:
     def get(self, name: str) -> Target | None:
         """Return the target of a file, None for one to be loaded.
 
-        It is the same object for the same facts, by which what was found out about a target is known.
+        Equal facts give the same object, which serves as key for derived facts of a target.
         """
         own = self.files.get(name)
         if own is None:

@@ -285,8 +285,8 @@ def check_known(name: str, uses: Mapping[str, ArgumentUse]) -> None:
 def random_codes(generator: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> Codes:
     """Return random codes: integers over their whole range, floats uniform in [-100, 100) rounded to the format.
 
-    They are drawn piece by piece: a float is drawn as f64, of which a whole view of 4-bit codes would take 16 times
-    the memory. The numbers do not depend on the pieces.
+    They are drawn piece by piece: a float is drawn as f64, and a whole view of 4-bit codes would take 16 times the
+    memory. The numbers do not depend on the pieces.
     """
     drawn = np.empty(shape, code_dtype(fmt))
     flat = drawn.reshape(-1)
@@ -432,7 +432,7 @@ def seed_of(name: str, text: str) -> int:
     """Return the seed of `random:SEED`, given for an input.
 
     Raises:
-        ReadError: it is no number, or too long.
+        ReadError: it is not a number, or too long.
     """
     digits = text.removeprefix("random:")
     if not digits.isdecimal() or len(digits) > SEED_DIGITS:
@@ -505,7 +505,7 @@ def choose_target(architecture: str | None, given: str | Path | Target | None, p
     """Return the given target, else the one that a `.pto` program requests, at `place` of its text.
 
     Raises:
-        ReadError, TargetDataError: it cannot be read; no shipped target answers to what the program names.
+        ReadError, TargetDataError: it cannot be read; no shipped target has the name in the program.
     """
     if isinstance(given, str | Path):
         return load_target(given)
@@ -530,8 +530,8 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
     """Return the function to run, and warnings about unreadable functions that were not requested.
 
     Raises:
-        ReadError: there is none, or more than one.
-        CastsimError: the function asked for could not be read; without a name, one that could as well be meant.
+        ReadError: there is no such function, or more than one.
+        CastsimError: the requested function could not be read; without a name, one that might have been meant.
     """
     functions = {function.name: function for function in parsed.functions if function.body is not None}
     candidates = entries(parsed)
@@ -568,7 +568,7 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
 def entries(parsed: pto.Program) -> list[pto.Function]:
     """Return the functions that may be run without a name.
 
-    Those marked as entries; without any those that nobody calls, of these the ones marked as for a core.
+    Those marked as entries; without any, those that are never called, preferably the ones marked for a core.
     """
     from castsim.isa.pto.pto_parser import calls  # noqa: PLC0415 - casts of numbers need only the options below
 

@@ -37,8 +37,8 @@ _SUFFIXES = (".py", ".toml", ".csv", ".json")
 class Installation:
     """An installation: its version, and the SHA-256 of its sources, tables and records and of its environment.
 
-    `beside` is what a task's function of that name returns: the digest of the oracle, which lies with the tests; ''
-    if there is no such function.
+    `beside` is the result of a task's function of that name: the digest of the oracle in the tests; '' without such a
+    function.
     """
 
     version: str
@@ -55,7 +55,7 @@ def refuse_another(wanted: Installation, here: Installation, worker: str, what: 
     """Refuse a worker whose installation differs from the one that began the work (`what` names it).
 
     Raises:
-        EngineError: they differ; says in what.
+        EngineError: they differ; the message names the difference.
     """
     for name, own, other in (
         ("version", wanted.version, here.version),
@@ -167,8 +167,8 @@ Result = TypeVar("Result")
 class Task(Generic[Piece, Result]):
     """The work on every piece: `compute`, on installations equal to this one.
 
-    `name` is what messages call it: `sweep`, `verification`. `compute` and pieces are pickled: a function of a module,
-    or a partial of one. `beside` returns a digest of what results depend on besides castsim itself.
+    `name` is the name in messages: `sweep`, `verification`. `compute` and pieces are pickled: a function of a module,
+    or a partial of one. `beside` returns a digest of further inputs of the results besides castsim itself.
     """
 
     name: str

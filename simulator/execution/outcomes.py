@@ -155,8 +155,8 @@ class Judge:
 def limits(fmt: Format, rounding: Rounding) -> tuple[float, float]:
     """Return the smallest and the largest double within the range of a format.
 
-    What lies between the largest number and the next one, were there any, is within the range if the mode would round
-    it to the largest. Of stochastic rounding that is all that lies there.
+    Numbers between the largest number and its hypothetical successor are within the range if the mode rounds them to
+    the largest. For stochastic rounding all of them are.
     """
     if isinstance(fmt, IntFormat):
         least, most, step, odd = Fraction(fmt.minimum), Fraction(fmt.maximum), Fraction(1), True
@@ -413,7 +413,7 @@ class NotebookMixin(Generic[TableName]):
 
         Raises:
             ReadError: no such table or library, or it is not installed: the extra `notebook` brings pandas.
-            EngineError: the table tells cycles, which the result does not have.
+            EngineError: the table needs cycles, which the result lacks.
             LimitError: more rows than a frame should hold.
         """
         return castsim.presentation_of(self).frame(table, library)

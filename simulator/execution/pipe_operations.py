@@ -118,8 +118,8 @@ class Placeholder(Unaddressed):
 class ScalarElementAccess:
     """One element that the scalar unit reads or writes, at byte `address` of an argument, or of the buffer (None).
 
-    `kind` is the operation of the text (`load_scalar`, `store_scalar`, `tgetval`, `tsetval`), `code` what is written,
-    empty for a read: that what it read decides has been decided. A write to a tile counts for all `tile_bytes`.
+    `kind` is the operation of the text (`load_scalar`, `store_scalar`, `tgetval`, `tsetval`), `code` the written value,
+    empty for a read: decisions that depend on it are already taken. A write to a tile counts for all `tile_bytes`.
     """
 
     kind: str
@@ -398,8 +398,8 @@ class Standstill:
 class Rest:
     """The remaining operations of a deadlocked program.
 
-    `queued` returns the instruction of a signal that stands in a queue, None if it does not; `unreached` are the next
-    operations that the scalar unit, called `scalar`, cannot reach.
+    `queued` returns the instruction of a signal in a queue, None if there is none; `unreached` are the next operations
+    that the scalar unit, called `scalar`, cannot reach.
     """
 
     scalar: str
@@ -656,7 +656,7 @@ def lower_transfer(target: DataflowTarget, transfer: TileTransfer) -> tuple[Bloc
     """Split a load or store into DMA instructions; return them with warnings.
 
     Raises:
-        TileError: what `check_transfer` refuses; elements of a row (column for `dn`) that are not adjacent.
+        TileError: refusals of `check_transfer`; elements of a row (column for `dn`) that are not adjacent.
     """
     warnings = check_transfer(target, transfer)
     part = transfer.part

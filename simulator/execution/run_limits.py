@@ -1,6 +1,6 @@
 """Limits for reading, walking and computing a program, each with its default and its option.
 
-The words for what a run does about stale reads stand here too.
+The words for the treatment of stale reads are here too.
 
 The engines keep the limit of cycles; all others come before any cycle is counted.
 """
@@ -63,10 +63,10 @@ def check_executions(
     """Refuse a tree with more instruction executions than a limit; they are summed, not walked.
 
     Args:
-        tree: what the machine issues.
-        limit: executions that are let through.
-        what: what they are needed for, for the message.
-        idle: tells what does not count.
+        tree: the issued operations.
+        limit: the maximum of executions.
+        what: their purpose, for the message.
+        idle: finds nodes that do not count.
         most_trips: trips of a loop that count; None: all.
 
     Raises:

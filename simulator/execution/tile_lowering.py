@@ -183,7 +183,7 @@ def fitted(target: DataflowTarget, transfer: TileTransfer) -> tuple[TileTransfer
     """Return a transfer whose part and valid region have one size, and a warning if they differed.
 
     Raises:
-        TileError: they differ, and the option refuses that; the valid region reaches behind the part; rows of the part
+        TileError: they differ, and the option refuses that; the valid region extends beyond the part; rows of the part
             leave the tile.
     """
     tile, part = transfer.tile, transfer.part
@@ -397,8 +397,8 @@ class DataflowLowerer(ABC):
     ) -> LoweredInstruction:
         """Return the placeholder of an operation, on the pipe that it takes.
 
-        What has none stands on the scalar unit or, if it reads the buffer, on the vector pipe, once what was before
-        it have ended (assumed: no text says how it waits). Nothing else that is known orders it, so its bytes count
+        An operation without a pipe runs on the scalar unit or, if it reads the buffer, on the vector pipe, after all
+        earlier work (assumed: no text states how it waits). No other known work is ordered after it, so its bytes count
         for values alone.
         """
         pipe = None if isinstance(node, pto.ForeignOperation) else pipe_of(node, self._chip.pipes)
@@ -422,7 +422,7 @@ class DataflowLowerer(ABC):
         """Lower the scalar unit's access to an element; one of a tile stays in the buffer.
 
         Raises:
-            TileError: it lies outside the buffer.
+            TileError: it is outside the buffer.
         """
         place, start, end = element.place, element.address, element.address + element.size
         pipe, write = self._chip.pipes.scalar, bool(element.code)

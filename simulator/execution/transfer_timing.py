@@ -49,7 +49,7 @@ def streaming(total: int, rate: int, per: int) -> int:
 def stream_start(start: int, ahead: int, waited: int) -> int:
     """Return the cycle in which the stream of a transfer starts that its pipe takes in cycle `start`.
 
-    Memory takes `ahead` to answer it; where it was asked as soon as it could be, it answers in cycle `waited`.
+    Memory takes `ahead` to answer it; a request at the earliest possible time is answered in cycle `waited`.
     """
     return max(start + ahead, waited)
 
@@ -79,8 +79,8 @@ class TransferPlan:
     """The memory cycles `ahead` of the stream and `behind` it, the rate in bytes (`rate`) `per` cycles, and the cycles
     of the stream.
 
-    `overlaps`: successive transfers wait for memory together, and only their streams follow each other; what memory
-    takes ahead of them then runs from when it can be asked (`latency_ahead`), and `ahead` is 0.
+    `overlaps`: successive transfers wait for memory together, and only their streams follow each other; the memory time
+    ahead of them then counts from the earliest request (`latency_ahead`), and `ahead` is 0.
     """
 
     ahead: int

@@ -88,7 +88,7 @@ class Allocator:
         """Return the byte address of the tile that the operation `key` allocates; the same each time it runs.
 
         Raises:
-            TileError: the buffer is full; says by how much.
+            TileError: the buffer is full; the message states the missing bytes.
         """
         if key not in self.placed:
             address = -(-self.next // self.alignment) * self.alignment
@@ -223,7 +223,7 @@ def split_arguments(
     """Separate the values of scalar arguments from those of single elements, `NAME[INDEX]`.
 
     Raises:
-        ReadError: an element of what is no pointer argument, or a value that its type cannot hold.
+        ReadError: an element of an argument that is not a pointer, or a value that its type cannot hold.
     """
     kinds = {each.name: each.type for each in function.arguments}
     scalars: dict[str, int | float] = {}

@@ -635,9 +635,9 @@ def execute(
         function: the entry function.
         lowerer: the target's mechanism.
         scalars: values of the scalar arguments by name.
-        cycles: what opaque operations are taken for; those that are not named, for nothing.
-        max_walk: trips, and statements inside loops, that are walked.
-        memory: what the scalar unit finds in memory; None: nothing is given, and no values are computed.
+        cycles: the assumed cycles of opaque operations; others take none.
+        max_walk: the limit of trips, and statements inside loops, that are walked.
+        memory: the memory that the scalar unit reads; None: it is empty, and no values are computed.
 
     Raises:
         ReadError: an argument without a value, mixed placement levels, a step that never ends a loop, an element that

@@ -51,7 +51,7 @@ class LoweredInstruction:
 class Lowerer(Protocol):
     """A mechanism's lowering for one target. Methods are pure, except for the control register.
 
-    All refuse what the target cannot do with an error of `castsim.isa.errors` that carries the span.
+    All methods refuse illegal operations with an error of `castsim.isa.errors` that carries the span.
     """
 
     def completed(self, function: pto.Function) -> tuple[pto.Function, tuple[tuple[ProgramChoice, Span], ...]]:
@@ -170,8 +170,8 @@ def check_form(node: pto.Operation, toolchain: str) -> None:
 def repeats_itself(node: pto.For, known: dict[int, bool]) -> bool:
     """Whether no trip of a loop that carries nothing can differ from another, as far as the text tells.
 
-    That is so where nothing in it names its variable, and nothing changes what the next trip finds: the valid extents
-    of a tile. `known` keeps the answers, by the identity of the loop.
+    This holds if nothing in the loop names its variable, and no trip changes the state of the next one: the valid
+    extents of a tile. `known` caches the answers, by the identity of the loop.
     """
     if id(node) not in known:
         inside = tuple(nodes(node.body))
@@ -385,7 +385,7 @@ def pipe_of(node: pto.Tcvt | pto.TileOperation, pipes: Pipes) -> str | None:
 def _is_scalar(node: pto.TileOperation) -> bool:
     """Whether the tool takes an operation for the scalar unit's.
 
-    With a scratch tile it runs on the vector unit, and is ordered there, whatever the tool makes of it.
+    With a scratch tile it runs on the vector unit, and is ordered there, regardless of the tool.
     """
     operation = VECTOR_OPERATIONS.get(node.mnemonic)
     if operation is None or not operation.scalar_unit:

@@ -1,7 +1,7 @@
 """Memory as the scalar unit finds it while a program is walked.
 
-What an element is comes from the inputs, or from what earlier instructions of the run have written: these are then
-computed up to the read. A walk that computes no values takes what it cannot know for 0.
+The value of an element comes from the inputs, or from earlier instructions of the run, which are computed up to the
+read. A walk without values replaces unknown elements by 0.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Memory:
 
         Raises:
             ReadError: its value is needed and no input was given.
-            TileError: it lies outside.
+            TileError: it is outside.
         """
         self.check(name, use, index)
         if self.settle is None:
@@ -313,7 +313,7 @@ class Accesses:
         """Return the report label of an access, its instructions, and the value of a read.
 
         Raises:
-            ReadError: a value that the path needs and that nothing gives.
+            ReadError: a value that the path needs has no source.
             TileError: an element outside of its tensor, of the tile or of the buffer.
             IllegalError: a pointer into the buffer.
         """

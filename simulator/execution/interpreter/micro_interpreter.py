@@ -454,12 +454,12 @@ def walk_function(
     Args:
         function: the entry.
         scalars: values of scalar arguments by name.
-        unit: what executes vector instructions.
+        unit: executes vector instructions.
         capacity: bytes of the buffer.
-        max_walk: trips and statements inside loops that are walked.
+        max_walk: the limit of trips and statements inside loops that are walked.
         control: the CTRL register at the start.
-        memory: what transfers move; None: nothing is computed.
-        elements: takes in what the scalar unit reads, and knows it where nothing is computed.
+        memory: the memory of transfers; None: nothing is computed.
+        elements: records the reads of the scalar unit, or supplies them where nothing is computed.
 
     Raises:
         ReadError: an argument without a value, a step that never ends a loop.

@@ -22,8 +22,8 @@ Bounds = tuple[int | None, int | None]
 class DependentError(Exception):
     """Something rests on a value that may differ in another way than by its slope: on loop number `loop`.
 
-    `period` is how many units have to be walked together for it to be affine, as far as is known; 0: no number helps.
-    Without a loop, the innermost is to be walked trip by trip.
+    `period` is the known number of units that must be walked together for it to be affine; 0: no number helps. Without
+    a loop, the innermost must be walked trip by trip.
     """
 
     def __init__(self, loop: int | None = None, period: int = 0) -> None:
@@ -36,9 +36,9 @@ class DependentError(Exception):
 class DependentScalar:
     """An integer, float or truth value, and how it depends on loops, by their numbers.
 
-    An affine value has `slopes`, none of them zero: how it grows from unit to unit. Any other has `periods`: how many
-    units have to be walked together for it to be affine, 0 where no number is known. A constant has neither. `reads`
-    are the numbers of the memory reads that it is computed from.
+    An affine value has nonzero `slopes`: its growth from unit to unit. Any other has `periods`: the number of units
+    that must be walked together for it to be affine, 0 if unknown. A constant has neither. `reads` are the numbers of
+    the memory reads that it is computed from.
     """
 
     value: int | float
@@ -61,7 +61,7 @@ def affine(value: int, slopes: Mapping[int, int]) -> DependentScalar:
 def unknown(value: int | float, operands: Iterable[DependentScalar]) -> DependentScalar:
     """Return an unknown value with its inputs.
 
-    Where operands are not affine themselves, only what makes them so can make the result so.
+    If operands are not affine themselves, only their periods can make the result affine.
     """
     periods: dict[int, int] = {}
     for operand in operands:
@@ -122,7 +122,7 @@ class LoopDependence:
     def refusal(self, scalar: DependentScalar) -> DependentError:
         """Return the error for a decision that rests on a value that is not constant.
 
-        Of the loops on which it depends, that with the fewest units is the cheapest to walk trip by trip.
+        Among the loops on which it depends, the one with the fewest units is the cheapest to walk trip by trip.
         """
         periods = scalar.periods if scalar.periods is not None else dict.fromkeys(scalar.slopes or (), 0)
         loop = min(periods, key=lambda number: self._walked[number].units)

@@ -310,7 +310,7 @@ def comparison_result(
 ) -> DependentScalar:
     """Return the truth `value` of a comparison of two integers of `width` bits, one of which depends on a loop.
 
-    It is constant if it stays what it is up to some unit; the loop is then cut there.
+    It is constant if it stays unchanged up to some unit; the loop is then cut there.
     """
     if left.periods is not None or right.periods is not None:
         return unknown(value, (left, right))

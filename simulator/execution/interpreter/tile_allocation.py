@@ -38,8 +38,8 @@ def resolve_work(
     """Return a vector operation with its tiles placed and its scalars as codes of their types.
 
     Args:
-        node: the operation, whose operands the parser has found to be of one of its forms.
-        tile_of: returns the tile behind a name.
+        node: the operation, whose operands match one of its forms.
+        tile_of: returns the tile of a name.
         number_of: returns the value of a scalar.
     """
     operation = VECTOR_OPERATIONS[node.mnemonic]
@@ -170,11 +170,11 @@ class TileSlots:
 def part_of(node: pto.Subview, source: Tile, offsets: tuple[int, int], extents: tuple[int, int]) -> Tile:
     """Return a part of a tile, which keeps its pitch; `offsets` and `extents` are rows and columns.
 
-    It is a tile of its own shape where that has the pitch of the whole, otherwise one of the shape of the whole of
-    which only the part is valid.
+    It is a tile of the part's shape if that has the pitch of the whole, otherwise one of the shape of the whole with
+    only the part valid.
 
     Raises:
-        TileError: it begins before its tile or its valid region reaches behind it; a begin inside a byte.
+        TileError: it begins before its tile, its valid region extends beyond the tile, or it begins inside a byte.
     """
     sizes, whole = (node.type.rows, node.type.cols), (node.source_type.rows, node.source_type.cols)
     for axis, offset, extent, size, physical in zip(("row", "column"), offsets, extents, sizes, whole, strict=True):
@@ -289,8 +289,8 @@ Spared = Callable[[pto.Tcvt | pto.TileOperation], str | None]
 class Lifetime:
     """Numbers of the first and the last operation of the text that use a tile.
 
-    None: none does. Such a tile is taken to be in use all the time. `needed` says that one uses it for more than
-    scratch that the chip does not touch.
+    None: no instruction does. Such a tile counts as in use all the time. `needed` tells whether an instruction uses it
+    for more than scratch that the chip does not touch.
     """
 
     node: TileNode

@@ -127,7 +127,7 @@ def check_place(place: BytePointer, capacity: int) -> None:
     """Refuse an element in front of its argument, or outside the buffer.
 
     Raises:
-        TileError: it is.
+        TileError: the element is there.
     """
     end = place.address + place.size
     if place.argument is None and not 0 <= place.address <= capacity - place.size:
@@ -428,8 +428,8 @@ class VectorIssue:
 class VectorUnit(Protocol):
     """Executes vector instructions in program order.
 
-    What a unit does with them is its own: compute values, record what is issued, or both. Loops are announced, so that
-    whoever counts cycles sees the program's own.
+    A unit may compute values, record issued instructions, or both. Loops are announced, so cycle counters see the
+    program's own.
     """
 
     def enter(self, scope: Section) -> None:

@@ -1,8 +1,8 @@
 """Synchronisation of programs that have none: the flags and barriers that the vendor's tool inserts.
 
 `insert` takes a function and returns one with flags and barriers. The rules are those of PTOAS with
---enable-insert-sync (docs/reference/pto.md section 5). They depend on the text alone: no trip count, condition or
-scalar takes part, so a program has the same flags whatever it is run with.
+--enable-insert-sync (docs/reference/pto.md section 5). They depend only on the text, not on trip counts, conditions or
+scalars, so a program has the same flags in every run.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _BackwardState:
 class _Scan:
     """The scan of one operation: its dependences, and the loop whose previous trip is scanned, if any.
 
-    `start` is the first element that is looked at; `nested` tells that what is learnt matters to another scan.
+    `start` is the first scanned element; `nested` tells that the result matters to another scan.
     """
 
     number: int

@@ -464,8 +464,8 @@ Action = FlagSignal | FlagWait | PipeBarrier
 def find_races(tree: Tree, target: DataflowTarget, *, unwritten: bool = True) -> tuple[RaceFinding, ...]:
     """Return everything wrong with the order of a program, deadlocks first.
 
-    A tree that is interlocked has no races by its definition; only what nothing wrote is looked for, if that is asked
-    for (`unwritten`).
+    An interlocked tree has no races by definition; only reads of unwritten bytes are reported, if requested
+    (`unwritten`).
     """
     return _Detector(tree, target, unwritten).run()
 

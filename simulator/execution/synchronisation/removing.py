@@ -41,9 +41,9 @@ class ElementKind(Enum):
 class OperandBytes:
     """The bytes of an operand: an argument of the kernel, a tile, or ranges of one.
 
-    `space` is the memory, `root` what the bytes belong to: the name of an argument, the number of an allocation.
-    `ranges` are the bytes if their addresses are known before the program runs. `filled` counts the bytes of the valid
-    elements of a tile without gaps between them; it is 0 for any other, and where the text does not tell.
+    `space` is the memory, `root` the owner of the bytes: the name of an argument, the number of an allocation. `ranges`
+    are the bytes if their addresses are known before the program runs. `filled` counts the bytes of the valid elements
+    of a tile without gaps between them; it is 0 for any other, and if unknown from the text.
     """
 
     space: str
@@ -88,8 +88,8 @@ class BranchSpan:
 class FlagPair:
     """A flag: set after element `set_at`, waited for before element `wait_at`.
 
-    `loop` is the loop whose next trip waits for it (None: the same trip does), `buffers` what the two operations
-    have in common. `event` is its id; `drained` says that there was none left, and a barrier does its work.
+    `loop` is the loop whose next trip waits for it (None: the same trip does), `buffers` the common buffers of the two
+    operations. `event` is its id; `drained` tells that none was left and a barrier replaces it.
     """
 
     number: int
@@ -138,8 +138,8 @@ Mark = Set | FlagPairWait | Hold
 class MarkedElement:
     """One element: its kind, and the marks before and after it.
 
-    An operation has a pipe and what it `reads` and `writes`. `block` is the number of the innermost region that the
-    element itself stands in; the ends of a loop stand in the region around it.
+    An operation has a pipe and the bytes that it `reads` and `writes`. `block` is the number of the innermost region
+    that contains the element itself; the ends of a loop belong to the region around it.
     """
 
     kind: ElementKind
@@ -457,8 +457,8 @@ def needs_no_barrier(
 ) -> bool:
     """Whether a vector operation may follow another one closely although it depends on it.
 
-    It may if all that they have in common is what the first one wrote and the second reads, exactly the same bytes,
-    without gaps, and so many that the first ones are there by then.
+    It may if they share only the bytes that the first one wrote and the second reads, exactly the same bytes, without
+    gaps, and so many that the first ones are there by then.
     """
     if rules.exempt_bytes is None or not now.pipe == front.pipe == rules.pipes.vector:
         return False

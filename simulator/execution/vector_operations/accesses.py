@@ -93,8 +93,8 @@ def count_bytes(work: ResolvedTileOp, counts: Tile) -> Access:
 def tile_bytes(tile: Tile, *, write: bool) -> Access:
     """Return the bytes of the valid elements of a tile, row by row (column by column if it is column-major).
 
-    4-bit elements lie packed from the start of each row, whatever the pitch counts an element as, as transfers move
-    them; casts may leave gaps.
+    4-bit elements are packed from the start of each row, whatever the pitch counts per element, as transfers move them;
+    casts may leave gaps.
     """
     if is_column(tile):
         lines, length, pitch = tile.valid_cols, tile.valid_rows, tile.rows * tile.element_bits // 8

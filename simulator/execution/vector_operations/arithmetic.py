@@ -60,7 +60,7 @@ def shifted(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Be
 def remainder(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Return a - b * floor(a / b) for `rem`, a - b * trunc(a / b) for `fmod`; all formats go through f32.
 
-    An integer remainder by zero, which no source states, is what option `remainder_by_zero` says.
+    Option `remainder_by_zero` gives an integer remainder by zero, which no source states.
     """
     a, b = np.broadcast_arrays(*(numbers(codes, fmt).astype(np.float32) for codes in operands))
     whole = (np.floor if function == "rem" else np.trunc)(a / b)
@@ -314,7 +314,7 @@ def reduce_columns(function: str, codes: Codes, fmt: Format, behaviour: Behaviou
 def reduce_columns_by_pairs(function: str, codes: Codes, fmt: Format, behaviour: Behaviour, scratch: Codes) -> Codes:
     """Reduce columns by neighbouring rows, again and again, through `scratch`; an odd last row joins the first sum.
 
-    `scratch` has half the rows, rounded up, and keeps what was written to it last.
+    `scratch` has half the rows, rounded up, and keeps the last values written to it.
     """
     rows = codes
     while len(rows) > 1:
@@ -331,7 +331,7 @@ def reduce_columns_by_pairs(function: str, codes: Codes, fmt: Format, behaviour:
 def places_of_extremes(function: str, codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
     """Return the column of the first greatest or least element of every row, int64 of shape (rows,).
 
-    Zeros of either sign are equal; what NaN is worth option `maximum_of_nan` says.
+    Zeros of either sign are equal; option `maximum_of_nan` decides on NaN.
     """
     values = numbers(codes, fmt)
     found: Codes

@@ -58,7 +58,7 @@ _COMPARISONS: dict[str, Callable[..., NDArray[np.bool_]]] = {
 def compare(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None:
     """Write packed results, element j of a row as bit j mod 8 of byte j div 8.
 
-    NaN compares false, and unequal true but where option `unequal_of_nan` says otherwise.
+    NaN compares false, and unequal true unless option `unequal_of_nan` overrides it.
     """
     facts = behaviour.facts
     fmt = work.sources[0].format
@@ -169,7 +169,7 @@ class TileEffect:
     """The action of one vector operation as a whole, over all operations that it is lowered to.
 
     The value path always runs it whole and skips those operations, which carry time and byte streams only. What a
-    kernel leaves in its tmp tile is modelled where the text or the library says it: a block of ones (`trsqrt`), the
+    kernel leaves in its tmp tile is modelled if the text or the library states it: a block of ones (`trsqrt`), the
     scalar (`tsels`), the pair sums (`tcolsum`); elsewhere tmp keeps its bytes.
     """
 

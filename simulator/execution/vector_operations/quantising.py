@@ -141,7 +141,7 @@ def repeats_scaling(work: ResolvedTileOp) -> bool:
 def group_bytes(work: ResolvedTileOp) -> list[Access]:
     """Return the bytes that a block quantisation writes besides its codes.
 
-    Exponents lie in their valid region. Maxima and reciprocals do so of groups of rows; else they lie in one line.
+    Exponents are in their valid region. So are maxima and reciprocals of groups of rows; others are in one line.
     """
     if not work.further:
         return []
@@ -297,7 +297,7 @@ def _check_pitches(work: ResolvedTileOp, groups: Grouping) -> None:
 def _check_room(work: ResolvedTileOp, scaling: Tile, need: int) -> None:
     """The assembler asks for room for whole registers of reciprocals; the vendor's own kernel has 32 in a tile of 32.
 
-    What is stored behind such a tile is a warning (`block_surprises`).
+    Stores beyond such a tile cause a warning (`block_surprises`).
     """
     if (scaling.element_bits == 16 and work.mode != "ocp") or need % MX_GROUP == 0:
         return
@@ -468,7 +468,7 @@ def _with_nan(shared: U32, reciprocal: U32, of: U32) -> tuple[U32, U32]:
 def _rounded(products: U32, signs: Codes, result: Format, behaviour: Behaviour) -> NDArray[np.uint8]:
     """Return the codes of products, to nearest even, clamped; of NaN that of the format, or the largest number.
 
-    Of e2m1 the steps of f16 and the instruction of bf16, which is given infinity for NaN, agree (section 7.12).
+    For e2m1 the steps of f16 and the instruction of bf16, which receives infinity for NaN, agree (section 7.12).
     """
     codes = convert_codes(np.ascontiguousarray(products), SINGLE, result, _CASTS).astype(np.uint8)
     nan = (products & 0x7FFFFFFF) > 0x7F800000

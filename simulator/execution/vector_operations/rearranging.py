@@ -91,8 +91,8 @@ def written_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
 def read_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
     """Return the bytes that each source is read at.
 
-    Of what a gather takes elements from, these are the valid ones: which are read only the numbers tell, and those
-    outside the valid region are nobody's to order.
+    They are the valid elements that a gather may read: only the numbers determine which, and those outside the valid
+    region are not ordered.
     """
     kind, unit = VECTOR_OPERATIONS[work.mnemonic].kind, behaviour.facts.move_bytes
     if kind is Kind.RAMP:
@@ -313,7 +313,7 @@ def pairs_view(buffer: Bytes, tile: Tile, count: int) -> Pairs:
 def _merged(lists: Sequence[Pairs], fmt: Format) -> Pairs:
     """Take the greatest of the first pairs left, again and again.
 
-    An element behind a smaller one in its list comes directly after that: it is as great as the least up to it.
+    An element after a smaller one in its list comes directly after that: its key is the least element up to it.
     """
     keys = [np.minimum.accumulate(_ranks(_elements(one, fmt), fmt), axis=1) for one in lists]
     order = np.argsort(-np.concatenate(keys, axis=1), axis=1, kind="stable")

@@ -29,9 +29,9 @@ def check_regions(target: DataflowTarget, work: ResolvedTileOp, operation: Vecto
 def over_destination(target: DataflowTarget, work: ResolvedTileOp) -> tuple[ResolvedTileOp, tuple[str, ...]]:
     """Return an operation as the library's release code runs it: over the valid region of the destination.
 
-    That is so for operations whose valid regions only debug builds of the library compare, and where extents that the
-    run decides keep the assembler from comparing them. Each source that has another region is told of in a warning;
-    one that does not reach so far keeps its own.
+    This holds for operations whose valid regions only debug builds of the library compare, and where run-time extents
+    keep the assembler from comparing them. A warning reports each source with another region; a smaller one keeps its
+    own.
     """
     operation = VECTOR_OPERATIONS.get(work.mnemonic)
     if operation is None or operation.kind not in _OVER_DESTINATION or 0 in region(work.dst):

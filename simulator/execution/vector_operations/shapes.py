@@ -70,9 +70,9 @@ def expands_column(work: ResolvedTileOp) -> bool:
 def as_rows(work: ResolvedTileOp) -> ResolvedTileOp:
     """Return the same operation on the same bytes, its tiles seen as row-major ones.
 
-    A copy of column-major tiles is one of row-major tiles with rows and columns exchanged (docs/reference/pto.md
-    section 7.2). The source of a row expansion that is one dense column is rows of one element, one behind the other.
-    No other operation takes them where that could matter.
+    A copy of column-major tiles equals one of row-major tiles with rows and columns exchanged (docs/reference/pto.md
+    section 7.2). The source of a row expansion that is one dense column consists of adjacent rows of one element. No
+    other operation accepts them where this could matter.
     """
     if expands_column(work):
         (source,) = work.sources
@@ -99,8 +99,8 @@ def _exchanged(tile: Tile) -> Tile:
 def vector_operand(work: ResolvedTileOp) -> int:
     """Return which of the two sources of a row or column broadcast is the vector: 0 or 1.
 
-    Of a row broadcast it is the column-major one, else the one whose valid region is not the destination's; if both
-    could be, the second.
+    For a row broadcast it is the column-major one, else the one whose valid region differs from the destination's; if
+    both qualify, the second.
     """
     if VECTOR_OPERATIONS[work.mnemonic].kind is not Kind.ROW_BROADCAST:
         return 1
@@ -169,8 +169,8 @@ Numbers = Codes
 DOUBLE = format_named("f64")
 """Format in which 16-bit floats are computed: wide enough that rounding its result once more changes nothing.
 
-A sum, product, quotient or root of numbers of p bits rounded to 2p + 2 bits or more and then to p bits is the one
-rounded once; subnormal results of 16-bit formats are exact multiples of what a double holds.
+A sum, product, quotient or root of numbers of p bits rounded to 2p + 2 bits or more and then to p bits equals the
+result rounded once; subnormal results of 16-bit formats are exact multiples of what a double holds.
 """
 
 

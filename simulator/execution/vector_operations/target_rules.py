@@ -170,7 +170,7 @@ def _unfit(work: ResolvedTileOp, name: str, what: str, wanted: str) -> TileError
 class ExtremeScratch:
     """The layout of a row arg-reduction's tmp tile, in bytes; pairs of value and index come first.
 
-    `values` and `places` are those of the pairs, `second` the pairs of the second stage, `size` is all of it.
+    `values` and `places` are those of the pairs, `second` the pairs of the second stage, `size` the total.
     """
 
     values: int
@@ -284,8 +284,8 @@ def scratch_bytes(target: DataflowTarget, work: ResolvedTileOp, operation: Vecto
 class Behaviour:
     """The target's part in one operation.
 
-    `saturates` says that results clamp and NaN becomes 0; `choices` are the options read, by name; `window` the
-    bytes that the operation overwrites without being given them.
+    `saturates` tells whether results clamp and NaN becomes 0; `choices` are the options read, by name; `window` the
+    bytes that the operation overwrites besides its operands.
     """
 
     facts: TileArithmetic

@@ -507,7 +507,7 @@ def field_overlay(flow: Flow) -> Iterator[LintFinding]:
 def immediates(flow: Flow) -> Iterator[LintFinding]:
     """More different 32-bit immediates than the bundle has fields for.
 
-    Small ones are operand codes of their own on some generations (docs/reference/tpc.md section 8).
+    Small ones are separate operand codes on some generations (docs/reference/tpc.md section 8).
     """
     short = flow.target.encoding.short
     limit = flow.target.bundle_rules.immediates

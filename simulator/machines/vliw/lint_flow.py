@@ -39,7 +39,7 @@ from castsim.targets.vliw_latency import PREDICATE
 class LintFinding:
     """A broken rule: its name, location, and explanation. `bundle` counts from 0.
 
-    `certain` is False for what depends on more than the text: the path, a predicate, values that registers start with.
+    `certain` is False for findings that depend on more than the text: the path, a predicate, initial register values.
     """
 
     rule: str
@@ -71,8 +71,8 @@ class LoopStep(StrEnum):
 class BundleStep:
     """A step from one bundle to another.
 
-    `cycles` is what the distance between the two counts (1, and the bubbles of a taken jump), `loops` what hardware
-    loops do on the way, in the order of time, each with its number.
+    `cycles` is the distance between the two (1, and the bubbles of a taken jump), `loops` the events of hardware loops
+    on the way, in time order, each with its number.
     """
 
     first: int
@@ -148,10 +148,10 @@ class _StepFinder:
 class Flow:
     """A program prepared for the linter: bundles, looked-up instructions, successors and predecessors.
 
-    A jump through a register may go anywhere; only what follows if it is not taken is known of it.
+    A jump through a register may go anywhere; only its fall-through is known.
 
     Raises:
-        IllegalError: what the machine refuses before it runs.
+        IllegalError: the refusals of the machine before a run.
     """
 
     def __init__(self, program: TpcProgram, target: VliwTarget) -> None:
@@ -248,7 +248,7 @@ def facts_at(
 ) -> dict[int, set[str]]:
     """Return the facts at the nodes of a flow graph along any path from `start`, by the nodes that one reaches.
 
-    `steps` are the nodes behind each, `passed` says what a node hands on of what holds at it.
+    `steps` are the successors of each node, `passed` gives the facts that a node passes on.
     """
     found = {node: set(facts) for node, facts in start.items()}
     waiting = list(start)
@@ -266,7 +266,7 @@ def facts_at(
 def live_behind(into: Sequence[Iterable[int]], before: Callable[[int, Set[str]], Set[str]]) -> dict[int, set[str]]:
     """Return the live registers after each node of a flow graph: those that some later path reads.
 
-    `into` are the nodes that may come before each, `before` says what is live before a node from what is behind it.
+    `into` are the predecessors of each node, `before` gives the live registers before a node from those after it.
     """
     return facts_at(into, before, dict.fromkeys(range(len(into)), ()))
 
@@ -291,8 +291,8 @@ Writers = Sequence[Mapping[str, tuple[InstructionPlan, ...]]]
 class ReadPlace:
     """A read of one place by one instruction.
 
-    `needed` tells the distance at which it sees what an instruction wrote, `reach` the largest of them. `in_order` says
-    whether what is written there lands in the order of the program: predicates and random generators do not.
+    `needed` gives the distance at which it sees an instruction's result, `reach` the largest of them. `in_order` tells
+    whether writes there take effect in program order: those of predicates and random generators do not.
     """
 
     bundle: int
@@ -350,8 +350,8 @@ class _Write:
 class _Place:
     """The progress of a walk back.
 
-    `passed` holds, for each loop that it is inside of, how many ends of trips it has crossed, and whether it came in
-    from behind the last one. `same_predicate` is False once the reader's predicate was written on the way.
+    `passed` holds, for each enclosing loop, the number of trip ends that it has crossed, and whether it entered from
+    after the last one. `same_predicate` is False once the reader's predicate was written on the way.
     """
 
     bundle: int

@@ -39,7 +39,7 @@ LOOKUPS = ("lookup", "lookup_c0", "lookup_c1c2", "lookup_1c", "lookup_2c")
 class DeclaredTables:
     """The declared tables by `lut_ptr` or not and number; `codes` are their elements by name, shape (entries, values).
 
-    A run without values has no codes. `memory` reads bytes of global memory, of which a program may make tables.
+    A run without values has no codes. `memory` reads bytes of global memory, from which a program may make tables.
     """
 
     declared: Mapping[tuple[bool, int], TableDeclaration] = field(default_factory=dict)
@@ -182,11 +182,13 @@ class Lookup(Unit):
     def _bound(self, operands: OperandValues, state: State) -> tuple[TableDeclaration, Codes] | None:
         """Return the table that a program has made of a tensor; None if it is declared, or no base is set.
 
-        The register holds the number of the table, in units of 256 bytes, over two bits that say how many entries the
+        The register holds the number of the table, in units of 256 bytes, above two bits that give the number of
+        entries; the
         tables of its group have. Source: docs/reference/tpc.md section 5.5.
 
         Raises:
-            TileError: the table lies in no tensor. UnstatedError: no source states how its entries lie there.
+            TileError: the table is in no tensor.
+            UnstatedError: no source states the layout of its entries there.
         """
         held = operands.sources.get("src_b")
         if function_of(self.instruction) is not None or not isinstance(held, int) or self.tables.memory is None:
@@ -247,9 +249,9 @@ def prepare_lookup(instruction: TpcInstruction, target: VliwTarget, tables: Decl
     """Check a look-up; against its table if the program declares any.
 
     Raises:
-        UnstatedError: no source states what its words mean.
+        UnstatedError: no source states the meaning of its words.
         IllegalError: the table has other entries.
-        ReadError: tables are declared, and not this one.
+        ReadError: tables are declared, but not this one.
     """
     reading = _reading(instruction, target)
     if instruction.switch("sbcd") == 1:
@@ -448,8 +450,8 @@ def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
 class Rounded(Unit):
     """castsim's own instruction `rounded.f32`, ready to run: a library function without its table.
 
-    The result is what the instructions before it have made of a table that has values, else the function of the
-    operands, correctly rounded.
+    The result is that of the earlier instructions for a table with values, else the function of the operands, correctly
+    rounded.
     """
 
     tables: DeclaredTables

@@ -1,7 +1,7 @@
 """The core: issues bundles in program order, reads and commits registers, follows loops and jumps.
 
-Values and path are found in one walk, because addresses and conditions are scalar values; what comes out for time is
-the operation tree. Without values only the scalar side is computed (design: path first, values second, time third).
+One walk computes values and path, because addresses and conditions are scalar values; its timing result is the
+operation tree. Without values only the scalar side is computed (design: path first, values second, time third).
 """
 
 from __future__ import annotations
@@ -275,12 +275,12 @@ _PROGRESS = 1 << 16
 class VliwCore:
     """One core with a program.
 
-    `values` False computes scalars only; `skip` then goes past trips of loops that do what earlier ones did. `checked`
-    gathers findings, which are `findings.all()` after `run`, `stop` refuses the first stale read. `remarks` are uses
-    that no source documents, with their places. `casts` counts what conversions do, None without values.
+    `values` False computes scalars only; `skip` then skips trips of loops that repeat earlier ones. `checked` records
+    findings, which are `findings.all()` after `run`; `stop` refuses the first stale read. `remarks` are uses that no
+    source documents, with their places. `casts` counts conversions, None without values.
 
     Raises:
-        ReadError, IllegalError: what can be refused without running: registers, loops, jumps, declarations.
+        ReadError, IllegalError: errors that need no run: registers, loops, jumps, declarations.
     """
 
     def __init__(
@@ -338,9 +338,9 @@ class VliwCore:
         every bundle before its issue.
 
         Raises:
-            EngineError: more bundles than the limit, or a program that will never end.
+            EngineError: more bundles than the limit, or a program that never ends.
             LimitError: more than `max_walk` bundles would be executed one by one.
-            IllegalError, TileError: an instruction is refused; says where.
+            IllegalError, TileError: an instruction is refused, with its place.
         """
         control, now, issued, told = self._control, 0, 0, 0
         self._budget = WalkBudget(max_walk, self.structure, self.plans)

@@ -92,7 +92,7 @@ Sources = Mapping[str, Held]
 class LocalAccess:
     """The local side of the LOAD and STORE slots; `touched` gathers the bytes that the current bundle accesses.
 
-    `tables` says that the program has look-ups, whose tables take most of vector memory.
+    `tables` tells whether the program has look-ups, whose tables take most of vector memory.
     """
 
     def __init__(

@@ -206,8 +206,8 @@ class _PendingState(Generic[_State]):
 class Generator(Generic[_State]):
     """One random generator.
 
-    Uses in the window between a reseed and its effect go on with the old sequence (docs/reference/tpc.md section 6.1,
-    reseed 4); uses closer to each other than the stage tables say draw from the same state (docs/reference/tpc.md
+    Uses in the window between a reseed and its effect continue the old sequence (docs/reference/tpc.md section 6.1,
+    reseed 4); uses closer to each other than the stage tables allow draw from the same state (docs/reference/tpc.md
     section 6.1).
     """
 
@@ -293,8 +293,8 @@ class InstructionPlan:
     `results` are the cells of the destination (none for stores, jumps and reseeds), `stage` their commit stage.
     `income` reads the destination's old value. `depends` names the configuration registers that its values may depend
     on, `reseeds` and `samples` the random generator that it writes or reads as a register. `meaning` computes the
-    result; accesses of memory and control have none. `memory` says which access it is, `accesses` counts loads and
-    stores of global memory.
+    result; accesses of memory and control have none. `memory` is its kind of access, `accesses` counts loads and stores
+    of global memory.
     """
 
     site: InstructionSite
@@ -488,7 +488,7 @@ def _accumulators(
 def _random_use(instruction: TpcInstruction, slot: Slot, target: VliwTarget) -> Use:
     """Return when an instruction reads and advances the generator of its unit; at once if the tables do not state it.
 
-    They say when conversions step it, not when a MOV does that reads it.
+    They state when conversions advance it, not when a MOV that reads it does.
     """
     source = instruction.operand("src_a")
     moved = source.name if isinstance(source, Special) and source.name in RANDOM else None

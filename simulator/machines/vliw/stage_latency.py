@@ -216,9 +216,9 @@ class BundleOperation:
     """One bundle on its way through the core.
 
     `slot_cycles` holds, for each slot in the order of `SLOTS`, the cycles in which the slot is occupied (0: NOP), and
-    `names` what is in it. `loads` and `stores` count accesses of global memory; the data of loads must be there
-    `data_due` bundles later. `effect` is the number of cycles from issue to the last effect, memory aside. `bubbles`
-    empty cycles follow it (a taken jump).
+    `names` its contents. `loads` and `stores` count accesses of global memory; the data of loads must arrive `data_due`
+    bundles later. `effect` is the number of cycles from issue to the last effect, memory aside. `bubbles` empty cycles
+    follow it (a taken jump).
     """
 
     slot_cycles: tuple[int, int, int, int]

@@ -1,6 +1,6 @@
 """The state of a core: registers, global memory, tensors, and the memory-mapped configuration registers.
 
-Coordinates count elements and are signed; dimension 0 is the fastest and lies along the lanes of a vector. Elements
+Coordinates count elements and are signed; dimension 0 is the fastest and runs along the lanes of a vector. Elements
 outside the tensor read as the padding value 0 and are dropped by stores (docs/reference/tpc.md section 7.1, tensor
 access).
 """
@@ -341,7 +341,7 @@ class GlobalMemory:
         """Return the tensor that contains some bytes, and their offset in it.
 
         Raises:
-            TileError: they do not lie inside one tensor.
+            TileError: they are not inside one tensor.
         """
         for tensor in self.tensors.values():
             if tensor.base <= address and address + size <= tensor.base + tensor.size:

@@ -1,13 +1,13 @@
 """Skipping of hardware loop trips that repeat earlier ones, in a run without values.
 
-Such a run asks for the path, and for places in local memory. Behind every trip of a loop that goes on, what the rest of
-the run can depend on is held *relative to now*: the registers that the body knows, with their writes on the way, and
-the memories that it stores to. If trips running leave the same except for values of registers that nothing but values
-depends on (`induction`), all further trips do the same, for as long as the loop's own condition lasts:
+Such a run computes the path, and places in local memory. After every trip of a loop that continues, the state on which
+the rest of the run can depend is recorded *relative to now*: the registers of the body, with their pending writes, and
+the memories that it stores to. If successive trips leave the same state except for values of registers on which only
+values depend (`induction`), all further trips do the same, as long as the loop's own condition holds:
 
 * they issue the same bundles, touch the same bytes of local memory and find the same stale reads,
-* linear registers change by what they changed by before, trip by trip or, where a trip is shorter than a latency, in
-  turns of several trips,
+* linear registers change by the same amounts, trip by trip or, where a trip is shorter than a latency, in turns of
+several trips,
 * loose registers are right again after a few trips, so that as many are left to be walked.
 
 A place in local memory that moves from trip to trip is not skipped: it leaves the memory after a few thousand trips.

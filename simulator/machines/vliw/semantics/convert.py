@@ -55,7 +55,7 @@ from castsim.targets.vliw import ConvertRow, IntegerConvertRow, RoundingMode, Vl
 def policy_of(src: Format, dst: Format, mode: RoundingMode, clip: bool, target: VliwTarget) -> Policy:
     """Return the policy of a conversion where the formats leave it open: rounding, range, NaN.
 
-    Conversions between integers and from float to integer are those of CONVERT; `clip` is the switch clip_fp.
+    Conversions between integers and from float to integer equal those of CONVERT; `clip` is the switch clip_fp.
     """
     if isinstance(dst, IntFormat):
         kind = "integer" if isinstance(src, IntFormat) else "float"
@@ -159,7 +159,7 @@ def convert_form(instruction: TpcInstruction, src: str, dst: str, unit: str, tar
     """Return the form of a CONVERT: one of the intrinsic header, else one that the compiler prints.
 
     Raises:
-        IllegalError: the unit has no such pair, or the pair no such lanes; those it has are listed.
+        IllegalError: the unit has no such pair, or the pair no such lanes; the message lists the legal ones.
     """
     header = target.convert(src, dst, unit)
     shown = next((row for row in target.compiler_converts if (row.unit, row.src, row.dst) == (unit, src, dst)), None)
@@ -451,8 +451,8 @@ _BYTE = 8
 class ConvertInteger(PlacedUnit):
     """A narrowing with shift, ready to run.
 
-    `shift` is the format of a shift vector's elements: bytes of which each value's lane has the lowest, elements beside
-    the values (`by_value`) or beside the results.
+    `shift` is the format of a shift vector's elements: bytes of which the lowest of each value's lane counts, elements
+    beside the values (`by_value`) or beside the results.
     """
 
     src: IntFormat
@@ -635,7 +635,8 @@ def prepare_nearbyint(instruction: TpcInstruction, target: VliwTarget) -> Nearby
     """Check a NEARBYINT.
 
     Raises:
-        IllegalError: no float of the generation, no such mode, or another integer than `cnvrt` makes of the type.
+        IllegalError: no float of the generation, no such mode, or an integer other than the result of `cnvrt` for the
+            type.
     """
     floats = tuple(name for name in whole_bytes(target) if isinstance(FORMATS[name], FloatFormat))
     element = check_element(instruction, target, instruction.type, floats)

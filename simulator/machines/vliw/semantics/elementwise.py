@@ -1,6 +1,6 @@
 """Two-source and one-source operations, element by element: in vectors, scalars, indices and predicates.
 
-An operation is the same in every unit; what differs is where its operands come from and where its result goes.
+An operation is the same in every unit; only the origin of its operands and the destination differ.
 Values: docs/reference/tpc.md section 5.1; operands: section 7.1.
 """
 
@@ -360,8 +360,8 @@ def _amounts(value: Value, fmt: Format, lanes: int, context: Context) -> NDArray
 def _signed_amounts(value: Value, fmt: Format, lanes: int, context: Context) -> NDArray[np.int64]:
     """Read amounts of arithmetic shifts, signed: the lowest byte of every lane, coordinates, or a scalar's element.
 
-    The vendor's compiler negates the amount of `ash.i16` by `sub.i16` into S (vect-01.c of its tests): what counts of
-    the scalar is its low element.
+    The vendor's compiler negates the amount of `ash.i16` by `sub.i16` into S (vect-01.c of its tests): the low element
+    of the scalar counts.
     """
     if isinstance(value, int):
         top = 1 << (fmt.bits - 1)

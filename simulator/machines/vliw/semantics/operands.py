@@ -45,13 +45,13 @@ unsigned 32-bit pattern; Z and AD: an unsigned 64-bit pattern; I: `Coordinates`.
 class OperandValues:
     """The values that an instruction reads from registers.
 
-    `sources` maps roles (`src_a`, `src_b`, ..) to the values of register operands; `Prepared.registers` says which
-    registers a role names. Immediates, dimension masks and section numbers stand in the instruction and are not given;
-    a mask kept in a register (M0 to M3) is given under `mask` as an integer. Named registers are given as the file they
-    are moved to or from (PC and hardware registers: int, S_CARRY: bool, V_CARRY: `Mask`, ZP_REG: `Vector`), except
-    random generators and lane numbers, which come from `State` or are constant. `income` is the destination's old value
-    in the form of the destination (None only where that is a random generator). `predicate` has its polarity applied:
-    bool from SP, `Mask` from VP.
+    `sources` maps roles (`src_a`, `src_b`, ..) to the values of register operands; `Prepared.registers` gives the
+    registers of a role. Immediates, dimension masks and section numbers are in the instruction and not passed; a mask
+    in a register (M0 to M3) is passed under `mask` as an integer. Named registers are passed as the file they are moved
+    to or from (PC and hardware registers: int, S_CARRY: bool, V_CARRY: `Mask`, ZP_REG: `Vector`), except random
+    generators and lane numbers, which come from `State` or are constant. `income` is the destination's old value in the
+    form of the destination (None only for a random generator). `predicate` has its polarity applied: bool from SP,
+    `Mask` from VP.
 
     Arrays are never written to.
     """
@@ -65,9 +65,9 @@ class OperandValues:
 class State:
     """The machine state besides registers that values depend on.
 
-    `configuration` holds what is visible in the memory-mapped registers, by the names of `VliwTarget.configuration`
-    (`round`, `convert_round`, `vector_lfsr_polynomial`, `scalar_lfsr_polynomial`, `f8_143_bias`, `f16_flush_inputs`);
-    one that is missing has its reset value. `vector_lfsr` and `scalar_lfsr` are the random generators.
+    `configuration` holds the visible values of the memory-mapped registers, by the names of `VliwTarget.configuration`
+    (`round`, `convert_round`, `vector_lfsr_polynomial`, `scalar_lfsr_polynomial`, `f8_143_bias`, `f16_flush_inputs`); a
+    missing one has its reset value. `vector_lfsr` and `scalar_lfsr` are the random generators.
     """
 
     configuration: Mapping[str, int]
@@ -150,7 +150,7 @@ def check_mode(instruction: TpcInstruction, modes: RoundingModes, word: object) 
     """Return the rounding mode of that name.
 
     Raises:
-        IllegalError: the instruction has no such mode; the ones it has are listed.
+        IllegalError: the instruction has no such mode; the message lists the legal ones.
     """
     if word not in modes.modes:
         message = f"{instruction.mnemonic} has no rounding mode {word} here"

@@ -147,8 +147,8 @@ _Numbers = NDArray[np.int64]
 class Accumulation(PlacedUnit):
     """Products added to an accumulator, ready to run.
 
-    `addend` is the role of the accumulator: the destination's old value, or an
-    operand of its own; None: there is none, and the products are the results.
+    `addend` is the role of the accumulator: the destination's old value, or a separate operand; None: there is none,
+    and the products are the results.
     """
 
     dst: Format

@@ -1,6 +1,6 @@
 """Results by the class or the bits of the operand: CALC_FP_SPECIAL, division steps, intervals, POPCNT to FORM_FP_NUM.
 
-Source: docs/reference/tpc.md sections 5.4 to 5.6; results by class are those of IEEE 754, which is inferred.
+Source: docs/reference/tpc.md sections 5.4 to 5.6; results by class follow IEEE 754 (inferred).
 """
 
 from __future__ import annotations
@@ -507,7 +507,8 @@ def prepare_bit_field(instruction: TpcInstruction, target: VliwTarget) -> BitFie
     """Check an operation on bits.
 
     Raises:
-        IllegalError: the generation or the operation lacks the element type, or no source states what a switch does.
+        IllegalError: the generation or the operation lacks the element type, or no source states the effect of a
+            switch.
     """
     kind = _KINDS[instruction.mnemonic]
     legal = tuple(name for name in whole_bytes(target) if kind.integers or isinstance(FORMATS[name], FloatFormat))
