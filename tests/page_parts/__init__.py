@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from conformance_record import summary
-from json_schemas import documents
 from test_rooms import PICTURE
 
 from page_parts import api, assembly, command_line, glossary, measured, micro, targets, tiles
@@ -15,7 +14,6 @@ MADE: Mapping[str, Callable[[], str]] = {
     "commands": command_line.commands,
     "shared-options": command_line.shared_options,
     "conformance": summary,
-    "documents": documents,
     "causes": glossary.causes,
     "columns": glossary.columns,
     "formats": tiles.formats,

@@ -6,7 +6,7 @@ from castsim.isa.pto.micro_forms import DISTRIBUTIONS, LEGACY, PREFIX, ROWS
 from castsim.isa.pto.micro_forms import SYNONYMS as LOGICAL_SYNONYMS
 from castsim.isa.pto.micro_forms import VMI_ROWS as LOGICAL
 from castsim.isa.pto.micro_words import CONVERSIONS, LEGAL, ROUNDINGS, SYNONYMS, forms_of
-from page_parts.markdown import code, codes, csv_text
+from page_parts.markdown import codes, csv_text
 
 
 def operation_file() -> str:
