@@ -124,7 +124,7 @@ def test_scheduled_lines_against_the_bundles_by_hand(kind: str, longer: bool) ->
     assert longer or found.method == "pipelined" or found.length.static <= len(by_hand.bundles) * 9 // 8
 
 
-def test_the_table_names_the_lengths() -> None:
+def test_the_page_names_the_lengths() -> None:
     """The table beside the reference page, row by row."""
     chip = target_of("gaudi2")
     table = (ROOT / "docs" / "reference" / "tpc-schedules.csv").read_text().splitlines()
