@@ -462,8 +462,7 @@ class Return(Located):
 @dataclass(frozen=True, slots=True)
 class Section(Located):
     """`pto.section.vector { ... }` and similar regions. `kind` is `section.vector`, `section.cube`, `vecscope` or
-    `strict_vecscope`; only the last has values of its own, `carried` inside for `initial` outside.
-    """
+    `strict_vecscope`; only the last has values of its own, `carried` inside for `initial` outside."""
 
     kind: str
     body: tuple[Operation, ...]

@@ -299,8 +299,7 @@ class TaintTracker:
 
     def step(self, lowered: Lowered, deltas: Sequence[Deltas] | None) -> bool:
         """Process an instruction; return whether to compute it: not if all of its results are unknown because of an
-        opaque operation.
-        """
+        opaque operation."""
         shortcut = lowered.shortcut
         touched = accesses(lowered, deltas)
         if isinstance(shortcut, Unknown):

@@ -95,8 +95,7 @@ class ControlWrite(Unaddressed):
 @dataclass(frozen=True, slots=True)
 class ScalarWork(Unaddressed):
     """Work of the scalar unit: `kind` is `arithmetic`, `loop` (one loop turnaround), `read` or `write` (of an element
-    of the buffer).
-    """
+    of the buffer)."""
 
     kind: str
     pipe: str = "S"

@@ -186,8 +186,7 @@ class LaunchReport(Protocol):
 
     def sent(self, lowered: Lowered, target: Target) -> Sequence[int]:
         """Return the cycles, from the start of a launch that a program writes itself, in which the front end sends its
-        instructions, in program order; none for anything else.
-        """
+        instructions, in program order; none for anything else."""
         ...
 
     def lowered(self, tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:

@@ -356,8 +356,7 @@ _MOVES = {
     ("vec", "mat"): pto.Pipe.FIX,
 }
 """Movements between memories: writing the accumulator is a product, reading it is FIX, all others are the vector
-unit's.
-"""
+unit's."""
 
 
 def gathers(node: pto.Operation) -> bool:

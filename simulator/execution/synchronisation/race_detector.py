@@ -424,8 +424,7 @@ class WrittenBytes:
 
 def _whole_tiles(instance: Instance) -> Iterator[Bytes]:
     """Yield the tiles of which the scalar unit writes elements: such a tile counts as written (docs/reference/pto.md
-    section 7.9).
-    """
+    section 7.9)."""
     for operation in instance.lowered.body.items:
         if isinstance(operation, ScalarElementAccess) and operation.code and operation.tile_bytes is not None:
             yield operation.tile_bytes

@@ -232,8 +232,7 @@ def pattern_places(work: ResolvedTileOp) -> NDArray[np.intp]:
 
 def _copied_bytes(work: ResolvedTileOp, unit: int | None) -> tuple[int, int]:
     """Return the bytes of a row of each tile that a concatenation copies: of the second in whole blocks where it begins
-    at a block of the destination.
-    """
+    at a block of the destination."""
     one, two = (source.valid_cols * source.element_bits // 8 for source in work.sources)
     if unit is None:
         return one, two

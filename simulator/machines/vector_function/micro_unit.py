@@ -385,8 +385,7 @@ class LaneUnits:
 
     def control_at_start(self, *, saturating: bool) -> int:
         """Return CTRL by the options; the tool chain clears its bit 60 at the head of functions with a `sat`
-        (docs/reference/micro.md section 3.4).
-        """
+        (docs/reference/micro.md section 3.4)."""
         start = ctrl_of_level(self.target, "micro")
         return start & ~(1 << self.target.control.saturation_global) if saturating else start
 
