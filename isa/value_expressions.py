@@ -1,4 +1,4 @@
-"""What is typed for values: integer expressions over names, lists, formats and numbers as other languages have."""
+"""Typed values: integer expressions over names, lists, formats and numbers in the notation of other languages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Joined(ast.NodeTransformer):
     """Makes one name of names with dots between them."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """Return the name, or what stands there if it is none."""
+        """Return the name, or the node itself if it is none."""
         owner = self.visit(node.value)
         return ast.Name(f"{owner.id}.{node.attr}", ast.Load()) if isinstance(owner, ast.Name) else node
 
@@ -79,7 +79,7 @@ class Expression:
         """Return its value; a condition is 1 or 0.
 
         Raises:
-            ReadError: a name without a value, a division by zero, a number out of range, a word where none can stand.
+            ReadError: a name without a value, a division by zero, a number out of range, a misplaced word.
         """
         return self._value(self._root, names)
 
@@ -167,7 +167,7 @@ _RANGE = re.compile(r"(\d{1,19})\s*\.\.\s*(\d{1,19})\s*(?:([:*])\s*(\d{1,19}))?"
 
 
 def read_values(source: SourceText, start: int, end: int) -> tuple[Value, ...]:
-    """Return the values that stand between two offsets of a text, in their order, each once.
+    """Return the distinct values between two offsets of a text, in order.
 
     Raises:
         ReadError: a malformed value or range, an empty range or list, too many values; carries its place.
@@ -234,7 +234,7 @@ _LONGEST_TEXT, _LARGEST_EXPONENT = 1000, 20_000
 def format_spelled(text: str) -> Format:
     """Return the format that a name means in castsim or elsewhere.
 
-    Beside the names of `format_named`: `torch.bfloat16`, `fp16_t`, `int4b_t`, `fp8e4m3_t`, `float8e4m3fn`,
+    It accepts the names of `format_named` and also `torch.bfloat16`, `fp16_t`, `int4b_t`, `fp8e4m3_t`, `float8e4m3fn`,
     `float4_e2m1x2_t`, and C's `char`, `short`, `int` with `u` for unsigned ones, of 8, 16 and 32 bits.
 
     Raises:
@@ -281,7 +281,7 @@ def mode_named(kind: type[_Mode], text: str, what: str) -> _Mode:
     """Return the mode of a kind that a word names, in capitals or not.
 
     Raises:
-        ReadError: none of this name; `what` is what the message calls it.
+        ReadError: no value has this name; `what` describes it in the message.
     """
     try:
         return kind(text.lower())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from castsim.reports.schemas.registry import every_command, every_form, form_schema, version_of
+from castsim.reports.schemas.registry import every_command, every_form, form_schema
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "docs" / "reference" / "json-schemas.json"
 
@@ -19,15 +19,6 @@ def bundle() -> str:
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "documents": documents}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(each)}" for name, each in sorted(definitions.items()))
     return f'{json.dumps(head, indent=1)[:-2]},\n "$defs": {{\n{lines}\n }}\n}}\n'
-
-
-def table() -> str:
-    """Return the documents of each command with their versions, as a table in Markdown."""
-    rows = [
-        f"| `{command}` | {', '.join(f'`{form.NAME}` {version_of(form)}' for form in forms)} |"
-        for command, forms in every_command()
-    ]
-    return "\n".join(["| command | documents and their `schema_version` |", "|---|---|", *rows])
 
 
 if __name__ == "__main__":

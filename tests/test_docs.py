@@ -143,7 +143,7 @@ def test_generated_parts_are_complete(made):
     assert all(re.search(rf'^"?{re.escape(name)}[ .,]', assembly, re.MULTILINE) for name in mnemonics())
     options, explained = made["target-options"](), FILES["target-options.csv"]()
     for name in (name for target in target_names() for name in load_target(target).options):
-        assert f"* `{name}`: " in options and f",{name}," in explained
+        assert f"`{name}`" in options and f",{name}," in explained
     assert all(f"### castsim.{name}\n" in made["api"]() for name in castsim.__all__ if name != "__version__")
 
 

@@ -1,4 +1,4 @@
-"""Reading regions and what owns them: loops, conditions, sections, and the operations that end a region.
+"""Reading of regions and their owners: loops, conditions, sections, and the operations that end a region.
 
 Source: docs/reference/pto.md sections 3 and 7.6.
 """
@@ -143,7 +143,7 @@ def _carried(reader: PtoReader) -> tuple[tuple[str, int], Use]:
 def _check_carried(
     reader: PtoReader, pairs: Sequence[tuple[tuple[str, int], Use]], kinds: Sequence[Type], index: int
 ) -> tuple[Type, ...]:
-    """Return the types of the initial values; reject others, the first of which stands at a token."""
+    """Return the types of the initial values; reject wrong ones, starting at a token."""
     if len(kinds) != len(pairs):
         raise reader.error(f"{len(pairs)} values carried with {len(kinds)} types", index)
     for (_, first), kind in zip(pairs, kinds, strict=True):
@@ -177,7 +177,7 @@ def _argument(reader: PtoReader) -> tuple[tuple[str, int], Type]:
 def _check_handed(
     reader: PtoReader, statement: NamedOperation, given: Sequence[Type] | None, wanted: Sequence[Type], by: str
 ) -> None:
-    """Reject a region that does not end with what hands on values of these types."""
+    """Reject a region whose end does not yield values of these types."""
     index = reader.position - 1  # the closing brace
     if given is None:
         raise reader.error(f"the first region of {statement.name} ends with {by}", index, (f"{by}(%condition)",))
@@ -215,7 +215,7 @@ def is_foreign_name(name: str) -> bool:
 
 
 def read_foreign_operation(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Read one; its results are scalars and tiles, whose types stand last, behind `->` or `:`.
+    """Read one; its results are scalars and tiles, whose types come last, after `->` or `:`.
 
     Raises:
         ReadError: an undefined value, results without types, or of another type.
@@ -237,7 +237,7 @@ def read_foreign_operation(reader: PtoReader, statement: NamedOperation) -> Oper
 
 
 def _end(reader: PtoReader) -> int:
-    """Return the token behind the statement."""
+    """Return the token after the statement."""
     depth, line = 0, reader.span(reader.position - 1).line
     for index in range(reader.position, len(reader.texts)):
         text, kind = reader.texts[index], reader.kinds[index]
@@ -319,17 +319,17 @@ _ENDS = (Yield, Return, Condition)
 
 
 def read_region(reader: PtoReader, terminator: _Terminator) -> tuple[Operation, ...]:
-    """Read `{ ... }`. Only the given kind of terminator may stand in it, and only at its end.
+    """Read `{ ... }`, which may contain only the given kind of terminator, and only at its end.
 
-    A `scf.yield` of nothing says nothing and is dropped. The caller opens and closes the scope, as it may have values
-    of its own to put there.
+    An empty `scf.yield` has no effect and is dropped. The caller opens and closes the scope, as it may define values
+    there.
     """
     reader.expect("{")
     return _read_rest(reader, terminator)
 
 
 def _read_rest(reader: PtoReader, terminator: _Terminator = None) -> tuple[Operation, ...]:
-    """Read what follows the opening brace of a region, the closing one included."""
+    """Read the rest of a region after its opening brace, including the closing one."""
     reader.nest()
     depth, regions = reader.depth, reader.scope.regions
     body: list[Operation] = []
@@ -354,12 +354,12 @@ def _read_rest(reader: PtoReader, terminator: _Terminator = None) -> tuple[Opera
 
 
 def read_any_region(reader: PtoReader) -> tuple[Operation, ...]:
-    """Read what follows the opening brace of a region that anything may end."""
+    """Read the rest of a region after its opening brace, with any terminator."""
     return _read_rest(reader, _ENDS)
 
 
 def _check_end(reader: PtoReader, start: int, end: Yield | Return | Condition, terminator: _Terminator) -> None:
-    """Reject an operation that may not end this region, or that does not stand at its end."""
+    """Reject an operation that may not end this region, or that is not at its end."""
     if terminator is None or not isinstance(end, terminator):
         raise reader.error(f"{reader.texts[start]} is not allowed in this region", start)
     if reader.kinds[reader.position] is TokenKind.END:
@@ -369,7 +369,7 @@ def _check_end(reader: PtoReader, start: int, end: Yield | Return | Condition, t
 
 
 def _generic_handler(reader: PtoReader) -> Handler:
-    """Return the reader of `pto.NAME ins(...) outs(...)`, or reject what stands here."""
+    """Return the reader of `pto.NAME ins(...) outs(...)`, or reject the text here."""
     index = reader.position
     name, kind = reader.texts[index], reader.kinds[index]
     follows = reader.texts[index + 1] if index + 1 < len(reader.texts) else ""
@@ -440,12 +440,12 @@ def _read_for(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 def _pass_attributes(reader: PtoReader, statement: NamedOperation) -> None:
-    """Go past `{dialect.name = value}` behind a region; attributes of other dialects have no effect here."""
+    """Skip `{dialect.name = value}` after a region; attributes of other dialects have no effect here."""
     check_keys(reader, read_attributes(reader), (), statement.name)
 
 
 def _read_carried(reader: PtoReader) -> tuple[list[tuple[str, int]], list[Use], tuple[Type, ...]]:
-    """Read `iter_args(%x = %init, ...) -> (types)` if it stands here: new names, initial values, types."""
+    """Read `iter_args(%x = %init, ...) -> (types)`, if present: new names, initial values, types."""
     if not reader.take("iter_args"):
         return [], [], ()
     reader.expect("(")
@@ -609,6 +609,6 @@ HANDLERS: dict[str, Handler] = {
     "call": _read_call,
     **handlers_of(FORMS),
 }
-"""Reader of every operation that has a form of its own, by the name in the text."""
+"""The readers of operations with a special form, by the name in the text."""
 
 _PLAIN_NAMES = tuple(name for name in HANDLERS if not name.startswith('"'))

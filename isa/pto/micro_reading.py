@@ -1,4 +1,4 @@
-"""Reading micro operations: one reader for all, as their rows tell what each has.
+"""Reading of micro operations: one reader for all, driven by their rows.
 
 Source: docs/reference/micro.md section 1.3.
 """
@@ -51,7 +51,7 @@ from castsim.isa.pto.value_types import (
 
 _PAIRED = ("vldsx2", "vstsx2")
 Where = Mapping[str, int]
-"""Tokens of words by what these tell, of types as `operand 0`, `result 0` and so on."""
+"""The tokens of words by their kind, and of types by `operand 0`, `result 0` and so on."""
 
 
 class _PartError(IllegalError):
@@ -63,7 +63,7 @@ class _PartError(IllegalError):
 
 
 def check(reader: PtoReader, node: MicroOperation, form: MicroForm, where: Where) -> None:
-    """Reject what the vector unit does not have.
+    """Reject operations that the vector unit lacks.
 
     Raises:
         IllegalError: an element, a mode or a result that the operation does not take.
@@ -257,7 +257,7 @@ def _check_conversion(node: MicroOperation) -> None:
 
 
 def _wrong_word(node: MicroOperation, where: Where) -> str:
-    """Return what is wrong of a conversion: its pair, or the first word that this does not take."""
+    """Return the error of a conversion: its pair, or its first illegal word."""
     if node.mnemonic != "vcvt":
         return "rnd" if node.mnemonic == "vtrc" else ""
     kinds = (node.operand_types[0], node.result_types[0])
@@ -323,7 +323,7 @@ _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 
 @dataclass(slots=True)
 class _Text:
-    """An operation as it is written: uses of values, those of them in brackets, words and their tokens, groups."""
+    """An operation as written: uses of values, those of them in brackets, words and their tokens, groups."""
 
     uses: list[Use] = field(default_factory=list)
     offsets: set[int] = field(default_factory=set)
@@ -351,7 +351,7 @@ def read_generic(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one micro operation in the form `"pto.NAME"(%a, %b) <{..}> {..} : (T0, T1) -> T2`, words in dictionaries.
 
     Raises:
-        ReadError, IllegalError: as `read_micro`; groups of operands have no such form here.
+        ReadError, IllegalError: as `read_micro`; groups of operands have no such form.
     """
     plain = replace(statement, name=statement.name.strip('"'))
     if any(form.groups for form in forms_of(plain.operation)):
@@ -431,14 +431,14 @@ def _read_text(reader: PtoReader, name: str, *, has_results: bool) -> _Text:
 
 
 def _keep_words(text: _Text, attributes: Attributes) -> None:
-    """Keep what a dictionary says, enumerations without their frame."""
+    """Record the words of a dictionary; enumerations lose their frame."""
     for key, attribute in attributes.items():
         text.keyed[key] = bare_word(attribute.text), attribute.value_index
         text.keys[key] = attribute.key_index
 
 
 def _begins_item(reader: PtoReader) -> bool:
-    """Whether an operand or a word stands here, and not the next operation or its results."""
+    """Whether an operand or a word is next, instead of the next operation or its results."""
     index = reader.position
     kind = reader.kinds[index]
     if kind is TokenKind.VALUE:

@@ -67,7 +67,7 @@ LEGAL: Mapping[str, tuple[str, ...]] = {
     "register": ("AR",),
     "mode": ("POST_UPDATE", "NO_POST_UPDATE"),
 }
-"""What may stand for each kind of word; distribution modes differ from operation to operation."""
+"""The legal words of each kind; distribution modes depend on the operation."""
 
 SYNONYMS: Mapping[str, Mapping[str, str]] = {
     "rnd": {f"ROUND_{word}": word for word in ROUNDINGS},
@@ -208,7 +208,7 @@ _SAME = frozenset("VUXmk")
 
 @dataclass(frozen=True, slots=True)
 class FormMismatch:
-    """Why a form does not fit: a sentence, what would be legal, and the operand or result that is wrong.
+    """The mismatch of a form: a sentence, the legal alternatives, and the wrong operand or result.
 
     `depth` is how far the operands fitted.
     """
@@ -244,7 +244,7 @@ def kind_of(letter: str, kind: Type) -> bool:
 
 
 def is_of_element(scalar: str, element: str) -> bool:
-    """Whether a scalar type goes with the elements of a register: of integers the sign is not asked for."""
+    """Whether a scalar type matches the elements of a register; the sign of integers is ignored."""
     return scalar == element or (scalar[0] in "iu" and element[0] in "iu" and scalar[1:] == element[1:])
 
 
@@ -272,7 +272,7 @@ def mismatch(name: str, form: MicroForm, operands: tuple[Type, ...], results: tu
 def _pairs(
     form: MicroForm, operands: tuple[Type, ...], results: tuple[Type, ...]
 ) -> Iterator[tuple[str, Type, int, bool]]:
-    """Yield letters with types; masks and scalars that follow a register come behind all registers."""
+    """Yield letters with types; masks and scalars that follow a register come after all registers."""
     taken = [*zip(form.operands, operands, range(len(operands)), strict=True)]
     given = [*zip(form.results, results, range(len(results)), strict=False)]
     both = [*((*each, False) for each in taken), *((*each, True) for each in given)]
@@ -281,7 +281,7 @@ def _pairs(
 
 
 def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple[str, tuple[str, ...]]:
-    """Say what is wrong with one type and what would be right; the empty text if nothing is."""
+    """Return the error of one type with its correction; the empty text if there is none."""
     if not kind_of(letter, kind):
         return f"expected {_KINDS[letter]}, not {format_type(kind)}", ()
     if letter in _SAME and letter in seen and seen[letter] != kind:
@@ -474,7 +474,7 @@ class Conversion:
 
     @property
     def mask_width(self) -> int:
-        """Lane width of the mask: that of the source element, 32 for those of 64 bits."""
+        """The lane width of the mask: that of the source element, 32 for those of 64 bits."""
         return min(32, element_bits(self.src))
 
     @property
@@ -518,7 +518,7 @@ INTERFACE_CONVERSIONS: Mapping[tuple[str, str], Conversion] = {
 }
 """Pairs that the verifier refuses and another text of the vendor has: a target takes them under an option alone.
 
-Their attributes are assumed to be those of their neighbours: other pairs of 16 and 8 bits, and the reverse pair.
+Their attributes are assumed to equal those of their neighbours: other pairs of 16 and 8 bits, and the reverse pair.
 """
 
 
@@ -531,7 +531,7 @@ def conversion(src: str, dst: str) -> Conversion:
     """Return a pair.
 
     Raises:
-        IllegalError: there is no such conversion; names those of this source.
+        IllegalError: there is no such conversion; the message names those of this source.
     """
     found = CONVERSIONS.get((src, dst)) or INTERFACE_CONVERSIONS.get((src, dst))
     if found is None:

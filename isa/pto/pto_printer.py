@@ -177,7 +177,7 @@ def _micro(node: MicroOperation | VmiOperation) -> str:
 
 
 def _print_while(loop: While, lines: _Lines, depth: int) -> None:
-    """Write all but the last brace."""
+    """Write all except the last brace."""
     margin = _INDENT * depth
     lines.append(margin + head_text(loop))
     _print_body(loop.before, lines, depth + 1)

@@ -1,4 +1,4 @@
-"""Reading what the scalar unit does: `arith`, `math` and `index` operations, single elements of memory.
+"""Reading of the scalar unit's operations: `arith`, `math` and `index`, and single elements of memory.
 
 A closed list (docs/reference/pto.md section 7.6, castsim's extensions included). Results that follow from constants
 alone are known numbers to the checks.
@@ -52,12 +52,12 @@ _FOLDS: dict[str, _Fold | None] = {
 # The executor computes these; no check rests on them.
 _FOLDS |= dict.fromkeys(("minui", "maxui", "divsi", "divui", "remsi", "remui", "shli", "shrsi", "shrui"))
 UNSIGNED = {"ult": "slt", "ule": "sle", "ugt": "sgt", "uge": "sge"}
-"""Comparisons of unsigned numbers, and what signed ones of the same order are called."""
+"""The comparisons of unsigned numbers, with the signed ones of the same order."""
 PREDICATES = ("eq", "ne", *UNSIGNED.values(), *UNSIGNED)
 INDEX_CASTS = ("index_cast", "index_castui")
 CONVERSIONS = (*INDEX_CASTS, "extui", "extsi", "trunci", "bitcast")
 CAST = "unrealized_conversion_cast"
-"""What is left between two dialects: of integers, a change of signedness or of width."""
+"""A cast that remains between two dialects: a change of the signedness or width of integers."""
 _FOLDS |= dict.fromkeys(("ceildivsi", "ceildivui", "floordivsi"))
 FLOAT_BINARY = (
     "addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf", "math.copysign",
@@ -82,7 +82,7 @@ FLOAT_PREDICATES = (
 FLOAT_CONVERSIONS = ("fptosi", "fptoui", "sitofp", "uitofp", "extf", "truncf")
 
 CORE_NUMBERS = {"pto.get_block_idx": 0, "pto.get_block_num": 1, "pto.get_subblock_idx": 0, "pto.get_subblock_num": 1}
-"""What a kernel asks of where it runs, and the answers that one core gives where none are set (assumed)."""
+"""The core numbers that a kernel can read, with the default answers of a single core (assumed)."""
 
 _DECIMAL_FLOAT = re.compile(r"-?\d+(?:\.\d*(?:[eE][-+]?\d+)?|[eE][-+]?\d+)")
 _LONGEST_NUMBER = 400  # characters; a double printed in full stays below
@@ -248,7 +248,7 @@ def _compare(found: StatementReading) -> None:
 
 
 def _convert(found: StatementReading) -> None:
-    """Reject types between which there is no such conversion."""
+    """Reject types without such a conversion."""
     source, target = found.values["from_type"], found.values["to_type"]
     name = found.statement.name
     found.result = target
@@ -275,7 +275,7 @@ def _convert_name(node: Convert) -> str:
 
 
 def _conversion_problem(operation: str, source: ScalarType, target: ScalarType) -> str | None:
-    """Say what is wrong with the types of a conversion, None if nothing is."""
+    """Return the error of a conversion's types; None if there is none."""
     pair = f"{source.name} to {target.name}"
     if operation == CAST:
         both = all(kind.name[0] in "iu" for kind in (source, target))
@@ -318,7 +318,7 @@ _FENCE = "#pto.fence_scope"
 
 
 def _set_value(found: StatementReading) -> None:
-    """Reject a value of another type than the elements of the tile, which stands behind it."""
+    """Reject a value of another type than the elements of the tile, which comes after it."""
     kind, index = found.values["type"], found.tokens["type"]
     if not isinstance(kind, ScalarType) or kind.name != found.element:
         message = f"{found.statement.name}: the value is of the element type {found.element}"
@@ -353,7 +353,7 @@ def _read_invalidate(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 def _belongs(reader: PtoReader, depth: int) -> bool:
-    """Whether the next token is still of the operation: no result, name or end of what follows."""
+    """Whether the next token belongs to the operation, instead of a result, name or end."""
     index = reader.position
     kind, text = reader.kinds[index], reader.texts[index]
     if kind is TokenKind.VALUE:

@@ -121,7 +121,7 @@ def _part_type(reader: PtoReader, source: TileType, sizes: tuple[int, int], vali
 def _check_result(
     reader: PtoReader, index: int, found: TileType, stated: TileType, valid: Sequence[Use] | None
 ) -> None:
-    """Refuse a stated type that is not the part's: only its valid region may say what the operands leave open."""
+    """Refuse a stated type other than the part's; only its valid region may add what the operands leave open."""
     same = replace(stated, valid_rows=found.valid_rows, valid_cols=found.valid_cols) == found
     if not same:
         raise reader.error(f"the result of pto.subview is {format_type(found)}", index, (format_type(found),))
@@ -141,7 +141,7 @@ def _check_result(
 
 
 def _check_place(found: StatementReading, source: TileType, part: TileType) -> None:
-    """Refuse a part that begins before its tile, reaches behind it, or cuts a box."""
+    """Refuse a part that begins before its tile, extends beyond it, or cuts a box."""
     offsets, known = found.uses["offsets"], found.constants("offsets")
     physical, extents = (source.rows, source.cols), (part.valid_rows, part.valid_cols)
     for axis, offset, whole, extent, use in zip(_AXES, known, physical, extents, offsets, strict=True):
@@ -225,7 +225,7 @@ Typed = tuple[Use, Type, int]
 
 
 def _read_any_form(reader: PtoReader, statement: NamedOperation) -> Operation:
-    """Tell the forms without quotes apart by what follows the name and whether there is a result."""
+    """Distinguish the forms without quotes by the text after the name and the presence of a result."""
     if reader.at("ins"):
         return _read_ins_outs(reader, statement)
     if reader.kinds[reader.position] is not TokenKind.VALUE:
@@ -279,7 +279,7 @@ def _read_ssa(reader: PtoReader, statement: NamedOperation) -> Operation:
 def _read_one_line(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read `tcvt %dst, %src[, %tmp] : type #key=value ...`.
 
-    The types are one per operand in this order, or a single one, which must be that of one of the tiles; the other
+    There is one type per operand in this order, or a single one, which must be that of one of the tiles; the other
     types are those of the definitions.
     """
     uses = [reader.operand()]
@@ -385,7 +385,7 @@ def _build(
     *,
     defines_dst: bool = False,
 ) -> Tcvt:
-    """Check what all forms share and build the node."""
+    """Check the common rules of all forms and build the node."""
     rounding, saturation = _modes(reader, attributes)
     src_type, dst_type = _tile(reader, src), _tile(reader, dst)
     tmp_type = None if tmp is None else _tile(reader, tmp)

@@ -73,7 +73,7 @@ from castsim.isa.pto.vector_operations import (
 def check_cast_shapes(src: TileType, dst: TileType, span: Span, *, physical: bool = True) -> None:
     """Reject a cast between tiles of different shape or valid region; a dynamic extent agrees with any.
 
-    A column of 4-bit pairs stands for two. Without `physical`, shapes may differ as long as valid regions agree.
+    A column of 4-bit pairs counts as two. Without `physical`, shapes may differ as long as valid regions agree.
 
     Raises:
         TileError: both shapes, or both valid regions, are named.
@@ -97,7 +97,7 @@ def check_cast_shapes(src: TileType, dst: TileType, span: Span, *, physical: boo
 
 
 def check_valid_operand(what: str, value: int | None, physical: int, span: Span) -> None:
-    """Reject a known valid extent (`what` = rows or columns) that the tile does not have."""
+    """Reject a known valid extent (`what` = rows or columns) that the tile lacks."""
     if value is not None and not 0 <= value <= physical:
         raise TileError(f"{value} valid {what} in a tile of {physical} {what}", span=span)
 
@@ -156,10 +156,10 @@ def check_partition(
     part: PartitionType,
     span: Span,
 ) -> None:
-    """Reject a partition that leaves its view, or whose type does not say the size its operands do.
+    """Reject a partition that leaves its view, or whose type contradicts the sizes of its operands.
 
-    `extents` are those of the view as far as they are known, from its type or from its shape operands. A part with
-    fewer dimensions than the view has to hold the same number of elements.
+    `extents` are the known ones of the view, from its type or from its shape operands. A part with fewer dimensions
+    than the view must hold the same number of elements.
     """
     for position, (extent, offset, size) in enumerate(zip(extents, offsets, sizes, strict=True)):
         if (offset or 0) < 0 or (size or 0) < 0:
@@ -504,11 +504,11 @@ def _read_alias(reader: PtoReader, statement: NamedOperation) -> Operation:
 
 
 _PLACES = (("addr", "address", ScalarType("i64")), ("valid_row", "valid_row", INDEX), ("valid_col", "valid_col", INDEX))
-"""What an allocation may be given: the word in the text, the field of the node, the type."""
+"""The options of an allocation: the word in the text, the field of the node, the type."""
 
 
 def _read_placement(found: StatementReading, _: str) -> None:
-    """Read `[addr = %a] [valid_row = %r] [valid_col = %c]`; `uses` has what is given."""
+    """Read `[addr = %a] [valid_row = %r] [valid_col = %c]`; `uses` receives the given ones."""
     reader = found.reader
     for key, field, kind in _PLACES:
         if reader.take(key):
@@ -661,4 +661,4 @@ FORMS = (
 """Allocations and views, as they are written."""
 
 HANDLERS: dict[str, Handler] = {**handlers_of(FORMS), **{f"pto.{mnemonic}": _read_alias for mnemonic in ALIASES}}
-"""Reader of every tile or view operation with a form of its own."""
+"""The readers of tile and view operations with a special form."""

@@ -263,7 +263,7 @@ _KEYED: Mapping[str, tuple[str, Callable[[FieldText], object]]] = {
     "pad": ("pad", lambda field: _number_of(field, "pad", PADS)),
     "compact": ("compact", lambda field: _number_of(field, "compact", COMPACTS)),
 }
-"""Keys of a tile type: the field and what reads it, in the order in which they are looked at."""
+"""The keys of a tile type in reading order, each with its field and reader."""
 _OPTIONAL = ("valid", *_KEYED)
 
 
@@ -285,7 +285,7 @@ _MASKS = {f"b{bits}": bits for bits in (8, 16, 32)}
 
 
 def lane_bits(element: str) -> int:
-    """Return the bits that an element takes in a register and in memory: two of 4 bits make one of 8."""
+    """Return the bits of an element in a register and in memory: two of 4 bits make one of 8."""
     return max(8, element_format(element).bits)
 
 
@@ -324,7 +324,7 @@ def _read_lanes(
 
 
 UNSIZED_MASK = MaskType(0)
-"""`!pto.mask`, whose width the definition of the value tells."""
+"""`!pto.mask`, whose width comes from the definition of the value."""
 
 
 def read_mask(fields: list[FieldText]) -> MaskType:
@@ -415,7 +415,7 @@ LOWERED: dict[str, str] = {
     "f8E4M3B11FNUZ": "e4m3fn",
     "f8E5M2FNUZ": "e5m2",
 }
-"""Element spellings that the front end accepts but lowers to another format than they say."""
+"""Element spellings that the front end accepts but lowers to another format."""
 
 EXTENSIONS: dict[str, str] = {"hif8": "hif8", "f4E2M1x2": "e2m1", "f4E1M2x2": "e1m2", "s4": "i4"}
 """Element spellings of castsim alone."""
@@ -475,7 +475,7 @@ _KNOWN = (
     "!pto.vmi.mask",
 )
 AFTER_LOWERING = "this is a text after lowering; give the one before"
-"""What is said of types and operations that the assembler writes instead of those of its input."""
+"""The message for types and operations that occur only in the assembler's output."""
 LOWERED_DIALECTS = ("memref", "emitc", "llvm")
 _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
 
@@ -483,7 +483,7 @@ _UNSUPPORTED = ("pto.eventid_array", "pto.pipe", "pto.async_session")
 def read_element(field: FieldText, warn: Warn) -> str:
     """Return the format name that an element spelling means.
 
-    Warns where the spelling says another format than the front end lowers it to, and where the spelling is castsim's.
+    Warns if the spelling names another format than the front end lowers it to, or is castsim's own.
 
     Raises:
         ReadError: not an element type of tiles, views and pointers.
@@ -571,7 +571,7 @@ def _unknown_type(source: PtoSource, start: int, text: str, name: str) -> ReadEr
 
 
 def parse_type(text: str) -> Type:
-    """Read a type that stands alone, as `!pto.tile_buf<vec, 4x256xf32>` or `index`.
+    """Parse a separate type, such as `!pto.tile_buf<vec, 4x256xf32>` or `index`.
 
     Raises:
         ReadError, TileError: as `read_type`.

@@ -1,4 +1,4 @@
-"""What an operation on logical registers asks of its types and words (docs/reference/micro.md section 9.3)."""
+"""The checks of types and words of an operation on logical registers (docs/reference/micro.md section 9.3)."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ __all__ = ["check", "conversion_words", "group_of", "leading_lanes", "route_of",
 # instructions exist for it. Source: docs/reference/micro.md section 9.4.
 
 HELD: Mapping[str, str] = {"bf16_pair": "bf16"}
-"""What casts see of an element that holds two values."""
+"""The element that casts use for an element of two values."""
 FOUR_BITS = ("e2m1", "e1m2")
 _ELEMENTS = tuple(dict.fromkeys((*(src for src, _ in CONVERSIONS), *(dst for _, dst in CONVERSIONS))))
 
 
 class How(Enum):
-    """What a step does."""
+    """The kind of a step."""
 
     CONVERT = "vcvt"
     CLAMP = "clamp to the range, then the low bits"
@@ -81,7 +81,7 @@ class RouteStep:
 
     @property
     def roundings(self) -> tuple[str, ...]:
-        """Letters of its rounding; none: it has none."""
+        """The letters of its rounding; none if it does not round."""
         return CONVERSIONS[self.src, self.dst].roundings if self.how is How.CONVERT else ()
 
     @property
@@ -100,12 +100,12 @@ class ConversionRoute:
 
     @property
     def roundings(self) -> tuple[str, ...]:
-        """Letters of its rounding: those of the last step that rounds."""
+        """The letters of its rounding: those of the last step that rounds."""
         return next((step.roundings for step in reversed(self.steps) if step.roundings), ())
 
     @property
     def saturations(self) -> tuple[str, ...]:
-        """Words of its saturation; none: it takes none."""
+        """The words of its saturation; none if it has no choice."""
         return SATURATIONS if any(step.saturates for step in self.steps) else ()
 
     def default(self) -> str:
@@ -119,10 +119,10 @@ class ConversionRoute:
 
 @lru_cache(maxsize=1024)
 def route(src: str, dst: str) -> ConversionRoute:
-    """Return how elements of a logical register are converted; names are those of register elements.
+    """Return the conversion steps between elements of logical registers, by names of register elements.
 
     Raises:
-        IllegalError: there is no way; names the destinations of this source.
+        IllegalError: there is no conversion; the message names the destinations of this source.
     """
     steps = _route(src, dst)
     if steps is None:
@@ -229,14 +229,14 @@ _LEGACY_KINDS = {
 }
 _SIGNS = {"extsi": ("i", "i"), "extui": ("u", "u"), "sitofp": ("i", ""), "uitofp": ("u", ""), "fptosi": ("", "i"),
           "fptoui": ("", "u")}  # fmt: skip
-"""How older names read the integers of their source and destination, whatever their types say."""
+"""The signs of source and destination integers under older names, whatever their types say."""
 
 
 def check(reader: PtoReader, node: VmiOperation, where: Mapping[str, int]) -> None:
     """Reject types and words that the operation does not take; `where` are the tokens of words.
 
     Raises:
-        IllegalError: as said; carries its place and what would be legal.
+        IllegalError: as stated, with its place and the legal alternatives.
     """
     elements = VMI_ROWS[node.mnemonic].elements
     first = next((kind for kind in (*node.operand_types, *node.result_types) if _is_vector(kind)), None)
@@ -328,7 +328,7 @@ def route_of(node: VmiOperation) -> ConversionRoute:
     """Return the steps of a conversion.
 
     Raises:
-        IllegalError: there are none, or its attributes are not those of the pair.
+        IllegalError: there is no conversion, or its attributes are not those of the pair.
     """
     source, result = conversion_formats(node)
     return check_conversion(source, result, conversion_words(node))
@@ -392,7 +392,7 @@ def leading_lanes(node: VmiOperation, lanes: int) -> int:
 
 
 def _check_pattern(node: VmiOperation) -> None:
-    """Reject patterns of which no text says whether they count the lanes of the mask or of a register."""
+    """Reject patterns for which no text states whether they count the lanes of the mask or of a register."""
     pattern = node.word("pattern") or ""
     if pattern not in ("PAT_ALL", "PAT_ALLF") and "VL" not in pattern:
         _refuse(node, f"with {pattern} is known, not modelled: no text says whether it counts the lanes of the mask or "
@@ -456,7 +456,7 @@ def _check_pointer(node: VmiOperation, pointer: PointerType) -> None:
 
 
 def _check_widths(node: VmiOperation, kind: LogicalVectorType, pointer: PointerType, mode: str) -> None:
-    """Reject elements of memory and register that differ in width, but for unpacking loads and pairs.
+    """Reject elements of memory and register with different widths, except for unpacking loads and pairs.
 
     A store of wider integers writes their low bits.
     """
@@ -523,8 +523,8 @@ def read_vmi(reader: PtoReader, statement: NamedOperation) -> Operation:
     """Read one operation on logical registers.
 
     Raises:
-        ReadError: operands, words, types or results that it is not written with.
-        IllegalError: well-formed, and there is no such conversion, element or shape.
+        ReadError: illegal operands, words, types or results.
+        IllegalError: well-formed, but there is no such conversion, element or shape.
     """
     mnemonic = statement.operation.removeprefix(PREFIX)
     mnemonic = SYNONYMOUS.get(mnemonic, mnemonic)
@@ -608,7 +608,7 @@ def _word(
 
 
 def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _VmiText) -> tuple[Type, ...]:
-    """Return the types of all operands; the offset's, and those of all scalars of an access, may be left out."""
+    """Return the types of all operands; those of the offset, and of all scalars of an access, are optional."""
     defined = [use[2].type for use in text.uses]
     scalars = {place for place, kind in enumerate(defined) if isinstance(kind, ScalarType)}
     offsets = set() if text.offset_at is None else {text.offset_at}

@@ -1,6 +1,6 @@
 """Programs to binaries and back: addresses, labels, directives, object files.
 
-`.byte 0x.., ..` stands for bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
+`.byte 0x.., ..` represents bytes that are not a bundle. `.compressed FIRST SECOND` stores the next two bundles in half
 the room each, in the layouts it names. `.encoded HEX` stores the next bundle as these bytes, which must mean it: so
 text keeps a choice that it cannot spell, such as a long immediate where a short one would do. Other directives have
 no meaning here; those that would put data into the program are refused. Source of addresses: docs/reference/tpc.md
@@ -55,7 +55,7 @@ class PlacedBundle:
 
 @dataclass(frozen=True, slots=True)
 class AssembledBinary:
-    """A binary; `bundles` counts those in it, `assumed` names what stands at positions that no source states."""
+    """A binary; `bundles` is their number, `assumed` names the items at positions that no source states."""
 
     code: bytes
     bundles: int
@@ -257,8 +257,8 @@ def _distance(instruction: TpcInstruction, here: int, there: int, encoding: Enco
 class ListedLine:
     """One bundle, or a stretch of bytes that is not a bundle (`text` is then a `.byte` directive).
 
-    `labels` stand before it; `directives` too. `unread` says why bytes are not a bundle, `leftover` which fields of a
-    bundle are encoded otherwise than this project would.
+    `labels` and `directives` precede it. `unread` is the reason why bytes are not a bundle, `leftover` the fields of a
+    bundle that castsim would encode otherwise.
     """
 
     address: int
@@ -276,7 +276,7 @@ class ListedLine:
 
     @property
     def remark(self) -> str | None:
-        """A remark on what is unknown about it, None if nothing is."""
+        """A remark about unknown parts; None if there are none."""
         if self.unread is not None:
             return f"unknown: {self.unread}"
         return f"encoded otherwise than expected in {', '.join(self.leftover)}" if self.leftover else None
@@ -284,7 +284,7 @@ class ListedLine:
 
 @dataclass(frozen=True, slots=True)
 class Disassembly:
-    """A binary as text; `end_labels` stand behind the last line."""
+    """A binary as text; `end_labels` come after the last line."""
 
     lines: tuple[ListedLine, ...]
     end_labels: tuple[str, ...]
@@ -374,7 +374,7 @@ def _targets(units: list[_AddressUnit], size: int, encoding: Encoding) -> set[in
 
 
 def _target(instruction: TpcInstruction | None, address: int, encoding: Encoding) -> int | None:
-    """Return the target of a jump or loop end, None if a register says so or there is none."""
+    """Return the target of a jump or loop end; None if a register gives it or there is none."""
     role = {LOOP: "end", "jmpr": "src_a", "jmpa": "src_a"}.get(instruction.mnemonic if instruction else "")
     if instruction is None or role is None:
         return None

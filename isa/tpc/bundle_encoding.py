@@ -125,7 +125,7 @@ def write(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
     """Write a bundle that holds LOOP and nothing else.
 
     Raises:
-        IllegalError: another instruction beside it, or an end beyond its field.
+        IllegalError: another instruction in the bundle, or an end beyond its field.
     """
     loop = bundle.spu
     assert loop is not None
@@ -162,7 +162,7 @@ def write(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
 
 
 def read(number: Callable[[str], int], encoding: Encoding) -> tuple[Form, tuple[Operand, ...]] | str:
-    """Return form and operands of a LOOP from its fields, or what in them has no meaning."""
+    """Return form and operands of a LOOP from its fields, or the fields without a meaning."""
     operands: list[Operand] = []
     for name in _BOUNDS:
         if number(f"{name}_is_imm_sel"):
@@ -239,7 +239,7 @@ def _widths(instruction: TpcInstruction) -> tuple[int, int]:
 
 
 def unspoken_group(instruction: TpcInstruction) -> bool:
-    """Whether the text names pairs or quads though no bit of the encoding says so (all_lanes on one width)."""
+    """Whether the text names pairs or quads without a bit in the encoding (all_lanes on one width)."""
     if not any({"V", "D"} <= set(spec.accepts) for spec in instruction.form.operands[:2]):
         return False
     named = [GROUPED.get(o.file, (o.file, 1))[1] for o in instruction.operands[:2] if isinstance(o, Register)]
@@ -277,7 +277,7 @@ def encode_bundle(bundle: Bundle, encoding: Encoding, half: CompressedLayout | N
 
 
 def assumed_items(bundle: Bundle, encoding: Encoding) -> Iterator[str]:
-    """Yield what stands in an encoded bundle at positions that no source states, as `add: switch neg`."""
+    """Yield the items of an encoded bundle at positions that no source states, as `add: switch neg`."""
     for slot, instruction in bundle.occupied:
         if instruction.mnemonic != LOOP:
             for piece in pieces(instruction, slot, encoding):
@@ -320,7 +320,7 @@ def _write_slots(bundle: Bundle, encoding: Encoding, sheet: Sheet) -> None:
 def _write_immediate(
     found: list[tuple[Slot, TpcInstruction, list[FieldContent]]], encoding: Encoding, sheet: Sheet
 ) -> bool:
-    """Write the one long immediate; return whether, for want of room, operand codes hold those that can."""
+    """Write the single long immediate; return whether, for lack of room, operand codes hold the short ones."""
     uses = [
         (piece.immediate, instruction, _fits(piece, instruction, encoding))
         for _, instruction, parts in found
@@ -340,7 +340,7 @@ def _write_immediate(
 
 
 def _fits(piece: FieldContent, instruction: TpcInstruction, encoding: Encoding) -> bool:
-    """Whether an operand code can stand for an immediate; the distance of a jump is a long one always."""
+    """Whether an operand code can represent an immediate; the distance of a jump is always long."""
     if piece.immediate is None or piece.field == IMMEDIATE or instruction.mnemonic in JUMPS:
         return False
     return piece.immediate < encoding.short.count(instruction.type)
@@ -365,12 +365,12 @@ def _write_predicates(found: list[tuple[Slot, TpcInstruction, list[FieldContent]
 
 
 class UnknownBundle(Exception):  # noqa: N818  an answer of the decoder, which prints it; no refusal of input
-    """Bits that are not a bundle of this generation; the message says why."""
+    """Bits that are not a bundle of this generation; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A bundle and the fields whose bits have no meaning in it (none: it encodes to the same bits).
+    """A bundle, and its fields whose bits have no meaning (none: it encodes to the same bits).
 
     `half` is the compressed layout it was read from, None for a full bundle.
     """
@@ -381,7 +381,7 @@ class Decoded:
 
 
 def decode_bundle(code: bytes, encoding: Encoding) -> Decoded:
-    """Decode one bundle of full or, if its lowest bit says so, compressed size.
+    """Decode one bundle of full size or, if its lowest bit is set, compressed size.
 
     Raises:
         UnknownBundle: the bytes are not a bundle.
@@ -505,9 +505,9 @@ def _read_slot(slot: Slot, opcode: int, view: _View, encoding: Encoding) -> TpcI
 
 
 def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, encoding: Encoding) -> bool:
-    """Whether the fields of the slot hold what the instruction puts there, and nothing else.
+    """Whether the fields of the slot contain the instruction and nothing else.
 
-    A short immediate counts as the long one that it stands for.
+    A short immediate counts as the equal long one.
     """
     sheet, long = Sheet(view.layout), set[str]()
     for piece in pieces(instruction, slot, encoding):
@@ -528,7 +528,7 @@ def _accounts_for_all(instruction: TpcInstruction, slot: Slot, view: _View, enco
 
 
 def _read_form(form: Form, slot: Slot, view: _View, encoding: Encoding) -> TpcInstruction:
-    """Read the fields as a form says.
+    """Read the fields by a form.
 
     Raises:
         _Unfit: they hold something that it does not take.

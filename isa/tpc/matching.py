@@ -1,7 +1,7 @@
 """One instruction from its words: finding the row of the instruction table that the text fits.
 
-All rows of the mnemonic in the slot are tried. A row that does not fit says how far the text fitted and why it stopped;
-of several refusals the one that got furthest is reported, with the alternatives of all that got as far.
+All rows of the mnemonic in the slot are tried. A row that does not fit reports how far the text fitted and why it
+stopped; of several refusals the one that got furthest is reported, with the alternatives of all that got as far.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from castsim.isa.tpc.program import (
 # An instruction taken apart: mnemonic, suffixes, switches and operands, before any row of the table is consulted.
 
 ALL_SECTIONS = 8
-"""The number of a section that stands for all. Source: docs/reference/tpc.md section 8."""
+"""The section number that means all sections. Source: docs/reference/tpc.md section 8."""
 _ROUND_32 = "rnd32"
 """A key of the old spelling before words that are switches without it too."""
 _ROUNDED_PRODUCTS = ("double_and_round32", "keep_rs", "keep_rs_for_add")
@@ -47,7 +47,7 @@ _HARDWARE_MOVES = ("to_hw_reg", "from_hw_reg")
 
 @dataclass(frozen=True, slots=True)
 class WrittenOperand:
-    """One operand as written; `inverted` if a `!` stands before it, `comma_before` if a comma (or the head) does."""
+    """One operand as written; `inverted` marks a `!` before it, `comma_before` a comma (or the head) before it."""
 
     word: Word
     operand: Operand
@@ -101,7 +101,7 @@ def take_apart(source: AssemblySource, words: list[Word], dialect: Dialect) -> I
 
 
 def _take_hardware(parts: InstructionParts, words: list[Word]) -> bool:
-    """Drop the words that say of a MOV that one operand is a hardware register; return whether there was one."""
+    """Remove the words that mark an operand of MOV as a hardware register; return whether there was one."""
     if parts.mnemonic != "mov":
         return False
     found = [suffix for suffix in parts.suffixes if suffix in _HARDWARE_MOVES]
@@ -130,7 +130,7 @@ def _name_hardware(source: AssemblySource, parts: InstructionParts) -> None:
 
 
 def _take_variant(parts: InstructionParts, words: list[Word]) -> None:
-    """Make `mov_dg.all` of `mov_dg` where its variant stands as a suffix or as the first word."""
+    """Replace `mov_dg` by `mov_dg.all` if its variant is a suffix or the first word."""
     for suffix in parts.suffixes:
         if forms_of(f"{parts.mnemonic}.{suffix}"):
             parts.mnemonic = f"{parts.mnemonic}.{suffix}"
@@ -147,7 +147,7 @@ def _take_variant(parts: InstructionParts, words: list[Word]) -> None:
 
 
 class _Items:
-    """Sorts the words behind the mnemonic into switches and operands."""
+    """The switches and operands among the words after the mnemonic."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class _Items:
         self.has_labels = any("label" in spec.accepts for form in forms_of(parts.mnemonic) for spec in form.operands)
 
     def take_all(self) -> None:
-        """Take every word; commas must stand between items, except after a switch or a leading selector."""
+        """Take every word; items are separated by commas, except after a switch or a leading selector."""
         comma, last = True, self.parts.head
         while self.position < len(self.words):
             word = self.words[self.position]
@@ -241,7 +241,7 @@ def _unknown_mnemonic(source: AssemblySource, head: Word, name: str) -> ReadErro
 
 
 class _Misfit(Exception):  # noqa: N818  never leaves this module
-    """The mismatch of a row: how far it fits (larger is further), where it stops, what would be legal there."""
+    """The mismatch of a row: how far it matches (larger is further), where it stops, and the legal items there."""
 
     def __init__(self, rank: tuple[int, int], word: Word, message: str, legal: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -252,7 +252,7 @@ class _Misfit(Exception):  # noqa: N818  never leaves this module
 
 
 def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect) -> dict[Slot, TpcInstruction]:
-    """Read one instruction that is not a NOP; return it for every slot it may stand in.
+    """Read one instruction other than NOP; return it for every slot that it may occupy.
 
     Raises:
         ReadError: unknown mnemonic, switch or register, a wrong register class, a missing operand or type.
@@ -267,7 +267,7 @@ def read_instruction(source: AssemblySource, words: list[Word], dialect: Dialect
 
 
 def read_in_slot(source: AssemblySource, words: list[Word], slot: Slot, dialect: Dialect) -> TpcInstruction:
-    """Read one instruction that is not a NOP and stands in a given slot.
+    """Read one instruction other than NOP in a given slot.
 
     Raises:
         ReadError: as `read_instruction`; also an instruction that this slot does not execute.
@@ -314,7 +314,7 @@ def _match(source: AssemblySource, form: Form, parts: InstructionParts, dialect:
 
     Raises:
         _Misfit: it does not fit.
-        IllegalError: it fits but for a switch value that the generation lacks.
+        IllegalError: it fits, except for a switch value that the generation lacks.
     """
     items, settings = _with_leading(form, parts)
     operands, predicate = _match_operands(form, parts, items, dialect)
@@ -371,7 +371,7 @@ def _match_operands(
 
 
 def _spelled_out(form: Form, parts: InstructionParts) -> bool:
-    """Whether the text says by words what other operands would say by themselves."""
+    """Whether words state what other operands would state by themselves."""
     said = {*parts.suffixes, *(setting.key or setting.value for setting in parts.settings)}
     roles = {spec.role for spec in form.operands}
     return all(name in said or name in roles for name, value in form.implied if value)
@@ -449,7 +449,7 @@ _WORDS: dict[type[Operand], str] = {
 
 
 def _legal(spec: OperandSpec, dialect: Dialect) -> tuple[str, ...]:
-    """Describe what an operand position takes."""
+    """Return the legal items of an operand position in words."""
     shown = {
         "imm": "an immediate" if spec.limit is None else f"0 .. {spec.limit}",
         "mask": "a dimension mask such as b00010",
@@ -515,7 +515,7 @@ def _match_switches(
 def _completed(
     form: Form, parts: InstructionParts, chosen: dict[str, Value], places: dict[str, Word], dialect: Dialect
 ) -> tuple[tuple[str, Value], ...]:
-    """Fill in the defaults, leave out what does not apply, in canonical order."""
+    """Fill in the defaults and remove inapplicable switches, in canonical order."""
     found: list[tuple[str, Value]] = []
     for switch in form.switches:
         if switch.needs is not None and switch.needs not in dialect.features:

@@ -1,7 +1,7 @@
 """TPC assembly text to a program, and back: lines, labels, directives, declarations, and bundles in their layouts.
 
-Three layouts may be mixed. Slots separated by `;` on one line stand in the order LOAD; SPU; VPU; STORE, trailing ones
-may be missing. In `{ }`, one instruction per line or separated by `;`, and on a line that joins instructions by `||`
+Three layouts may be mixed. Slots separated by `;` on one line are in the order LOAD; SPU; VPU; STORE, trailing ones may
+be missing. In `{ }`, one instruction per line or separated by `;`, and on a line that joins instructions by `||`
 or holds only one, the slot follows from the mnemonic and the operands: of several possible ones the first that is
 free in the order above. Source: docs/reference/tpc.md section 7.
 """
@@ -56,13 +56,13 @@ TABLE = re.compile(
     r"(?P<name>[A-Za-z_]\w*)\s+(?P<pointer>lut_ptr\s+)?(?P<number>0[xX][0-9A-Fa-f]{1,8}|\d{1,9})"
     r"\s+(?P<format>[\w@]+)\s*\[(?P<shape>[^\]]*)\](?:\s*=\s*(?P<content>\S.*))?"
 )
-"""What follows the word `table`."""
+"""The text after the word `table`."""
 
 _ENTRIES = (256, 128, 64, 64)
 """Entries by the upper two bits of a function id; gaudi and later number 128 tables of a group, goya 16."""
 
 _POINTED = (256, 128, 64, 32)
-"""Entries by the lower two bits of what the S register of `lut_ptr` holds."""
+"""The numbers of entries by the lower two bits of the S register of `lut_ptr`."""
 
 _NUMBERS, _GOYA_NUMBERS = 128, 16
 _MOST_VALUES = 3
@@ -77,7 +77,7 @@ def entries_of(function: int, dialect: Dialect, *, by_pointer: bool) -> int:
 
 
 def check_table(table: TableDeclaration, dialect: Dialect) -> None:
-    """Check a declaration against what the generation can look up.
+    """Check a declaration against the look-ups of the generation.
 
     Raises:
         ReadError: a function id that it lacks, a size or an element type that no look-up of it reads, more or fewer
@@ -300,7 +300,7 @@ _SEPARATOR = re.compile(r";|\|\|")
 _JOIN = "||"
 _JOINED = re.compile(r"\|\|")
 _METADATA = re.compile(r"D[BHWDQ]\s", re.IGNORECASE)
-"""Data of a metadata section, behind the name of a field."""
+"""The data of a metadata section, after the name of a field."""
 _SCEV = re.compile(r"\s*SCEV", re.IGNORECASE)
 _NOP = "nop"
 
@@ -386,14 +386,14 @@ class _Reader:
             self.line += 1
 
     def _leave_block(self, opened: int, start: int) -> None:
-        """Go to the last line of what cannot be read, a bundle in braces that begins in a line or that line alone."""
+        """Skip to the last line of unreadable text: a bundle in braces that begins in a line, or that line alone."""
         lines = self.source.lines
         if lines[opened][start:].lstrip().startswith("{"):
             closing = next((n for n in range(opened, len(lines)) if "}" in lines[n]), opened)
             self.line = max(self.line, closing)
 
     def _rest(self, text: str, start: int) -> Iterator[Item]:
-        """Yield what a line holds behind its labels."""
+        """Yield the text of a line after its labels."""
         rest = text[start:].strip()
         column = start + len(text[start:]) - len(text[start:].lstrip())
         if not rest:
@@ -448,7 +448,7 @@ class _Reader:
             self.line, start = following, 0
 
     def _in_slot(self, slot: Slot, segment: _Segment) -> TpcInstruction | None:
-        """Read what stands in a slot, None for a NOP; text that stood in this slot before is not read again."""
+        """Read the text of a slot, None for a NOP; the last text of this slot is cached."""
         text = self.source.lines[segment.line][segment.start : segment.end]
         key = (slot, text.strip())
         if key not in self._known:
@@ -493,7 +493,7 @@ class _Reader:
         yield _Segment(line, start, end)
 
     def _placed(self, segments: list[_Segment]) -> dict[str, TpcInstruction]:
-        """Read instructions that do not say their slots, and give each one."""
+        """Read instructions without slots, and assign one to each."""
         choices: list[tuple[Word, dict[Slot, TpcInstruction]]] = []
         for segment in segments:
             words = self._words(segment)
@@ -536,7 +536,7 @@ def _bundle(slots: Mapping[str, TpcInstruction], span: Span, written: int | None
 
 
 def _assign(choices: list[dict[Slot, TpcInstruction]], taken: frozenset[Slot]) -> tuple[Slot, ...] | None:
-    """Give each instruction a slot of its own, the first ones their first choice where possible; None: impossible."""
+    """Assign a separate slot to each instruction, first choices first where possible; None: impossible."""
     if not choices:
         return ()
     for slot in sorted(choices[0]):
@@ -613,7 +613,7 @@ def print_program(program: TpcProgram) -> str:
 def canonical_text(text: str, dialect: Dialect, file: str = "<text>") -> str:
     """Rewrite a text canonically, one line per input line.
 
-    A bundle in braces stands in the line of its opening brace; the lines that it or a comment leaves empty stay
+    A bundle in braces is moved to the line of its opening brace; the lines that it or a comment leaves empty stay
     empty. Declarations are kept. The result ends in a line break if the text does.
 
     Raises:

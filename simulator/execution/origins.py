@@ -1,4 +1,4 @@
-"""Who computed what: the worker's name, and the versions and digest of what it computed with."""
+"""The origin of results: the worker's name, and the versions and digest of its installation."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from castsim.isa.errors import EngineError
 
 _PACKAGES = ("castsim", "castsim.isa", "castsim.targets")
 _SUFFIXES = (".py", ".toml", ".csv", ".json")
-"""Of sources, tables, and records of what was tried on all codes: verdicts call proven what these hold."""
+"""The file suffixes of sources, tables, and records of exhaustive tests, on which verdicts rely."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An installation: its version, the SHA-256 of its sources, tables and records, and that of what else decides.
+    """An installation: its version, and the SHA-256 of its sources, tables and records and of its environment.
 
-    `beside` is what a task's function of that name returns: the digest of the oracle, which lies with the tests; ''
-    if there is no such function.
+    `beside` is the result of a task's function of that name: the digest of the oracle in the tests; '' without such a
+    function.
     """
 
     version: str
@@ -47,15 +47,15 @@ class Installation:
 
 
 def installation(beside: Callable[[], str] | None = None) -> Installation:
-    """Return what this installation is."""
+    """Return the description of this installation."""
     return Installation(castsim.__version__, sources_digest(), "" if beside is None else beside())
 
 
 def refuse_another(wanted: Installation, here: Installation, worker: str, what: str) -> None:
-    """Refuse a worker whose installation is not the one that began the work, which is called `what`.
+    """Refuse a worker whose installation differs from the one that began the work (`what` names it).
 
     Raises:
-        EngineError: they differ; says in what.
+        EngineError: they differ; the message names the difference.
     """
     for name, own, other in (
         ("version", wanted.version, here.version),
@@ -71,7 +71,7 @@ def refuse_another(wanted: Installation, here: Installation, worker: str, what: 
 
 @cache
 def sources_digest() -> str:
-    """Return the SHA-256 of the source files, tables and records, whose paths count from the packages."""
+    """Return the SHA-256 of the source files, tables and records, with paths relative to the packages."""
     found: dict[str, Path] = {}
     for package in _PACKAGES:
         root = Path(str(files(package)))
@@ -82,7 +82,7 @@ def sources_digest() -> str:
 
 
 def digest_of(*parts: bytes | memoryview) -> str:
-    """Return one SHA-256 over parts, of which none runs into the next."""
+    """Return one SHA-256 over parts with unambiguous boundaries."""
     found = hashlib.sha256()
     for part in parts:
         found.update(len(part).to_bytes(8, "little"))
@@ -116,7 +116,7 @@ LOCAL_NAME = "local"
 
 @dataclass(frozen=True, slots=True, order=True)
 class ResultOrigin:
-    """Where a result comes from: a worker of a cluster by its name, or `local`; versions; the digest of its sources."""
+    """The origin of a result: a cluster worker's name or `local`, versions, and the digest of its sources."""
 
     worker: str
     castsim: str
@@ -127,7 +127,7 @@ class ResultOrigin:
 
 @cache
 def origin(worker: str = LOCAL_NAME) -> ResultOrigin:
-    """Return the origin of what is computed in this process."""
+    """Return the origin of results of this process."""
     return ResultOrigin(worker, castsim.__version__, platform.python_version(), np.__version__, sources_digest())
 
 
@@ -165,10 +165,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[Piece, Result]):
-    """What is done with every piece: `compute`, on installations that are this one.
+    """The work on every piece: `compute`, on installations equal to this one.
 
-    `name` is what messages call it: `sweep`, `verification`. `compute` and pieces are pickled: a function of a module,
-    or a partial of one. `beside` returns a digest of what results depend on besides castsim itself.
+    `name` is the name in messages: `sweep`, `verification`. `compute` and pieces are pickled: a function of a module,
+    or a partial of one. `beside` returns a digest of further inputs of the results besides castsim itself.
     """
 
     name: str
@@ -178,7 +178,7 @@ class Task(Generic[Piece, Result]):
 
 
 class FinishedPiece(NamedTuple, Generic[Piece, Result]):
-    """A piece, what came of it, and where that comes from."""
+    """A piece, its result, and the result's origin."""
 
     piece: Piece
     result: Result
@@ -188,10 +188,10 @@ class FinishedPiece(NamedTuple, Generic[Piece, Result]):
 # Pieces carried out on this machine: in this process, or in several.
 
 _ATTEMPTS = 3
-"""How often processes that died are started again without a piece having been done meanwhile."""
+"""The number of restarts of dead processes without a finished piece in between."""
 
 _compute: list[Callable[..., object]] = []
-"""In a process of the pool: what it does with pieces."""
+"""The function that a process of the pool applies to pieces."""
 
 
 def carried_out_here(
@@ -228,7 +228,7 @@ def carried_out_here(
 
 
 class _Queue(Generic[Piece, Result]):
-    """Pieces in their order, and those that are at hand; what was lost comes first."""
+    """The pieces in their order, and those in progress; lost ones come first."""
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
         self._fresh = iter(pieces)
@@ -242,11 +242,11 @@ class _Queue(Generic[Piece, Result]):
         return tuple(islice(self._fresh, 1))
 
     def lose(self, piece: Piece) -> None:
-        """Let a piece be done again."""
+        """Queue a piece again."""
         self._lost.append(piece)
 
     def again(self) -> None:
-        """Let what is at hand be done again."""
+        """Queue the pieces in progress again."""
         self._lost.extend(self.running.values())
         self.running.clear()
 
@@ -283,7 +283,7 @@ def _submit(pool: ProcessPoolExecutor, queue: _Queue[Piece, Result], piece: Piec
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """End the processes at once: what they are at will be computed again."""
+    """End the processes at once; their pieces will be computed again."""
     for process in list((getattr(pool, "_processes", None) or {}).values()):
         process.terminate()
 

@@ -85,8 +85,8 @@ class PipeTiming:
 class Timing:
     """The outcome of one simulation.
 
-    The sequences may make their items when asked for them, and be longer than memory would hold. `facts` are the
-    paths of the target's timing facts that the run rested on (`timing.vector.vconv`).
+    The sequences may create their items on demand, and be longer than memory would hold. `facts` are the paths of the
+    target's timing facts behind the run (`timing.vector.vconv`).
     """
 
     total: int
@@ -149,7 +149,7 @@ class Repeating(Protocol[Record_co]):
 def repeated(records: Sequence[Record]) -> Iterator[tuple[Record, Record, int]]:
     """Yield every record with its last copy and their number, in time that skipped repetitions do not count for.
 
-    Copies differ in their cycles and in what numbers them. Their order is not that of the records.
+    Copies differ in their cycles and in their numbers. Their order is not that of the records.
     """
     if isinstance(records, Repeating):
         yield from records.repeated()

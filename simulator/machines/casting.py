@@ -1,4 +1,4 @@
-"""Casting arrays: the abstract cast, or what a chip makes of it."""
+"""Conversion of arrays between number formats, by the abstract cast or as a chip converts them."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _words(given: NDArray[np.uint32] | np.random.Generator | None, shape: tuple[
 
 
 def _numbers(given: ArrayLike, src: FormatLike | None) -> tuple[Codes, str]:
-    """Return what is to be converted as an array, and the name of its format.
+    """Return the input as an array, and the name of its format.
 
     Raises:
         ReadError: no array of numbers, no format for its dtype, or numbers that the format cannot hold.
@@ -210,7 +210,7 @@ def _read(array: NDArray[Any], name: str) -> Codes:
     """Return the numbers that texts are.
 
     Raises:
-        ReadError: some text is no number, or an integer that the format lacks.
+        ReadError: a text that is not a number, or an integer that the format lacks.
     """
     fmt = format_named(name)
     codes = np.zeros(array.shape, code_dtype(fmt))
@@ -240,7 +240,7 @@ def _held(array: Codes, name: str, native: np.dtype[Any] | None) -> Codes:
 
 
 _BLOCK = 1 << 17
-"""Elements at a time of a chip's cast, whose instructions hand whole arrays to one another."""
+"""The number of elements per step of a chip's cast, whose instructions exchange whole arrays."""
 
 
 @lru_cache(maxsize=256)

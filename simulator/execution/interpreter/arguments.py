@@ -1,4 +1,4 @@
-"""What a kernel's arguments are when the walk begins: pointers to global memory, and scalars with their values."""
+"""The arguments of a kernel at the start of the walk: pointers to global memory, and scalars with their values."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from castsim.isa.pto.value_types import element_format, held_format
 
 @dataclass(slots=True)
 class TileHandle:
-    """A tile value of the program; `set_validshape` replaces the tile behind it."""
+    """A tile value of the program; `set_validshape` replaces its tile."""
 
     tile: Tile
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPointer:
-    """A kernel argument that points to global memory, or a place `offset` elements behind where it points."""
+    """A kernel argument that points to global memory, at an offset of `offset` elements."""
 
     name: str
     format: Format
@@ -50,7 +50,7 @@ class View:
 
 
 def use_in_values(use: ArgumentUse) -> ArgumentUse:
-    """Return what is known of an argument with each value counted that its elements hold, as its arrays are."""
+    """Return the use of an argument with every value of its elements counted, as in its arrays."""
     fmt, count = held_format(use.format)
     if count == 1:
         return use
@@ -88,7 +88,7 @@ class Allocator:
         """Return the byte address of the tile that the operation `key` allocates; the same each time it runs.
 
         Raises:
-            TileError: the buffer is full; says by how much.
+            TileError: the buffer is full; the message states the missing bytes.
         """
         if key not in self.placed:
             address = -(-self.next // self.alignment) * self.alignment
@@ -220,10 +220,10 @@ _ELEMENT = re.compile(r"([^\[\]]+)\[(\d{1,18})\]")
 def split_arguments(
     function: pto.Function, given: Mapping[str, int | float]
 ) -> tuple[Mapping[str, int | float], Elements]:
-    """Part the values of scalar arguments from those of single elements, `NAME[INDEX]`.
+    """Separate the values of scalar arguments from those of single elements, `NAME[INDEX]`.
 
     Raises:
-        ReadError: an element of what is no pointer argument, or a value that its type cannot hold.
+        ReadError: an element of an argument that is not a pointer, or a value that its type cannot hold.
     """
     kinds = {each.name: each.type for each in function.arguments}
     scalars: dict[str, int | float] = {}
@@ -245,7 +245,7 @@ Bound = ArgumentPointer | View | Part | DependentScalar
 
 
 def bind_arguments(function: pto.Function, scalars: Mapping[str, int | float]) -> dict[str, Bound]:
-    """Return the value of every argument by its name, and of the core's numbers; views lie in memory without gaps.
+    """Return the value of every argument by its name, and of the core's numbers; views are contiguous.
 
     Raises:
         ReadError: a scalar without a value, a value for none, an argument of another kind.
@@ -269,13 +269,13 @@ def in_buffer(kind: pto.Type) -> bool:
 
 
 def core_numbers(function: pto.Function) -> set[str]:
-    """Return what a function asks of the core it runs on: names that `--arg` takes beside those of its arguments."""
+    """Return the core numbers that a function reads; `--arg` accepts their names besides those of its arguments."""
     asked = (node.operation for node in nodes(function.body or ()) if isinstance(node, pto.Arith) and not node.operands)
     return {name.removeprefix("pto.") for name in asked}
 
 
 def argument_use(value: Bound) -> ArgumentUse | None:
-    """Return what is known beforehand of the memory behind an argument, None for a scalar."""
+    """Return the initial use of the memory behind an argument; None for a scalar."""
     match value:
         case ArgumentPointer():
             return ArgumentUse(value.format)

@@ -121,7 +121,8 @@ def float_comparison(predicate: str, left: int | float, right: int | float, kind
 def float_conversion(
     operation: str, value: int | float, from_kind: str, to_kind: str, saturates: Callable[[str], bool]
 ) -> int | float:
-    """Evaluate a conversion from or to a float; `saturates` is asked about what an integer type cannot hold.
+    """Return the result of a conversion from or to a float; `saturates` handles floats that an integer type cannot
+    hold.
 
     Raises:
         ReadError: NaN or a value beyond the integer type, unless that saturates.
@@ -180,7 +181,7 @@ def _key(value: float) -> tuple[float, float]:
 
 
 def _choosing(choose: Callable[..., float], *, of_numbers: bool) -> Callable[[float, float], float]:
-    """Return what chooses the larger or smaller of two: of a NaN and a number the NaN, or (`of_numbers`) the number."""
+    """Return a function that selects the larger or smaller one: with one NaN the NaN, or (`of_numbers`) the number."""
 
     def apply(a: float, b: float) -> float:
         if not math.isnan(a) and not math.isnan(b):
@@ -207,7 +208,8 @@ def _half_away(value: float) -> int:
 
 
 def _fused(kind: str, a: float, b: float, c: float) -> float:
-    """Return a * b + c, of values of a type, rounded so that rounding it to the type rounds the exact sum once."""
+    """Return a * b + c of values of a type, rounded such that rounding to the type equals one rounding of the exact
+    sum."""
     exact = None
     if all(map(math.isfinite, (a, b, c))):
         exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -254,7 +256,7 @@ _OPERATIONS: dict[str, Callable[..., float]] = {
 
 
 def is_of_class(operation: str, value: int | float, kind: str) -> bool:
-    """Return what `math.isnan`, `isinf`, `isfinite` or `isnormal` says of a value of a float type."""
+    """Return the result of `math.isnan`, `isinf`, `isfinite` or `isnormal` for a value of a float type."""
     match operation:
         case "math.isnan":
             return math.isnan(value)
@@ -308,7 +310,7 @@ def comparison_result(
 ) -> DependentScalar:
     """Return the truth `value` of a comparison of two integers of `width` bits, one of which depends on a loop.
 
-    It is constant if it stays what it is up to some unit; the loop is then cut there.
+    It is constant if it stays unchanged up to some unit; the loop is then cut there.
     """
     if left.periods is not None or right.periods is not None:
         return unknown(value, (left, right))
@@ -326,7 +328,7 @@ def comparison_result(
 
 
 def reduced(exact: int, slopes: Mapping[int, int], width: int) -> DependentScalar:
-    """Return the low bits of an affine value; what has wrapped around is no longer affine."""
+    """Return the low bits of an affine value; a wrapped value is no longer affine."""
     kept, modulus = signed(exact, width), 1 << width
     if all(slope % modulus == 0 for slope in slopes.values()):
         return DependentScalar(kept)
@@ -383,7 +385,8 @@ def _division(
 
 
 def _bits(operation: str, left: DependentScalar, right: DependentScalar, value: int) -> DependentScalar | None:
-    """A constant changes or selects only the bits below its highest one; slopes may be multiples of what is above."""
+    """Return the result if a constant changes or selects only the bits below its highest one; slopes may be multiples
+    of higher bits."""
     if left.constant:
         left, right = right, left
     if not right.constant or right.value < 0:
@@ -456,7 +459,7 @@ Node = pto.Arith | pto.Compare | pto.Convert
 
 
 Beyond = Callable[[pto.Convert, str], bool]
-"""Hears what a float is that its integer type cannot hold; returns whether it saturates."""
+"""A handler of floats that an integer type cannot hold; it returns whether the conversion saturates."""
 
 
 def evaluate(

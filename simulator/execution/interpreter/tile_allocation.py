@@ -1,4 +1,4 @@
-"""Allocating tiles on the walk: where the program says, or where the next free byte is."""
+"""Allocation of tiles during the walk: at the program's addresses, or at the next free byte."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def resolve_work(
     """Return a vector operation with its tiles placed and its scalars as codes of their types.
 
     Args:
-        node: the operation, whose operands the parser has found to be of one of its forms.
-        tile_of: returns the tile behind a name.
+        node: the operation, whose operands match one of its forms.
+        tile_of: returns the tile of a name.
         number_of: returns the value of a scalar.
     """
     operation = VECTOR_OPERATIONS[node.mnemonic]
@@ -79,7 +79,7 @@ def resolve_work(
 
 
 def _scalar_kind(operation: VectorOperation, given: str, node: pto.TileOperation) -> str:
-    """Return the format that a scalar is used in: of its own if the operation does not take another for its tiles.
+    """Return the format of a scalar: its own unless the operation uses another for its tiles.
 
     Scalars of unsigned tiles are signless, amounts of shifts are integers of any width, and the slope of `tlrelu` is
     f32 whatever the tile holds (docs/reference/pto.md section 7.3).
@@ -95,7 +95,7 @@ def _scalar_kind(operation: VectorOperation, given: str, node: pto.TileOperation
 
 
 def alias_tile(node: pto.TileOperation, source: Tile, element_bits: Callable[[Format], int]) -> Tile:
-    """Return the tile that a treshape or bitcast makes of the bytes of another: an alias, no movement."""
+    """Return the tile that a treshape or bitcast defines on another tile's bytes: an alias without movement."""
     (kind,) = node.output_types
     assert isinstance(kind, pto.TileType) and kind.valid_rows is not None and kind.valid_cols is not None
     fmt = element_format(kind.element)
@@ -121,7 +121,7 @@ def is_foreign(kind: pto.Type) -> bool:
 
 
 def unsupported(node: pto.TileOperation) -> CastsimError:
-    """Return the refusal of an operation that is not modelled: why and what to do if it is known, else what is near."""
+    """Return the refusal of an operation that is not modelled: the reason and remedy if known, else similar names."""
     reason = UNMODELLED.get(node.mnemonic)
     if reason is None:
         return unknown_operation(node.mnemonic).at(node.span)
@@ -170,11 +170,11 @@ class TileSlots:
 def part_of(node: pto.Subview, source: Tile, offsets: tuple[int, int], extents: tuple[int, int]) -> Tile:
     """Return a part of a tile, which keeps its pitch; `offsets` and `extents` are rows and columns.
 
-    It is a tile of its own shape where that has the pitch of the whole, otherwise one of the shape of the whole of
-    which only the part is valid.
+    It is a tile of the part's shape if that has the pitch of the whole, otherwise one of the shape of the whole with
+    only the part valid.
 
     Raises:
-        TileError: it begins before its tile or its valid region reaches behind it; a begin inside a byte.
+        TileError: it begins before its tile, its valid region extends beyond the tile, or it begins inside a byte.
     """
     sizes, whole = (node.type.rows, node.type.cols), (node.source_type.rows, node.source_type.cols)
     for axis, offset, extent, size, physical in zip(("row", "column"), offsets, extents, sizes, whole, strict=True):
@@ -265,7 +265,7 @@ def check_dense(node: pto.TileOperation, source: Tile) -> None:
 
 
 def _strides(kind: pto.TileType) -> tuple[int, int]:
-    """Return how many elements lie from one row to the next, and from one column to the next."""
+    """Return the distances in elements between rows and between columns."""
     return (kind.cols, 1) if kind.block_layout == "row_major" else (1, kind.rows)
 
 
@@ -279,7 +279,7 @@ def _of_parent(part: pto.TileType, whole: pto.TileType) -> pto.TileType:
 # published.
 
 TileNode = pto.AllocTile | pto.AllocTiles | pto.Tcvt
-"""What creates tiles: an allocation, or a cast in one of the forms that define their destination."""
+"""A node that creates tiles: an allocation, or a cast in a form that defines its destination."""
 
 Spared = Callable[[pto.Tcvt | pto.TileOperation], str | None]
 """Returns the tmp tile that an operation has and its chip does not touch."""
@@ -289,8 +289,8 @@ Spared = Callable[[pto.Tcvt | pto.TileOperation], str | None]
 class Lifetime:
     """Numbers of the first and the last operation of the text that use a tile.
 
-    None: none does. Such a tile is taken to be in use all the time. `needed` says that one uses it for more than
-    scratch that the chip does not touch.
+    None: no instruction does. Such a tile counts as in use all the time. `needed` tells whether an instruction uses it
+    for more than scratch that the chip does not touch.
     """
 
     node: TileNode
@@ -419,7 +419,7 @@ def lifetimes_of(body: Sequence[pto.Operation], spared: Spared = _all_needed) ->
 
 
 def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) -> WarningText | None:
-    """Let tiles that are never in use together share bytes, if a program fits in no other way; return a warning.
+    """Let tiles that are never in use together share bytes if a program does not fit otherwise; return a warning.
 
     Scratch that nothing touches takes bytes of others before that, and without a word.
     """
@@ -484,7 +484,7 @@ def _together(one: Lifetime, other: Lifetime) -> bool:
 
 
 Number = Callable[[str], int]
-"""Returns the integer that a name stands for, which something is decided by."""
+"""A function that returns the integer value of a name, on which a decision depends."""
 
 
 @dataclass(slots=True)

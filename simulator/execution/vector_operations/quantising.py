@@ -53,7 +53,7 @@ MX_GROUP = 32
 """Elements that share an exponent."""
 
 NARROW = format_named("e2m1")
-"""Elements of MXFP4, of which a byte holds two."""
+"""The elements of MXFP4, two per byte."""
 
 _UNROLLED = 256
 """Elements of f32 in a trip of the longer passes, which keep every reciprocal twice."""
@@ -62,10 +62,10 @@ _SINGLE_LANES, _HALF_LANES = 64, 128
 """Groups that a pass over exponents and reciprocals stores at once."""
 
 FORMS = "tquant_mx_forms"
-"""Option: whose rules on operands hold, the assembler's or the library's."""
+"""The option for the rules on operands: the assembler's or the library's."""
 
 FLAT_NV = "nv_flat_fp4"
-"""Option: what becomes of exponents in one line of MXFP4 by the rule nv."""
+"""The option for exponents in one line of MXFP4 under the rule nv."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def code_bytes(work: ResolvedTileOp) -> int:
 
 
 def repeats_scaling(work: ResolvedTileOp) -> bool:
-    """Whether every reciprocal is kept twice: in the longer passes over f32 whose groups lie in one line."""
+    """Whether every reciprocal is kept twice, as in the longer passes over f32 with groups in one line."""
     (source,) = work.sources
     if source.element_bits != 32 or work.by_columns or grouping_of(work).by_rows:
         return False
@@ -141,7 +141,7 @@ def repeats_scaling(work: ResolvedTileOp) -> bool:
 def group_bytes(work: ResolvedTileOp) -> list[Access]:
     """Return the bytes that a block quantisation writes besides its codes.
 
-    Exponents lie in their valid region. Maxima and reciprocals do so of groups of rows; else they lie in one line.
+    Exponents are in their valid region. So are maxima and reciprocals of groups of rows; others are in one line.
     """
     if not work.further:
         return []
@@ -297,7 +297,7 @@ def _check_pitches(work: ResolvedTileOp, groups: Grouping) -> None:
 def _check_room(work: ResolvedTileOp, scaling: Tile, need: int) -> None:
     """The assembler asks for room for whole registers of reciprocals; the vendor's own kernel has 32 in a tile of 32.
 
-    What is stored behind such a tile is a warning (`block_surprises`).
+    Stores beyond such a tile cause a warning (`block_surprises`).
     """
     if (scaling.element_bits == 16 and work.mode != "ocp") or need % MX_GROUP == 0:
         return
@@ -321,7 +321,7 @@ def _extents(work: ResolvedTileOp, tile: Tile, groups: Grouping, legal: tuple[tu
 
 
 def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterator[str]:
-    """Yield warnings of what the library does otherwise than its documents say (docs/reference/pto.md section 7.12)."""
+    """Yield warnings about differences of the library from its documents (docs/reference/pto.md section 7.12)."""
     groups, (source,), name = grouping_of(work), work.sources, f"pto.{work.mnemonic}"
     exponents, maxima, scaling = work.further
     if written == "written":
@@ -360,7 +360,7 @@ _LARGEST_EXPONENT = {BYTE: 8, NARROW: 2}
 """448 is 1.75 * 2**8, 6 is 1.5 * 2**2."""
 
 _RECIPROCAL = {BYTE: np.float32(1 / np.float64(448)), NARROW: np.float32(1 / np.float64(6))}
-"""By which the rule nv multiplies the largest magnitude."""
+"""The factor of the largest magnitude in the rule nv."""
 
 _NAN_SCALE = {BYTE: 0x7F81, NARROW: 0x7FC0}
 """Reciprocals of 16 bits of groups that hold NaN."""
@@ -403,7 +403,7 @@ def quantise_blocks(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -
 
 
 def _greatest(groups: Codes, fmt: Format, of_nan: str, *, cut: bool) -> Codes:
-    """Return the codes of the largest magnitudes; those of 16 bits are compared as integers: NaN is above all else.
+    """Return the codes of the largest magnitudes; those of 16 bits are compared as integers, so NaN is above all.
 
     `cut`: f16 elements become bf16, toward zero, before.
     """
@@ -468,7 +468,7 @@ def _with_nan(shared: U32, reciprocal: U32, of: U32) -> tuple[U32, U32]:
 def _rounded(products: U32, signs: Codes, result: Format, behaviour: Behaviour) -> NDArray[np.uint8]:
     """Return the codes of products, to nearest even, clamped; of NaN that of the format, or the largest number.
 
-    Of e2m1 the steps of f16 and the instruction of bf16, which is given infinity for NaN, agree (section 7.12).
+    For e2m1 the steps of f16 and the instruction of bf16, which receives infinity for NaN, agree (section 7.12).
     """
     codes = convert_codes(np.ascontiguousarray(products), SINGLE, result, _CASTS).astype(np.uint8)
     nan = (products & 0x7FFFFFFF) > 0x7F800000
@@ -490,7 +490,7 @@ LANES = 64
 """Elements of f32 in a register: a whole one is stored at the end of a dequantised row."""
 
 _SPREAD_ROWS = 8
-"""Rows whose parameters one repeat spreads to blocks."""
+"""The rows whose parameters one repeat spreads to blocks."""
 
 Single = NDArray[np.float32]
 
@@ -521,7 +521,7 @@ def quantised_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> Access:
 
 
 def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
-    """Return the bytes that each source is read at; parameters lie one behind the other, or one in each row."""
+    """Return the bytes read from each source; parameters are contiguous, or one per row."""
     source, *parameters = work.sources
     if VECTOR_OPERATIONS[work.mnemonic].kind is Kind.BOX:
         return bytes_to_box(work)
@@ -539,7 +539,7 @@ def bytes_to_quantise(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access
 
 
 def clobbered_bytes(work: ResolvedTileOp, behaviour: Behaviour) -> list[Access]:
-    """Return the bytes that a quantisation changes besides: its source, in which it works, and those behind tmp."""
+    """Return the further bytes that a quantisation changes: its source, used as scratch, and those after tmp."""
     kind = VECTOR_OPERATIONS[work.mnemonic].kind
     if kind is Kind.BOX:
         return cleared_bytes(work)
@@ -608,7 +608,7 @@ def _quantise(buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour) -> None
 def _leave_steps(
     buffer: Bytes, work: ResolvedTileOp, behaviour: Behaviour, product: Single, rounded: NDArray[np.float64]
 ) -> None:
-    """Leave in source and scratch what the steps write there: parameters, products, integers, halves."""
+    """Write the intermediate results of the steps to source and scratch: parameters, products, integers, halves."""
     source, *parameters = work.sources
     tmp, rows = work.tmp, source.valid_rows
     assert tmp is not None

@@ -29,9 +29,9 @@ def check_regions(target: DataflowTarget, work: ResolvedTileOp, operation: Vecto
 def over_destination(target: DataflowTarget, work: ResolvedTileOp) -> tuple[ResolvedTileOp, tuple[str, ...]]:
     """Return an operation as the library's release code runs it: over the valid region of the destination.
 
-    That is so for operations whose valid regions only debug builds of the library compare, and where extents that the
-    run decides keep the assembler from comparing them. Each source that has another region is told of in a warning;
-    one that does not reach so far keeps its own.
+    This holds for operations whose valid regions only debug builds of the library compare, and where run-time extents
+    keep the assembler from comparing them. A warning reports each source with another region; a smaller one keeps its
+    own.
     """
     operation = VECTOR_OPERATIONS.get(work.mnemonic)
     if operation is None or operation.kind not in _OVER_DESTINATION or 0 in region(work.dst):
@@ -66,7 +66,7 @@ def _as_library(target: DataflowTarget) -> bool:
 
 
 def _region_over(kind: Kind, last: bool, source: Tile, dst: Tile, *, whole: bool) -> tuple[int, int]:
-    """Return what a source gives for all of the destination; `whole`: another part covers that."""
+    """Return a source's region for the whole destination; `whole`: another part covers that."""
     if kind is Kind.PART and whole:
         return min(source.valid_rows, dst.valid_rows), min(source.valid_cols, dst.valid_cols)
     if last and kind in (Kind.COLUMN_EXPAND, Kind.COLUMN_BROADCAST):
@@ -374,7 +374,7 @@ def _check_pairs(_target: DataflowTarget, work: ResolvedTileOp, _operation: Vect
 
 
 def _check_interleaving(_target: DataflowTarget, work: ResolvedTileOp, operation: VectorOperation) -> None:
-    """Equal rows; the results have as many columns as the sources, those of even and odd places apart as they come."""
+    """Check an interleaving: equal rows; results as wide as the sources, except for even and odd columns."""
     first, dst, other = work.sources[0], work.dst, work.further[0]
     for tile in (*work.sources, other):
         _rows(work, tile)
@@ -504,4 +504,4 @@ _CHECKS: Mapping[Kind, Callable[[DataflowTarget, ResolvedTileOp, VectorOperation
     Kind.CONCATENATE: _check_concatenation,
     Kind.COUNTED_CONCATENATE: _check_counted_concatenation,
 }
-"""What is asked of the operands of each kind; a scalar everywhere asks nothing."""
+"""The checks of the operands of each kind; scalars need none."""

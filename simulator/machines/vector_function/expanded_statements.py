@@ -1,8 +1,8 @@
-"""A tile program statement by statement: what only the running program knows stays in it.
+"""Translation of a tile program statement by statement, which keeps run-time scalars.
 
-Scalar arithmetic, conditions and loops are written as they stand; tiles are placed and operations lowered where they
-are met. Extents of run time become bounds of loops (`extents`), scalar operands those of instructions, offsets of views
-those of pointers. Source: docs/reference/micro.md section 7.3.
+Scalar arithmetic, conditions and loops are written unchanged; tiles are placed and operations lowered when they are
+met. Run-time extents become bounds of loops (`extents`), scalar operands those of instructions, offsets of views
+offsets of pointers. Source: docs/reference/micro.md section 7.3.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from castsim.machines.vector_function.register_operations import (
 
 @dataclass(frozen=True, slots=True)
 class ScalarExpression:
-    """A scalar, or pointer, of the program: its text, its value if that is known, the argument that it points to."""
+    """A scalar or pointer of the program: its text, its value if known, and the argument that it points to."""
 
     text: str
     known: int | float | None = None
@@ -57,7 +57,7 @@ class ScalarExpression:
 
 @dataclass(frozen=True, slots=True)
 class PointerView:
-    """A view of what a pointer points to; all in elements."""
+    """A view of a pointer's memory, in elements."""
 
     argument: str
     pointer: str
@@ -78,7 +78,7 @@ class ViewPart:
 
 
 def add_pointer(program: ProgramWriter, node: pto.AddPointer, base: tuple[str, str, PointerType]) -> ScalarExpression:
-    """Write a pointer some elements behind another."""
+    """Write a pointer that is a number of elements after another."""
     argument, text, kind = base
     outer = far(kind)
     program.out.line(f"%{node.result} = pto.addptr {text}, %{node.offset} : {outer} -> {outer}")
@@ -113,7 +113,7 @@ def move_part(
     *,
     load: bool,
 ) -> None:
-    """Write a transfer between a part and a tile: what is valid of the tile moves.
+    """Write a transfer between a part and the valid region of a tile.
 
     Raises:
         IllegalError: extents or strides of run time in more than two dimensions, or in columns.
@@ -155,7 +155,7 @@ def _base(out: FunctionTextWriter, part: ViewPart) -> str:
 
 
 def _settled(part: ViewPart) -> SettledPart:
-    """Return a part all of whose extents and strides are known; it begins where the pointer is."""
+    """Return a part with known extents and strides; it begins at the pointer."""
     view = part.view
     sizes, strides = ([int(each.known or 0) for each in numbers] for numbers in (part.sizes, view.strides))
     pointer = ArgumentPointer(view.argument, element_format(view.kind.element))
@@ -400,7 +400,7 @@ class _Source:
         return evaluate(node, lambda name: DependentScalar(found[name] or 0), LoopDependence(), lambda *_: False).value
 
     def _control(self, node: pto.For | pto.While | pto.If | pto.Section) -> None:
-        """Write a loop or condition with its regions; what they do to extents is not known behind them."""
+        """Write a loop or condition with its regions, after which the extents that they change are unknown."""
         if isinstance(node, pto.Section):
             self._region(node.body)
             return
@@ -584,7 +584,7 @@ class _Source:
         return found
 
     def _pointer(self, name: str) -> tuple[str, str, pto.PointerType]:
-        """Return the argument behind a pointer, the pointer's name, and its type."""
+        """Return the argument of a pointer, the pointer's name, and its type."""
         found = self.values[name]
         assert isinstance(found, ScalarExpression)
         argument = found.argument or name

@@ -1,4 +1,4 @@
-"""An assembly or binary program made ready to run: its declarations, its inputs, and what a run of it leaves.
+"""An assembly or binary program ready to run: its declarations, inputs, and results.
 
 Grammar of the declarations: design of castsim, section 5.
 """
@@ -67,7 +67,7 @@ _MOST_ELEMENTS = sys.maxsize // 8
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AssembledProgram:
-    """A program read for one target; `remarks` is what reading it gave cause to say."""
+    """A program for one target; `remarks` are the notes from reading it."""
 
     file: str
     program: TpcProgram
@@ -90,16 +90,16 @@ class AssembledProgram:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The outcome of a run: what was issued, the outputs, and the findings of the checked mode."""
+    """The outcome of a run: the issued bundles, the outputs, and the findings of the checked mode."""
 
     tree: Tree
     outputs: Mapping[str, Codes]
     stale_reads: tuple[StaleRead, ...]
     warnings: Warnings
     casts: Mapping[CastPlace, Outcomes]
-    """What conversions did to their numbers; empty where no values were computed."""
+    """The counts of conversions; empty if no values were computed."""
     dropped: Mapping[str, Span] = field(default_factory=dict)
-    """Stores that lay outside of their tensor as a whole, in words, and where they stand."""
+    """Dropped stores, completely outside of their tensor, in words and with their lines."""
     unwritten: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     """The elements of outputs that nothing wrote, in their shape; empty where no values were computed."""
 
@@ -111,7 +111,7 @@ def assemble(
     start: Mapping[str, int | float],
     max_statements: int = MAX_STATEMENTS,
 ) -> AssembledProgram:
-    """Read a program; `start` are values of S registers by name, in place of what the text declares.
+    """Read a program; `start` gives initial values of S registers by name, which override the text.
 
     Raises:
         ReadError: the text cannot be read; a name that is not an S register, a value of more than 32 bits.
@@ -156,19 +156,19 @@ def execute(
         assembled: the program.
         inputs: arrays or specifications (`random:SEED`, `zeros`, a file) by the names of declarations.
         values: False computes only what path and addresses need.
-        checked: gather stale reads.
-        max_bundles: bundles after which the run is given up.
-        max_walk: bundles that are executed one by one, those of trips that are skipped left out; None: any number.
-        heard: is told now and then how many bundles have been issued.
-        skip: without values, go past trips of loops that do what earlier ones did (False: walk every trip).
+        checked: record stale reads.
+        max_bundles: the limit of bundles.
+        max_walk: the limit of bundles that are executed one by one, without those of skipped trips; None: any number.
+        heard: receives the number of issued bundles at intervals.
+        skip: without values, skip trips of loops that repeat earlier ones (False: walk every trip).
         stop: end the run at the first stale read; needs `checked`.
-        watch: hears of every bundle, by its place in the program, before the core issues it.
+        watch: receives every bundle, by its place in the program, before the core issues it.
 
     Raises:
         ReadError: an unknown name, a missing input, an array that does not fit, overlapping declarations.
         IllegalError, TileError: an instruction is refused.
-        StaleReadError: there is a stale read, and `stop` is asked for.
-        EngineError: the limit, or a program that will never end.
+        StaleReadError: there is a stale read, and `stop` is set.
+        EngineError: the limit, or a program that never ends.
         LimitError: more bundles than may be executed one by one.
     """
     uses = assembled.arguments
@@ -359,7 +359,7 @@ def load_assembly(
     prepare: Callable[[Target], Target],
     max_statements: int = MAX_STATEMENTS,
 ) -> AssembledProgram:
-    """Read an assembly program for the target asked for, else the one that it declares.
+    """Load an assembly program for the requested target, else the one that it declares.
 
     Raises:
         ReadError: no target, a named entry, the text cannot be read, a value for something else than an S register.
@@ -378,7 +378,7 @@ def load_assembly(
 # binary with the suffix `.decl`; `// castsim:` comments as in assembly, alone or in the source itself.
 
 COMPANION = ".decl"
-"""Suffix of the file of declarations beside a binary."""
+"""The suffix of the declarations file beside a binary."""
 
 
 def load_binary(
@@ -393,13 +393,14 @@ def load_binary(
 ) -> AssembledProgram:
     """Read a binary program, raw or the section `.text` of an ELF file.
 
-    Places in messages and reports are lines of what `castsim disasm --text` prints. `machine` is an ELF machine number
-    to accept besides those of the target.
+    Places in messages and reports are lines of the text that `castsim disasm --text` prints. `machine` is an ELF
+    machine number to accept besides those of the target.
 
     Raises:
         ReadError: no target, a named entry, a file of the wrong size, a damaged ELF file or one of another machine; a
-            companion that is missing or cannot be read; a value for something else than an S register.
-        IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; what it declares.
+            companion that is missing or unreadable; a value for something other than an S register.
+        IllegalError: a target that runs no assembly; bytes that are not a bundle, with their offset; an illegal
+            declaration.
     """
     file, data = source.file, source.data
     if entry is not None:
@@ -427,7 +428,7 @@ def load_binary(
 
 
 def _declarations(text: str, companion: Path, target: VliwTarget) -> tuple[Declaration, ...]:
-    """Read the declarations of a companion; it may be the source of the program, whose instructions do not count.
+    """Read the declarations of a companion file, which may be the program's source; its instructions are ignored.
 
     Raises:
         ReadError: a declaration or instruction that cannot be read; instructions in a file of declarations.
@@ -458,7 +459,7 @@ MOST_BYTES = 1 << 20
 
 
 def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
-    """Return the elements that a declaration gives, itself or by a file beside the program; None if it gives none.
+    """Return the elements of a declaration, from itself or from a file beside the program; None without values.
 
     Raises:
         ReadError: a file that cannot be read, another number of elements, numbers that the format does not hold.

@@ -45,7 +45,7 @@ Source: docs/reference/tpc.md section 8.
 
 @dataclass(frozen=True, slots=True)
 class LoopShape:
-    """A hardware loop: the bundle of LOOP, first bundle of the body, first bundle behind it, nesting depth."""
+    """A hardware loop: the bundle of LOOP, the first bundle of the body, the first one after it, nesting depth."""
 
     number: int
     head: int
@@ -64,7 +64,7 @@ def nested(
     limit: int,
     legal: tuple[Sequence[str], Sequence[str]] = ((), ()),
 ) -> tuple[LoopShape, ...]:
-    """Return the loops of some bodies (head, start, end); `legal` is what their refusals offer.
+    """Return the loops of some bodies (head, start, end); refusals list `legal`.
 
     Raises:
         IllegalError: a loop in more than `limit` - 1 others, or one that crosses another.
@@ -82,7 +82,7 @@ def nested(
 
 
 def innermost(loops: Sequence[LoopShape], place: int) -> LoopShape | None:
-    """Return the innermost loop whose body holds a place, None if there is none."""
+    """Return the innermost loop whose body contains a bundle; None if there is none."""
     return max((loop for loop in loops if loop.holds(place)), key=lambda loop: loop.depth, default=None)
 
 
@@ -130,7 +130,7 @@ class Structure:
                 self.check_jump(index, target_index, jump.span)
 
     def _deciding(self, mnemonics: Collection[str]) -> list[Jump]:
-        """Return the instructions of some mnemonics that decide what is executed next, with their bundles."""
+        """Return the instructions of some mnemonics that decide the next bundle, with their bundles."""
         return [
             (index, bundle.spu)
             for index, bundle in enumerate(self.bundles)
@@ -138,7 +138,7 @@ class Structure:
         ]
 
     def static_target(self, index: int, jump: TpcInstruction) -> int | None:
-        """Return the bundle that a jump goes to, None if a register says so. Errors as `target_of`."""
+        """Return the target bundle of a jump; None if a register gives it. Errors as `target_of`."""
         operand = jump.operand("src_a")
         if isinstance(operand, LabelUse):
             return self._labels[operand.name]
@@ -168,7 +168,7 @@ class Structure:
         """Reject a jump out of the program or across the border of a loop body.
 
         Raises:
-            IllegalError: says which.
+            IllegalError: the message names the rule.
         """
         if not 0 <= target < len(self.bundles):
             raise IllegalError(
@@ -219,7 +219,7 @@ class Structure:
 
 
 def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
-    """Return the byte address of every bundle of so many bytes, and of the end.
+    """Return the byte address of every bundle, and of the end.
 
     Raises:
         IllegalError: a directive that stands for bytes that are not a bundle.
@@ -260,7 +260,7 @@ def trips_of(loop: TpcInstruction, start: int, bound: int, step: int, most: int)
 
 
 def begins_loop(bundle: Bundle) -> bool:
-    """Whether a bundle holds LOOP, which stands alone."""
+    """Whether a bundle contains LOOP, which is alone in its bundle."""
     return bundle.spu is not None and bundle.spu.mnemonic == "loop"
 
 
@@ -326,7 +326,7 @@ class _Frame:
 
 
 class IssueTrace:
-    """Receives what the machine issues, in order."""
+    """A receiver of the machine's issued bundles, in order."""
 
     def __init__(self) -> None:
         self._frames = [_Frame()]
@@ -345,7 +345,7 @@ class IssueTrace:
 
     @property
     def stands_still(self) -> bool:
-        """Whether the last trip of the innermost loop was the one before it again, at the same addresses."""
+        """Whether the last trip of the innermost loop repeated the previous one at the same addresses."""
         return self._frames[-1].still
 
     def repeat(self, times: int) -> None:
@@ -379,7 +379,7 @@ class RunningLoop:
 
 @dataclass(slots=True)
 class _Pending:
-    """The jump behind the delay bundles: where to go on, and the loop that begins there."""
+    """A jump after its delay bundles: the target, and the loop that begins there."""
 
     bundles: int
     target: int
@@ -413,7 +413,7 @@ class Control:
         """Take a jump; `source` is the content of its register.
 
         Raises:
-            IllegalError: it leaves the program or its loop, or stands in a delay bundle.
+            IllegalError: it leaves the program or its loop, or is in a delay bundle.
         """
         self._refuse_in_delay(instruction)
         target = self._structure.static_target(self.pc, instruction)
@@ -427,10 +427,10 @@ class Control:
     def loop(self, instruction: TpcInstruction, bounds: dict[str, int], *, active: bool) -> RunningLoop | None:
         """Begin a hardware loop and return it; None if it has no trip.
 
-        `bounds` are start, bound and step, `active` says whether its predicate holds.
+        `bounds` are start, bound and step, `active` tells whether its predicate is true.
 
         Raises:
-            IllegalError: it stands in a delay bundle, or asks to repeat at most once.
+            IllegalError: it is in a delay bundle, or requests at most one repetition.
         """
         self._refuse_in_delay(instruction)
         once = instruction.operand("once")
@@ -484,7 +484,7 @@ class Control:
         return turn
 
     def pass_time(self, since: int, cycles: int) -> None:
-        """Record that what has happened since a time happens again and again until `cycles` later."""
+        """Record that the events since a time repeat until `cycles` later."""
         self._visits.update({pc: time + cycles for pc, time in self._visits.items() if time >= since})
         if self.changed_at >= since:
             self.changed_at += cycles

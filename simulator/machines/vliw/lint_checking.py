@@ -69,7 +69,7 @@ Wanted = Callable[[InstructionPlan], bool]
 
 
 def tensor_store_spacing(flow: Flow) -> Iterator[LintFinding]:
-    """A tensor access exactly so many bundles behind a tensor store."""
+    """Tensor accesses at a forbidden distance after a tensor store."""
     distance = flow.target.issue_rules.forbidden_after_tensor_store
     if not distance:
         return
@@ -80,7 +80,7 @@ def tensor_store_spacing(flow: Flow) -> Iterator[LintFinding]:
 
 
 def tensor_half_spacing(flow: Flow) -> Iterator[LintFinding]:
-    """Loads of halves of tensors too close to each other, and a whole one too close behind a lower half."""
+    """Loads of tensor halves too close to each other, and whole loads too close after a lower half."""
     needed = flow.target.issue_rules.tensor_half_distance
     low, high = _loads_half(Half.LOW), _loads_half(Half.HIGH)
     yield from _too_close(flow, "tensor half spacing", low, _loads_half(Half.HIGH, None), needed)
@@ -90,7 +90,7 @@ def tensor_half_spacing(flow: Flow) -> Iterator[LintFinding]:
 
 
 def mapped_store(flow: Flow) -> Iterator[LintFinding]:
-    """Something that depends on the configuration space too soon behind a store there."""
+    """Instructions that depend on the configuration space too soon after a store there."""
     rules = flow.target.issue_rules
     stores: Wanted = lambda plan: plan.stores_mapped  # noqa: E731
     yield from _too_close(flow, "mapped store", stores, _rounds_by_register, rules.mapped_store_to_rounding)
@@ -107,7 +107,7 @@ def random_spacing(flow: Flow) -> Iterator[LintFinding]:
 
 
 def product_write(flow: Flow) -> Iterator[LintFinding]:
-    """A write of a register too soon behind the result of the multiplier pipe that goes there."""
+    """Writes of a register too soon after a result of the multiplier pipe for it."""
     distances = range(1, flow.target.issue_rules.product_write_distance)
     multiplies: Wanted = lambda plan: in_multiplier(plan.instruction, flow.target)  # noqa: E731
     for index, plan, distance, later, other in _pairs(flow, multiplies, distances):
@@ -154,14 +154,14 @@ def _too_close(flow: Flow, rule: str, first: Wanted, second: Wanted, needed: int
 def _pairs(
     flow: Flow, first: Wanted, distances: Iterable[int]
 ) -> Iterator[tuple[int, InstructionPlan, int, int, InstructionPlan]]:
-    """Yield the wanted instructions and those at some distances behind: bundle and plan, distance, bundle and plan."""
+    """Yield the wanted instructions, and those at some distances after them: bundle, plan, distance, bundle, plan."""
     for index, plan in flow.every:
         for distance, later, other in _behind(flow, index, distances) if first(plan) else ():
             yield index, plan, distance, later, other
 
 
 def _behind(flow: Flow, index: int, distances: Iterable[int]) -> Iterator[tuple[int, int, InstructionPlan]]:
-    """Yield the instructions that may be issued at some distances behind a bundle: distance, bundle, plan."""
+    """Yield the instructions that may be issued at some distances after a bundle: distance, bundle, plan."""
     for distance in distances:
         for later in sorted(flow.after(index, distance)):
             yield from ((distance, later, other) for other in flow.plans[later])
@@ -223,7 +223,7 @@ def _sentence(reading: ReadPlace, missed: MissedWrite) -> str:
 
 
 class _AccessedPlaces:
-    """The places that a program writes and reads: registers, and the state beside them that is written late."""
+    """The places that a program writes and reads: registers, and other state that is written late."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -237,7 +237,7 @@ class _AccessedPlaces:
                     found.setdefault((plan.stage, plan.random.commit, plan.reseeds is None), plan)
 
     def readings(self) -> Iterator[ReadPlace]:
-        """Yield the reads that could be stale: of a place that something writes late enough."""
+        """Yield the reads that may be stale: of a place that is written late enough."""
         for index, plan in self._flow.every:
             if index in self._flow.reached and not _never_acts(plan):
                 yield from self._of_registers(index, plan)
@@ -266,7 +266,7 @@ class _AccessedPlaces:
                 yield ReadPlace(index, plan, "configuration", name, _always(needed), needed)
 
     def _seen_by(self, plan: InstructionPlan) -> Callable[[InstructionPlan], int]:
-        """Return from which distance on a draw sees what another instruction did to its generator."""
+        """Return the distance from which a draw sees the effect of another instruction on its generator."""
         reseed = self._flow.target.distances.reseed
         return lambda writer: plan.random.distance_from(writer.random.commit) if writer.reseeds is None else reseed
 
@@ -345,7 +345,7 @@ def convert_before_delay(flow: Flow) -> Iterator[LintFinding]:
 
 
 def after_jump(flow: Flow) -> Iterator[LintFinding]:
-    """A scalar conversion or HALT too soon behind a jump, whether or not it is taken."""
+    """A scalar conversion or HALT too soon after a jump, whether or not it is taken."""
     rules = flow.target.jump_rules
     for index, jump in flow.jumps:
         for distance in range(1, max(rules.scalar_convert_after, rules.halt_distance)):
@@ -431,7 +431,7 @@ def jump_in_loop(flow: Flow) -> Iterator[LintFinding]:
 
 
 def halt(flow: Flow) -> Iterator[LintFinding]:
-    """No HALT, or one that does not stand in all slots that it needs."""
+    """A missing HALT, or one without all the slots that it needs."""
     wanted = flow.target.end_rules.halt_slots
     found = [index for index in range(len(flow.bundles)) if flow.halts(index)]
     if not found:
@@ -446,7 +446,7 @@ def halt(flow: Flow) -> Iterator[LintFinding]:
 
 
 def stores_at_end(flow: Flow) -> Iterator[LintFinding]:
-    """Too few empty bundles behind the last store; those behind HALT count."""
+    """Too few empty bundles after the last store; those after HALT count."""
     needed = flow.target.end_rules.empty_after_store
     stores = [(index, plan) for index, plans in enumerate(flow.plans) for plan in plans if plan.memory in STORES]
     if not stores:
@@ -507,7 +507,7 @@ def field_overlay(flow: Flow) -> Iterator[LintFinding]:
 def immediates(flow: Flow) -> Iterator[LintFinding]:
     """More different 32-bit immediates than the bundle has fields for.
 
-    Small ones are operand codes of their own on some generations (docs/reference/tpc.md section 8).
+    Small ones are separate operand codes on some generations (docs/reference/tpc.md section 8).
     """
     short = flow.target.encoding.short
     limit = flow.target.bundle_rules.immediates
@@ -554,7 +554,7 @@ def loop_bundle(flow: Flow) -> Iterator[LintFinding]:
 
 
 def scalar_beside_load(flow: Flow) -> Iterator[LintFinding]:
-    """A VPU instruction with a scalar operand, beside a load or move that uses the same path."""
+    """A VPU instruction with a scalar operand beside a load or move on the same path."""
     if not flow.target.bundle_rules.vector_scalar_excludes_load:
         return
     for index in range(len(flow.bundles)):
@@ -592,7 +592,7 @@ _BETWEEN_INSTRUCTIONS = (
 
 
 def side_by_side(flow: Flow) -> bool:
-    """Whether the instructions of each bundle may stand beside each other, which is what schedulers ask."""
+    """Whether the instructions of each bundle may share it; schedulers use this check."""
     return not any(True for rule in _BETWEEN_INSTRUCTIONS for _ in rule(flow))
 
 
@@ -669,7 +669,7 @@ RULES: Mapping[str, Callable[[Flow], Iterator[LintFinding]]] = {
     "unwritten register": unwritten_register,
     "unread result": unread_result,
 }
-"""Name of each rule, as findings carry it, and what looks for breaches."""
+"""The names of the rules, as findings carry them, with their checks."""
 
 
 def lint(program: TpcProgram, target: VliwTarget) -> tuple[LintFinding, ...]:

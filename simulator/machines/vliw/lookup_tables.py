@@ -39,7 +39,7 @@ LOOKUPS = ("lookup", "lookup_c0", "lookup_c1c2", "lookup_1c", "lookup_2c")
 class DeclaredTables:
     """The declared tables by `lut_ptr` or not and number; `codes` are their elements by name, shape (entries, values).
 
-    A run without values has no codes. `memory` reads bytes of global memory, of which a program may make tables.
+    A run without values has no codes. `memory` reads bytes of global memory, from which a program may make tables.
     """
 
     declared: Mapping[tuple[bool, int], TableDeclaration] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class DeclaredTables:
         return cls({(each.by_pointer, each.function): each for each in tables}, shaped)
 
     def find(self, number: int, *, by_pointer: bool) -> TableDeclaration:
-        """Return the table of a function id, or of what the S register of `lut_ptr` holds.
+        """Return the table of a function id, or of the id in the S register of `lut_ptr`.
 
         Raises:
             ReadError: it is not declared.
@@ -90,7 +90,7 @@ def uses_tables(program: TpcProgram) -> bool:
 
 
 def function_of(instruction: TpcInstruction) -> int | None:
-    """Return the function id that stands in a look-up, None if an S register has it."""
+    """Return the function id of a look-up; None if an S register has it."""
     operand = instruction.operand("function")
     return operand.value if isinstance(operand, Immediate) else None
 
@@ -101,7 +101,7 @@ _HALVED_ENTRIES = 64
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a type word means: bits of an entry's value, bits of a lane, and of several parts the one read."""
+    """The meaning of a type word: bits of an entry's value, bits of a lane, and the number of the part that is read."""
 
     entry_bits: int
     lane_bits: int
@@ -123,7 +123,7 @@ _FIRST = {"lookup": (0, 1), "lookup_c0": (0, 1), "lookup_1c": (0, 1), "lookup_c1
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How entries lie in a tensor: values of an entry, bits of a value, entries of a line, bytes of a line."""
+    """The layout of entries in a tensor: values of an entry, bits of a value, entries of a line, bytes of a line."""
 
     values: int
     bits: int
@@ -182,11 +182,13 @@ class Lookup(Unit):
     def _bound(self, operands: OperandValues, state: State) -> tuple[TableDeclaration, Codes] | None:
         """Return the table that a program has made of a tensor; None if it is declared, or no base is set.
 
-        The register holds the number of the table, in units of 256 bytes, over two bits that say how many entries the
+        The register holds the number of the table, in units of 256 bytes, above two bits that give the number of
+        entries; the
         tables of its group have. Source: docs/reference/tpc.md section 5.5.
 
         Raises:
-            TileError: the table lies in no tensor. UnstatedError: no source states how its entries lie there.
+            TileError: the table is in no tensor.
+            UnstatedError: no source states the layout of its entries there.
         """
         held = operands.sources.get("src_b")
         if function_of(self.instruction) is not None or not isinstance(held, int) or self.tables.memory is None:
@@ -247,9 +249,9 @@ def prepare_lookup(instruction: TpcInstruction, target: VliwTarget, tables: Decl
     """Check a look-up; against its table if the program declares any.
 
     Raises:
-        UnstatedError: no source states what its words mean.
+        UnstatedError: no source states the meaning of its words.
         IllegalError: the table has other entries.
-        ReadError: tables are declared, and not this one.
+        ReadError: tables are declared, but not this one.
     """
     reading = _reading(instruction, target)
     if instruction.switch("sbcd") == 1:
@@ -407,7 +409,7 @@ BINARY = ("div", "pow")
 
 
 def computed_by(name: str) -> str:
-    """Return the function that one of the vendor's library computes: `v_exp_fast_f32` is `exp`."""
+    """Return the function of a name in the vendor's library: `v_exp_fast_f32` is `exp`."""
     return next(each for each in KNOWN if name.removeprefix("v_").startswith(f"{each}_"))
 
 
@@ -446,10 +448,10 @@ def _decided(function: str, given: tuple[float, ...], near: np.float32) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rounded(Unit):
-    """`rounded.f32`, an instruction of castsim's own, ready to run: what a library function is without its table.
+    """castsim's own instruction `rounded.f32`, ready to run: a library function without its table.
 
-    The result is what the instructions before it have made of a table that has values, else the function of the
-    operands, correctly rounded.
+    The result is that of the earlier instructions for a table with values, else the function of the operands, correctly
+    rounded.
     """
 
     tables: DeclaredTables

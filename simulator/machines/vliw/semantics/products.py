@@ -54,7 +54,7 @@ BEYOND = "the doubled product is beyond the range: saturated, which no source st
 """Remark on a rounded product without documented value."""
 
 _WIDENING = {File.D: 2, File.A: 4}
-"""How many times wider than its sources a product is, by the class of its destination."""
+"""The ratio of a product's width to that of its sources, by the class of its destination."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ _Numbers = NDArray[np.int64]
 class Accumulation(PlacedUnit):
     """Products added to an accumulator, ready to run.
 
-    `addend` is the role of the accumulator: the destination's old value, or an
-    operand of its own; None: there is none, and the products are the results.
+    `addend` is the role of the accumulator: the destination's old value, or a separate operand; None: there is none,
+    and the products are the results.
     """
 
     dst: Format
@@ -212,7 +212,7 @@ class Accumulation(PlacedUnit):
 
 @dataclass(frozen=True, slots=True)
 class PairOperation(Unit):
-    """An f32 operation on a pair of registers, each with a second operand of its own, ready to run."""
+    """An f32 operation on a pair of registers, with a separate second operand each, ready to run."""
 
     fmt: FloatFormat
     addend: str | None
@@ -312,7 +312,7 @@ def _accumulator_of(instruction: TpcInstruction, src: Format) -> str:
 
 
 def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
-    """Reject an immediate of a narrow float with bits above it: of the one that is printed the value is not known.
+    """Reject an immediate of a narrow float with bits above it, because the printed form has no known value.
 
     Raises:
         IllegalError: such an immediate.
