@@ -343,7 +343,7 @@ def test_no_element_no_work(name: str, form: tuple[Role, ...], target: str, tmp_
         by_rows = VECTOR_OPERATIONS[name].kind in (Kind.ROW_REDUCE, Kind.ROW_ARGUMENT)
         reduces = by_rows or VECTOR_OPERATIONS[name].kind in (Kind.COLUMN_REDUCE, Kind.COLUMN_ARGUMENT)
         kept = reduces and (rows if by_rows else cols)
-        assert ("stays as it is" in "".join(nothing)) is bool(kept)
+        assert ("keeps its contents" in "".join(nothing)) is bool(kept)
 
 
 MOVES = """
