@@ -76,7 +76,7 @@ def test_the_report_is_the_expected_one(sample: tuple[str, Result]) -> None:
 
 def test_only_the_stale_twin_reads_stale_values(sample: tuple[str, Result]) -> None:
     name, found = sample
-    inferred = ("mov_dg.pack: that it takes the parts that PACK fills is inferred",)
+    inferred = ("mov_dg.pack: the parts taken are those that PACK fills, which is inferred",)
     assert all(each.endswith(inferred) for each in found.warnings)
     assert bool(found.warnings) is (name == "tpc_bf16_f8_143_parts_gaudi2")
     assert (found.stale_reads != ()) is (name == STALE)

@@ -316,7 +316,7 @@ ByteMap = NDArray[np.intp]
 UNPACKED_ORDER = "mov_dg.unpack: the source element of each lane is not documented"
 """Refusal of, or remark on, a move whose values are a guess."""
 
-PACKED_ORDER = "mov_dg.pack: that it takes the parts that PACK fills is inferred"
+PACKED_ORDER = "mov_dg.pack: the parts taken are those that PACK fills, which is inferred"
 """Remark on a move of which only the place of the result is documented."""
 
 _UNPACKED_BYTES = 2
