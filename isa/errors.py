@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import traceback
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from enum import StrEnum
 from functools import cache, wraps
 from importlib.util import find_spec
@@ -174,6 +175,28 @@ _CURE = re.compile(r"--|-I |// castsim:|castsim |pip install ")
 """The beginnings of alternatives that are remedies, such as options and lines to add, instead of legal values."""
 
 
+MOST_SUGGESTED = 5
+"""Values that a message suggests at most."""
+
+
+def legal_text(values: Sequence[str], message: str, span: Span | None = None) -> str:
+    """Return legal values in one line: all if there are few, else the closest ones first, and how many there are.
+
+    Close is what resembles the first word that the message quotes, or without quotes the source text at the caret.
+    """
+    if len(values) <= MOST_SUGGESTED:
+        return ", ".join(values)
+    quoted = re.search(r"'([^']+)'", message)
+    marked = span.text[span.column - 1 :][: span.length] if span else ""
+    matcher = SequenceMatcher(b=(quoted[1] if quoted else marked)[:64].lower())
+    likeness = {}
+    for value in values:
+        matcher.set_seq1(value.lower())
+        likeness[value] = matcher.ratio()
+    nearest = sorted(likeness, key=lambda value: -likeness[value])[:MOST_SUGGESTED]
+    return f"{', '.join(nearest)}, ... ({len(values)} in all)"
+
+
 def pointed_at(span: Span) -> tuple[str, str]:
     """Return the source line of a place, at most `SHOWN_CHARACTERS` of it, and the line with the caret below it."""
     start = span.column - 1
@@ -185,6 +208,20 @@ def pointed_at(span: Span) -> tuple[str, str]:
     before = "".join("\t" if char == "\t" else " " for char in prefix)
     marked = len(escaped(span.text[start : min(last, start + span.length)]))
     return prefix + behind, f"{before}{'^' * max(1, marked)}"
+
+
+_NOT_THE_READERS = ("castsim", "IPython")
+"""Packages whose frames a notebook leaves out of a traceback."""
+
+
+def notebook_traceback(error: CastsimError | EngineError) -> list[str]:
+    """Return what IPython shows of an error: the frames of the reader's own code, and the message as in `render`."""
+    frames = [
+        (frame, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in _NOT_THE_READERS
+    ]
+    return [*traceback.StackSummary.extract(iter(frames)).format(), f"{type(error).__name__}: {error.render()}"]
 
 
 class CastsimError(ValueError):
@@ -222,7 +259,7 @@ class CastsimError(ValueError):
         if self.span and self.span.text:
             lines += (f"  {line}" for line in pointed_at(self.span))
         if self.values:
-            lines.append(f"  legal: {escaped(', '.join(self.values))}")
+            lines.append(f"  legal: {escaped(legal_text(self.values, self.message, self.span))}")
         if self.cures:
             lines.append(f"  help: {escaped(', '.join(self.cures))}")
         return "\n".join(lines)
@@ -239,6 +276,8 @@ class CastsimError(ValueError):
 
     def __str__(self) -> str:
         return self.render()
+
+    _render_traceback_ = notebook_traceback
 
 
 class ReadError(CastsimError):
@@ -360,6 +399,8 @@ class EngineError(RuntimeError):
         """Return the message as `file:line:col: message` with the source line and a caret."""
         return CastsimError(self.message, span=self.span).render()
 
+    _render_traceback_ = notebook_traceback
+
 
 # What a refusal offers instead: words near to a misspelt one, an option that raises a limit.
 
@@ -434,9 +475,7 @@ def arguments_checked(function: Callable[_Parameters, _Returned]) -> Callable[_P
             words = kinds.get(name, ())
             if words and not any(_is_a(value, word) for word in words):
                 kind = type(value).__name__
-                message = (
-                    f"{function.__name__}: {name} is of type {kind}{' with keys that are no str' * (kind == 'dict')}"
-                )
+                message = f"{function.__name__}: {name} has type {kind}{' with keys other than str' * (kind == 'dict')}"
                 raise ReadError(message, legal=[word for word in words if word != "None"])
         return function(*args, **kwargs)
 

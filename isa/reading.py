@@ -67,7 +67,7 @@ def limit_of(text: str) -> int:
     """
     digits = text.strip()
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > 18 or int(digits) == 0:
-        raise ReadError(f"{OPTION} {digits[:40]}: not a positive integer", legal=(str(MAX_TEXT_BYTES), "67108864"))
+        raise ReadError(f"{OPTION} {digits[:40]}: must be a positive integer", legal=(str(MAX_TEXT_BYTES), "67108864"))
     return int(digits)
 
 
@@ -81,7 +81,7 @@ def read_text(path: str | Path, what: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ReadError(f"{what} '{path}': is not UTF-8 text") from None
+        raise ReadError(f"{what} '{path}'is not UTF-8 text") from None
 
 
 def read_bytes(path: str | Path, what: str, *, default: int = MAX_TEXT_BYTES) -> bytes:
@@ -195,7 +195,7 @@ def read_source(path: Path, prefers_assembly: Callable[[], bool]) -> Source:
     """
     if path.suffix in CPP_SUFFIXES:
         raise ReadError(
-            f"'{path}' is a kernel in C++, which is executed to be read",
+            f"'{path}' is a C++ kernel, which castsim runs instead of parsing",
             legal=(
                 f"castsim record {quote(str(path))} --out {quote(f'{path.stem}.pto')}",
                 "castsim run",
@@ -217,7 +217,7 @@ def source_from(data: bytes, path: Path, prefers_assembly: Callable[[], bool]) -
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
-        raise ReadError(f"program '{path}': is not UTF-8 text") from None
+        raise ReadError(f"program '{path}'is not UTF-8 text") from None
     return source_of(text, str(path), prefers_assembly)
 
 

@@ -111,7 +111,7 @@ class Expression:
                 return value if isinstance(value, str) else self._limited(int(str(value)))
             case ast.Name(id=name):
                 if name not in names:
-                    self._refuse(f"'{name}' has no value", tuple(names))
+                    self._refuse(f"'{name}' is undefined", tuple(names))
                 return names[name]
             case ast.BinOp(left=left, op=op, right=right):
                 one, two = self._integer(left, names), self._integer(right, names)
@@ -134,7 +134,7 @@ class Expression:
         values = [self._value(node, names) for node in nodes]
         for one, op, two in zip(values, ops, values[1:], strict=False):
             if type(one) is not type(two) and not isinstance(op, ast.Eq | ast.NotEq):
-                self._refuse(f"{one!r} and {two!r} have no order")
+                self._refuse(f"{one!r} and {two!r} cannot be compared")
             if not _COMPARISONS[type(op)](one, two):
                 return 0
         return 1
@@ -147,7 +147,7 @@ class Expression:
 
     def _limited(self, value: int) -> int:
         if abs(value) >= LARGEST:
-            self._refuse("the number has more than 63 bits")
+            self._refuse("the number is wider than 63 bits")
         return value
 
     def _refuse(self, message: str, legal: tuple[str, ...] = _LEGAL) -> NoReturn:
@@ -196,22 +196,22 @@ def read_value(text: str, span: Span) -> Value:
             return value
     if _WORD.fullmatch(text):
         return text
-    raise ReadError(f"'{text}' is neither an integer nor a word", span=span, legal=("16", "0x10", "RINT"))
+    raise ReadError(f"'{text}' must be an integer or a word", span=span, legal=("16", "0x10", "RINT"))
 
 
 def _item(text: str, span: Span) -> range | tuple[Value, ...]:
     if ".." not in text:
         if not text:
-            raise ReadError("a value is missing", span=span, legal=LEGAL)
+            raise ReadError("missing value", span=span, legal=LEGAL)
         return (read_value(text, span),)
     given = _RANGE.fullmatch(text)
     if given is None:
         raise ReadError(f"'{text}' is not a range", span=span, legal=LEGAL)
     first, last, sign, by = int(given[1]), int(given[2]), given[3], int(given[4] or 1)
     if last < first:
-        raise ReadError(f"the range {text} is empty: it ends before it begins", span=span, legal=(f"{last}..{first}",))
+        raise ReadError(f"the range {text} is empty: it ends below its start", span=span, legal=(f"{last}..{first}",))
     if by == 0 or (sign == "*" and (by == 1 or first == 0)):
-        raise ReadError(f"the range {text} never gets to its end", span=span, legal=LEGAL)
+        raise ReadError(f"the range {text} never reaches its end", span=span, legal=LEGAL)
     if sign == "*":
         found = [first]
         while found[-1] * by <= last:

@@ -260,7 +260,7 @@ class TargetHeader(Table):
         Raises:
             IllegalError: the target knows no such convention.
         """
-        raise IllegalError(f"{self.name} knows no convention of measurement, not '{convention}' either")
+        raise IllegalError(f"{self.name} has no convention '{convention}'")
 
     def times_programs(self, convention: str | None) -> bool:
         """Whether cycles of a convention say how long programs take; None: no convention is stated."""
@@ -349,7 +349,7 @@ def lifted(target: _Target, name: str) -> _Target:
         TargetDataError: the description would set a fact to what it cannot be.
     """
     if name not in target.what_if:
-        raise ReadError(f"{target.name} knows no what-if '{name}'", legal=target.what_if)
+        raise ReadError(f"{target.name} has no what-if '{name}'", legal=target.what_if)
     return with_facts(target, target.what_if[name].set)
 
 
@@ -440,7 +440,7 @@ class TransferTiming(Fact):
     @model_validator(mode="after")
     def _startup_is_one(self) -> TransferTiming:
         if self.overlaps and self.shared_startup_cycles is not None:
-            raise ValueError("transfers that overlap have one start-up, so no shared_startup_cycles")
+            raise ValueError("overlapping transfers share one start-up; leave out shared_startup_cycles")
         return self
 
 
@@ -488,7 +488,7 @@ def with_cores(target: _Target, cores: int | str) -> _Target:
     """
     held = getattr(target, "cores", None)
     if held is None:
-        raise IllegalError(f"nothing is known of what the cores of {target.name} share", legal=("no --cores",))
+        raise IllegalError(f"no source documents what the cores of {target.name} share", legal=("no --cores",))
     text = str(cores)
     legal = (f"1 to {held.count}",)
     if isinstance(cores, bool) or not (text.isascii() and text.isdigit() and text.strip("0") and len(text) < 10):

@@ -100,7 +100,7 @@ class AcceptanceRule(Fact):
         elif self.below_ulps or self.above_ulps or self.flush_source or self.flush_result or self.zero_of_either_sign:
             raise ValueError("below_ulps, above_ulps, flush_* and zero_of_either_sign belong to intervals")
         if len(self.roundings) > 1 and self.accept is Accept.TEXT:
-            raise ValueError("text is read by one rounding")
+            raise ValueError("casts from text take exactly one rounding")
         if not set(self.roundings) <= set(DETERMINISTIC):
             raise ValueError(f"roundings must be among {', '.join(DETERMINISTIC)}")
         return self
@@ -256,7 +256,7 @@ class Specification(Table):
         used += [entry.name for entry in self.types]
         for name in (*used, *(self.subnormals.may_flush if self.subnormals else ())):
             if name not in legal:
-                raise ValueError(f"'{name}' is neither a format nor a class of this file")
+                raise ValueError(f"'{name}' is not a format or a class of this file")
         introduced = {entry.name for entry in self.types}
         if introduced and (stray := sorted(set(used) - introduced)):
             raise ValueError(f"types {', '.join(stray)} appear in casts but not in the table of types")
@@ -291,7 +291,7 @@ class Specification(Table):
         for row in self.casts:
             for name, value in (row.when or {}).items():
                 if name not in self.attributes or value not in map(str, self.attributes[name].values):
-                    raise ValueError(f"when {name}={value}: no such attribute, or no value of it")
+                    raise ValueError(f"when {name}={value}: unknown attribute or value")
             for pair in self.pairs(row):
                 rows[pair].append(row)
         for (src, dst), candidates in rows.items():

@@ -318,9 +318,7 @@ class StridedRepeatTarget(DataflowTarget):
         """
         found = self.measured_conventions.get(convention)
         if found is None:
-            raise IllegalError(
-                f"{self.name} has no convention of measurement '{convention}'", legal=self.measured_conventions
-            )
+            raise IllegalError(f"{self.name} has no convention '{convention}'", legal=self.measured_conventions)
         pipe = self.timing.vector_pipe.model_copy(update=_stated(found, "tail_cycles", "mask_change_cycles"))
         loads = {
             name.removeprefix("load_"): value

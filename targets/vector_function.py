@@ -137,7 +137,7 @@ def parse_instruction(text: str) -> RegisterInstruction:
     match = _LINE.fullmatch(text.strip())
     mnemonic = match.group(2) if match else ""
     if match is None or mnemonic not in _FORMS:
-        raise ValueError(f"'{text}': not a register instruction; there are {', '.join(_FORMS)}")
+        raise ValueError(f"'{text}': not a register instruction")
     results = tuple(re.split(r", *", match.group(1))) if match.group(1) else ()
     operands = tuple(match.group(4).split())
     kinds, counts, wide = _FORMS[mnemonic]

@@ -502,7 +502,7 @@ class IntegerConvertRow(Table):
 
 def _refuse_lanes_without_form(lane_sel_max: int | None, lanes: tuple[str, ...]) -> None:
     if lane_sel_max is not None and lanes and "single_lane" not in lanes:
-        raise ValueError(f"lane_sel_max {lane_sel_max} is of the single_lane form, which the pair lacks")
+        raise ValueError(f"lane_sel_max {lane_sel_max} is of the single_lane form, which the pair does not have")
 
 
 class GlobalMemoryRate(Fact):
@@ -620,7 +620,7 @@ class VliwTarget(EncodedHeader):
             if held.allocatable_bytes != held.capacity_bytes:
                 raise ValueError(
                     f"memories.{memory}: allocatable_bytes {held.allocatable_bytes} is not simulated: programs place "
-                    f"their data themselves, in all of capacity_bytes, {held.capacity_bytes}"
+                    f"their data anywhere in capacity_bytes, {held.capacity_bytes}"
                 )
         if self.small_vector_memory.capacity_bytes > self.memories["vlm"].capacity_bytes:
             raise ValueError("small_vector_memory is larger than memories.vlm")

@@ -365,7 +365,7 @@ def test_the_words_of_an_option_are_the_same_in_its_help_and_in_its_refusal(
 )  # fmt: skip
 def test_run_refuses_what_means_nothing_for_a_graph(words: str, capsys: Capture) -> None:
     command = ["run", QUANTISE, "--target", "a5", "--in", "x=zeros", "--arg", "rows=2", *words.split()]
-    assert f"{words.split(maxsplit=1)[0]} is for programs" in err_of(capsys, command)
+    assert f"{words.split(maxsplit=1)[0]} applies to programs" in err_of(capsys, command)
 
 
 # ---------------------------------------------------------------------------------------------------------- examples

@@ -320,7 +320,7 @@ def test_bundles_of_assembly(capsys: pytest.CaptureFixture[str]) -> None:
         ("tcvt f32 -> f16 4by64", 2, (1, 17), "not a shape"),
         ("tcvt f32 -> f16 0x64", 2, (1, 17), "not a shape"),
         ("tcvt f32 -> f16 4x64 sideways", 2, (1, 22), "'sideways' cannot be used here"),
-        ("tadd f32 4x64 3", 2, (1, 15), "not written as tadd"),
+        ("tadd f32 4x64 3", 2, (1, 15), "expected tadd"),
         ("tmuls f32 4x64 many", 2, (1, 16), "not a number"),
         ("tadd f32 4x64; tcvt f32 -> f64 4x64", 1, (1, 16), "has no cast f32 -> f64"),
         ("tadd f32 4x64\ntcvt f32 -> f64 4x64", 1, (2, 1), "has no cast f32 -> f64"),
@@ -420,5 +420,5 @@ def test_values_are_old_ones_in_every_mode(tmp_path: Path) -> None:
 
 
 def test_words_that_mean_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ReadError, match="unknown way to treat stale reads 'never'"):
+    with pytest.raises(ReadError, match="unknown treatment of stale reads 'never'"):
         run(assembled(tmp_path, FRESH), stale_reads="never")  # type: ignore[arg-type]

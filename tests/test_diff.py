@@ -383,8 +383,8 @@ def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("{small}", "only one program, and nothing to compare it with"),
-        ("{small} {small}", "no input given (side A)"),
+        ("{small}", "the second program is missing"),
+        ("{small} {small}", "no input was given (side A)"),
         ("{small} {small} --in src=random:0 --target-b goya", "(side B)"),
         ("{small} {greater} --timing-only --option native_off_infinity=clamp", None),
         ("{small} nosuch.pto --timing-only", "No such file"),
@@ -398,8 +398,8 @@ def test_what_is_no_json_has_a_place(tmp_path: Path, capsys: Capture) -> None:
         ("{small} {timed} --timing-only --target-b a5", "B is a result"),
         ("{timed} {small} --timing-only --option zz=1", "no option 'zz'"),
         ("casts.mlir {small} --timing-only", "is a graph"),
-        ("{small} {small} --timing-only --max-slowdown nan", "not a percentage"),
-        ("{small} {small} --timing-only --max-slowdown -1", "not a percentage"),
+        ("{small} {small} --timing-only --max-slowdown nan", "expected a percentage"),
+        ("{small} {small} --timing-only --max-slowdown -1", "expected a percentage"),
     ],
 )
 def test_what_cannot_be_compared_gives_two(words: str, message: str | None, tmp_path: Path, capsys: Capture) -> None:

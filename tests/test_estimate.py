@@ -250,8 +250,8 @@ def test_numpy_integers_are_single_shapes() -> None:
         ({"valid_rows": 5}, TileError, "valid region 5 x 64"),
         ({"rows": 4000}, TileError, "the buffer has 196608"),
         ({"rows": 4.0}, ReadError, "not 4.0"),
-        ({"rows": np.array([4.0])}, ReadError, "rows: integers are wanted, not float64"),
-        ({"rows": None}, ReadError, "rows and cols are integers or arrays of them, not None"),
+        ({"rows": np.array([4.0])}, ReadError, "rows: must be integers, not float64"),
+        ({"rows": None}, ReadError, "rows and cols must be integers or arrays of integers, not None"),
         ({"rows": np.array([4]), "cols": None}, ReadError, "not None"),
         ({"rows": np.ones(2, int), "cols": np.ones(3, int)}, ReadError, "shapes (2,), (3,) do not broadcast"),
         ({"rounding": "up"}, ReadError, "rounding mode 'up'"),
@@ -262,10 +262,10 @@ def test_numpy_integers_are_single_shapes() -> None:
         (
             {"rows": 128, "cols": 192, "valid_cols": 100, "dst": "i16", "scratch": True, "saturation": "off"},
             ScratchError,
-            "bytes missing",
+            "bytes too few",
         ),
         ({"target": "goya", "dst": "i32", "rounding": "up"}, ReadError, "rounding mode 'up'"),
-        ({"target": "goya", "dst": "f32"}, IllegalError, "converts nothing"),
+        ({"target": "goya", "dst": "f32"}, IllegalError, "is not a conversion"),
         ({"target": "goya", "dst": "e4m3fn"}, IllegalError, "e4m3fn"),
         ({"target": "goya", "dst": "i32", "valid_cols": 65}, TileError, "4 x 65"),
     ],
@@ -284,9 +284,9 @@ def test_where_every_shape_fits_cycles_are_integers() -> None:
 
 @pytest.mark.parametrize("target", ["a2a3", "a5"])
 def test_a_tile_without_rows_is_refused_as_where_it_is_simulated(target: str) -> None:
-    with pytest.raises(TileError, match="of 0 rows and 64 columns has no element"):
+    with pytest.raises(TileError, match="of 0 rows and 64 columns is empty"):
         estimate("f32", "f16", 0, 64, target=target)
-    assert "of 0 rows and 64 columns has no element" in estimate("f32", "f16", [4, 0], 64, target=target).reasons[1]
+    assert "of 0 rows and 64 columns is empty" in estimate("f32", "f16", [4, 0], 64, target=target).reasons[1]
 
 
 @pytest.mark.parametrize(

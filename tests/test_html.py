@@ -178,13 +178,13 @@ def test_bad_destinations_are_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     same, both = str(tmp_path / "same"), str(tmp_path / "both")
     for argv, words in (
         ([*run, "--html", str(tmp_path / "none" / "page.html")], "no such folder"),
-        ([*run, "--html", str(tmp_path)], "itself a folder"),
-        ([*run, "--html", "-"], "--html takes a file"),
+        ([*run, "--html", str(tmp_path)], "it is a folder"),
+        ([*run, "--html", "-"], "--html needs a file"),
         ([*run, "--html", program], "name the same file"),
         ([*run, "--html", same, "--trace", same], "name the same file"),
         ([*run, "--html", both, "--json", both], "name the same file"),
-        ([*run, "--html", same, "--all-entries"], "--html is about one function"),
-        ([*run, "--html", same, "--window", "0:99999999"], "the run ends in cycle"),
+        ([*run, "--html", same, "--all-entries"], "--html applies to one function"),
+        ([*run, "--html", same, "--window", "0:99999999"], "the run ends at cycle"),
     ):
         assert words in err_of(capsys, argv)
     assert not Path(same).exists()
@@ -348,7 +348,7 @@ def test_pages_of_reports_say_what_is_printed(
     plain = unescape(re.sub("<[^>]*>", " ", text.partition("<noscript>")[2].partition("</noscript>")[0]))
     assert [word for word in printed if word not in shown.replace('\\"', '"')] == []
     assert len([word for word in printed if word not in plain]) <= len(printed) // 20  # rows that scripts show
-    assert "itself a folder" in err_of(capsys, [*words, "--html", str(tmp_path)])
+    assert "it is a folder" in err_of(capsys, [*words, "--html", str(tmp_path)])
 
 
 def test_casts_are_shown_as_the_json_counts_them() -> None:

@@ -303,7 +303,7 @@ def test_patterns_of_the_last_lanes_are_an_option(name: str) -> None:
         for word, part in (("PAT_H", 2), ("PAT_Q", 4)):
             found = bits(run(name, width=width, words=(word,), micro_predicate_side="last")[0])
             assert found == lanes([*range(number - number // part, number)], width)
-    with pytest.raises(IllegalError, match="no predicate pattern PAT_VL5") as refused:
+    with pytest.raises(IllegalError, match="unknown predicate pattern PAT_VL5") as refused:
         run(name, words=("PAT_VL5",))
     assert refused.value.legal == PATTERNS
 

@@ -64,7 +64,7 @@ running           20   7600
 targets           13   5500
 testing            1    100
 tilelang           7   3300
-tpc_compiler      28  14000
+tpc_compiler      28  14100
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 

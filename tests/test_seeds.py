@@ -171,5 +171,5 @@ def test_text_and_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
     assert main(["cast", "f32", "string", "314.15926"]) == 0
     assert "314.15927" in capsys.readouterr().out  # the fewest digits that lead back to the f32
     assert main(["cast", "string", "f32", "1", "--target", "a5"]) == 2
-    assert "--target is not for casts from or to text" in capsys.readouterr().err
+    assert "--target does not apply to casts from or to text" in capsys.readouterr().err
     assert apply_scale(3, 1 << 30, 33, double=False) == tosa.apply_scale_32(3, 1 << 30, 33)

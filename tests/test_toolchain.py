@@ -127,8 +127,8 @@ def test_the_report_says_what_was_decided(tmp_path: Path, capsys: pytest.Capture
         "option": "toolchain",
         "value": "2026-05",
         "legal": list(VERSIONS),
-        "effect": "f32 -> i32 names no saturation and gets OFF: OFF from 2026-05 on, ON from 2026-08 on, the library's "
-        "own before",
+        "effect": "f32 -> i32 does not set saturation, which is OFF: OFF since 2026-05, ON since 2026-08, the "
+        "library's default before",
         "lines": [line],
     }
 

@@ -259,7 +259,7 @@ def test_a_switch_that_a_call_does_not_know_is_an_error_at_its_line(
     tmp_path: Path, statement: str, switch: str
 ) -> None:
     text = f"void main(tensor x, tensor y)\n{{ int5 at = {{0}}; float64 a = 1.f;\nv_f32_st_tnsr(at, y, {statement}); }}"
-    with pytest.raises(ReadError, match=f"does not know the switch {switch}") as caught:
+    with pytest.raises(ReadError, match=f"does not take the switch {switch}") as caught:
         made(tmp_path, text)
     assert caught.value.span is not None
     assert caught.value.span.line == 3

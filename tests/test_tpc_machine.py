@@ -74,7 +74,7 @@ def test_the_goya_kernels_shift_without_a_stale_read(name: str) -> None:
     found = ran(head + goya_kernel(name), "goya", {"x": x})
     np.testing.assert_array_equal(found.outputs["y"], x >> 3)  # ash by -3 rounds down
     assert found.stale_reads == ()
-    assert found.warnings == ("the program ends without HALT, after its last bundle",)
+    assert found.warnings == ("the program ends after its last bundle, without HALT",)
 
 
 # ------------------------------------------------------------------------------------------- configuration and random

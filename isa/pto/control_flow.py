@@ -145,7 +145,7 @@ def _check_carried(
 ) -> tuple[Type, ...]:
     """Return the types of the initial values; reject wrong ones, starting at a token."""
     if len(kinds) != len(pairs):
-        raise reader.error(f"{len(pairs)} values carried with {len(kinds)} types", index)
+        raise reader.error(f"{len(pairs)} carried values, but {len(kinds)} types", index)
     for (_, first), kind in zip(pairs, kinds, strict=True):
         reader.check_use(first, kind)
     return tuple(first[2].type for _, first in pairs)
@@ -162,7 +162,7 @@ def _arguments(reader: PtoReader, kinds: Sequence[Type]) -> tuple[str, ...]:
     found = reader.listed(lambda: _argument(reader), ")") if reader.take("(") else []
     reader.expect(":")
     if tuple(kind for _, kind in found) != tuple(kinds):
-        raise reader.error("the values of this region are not of the types that scf.condition passes on", index)
+        raise reader.error("the types of this region's arguments differ from those that scf.condition passes on", index)
     for (name, place), kind in found:
         reader.define(name, kind, place)
     return tuple(name for (name, _), _ in found)
@@ -180,9 +180,9 @@ def _check_handed(
     """Reject a region whose end does not yield values of these types."""
     index = reader.position - 1  # the closing brace
     if given is None:
-        raise reader.error(f"the first region of {statement.name} ends with {by}", index, (f"{by}(%condition)",))
+        raise reader.error(f"the first region of {statement.name} must end with {by}", index, (f"{by}(%condition)",))
     if tuple(given) != tuple(wanted):
-        raise reader.error(f"{statement.name} passes on {len(wanted)} values of other types than its {by}", index)
+        raise reader.error(f"{statement.name} passes on {len(wanted)} values whose types differ from its {by}", index)
 
 
 # Reading what belongs to several cores: queues between them, exchange between devices, the buffers that they share.
@@ -259,13 +259,16 @@ def _result_types(reader: PtoReader, statement: NamedOperation, start: int, end:
     arrows = [index for index in signs if reader.texts[index] == "->"]
     if not signs:
         raise reader.error(
-            f"{statement.name}: its results have no type", statement.index, (f"{statement.name} ... -> T",)
+            f"{statement.name}: the types of its results are missing", statement.index, (f"{statement.name} ... -> T",)
         )
     reader.position = (arrows or signs)[-1] + 1
     types = reader.type_list()
     for kind in types:
         if not isinstance(kind, ScalarType | TileType):
-            raise reader.error(f"{statement.name} gives scalars and tiles", reader.position - 1)
+            raise reader.error(
+                f"{statement.name} yields both scalars and tiles; castsim supports one kind at a time",
+                reader.position - 1,
+            )
     reader.position = end
     return types
 
@@ -276,7 +279,7 @@ _LOOP_TYPES = ("index", "i64", "i32", "i16", "i8")
 SECTIONS = ("section.vector", "section.cube", "vecscope")
 
 _REFUSED: dict[str, str] = {
-    "pto.declare_local_array": "no text at hand says how an array of the scalar unit is read and written",
+    "pto.declare_local_array": "no source documents how an array of the scalar unit is read and written",
     **dict.fromkeys(
         ("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended"),
         "known, not modelled: it has two results; arith.extsi or arith.extui and arith.trunci do as much",
@@ -377,7 +380,7 @@ def _generic_handler(reader: PtoReader) -> Handler:
         raise reader.error(f"block {name}: jumps between blocks are not supported; use scf.for and scf.if")
     if kind is TokenKind.STRING:
         raise reader.error(
-            f"{name}: of the generic form tcvt and vector instructions are supported",
+            f"{name}: in generic form, castsim reads only tcvt and vector instructions",
             legal=('"pto.tcvt"', '"pto.vcvt"'),
         )
     if kind is not TokenKind.WORD:
@@ -388,7 +391,7 @@ def _generic_handler(reader: PtoReader) -> Handler:
         (reason for prefix, reason in _REFUSED_PREFIXES.items() if name.startswith(prefix)), None
     )
     if reason is not None:
-        what = "" if reason == AFTER_LOWERING else " is known, not modelled"
+        what = "" if reason == AFTER_LOWERING else " is not modelled"
         raise reader.error(f"{name}{what}: {reason}")
     if name.startswith("pto.") and follows in ("ins", "outs"):
         return tile_operation_forms.read_tile_operation
@@ -462,7 +465,7 @@ def _read_loop_type(reader: PtoReader) -> ScalarType:
     index = reader.position
     kind = reader.type()
     if not isinstance(kind, ScalarType) or kind.name not in _LOOP_TYPES:
-        raise reader.error(f"a loop counts in integers, not in {reader.texts[index]}", index, _LOOP_TYPES)
+        raise reader.error(f"a loop counter must be an integer, not {reader.texts[index]}", index, _LOOP_TYPES)
     return kind
 
 
@@ -478,7 +481,7 @@ def _check_yield(
     index = reader.position - 1
     if len(given) != len(kinds):
         raise reader.error(f"{statement.name} returns {len(kinds)} values, its region yields {len(given)}", index)
-    raise reader.error(f"{statement.name} and its scf.yield differ in their types", index)
+    raise reader.error(f"{statement.name} and its scf.yield have different types", index)
 
 
 def _read_if(reader: PtoReader, statement: NamedOperation) -> Operation:
@@ -537,11 +540,11 @@ def _read_strict_scope(reader: PtoReader, statement: NamedOperation) -> Operatio
     reader.expect(":")
     if len(inner) != len(outer):
         heads = ", ".join(f"%{chr(97 + number)}: {format_type(kind)}" for number, kind in enumerate(given))
-        message = f"values for the body: {len(outer)}, names that it has for them: {len(inner)}"
+        message = f"{len(outer)} values for the body, but it has {len(inner)} names for them"
         raise reader.error(message, index, (f"^bb0({heads}):",))
     for use, kind, (_, own) in zip(outer, given, inner, strict=True):
         if kind != own:
-            message = f"%{use[0]} is defined as {format_type(kind)} and used as {format_type(own)}"
+            message = f"%{use[0]} is defined as {format_type(kind)} but used as {format_type(own)}"
             raise reader.error(message, use[1], (format_type(kind),))
     body = _read_rest(reader)
     reader.scope.leave()
@@ -550,7 +553,7 @@ def _read_strict_scope(reader: PtoReader, statement: NamedOperation) -> Operatio
     reader.expect("(")
     kinds = tuple(reader.listed(reader.type, ")"))
     if kinds != tuple(kind for _, kind in inner):
-        raise reader.error(f"{statement.name} differs from its body in the types of its values", index)
+        raise reader.error(f"{statement.name} and its body have values of different types", index)
     reader.expect("->")
     reader.expect("(")
     reader.expect(")")

@@ -179,11 +179,11 @@ def unknown_character(source: PtoSource, start: int) -> ReadError:
     """Return (not raise) the refusal of a character that begins no token."""
     character = source.text[start]
     if character == '"':
-        return source.error("the string does not end on its line", start)
+        return source.error("this string is not closed on its line", start)
     if character == "/":
-        return source.error("unexpected '/'; a comment begins with two", start, legal=("//",))
+        return source.error("unexpected '/'; a comment starts with '//'", start, legal=("//",))
     if character in "%!#@^":
-        return source.error(f"a name must follow '{character}'", start)
+        return source.error(f"missing name after '{character}'", start)
     return source.error(f"unexpected character {character!r}", start)
 
 
@@ -250,7 +250,7 @@ def parameters(source: PtoSource) -> dict[str, Parameter]:
         one = _declared(source, head.end(), part.end(1))
         if one.name in found:
             raise ReadError(
-                f"parameter {one.name} is declared twice, first in line {found[one.name].span.line}", span=one.span
+                f"parameter {one.name} is declared again, after line {found[one.name].span.line}", span=one.span
             )
         found[one.name] = one
     return found
@@ -259,7 +259,7 @@ def parameters(source: PtoSource) -> dict[str, Parameter]:
 def _declared(source: PtoSource, start: int, end: int) -> Parameter:
     given = _DECLARATION.fullmatch(source.text, start, end)
     if given is None:
-        raise source.error("a parameter is declared as NAME = VALUE", start, max(1, end - start), (FORM, RANGED))
+        raise source.error("declare a parameter as NAME = VALUE", start, max(1, end - start), (FORM, RANGED))
     value = read_value(given[2], source.span(given.start(2), len(given[2])))
     values = () if given[3] is None else read_values(source, *given.span(3))
     return Parameter(given[1], value, values, source.span(given.start(1), len(given[1])), given.span(2))
@@ -325,7 +325,7 @@ def with_values(text: str, file: str, values: Mapping[str, Value]) -> str:
 
 def unknown_parameter(name: str, known: Mapping[str, Parameter], file: str, span: Span | None = None) -> ReadError:
     """Return (not raise) the refusal of a parameter that a program does not have."""
-    legal = tuple(known) or (f"// castsim: parameter {name} = VALUE in the program, ${{{name}}} where it stands",)
+    legal = tuple(known) or (f"// castsim: parameter {name} = VALUE in the program, ${{{name}}} where it is used",)
     return ReadError(f"'{name}' is not a parameter of {file}", span=span, legal=legal)
 
 
@@ -358,9 +358,7 @@ def options_named(text: str, file: str) -> tuple[NamedOption, ...]:
     found: dict[str, NamedOption] = {}
     for one in _options(PtoSource(file, text)):
         if one.name in found:
-            raise ReadError(
-                f"option {one.name} is given twice, first in line {found[one.name].span.line}", span=one.span
-            )
+            raise ReadError(f"option {one.name} is given again, after line {found[one.name].span.line}", span=one.span)
         found[one.name] = one
     return tuple(found.values())
 
@@ -373,7 +371,7 @@ def _options(source: PtoSource) -> Iterator[NamedOption]:
         given = _ASSIGNMENT.fullmatch(source.text, head.end(), comment.end())
         if given is None:
             raise source.error(
-                "an option is given as NAME=VALUE", head.end(), max(1, comment.end() - head.end()),
+                "set an option as NAME=VALUE", head.end(), max(1, comment.end() - head.end()),
                 ("// castsim: option NAME=VALUE",),
             )  # fmt: skip
         yield NamedOption(given[1], given[2], source.span(given.start(1), given.end(2) - given.start(1)))

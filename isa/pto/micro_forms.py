@@ -144,7 +144,7 @@ def check_scopes(body: Sequence[Operation], *, inside: bool = False) -> None:
         elif inside and type(node) in _SYNCHRONISATION:
             _refuse(node, _SYNCHRONISATION[type(node)], inside=True)
         elif inside and isinstance(node, ScalarAccess) and getattr(node.base_type, "space", None) != "ub":
-            _refuse(node, f"pto.{node.mnemonic} of global memory", inside=True)
+            _refuse(node, f"pto.{node.mnemonic} cannot access global memory", inside=True)
         elif isinstance(node, Section):
             if inside and node.kind in SCOPES:
                 _refuse(node, f"pto.{node.kind}", inside=True)

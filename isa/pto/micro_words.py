@@ -286,19 +286,19 @@ def _problem(name: str, letter: str, kind: Type, seen: dict[str, Type]) -> tuple
         return f"expected {_KINDS[letter]}, not {format_type(kind)}", ()
     if letter in _SAME and letter in seen and seen[letter] != kind:
         wanted = format_type(seen[letter])
-        return f"registers and masks of one kind have one type: {wanted} and {format_type(kind)}", (wanted,)
+        return f"registers and masks of one kind must have the same type: {wanted} and {format_type(kind)}", (wanted,)
     register = seen.get("register")
     if isinstance(kind, MaskType) and letter == "M":
         bits = _mask_bits(name, register)
         if bits is not None and kind.bits != bits:
-            return f"a mask of b{kind.bits} for lanes of b{bits}", (f"!pto.mask<b{bits}>",)
+            return f"a b{kind.bits} mask for b{bits} lanes", (f"!pto.mask<b{bits}>",)
     if (
         letter == "T"
         and isinstance(kind, ScalarType)
         and isinstance(register, VectorType)
         and not is_of_element(kind.name, register.element)
     ):
-        return f"the scalar is of the element type {register.element}, not {kind.name}", (register.element,)
+        return f"the scalar must have the element type {register.element}, not {kind.name}", (register.element,)
     return "", ()
 
 
@@ -545,7 +545,7 @@ def detour(src: str, dst: str) -> str:
     if src == dst:
         return "; vtrc rounds to integral values of the same format" if src in TRUNCATED else ""
     between = [middle for middle in destinations_of(src) if (middle, dst) in CONVERSIONS]
-    return f"; by way of {', '.join(between)} it is two" if between else ""
+    return f"; by way of {', '.join(between)} it takes two instructions" if between else ""
 
 
 def check_attributes(pair: Conversion, attributes: Mapping[str, str]) -> None:
@@ -606,7 +606,7 @@ def undocumented_rounding(pair: Conversion, letter: str) -> str | None:
     """
     plain = plain_word(letter)
     if plain == "H" and pair.dst != "hif8":
-        return "H is documented for hif8 only"
+        return "H is documented only for hif8"
     if plain == "O" and (pair.src, pair.dst) not in (("f32", "f16"), ("bf16", "e8m0")):
-        return "O is documented for f32 -> f16 only"
+        return "O is documented only for f32 -> f16"
     return None

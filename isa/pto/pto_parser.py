@@ -136,11 +136,9 @@ class _Inliner:
             near = [f"@{name}" for name in closest(node.callee, self.functions)]
             raise ReadError(f"no function @{node.callee}", span=node.span, legal=near)
         if callee.body is None:
-            raise IllegalError(
-                f"@{callee.name} is declared here without a body; what it does is unknown", span=node.span
-            )
+            raise IllegalError(f"@{callee.name} is declared without a body, so castsim cannot run it", span=node.span)
         if callee.name not in active and len(active) > _DEEPEST:
-            raise IllegalError(f"calls are nested more than {_DEEPEST} deep", span=node.span)
+            raise IllegalError(f"calls are nested more than {_DEEPEST} levels deep", span=node.span)
         if callee.name in active:
             path = " calls ".join(f"@{name}" for name in (*active, callee.name))
             raise IllegalError(f"calls are recursive: {path}", span=node.span)
@@ -437,7 +435,7 @@ class _Module:
                     self._function()
                 continue
             if self._module_index is not None or self.functions or self.refused or self.passed or len(self.errors):
-                raise reader.error("a file has one module, around all of its functions", index)
+                raise reader.error("a file must have exactly one module around all of its functions", index)
             self._module_index = index
             self._module()
         self._read_called()
@@ -663,7 +661,7 @@ def _read_argument(reader: PtoReader) -> Argument:
 def _check_named(reader: PtoReader, arguments: tuple[Argument, ...]) -> None:
     for argument in arguments:
         if not argument.name:
-            raise ReadError("the arguments of a function with a body need names", span=argument.span)
+            raise ReadError("a function with a body needs names for its arguments", span=argument.span)
 
 
 def _check_return(reader: PtoReader, last: object, results: tuple[Type, ...], name: str) -> None:
@@ -672,6 +670,6 @@ def _check_return(reader: PtoReader, last: object, results: tuple[Type, ...], na
     if not isinstance(last, Return):
         raise reader.error(f"function @{name} does not end with return", index, ("return",))
     if len(last.types) != len(results):
-        raise reader.error(f"function @{name} declares {len(results)} results and returns {len(last.types)}", index)
+        raise reader.error(f"function @{name} declares {len(results)} results but returns {len(last.types)}", index)
     if last.types != results:
-        raise reader.error(f"function @{name} returns other types than it declares", index)
+        raise reader.error(f"function @{name} returns types that differ from its declaration", index)

@@ -166,7 +166,7 @@ def unknown_key(
     if "." not in key:
         near = closest(key, legal, everything_up_to=everything_up_to)
         raise reader.error(f"{owner} has no attribute '{key}'", index, near)
-    message = f"attribute {key} of {owner} is not known and has no effect"
+    message = f"unknown attribute {key} of {owner} is ignored"
     reader.warn(WarningKind.ATTRIBUTE, message, reader.span(index))
 
 
@@ -487,26 +487,26 @@ _TYPES: Mapping[str, tuple[_Rule, ...]] = {
     "scalar": (_SCALAR,),
     "integer": (
         _SCALAR,
-        (lambda given, _: given.name in SIGNLESS, "{owner} works on signless integers, not {text}", SIGNLESS),
+        (lambda given, _: given.name in SIGNLESS, "{owner} needs signless integers, not {text}", SIGNLESS),
     ),
-    "float": (_SCALAR, (lambda given, _: given.name in FLOATS, "{owner} works on floats, not {text}", FLOATS)),
-    "index": ((lambda given, _: given == INDEX, "{owner}: the offset is of type index, not {text}", ("index",)),),
+    "float": (_SCALAR, (lambda given, _: given.name in FLOATS, "{owner} needs floats, not {text}", FLOATS)),
+    "index": ((lambda given, _: given == INDEX, "{owner}: the offset must have type index, not {text}", ("index",)),),
     "element": (
         (
             lambda given, found: isinstance(given, ScalarType) and given.name == found.element,
-            "{owner}: the value is of the element type {found.element}, not {text}",
+            "{owner}: the value must have the element type {found.element}, not {text}",
             ("{found.element}",),
         ),
     ),
     "pointer": (_POINTER,),
     "same": (
         _POINTER,
-        (lambda given, found: given == found.values["type"], "{owner} keeps the type of its pointer", ()),
+        (lambda given, found: given == found.values["type"], "{owner} cannot change the type of its pointer", ()),
     ),
-    "tile": (_is(TileType, "{owner} works on tiles, not on {text}", ("!pto.tile_buf<...>",)),),
+    "tile": (_is(TileType, "{owner} takes tiles, not {text}", ("!pto.tile_buf<...>",)),),
     "vec_tile": (
-        _is(TileType, "{owner} works on tiles, not on {text}", ("!pto.tile_buf<vec, ...>",)),
-        (lambda given, _: given.location == "vec", "{owner} reaches vec tiles only, not {kind.location}", ("vec",)),
+        _is(TileType, "{owner} takes tiles, not {text}", ("!pto.tile_buf<vec, ...>",)),
+        (lambda given, _: given.location == "vec", "{owner} accesses only vec tiles, not {kind.location}", ("vec",)),
     ),
     "tiles": (_is(MultiTileType, "{text} is not several tiles", ("!pto.multi_tile_buf<...>",)),),
     "view": (_is(ViewType, "expected a view type, found {text}", ("!pto.tensor_view<...>",)),),
@@ -638,7 +638,7 @@ def check_comparison(reader: PtoReader, attributes: Attributes) -> None:
     if mode is not None:
         enum_word(reader, mode, "cmp", CHOOSING)
     if offset is not None and offset_of(offset.text) is None:
-        raise reader.error(f"{OFFSET} is a number of type i32, not {offset.text}", offset.value_index, ("0 : i32",))
+        raise reader.error(f"{OFFSET} must be an i32 number, not {offset.text}", offset.value_index, ("0 : i32",))
 
 
 def offset_of(text: str) -> int | None:

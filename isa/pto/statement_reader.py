@@ -109,7 +109,7 @@ class NameScope:
         earlier = self._visible.get(name)
         if kind is UNSIZED_MASK:
             legal = tuple(f"!pto.mask<b{bits}>" for bits in (8, 16, 32))
-            raise self.source.error(f"the width of mask %{name} follows from nothing here", start, len(name) + 1, legal)
+            raise self.source.error(f"cannot determine the width of mask %{name}", start, len(name) + 1, legal)
         if earlier is not None or name in self._groups:
             where = f", defined at line {self.source.span(earlier.start).line}" if earlier else ""
             raise self.source.error(f"redefinition of %{name}{where}", start, len(name) + 1)
@@ -325,7 +325,7 @@ class PtoReader:
         """Reject the next token because another one was expected."""
         found = self.texts[self.position]
         shown = "the end of the file" if self.kinds[self.position] is TokenKind.END else f"'{found[:40]}'"
-        placed = "; attributes {...} stand behind all operands" if found == "{" else ""
+        placed = "; attributes {...} come after all operands" if found == "{" else ""
         raise self.error(f"expected {expected}, found {shown}{placed}", legal=legal)
 
     def warn(self, kind: WarningKind, message: str, span: Span) -> None:
@@ -391,7 +391,7 @@ class PtoReader:
         self.depth += 1
         if self.depth > _DEEPEST:
             self.hopeless = True
-            raise self.error(f"nested more than {_DEEPEST} deep")
+            raise self.error(f"nested more than {_DEEPEST} levels deep")
 
     def count_statement(self) -> None:
         """Count the statement here; reject the first one beyond the limit."""
@@ -416,7 +416,7 @@ class PtoReader:
         index = self.position
         text = self.next_of(TokenKind.VALUE, "a value name such as %x")
         if ":" in text or "#" in text:
-            raise self.error(f"'{text}' names several results where one is defined", index)
+            raise self.error(f"'{text}' selects one of several results, but only one is defined", index)
         return text[1:], index
 
     def operand(self) -> Use:
@@ -429,7 +429,7 @@ class PtoReader:
             return token[1:], index, known
         text = self.next_of(TokenKind.VALUE, "a value such as %x")
         if ":" in text:
-            raise self.error(f"'{text}': a result count is allowed only where the results are defined", index)
+            raise self.error(f"'{text}': write a result count only where the results are defined", index)
         name = self.scope.resolve(text[1:])
         return name, index, self.scope.find(name, self.starts[index])
 
@@ -443,7 +443,7 @@ class PtoReader:
         if defined is not kind and defined != kind and not (kind is UNSIZED_MASK and isinstance(defined, MaskType)):
             index = use[1] if type_index is None else type_index
             raise self.error(
-                f"%{use[0]} is defined as {format_type(defined)} and used as {format_type(kind)}",
+                f"%{use[0]} is defined as {format_type(defined)} but used as {format_type(kind)}",
                 index,
                 (format_type(defined),),
             )
@@ -453,7 +453,7 @@ class PtoReader:
     ) -> None:
         """Reject uses with other types, or another number of them, than the definitions; the error is at `index`."""
         if len(types) != len(uses):
-            raise self.error(f"{len(uses)} {what} with {len(types)} types", types[-1][1] if index is None else index)
+            raise self.error(f"{len(uses)} {what}, but {len(types)} types", types[-1][1] if index is None else index)
         for use, (kind, type_index) in zip(uses, types, strict=True):
             self.check_use(use, kind, type_index)
 
@@ -471,7 +471,7 @@ class PtoReader:
                 self.unexpected("a type")
             if self.texts[index + 1] == "<":
                 if self.kinds[index] is TokenKind.TYPE:
-                    raise self.error(f"the parameters of type '{text}' are not closed by '>'", index)
+                    raise self.error(f"missing '>' after the parameters of type '{text}'", index)
                 reason = f": {AFTER_LOWERING}" if text in LOWERED_DIALECTS else ""
                 raise self.error(f"type '{text}<...>' is not supported{reason}", index)
             found = read_type(self.source, self.starts[index], text, self.warn)
@@ -603,9 +603,9 @@ def read_results(reader: PtoReader) -> tuple[ResultItem, ...]:
         index = reader.position
         base, colon, count = reader.next_of(TokenKind.VALUE, "a result such as %x")[1:].partition(":")
         if "#" in base:
-            raise reader.error(f"a result is defined as %name or %name:COUNT, found '{reader.texts[index]}'", index)
+            raise reader.error(f"define a result as %name or %name:COUNT, not '{reader.texts[index]}'", index)
         if colon and not (count.isdecimal() and len(count) < 4 and int(count) > 0):
-            raise reader.error(f"a result count is 1 to 999, found '{count[:20]}'", index)
+            raise reader.error(f"a result count must be 1 to 999, not '{count[:20]}'", index)
         results.append(ResultItem(base, int(count) if colon else 1, index))
         if not reader.take(","):
             break

@@ -291,15 +291,15 @@ SUPPORTED = (
 """Tile operations that programs may use."""
 
 UNMODELLED: Mapping[str, str] = {
-    "mgather": "its order of accesses to global memory has no source",
-    "mscatter": "its order of accesses to global memory has no source",
-    "tscatter": "no sheet states which of two equal indices wins, nor what lies between elements of a pattern",
-    "tsubc": "a difference of three, whose roundings have no source",
-    "taddsc": "no source states what it adds",
-    "tsubsc": "no source states what it subtracts",
-    "ttri": "no source states which elements it fills",
-    "thistogram": "no source states its bins",
-    "trandom": "no source states its generator",
+    "mgather": "no source documents its order of accesses to global memory",
+    "mscatter": "no source documents its order of accesses to global memory",
+    "tscatter": "no source documents which of two equal indices wins, or what is between the elements of a pattern",
+    "tsubc": "a difference of three values, whose rounding no source documents",
+    "taddsc": "no source documents what it adds",
+    "tsubsc": "no source documents what it subtracts",
+    "ttri": "no source documents which elements it fills",
+    "thistogram": "no source documents its bins",
+    "trandom": "no source documents its generator",
     "tget_scale_addr": "scales of the matrix unit",
     "tprefetch": "caches are not modelled",
 }

@@ -290,7 +290,7 @@ def _check_lanewise(node: VmiOperation) -> None:
     for number, kind in enumerate(kinds):
         amounts = shifts and number == 1 and kind.element[1:] == kinds[0].element[1:] and kind.lanes == kinds[0].lanes
         if kind != kinds[0] and not amounts:
-            given = f"registers of one operation have one type: {format_type(kinds[0])} and {format_type(kind)}"
+            given = f"registers of one operation must have one type: {format_type(kinds[0])} and {format_type(kind)}"
             _refuse(node, f"takes equal types; {given}", (format_type(kinds[0]),))
     masks = [kind for kind in node.operand_types if isinstance(kind, LogicalMaskType)]
     _check_masks(node, kinds[0].lanes if kinds else masks[0].lanes)
@@ -298,7 +298,7 @@ def _check_lanewise(node: VmiOperation) -> None:
         if isinstance(scalar, ScalarType) and node.mnemonic not in ("vshls", "vshrs"):
             _check_scalar(node, scalar, kinds[0].element)
         elif isinstance(scalar, ScalarType) and not kind_of("N", scalar):
-            _refuse(node, f"shifts by a whole number, not {scalar.name}", ("i16",))
+            _refuse(node, f"shifts by an integer, not {scalar.name}", ("i16",))
 
 
 def _check_truncation(node: VmiOperation) -> None:
@@ -337,12 +337,12 @@ def route_of(node: VmiOperation) -> ConversionRoute:
 def _check_conversion(node: VmiOperation) -> None:
     source, result = vectors((*node.operand_types, *node.result_types))
     if source.lanes != result.lanes:
-        _refuse(node, f"keeps the number of lanes: {source.lanes} and {result.lanes}", (f"{source.lanes}",))
+        _refuse(node, f"cannot change the number of lanes from {source.lanes} to {result.lanes}", (f"{source.lanes}",))
     _check_masks(node, source.lanes)
     for kind, wanted in zip((source, result), _LEGACY_KINDS.get(node.mnemonic, ()), strict=False):
         integer = isinstance(FORMATS.get(kind.element), IntFormat)
         if integer != (wanted == _INTEGERS):
-            _refuse(node, f"is of {wanted}, not of {kind.element}", ("vcvt",))
+            _refuse(node, f"needs {wanted}, not {kind.element}", ("vcvt",))
     route_of(node)
 
 
@@ -375,14 +375,14 @@ def _check_mask(node: VmiOperation) -> None:
     count, mask = node.operand_types[0], node.result_types[0]
     assert isinstance(mask, LogicalMaskType)
     if not kind_of("I", count):
-        _refuse(node, f"counts lanes by an index, not by {format_type(count)}", ("index",))
+        _refuse(node, f"counts lanes with an index, not with {format_type(count)}", ("index",))
     if node.mnemonic == "create_mask":
         return
     groups, size = node.count("num_groups"), node.count("group_size")
     if groups is None or size is None:
         _refuse(node, "needs num_groups and group_size", ("{num_groups = C, group_size = S}",))
     if groups * size != mask.lanes:
-        _refuse(node, f"makes {groups} groups of {size} lanes, a mask of {mask.lanes}", (f"{groups * size}xpred",))
+        _refuse(node, f"makes {groups} groups of {size} lanes, the mask has {mask.lanes}", (f"{groups * size}xpred",))
 
 
 def leading_lanes(node: VmiOperation, lanes: int) -> int:
@@ -395,8 +395,8 @@ def _check_pattern(node: VmiOperation) -> None:
     """Reject patterns for which no text states whether they count the lanes of the mask or of a register."""
     pattern = node.word("pattern") or ""
     if pattern not in ("PAT_ALL", "PAT_ALLF") and "VL" not in pattern:
-        _refuse(node, f"with {pattern} is known, not modelled: no text says whether it counts the lanes of the mask or "
-                "of a register", ("PAT_ALL", "PAT_ALLF", "PAT_VL8"))  # fmt: skip
+        _refuse(node, f"with {pattern} is not modelled: no source documents whether it counts the lanes of the mask "
+                "or of a register", ("PAT_ALL", "PAT_ALLF", "PAT_VL8"))  # fmt: skip
 
 
 def _check_broadcast(node: VmiOperation) -> None:
@@ -419,7 +419,7 @@ def _check_groups(node: VmiOperation, whole: LogicalVectorType, slots: LogicalVe
     if slots.lanes != groups:
         _refuse(node, f"has group = {groups} and {slots.lanes} slots for them", (f"group = {slots.lanes}",))
     if slots.element != whole.element:
-        _refuse(node, f"keeps the element: {whole.element} and {slots.element}", (whole.element,))
+        _refuse(node, f"cannot change the element type from {whole.element} to {slots.element}", (whole.element,))
 
 
 def _check_reduction(node: VmiOperation) -> None:
@@ -436,13 +436,13 @@ def _check_access(node: VmiOperation) -> None:
     scalars = [each for each in node.operand_types if isinstance(each, ScalarType)]
     groups, mode = node.count("group"), node.word("dist_mode") or "continuous"
     if not all(kind_of("I", each) for each in scalars):
-        _refuse(node, "counts elements by whole numbers", ("index",))
+        _refuse(node, "counts elements with integers", ("index",))
     if groups is not None and kind.lanes % groups:
         _refuse(node, f"cannot share {kind.lanes} lanes among group = {groups}", ("a divisor of the lanes",))
     if groups is None and len(scalars) > 1:
         if kind.lanes * lane_bits(kind.element) % BLOCK_BITS or scalars[1].name not in ("i16", "u16"):
             legal = ("{group = C} for rows of elements", "a stride of i16 for blocks of 32 bytes")
-            _refuse(node, f"of {format_type(kind)} has a stride of {scalars[1].name} and no group", legal)
+            _refuse(node, f"of {format_type(kind)} has the stride {scalars[1].name} but no group", legal)
         if mode != "continuous":
             _refuse(node, f"of blocks has no dist_mode = {mode}", ("continuous",))
     if node.mnemonic == "vstore" and mode != "continuous":
@@ -478,7 +478,7 @@ def _check_gather(node: VmiOperation) -> None:
     pointer = next(each for each in node.operand_types if isinstance(each, PointerType))
     _check_pointer(node, pointer)
     if index.lanes != result.lanes or index.element not in ("u16", "i16", "u32", "i32"):
-        _refuse(node, f"takes indices of 16 or 32 bits, {result.lanes} of them", (f"{result.lanes}xui32",))
+        _refuse(node, f"takes {result.lanes} indices of 16 or 32 bits", (f"{result.lanes}xui32",))
     _check_masks(node, result.lanes)
     if lane_bits(pointer.element) != lane_bits(result.element) or lane_bits(result.element) == 64:
         _refuse(node, f"of {result.element} has a pointer to {pointer.element}", (result.element,))
@@ -589,13 +589,13 @@ def _word(
 ) -> None:  # fmt: skip
     """Take in a word or number under its short name."""
     if not key:
-        raise reader.error(f"{statement.name} has no word here", index, (row.example,))
+        raise reader.error(f"{statement.name} takes no word here", index, (row.example,))
     if key in text.words:
         raise reader.error(f"{key} is given twice", index)
     if key in COUNTS:
         match = _NUMBER.fullmatch(written)
         if match is None or int(match.group(1)) == 0:
-            raise reader.error(f"{key} of {statement.name} is a number above zero, not {written[:40]}", index, ("8",))
+            raise reader.error(f"{key} of {statement.name} must be positive, not {written[:40]}", index, ("8",))
         text.words[key] = match.group(1), index
         return
     if key == "reassoc":
@@ -622,7 +622,7 @@ def _typed_operands(reader: PtoReader, statement: NamedOperation, text: _VmiText
             written = {place: kind for place, (kind, _) in zip(shown, text.types, strict=True)}
             return tuple(written.get(place, kind) for place, kind in enumerate(defined))
     index = text.types[-1][1] if text.types else statement.index
-    raise reader.error(f"{len(text.uses)} operands with {len(text.types)} types", index)
+    raise reader.error(f"{len(text.uses)} operands, but {len(text.types)} types", index)
 
 
 def _check_operands(

@@ -251,7 +251,7 @@ def pieces(instruction: TpcInstruction, slot: Slot, encoding: Encoding) -> Itera
         if value is not None:
             row = encoding.placement(slot, form.mnemonic, name)
             if row is None:
-                raise IllegalError(f"{form.mnemonic}: no source says where {name} is encoded", span=instruction.span)
+                raise IllegalError(f"{form.mnemonic}: no source shows where {name} is encoded", span=instruction.span)
             yield _placed(instruction, row, value)
     for name, value in derived(form, encoding).items():
         row = encoding.placement(slot, form.mnemonic, name)
@@ -283,7 +283,7 @@ def _operand(
         return _placed(instruction, row, _bare(operand))
     code = operand_code(operand, slot, encoding)
     if code is None:
-        message = f"{instruction.mnemonic}: no source gives a code for {operand} in the {slot.name} slot"
+        message = f"{instruction.mnemonic}: no source documents a code for {operand} in the {slot.name} slot"
         raise IllegalError(message, span=instruction.span)
     immediate = operand.value if isinstance(operand, Immediate) else None
     return FieldContent(spec.role, field_of(spec.role, slot), 0, None, code, immediate)

@@ -99,7 +99,7 @@ def _check_format(table: TableDeclaration, dialect: Dialect) -> None:
     if FORMATS[table.format].bits not in widths:
         types = ("f32", "i32", "u32", *(("bf16", "f16", "i16", "u16") if len(widths) > 1 else ()))
         legal = [name for name, fmt in FORMATS.items() if fmt.bits in widths and name in types]
-        message = f"no look-up of {dialect.name} reads entries of {table.format}"
+        message = f"look-ups of {dialect.name} cannot read entries of {table.format}"
         raise ReadError(message, span=table.span, legal=legal)
 
 
@@ -116,7 +116,7 @@ def _check_size(table: TableDeclaration, dialect: Dialect) -> None:
         return
     given = table.content.count(",") + 1
     if given != prod(table.shape):
-        message = f"{table.name} is declared with {prod(table.shape)} values, {given} follow"
+        message = f"{table.name} is declared with {prod(table.shape)} values, but {given} follow"
         raise ReadError(message, span=table.span, legal=("FILE.npy", "FILE.csv", f"{prod(table.shape)} numbers"))
 
 
@@ -171,7 +171,7 @@ def read_declarations(
         for key in _keys(declaration):
             if key in seen:
                 what = " ".join(str(part) for part in key)
-                message = f"{what} is declared twice, first in line {seen[key].line}"
+                message = f"{what} is declared twice; the first is in line {seen[key].line}"
                 errors.take(ReadError(message, span=declaration.span))
             seen.setdefault(key, declaration.span)
         found.append(declaration)
@@ -225,7 +225,7 @@ def _target(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
 
 def _tensor(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
     if not match["direction"]:
-        raise ReadError("a tensor needs a direction", span=span, legal=_DIRECTIONS)
+        raise ReadError("the direction of the tensor is missing", span=span, legal=_DIRECTIONS)
     number, shape = int(match["number"], 0), _shape(match["shape"], span)
     return TensorDeclaration(number, match["name"], match["direction"], _format(match, span), shape, span=span)
 
@@ -255,12 +255,12 @@ def _shape(text: str, span: Span) -> tuple[int, ...]:
     for size in sizes:
         if not (size.isascii() and size.isdecimal() and 0 < int(size) <= _LARGEST_SIZE):
             raise ReadError(
-                f"a shape is a list of positive sizes, found '{size[:40]}' in [{text[:40]}]",
+                f"a shape must be a list of positive sizes, not '{size[:40]}' in [{text[:40]}]",
                 span=span,
                 legal=(f"sizes of 1 to {_LARGEST_SIZE}, such as [64, 1024]",),
             )
     if len(sizes) > INDEX_DIMENSIONS:
-        raise ReadError(f"a shape has at most {INDEX_DIMENSIONS} dimensions, found {len(sizes)}", span=span)
+        raise ReadError(f"a shape has at most {INDEX_DIMENSIONS} dimensions, not {len(sizes)}", span=span)
     return tuple(map(int, sizes))
 
 
@@ -271,7 +271,7 @@ def _register(match: re.Match[str], dialect: Dialect, span: Span) -> Declaration
         raise ReadError(str(error), span=span) from None
     legal = ("S", "SP", "I", "AD")
     if not isinstance(register, Register) or register.file not in legal:
-        raise ReadError(f"{match['register']} cannot be given a start value", span=span, legal=legal)
+        raise ReadError(f"{match['register']} cannot have a start value", span=span, legal=legal)
     count = INDEX_DIMENSIONS if register.file is File.I else 1
     texts = match["values"].strip("[]").split(",")
     if len(texts) != count or (match["values"][0] == "[") != (count > 1):
@@ -284,7 +284,7 @@ def _number(text: str, register: Register, span: Span) -> int:
     if register.file is File.AD:
         if re.fullmatch(r"0[xX][0-9A-Fa-f]{1,16}|\d{1,20}", text) and int(text, 0) < 1 << ADDRESS_BITS:
             return int(text, 0)
-        raise ReadError(f"'{text[:40]}' is not an address of {ADDRESS_BITS} bits", span=span)
+        raise ReadError(f"'{text[:40]}' is not a {ADDRESS_BITS}-bit address", span=span)
     try:
         immediate = read_immediate(text)
     except ValueError as error:
@@ -370,7 +370,7 @@ class _Reader:
             start = 0
             if _SCEV.match(text):
                 column = len(text) - len(text.lstrip())
-                message = "SCEV lines are not read: no source says what they mean"
+                message = "SCEV lines are not supported: no source documents them"
                 self.errors.take(self.source.error(message, self.line, column, legal=("a comment: // ..",)))
                 self.line += 1
                 continue
@@ -412,7 +412,7 @@ class _Reader:
         """Read a bundle that is one line."""
         brace = re.compile(r"[{}]").search(text, start)
         if brace:
-            raise self.source.error("a brace stands alone or begins a bundle", self.line, brace.start())
+            raise self.source.error("a brace must be alone on its line or start a bundle", self.line, brace.start())
         span = self.source.span(self.line, column, len(text.rstrip()) - column)
         if ";" not in text[start:]:
             return _bundle(self._placed(list(self._joined(start))), span)
@@ -478,11 +478,11 @@ class _Reader:
             segments.extend(self._segments(self.line, start, end, _SEPARATOR))
             if close >= 0:
                 if text[close + 1 :].strip(" \t;"):
-                    raise self.source.error("nothing may follow a bundle on its line", self.line, close + 1)
+                    raise self.source.error("unexpected text after the bundle", self.line, close + 1)
                 return _bundle(self._placed(segments), span)
             self.line += 1
             start = 0
-        raise self.source.error("the bundle is not closed", opened, column, legal=("}",))
+        raise self.source.error("missing '}' at the end of the bundle", opened, column, legal=("}",))
 
     def _segments(self, line: int, start: int, end: int, separator: re.Pattern[str]) -> Iterator[_Segment]:
         """Cut part of a line at separators."""
@@ -511,7 +511,7 @@ class _Reader:
         """Reject the first instruction for which no slot is left."""
         count = next(n for n in range(1, len(choices) + 1) if _assign([f for _, f in choices[:n]], frozenset()) is None)
         word, found = choices[count - 1]
-        message = f"no slot of the bundle is left for {word.text}"
+        message = f"no free slot in the bundle for {word.text}"
         return ReadError(message, span=self.source.word_span(word), legal=[slot.name for slot in found])
 
     def _words(self, segment: _Segment) -> list[Word]:
@@ -553,7 +553,7 @@ def _check_labels(program: TpcProgram, errors: ErrorList) -> None:
     for item in program.items:
         if isinstance(item, LabelDefinition):
             if item.name in places:
-                message = f"label '{item.name}' is defined twice, first in line {places[item.name].span.line}"
+                message = f"label '{item.name}' is defined twice; the first is in line {places[item.name].span.line}"
                 errors.take(ReadError(message, span=item.span))
             places.setdefault(item.name, item)
     for bundle in program.bundles:

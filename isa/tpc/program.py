@@ -448,7 +448,7 @@ class AssemblySource:
         line = bisect_right(self._starts, match.start()) - 1
         column = match.start() - self._starts[line]
         if match["open"]:
-            raise ReadError("the comment is not closed", span=self.span(line, column, 2), legal=("*/",))
+            raise ReadError("missing '*/' at the end of the comment", span=self.span(line, column, 2), legal=("*/",))
         if match["line"] is not None:
             declared = _DECLARATION.match(match["line"])
             if declared:
@@ -523,7 +523,7 @@ def read_register(text: str, dialect: Dialect) -> Register | Special | None:
     last = dialect.registers[whole] - step
     if index > last or index % step:
         names = f"{file}0, {file}{step} .. {file}{last}" if step > 1 else f"{file}0 .. {file}{last}"
-        raise ValueError(f"there is no register {file}{index}; {dialect.name} has {names}")
+        raise ValueError(f"unknown register {file}{index}; {dialect.name} has {names}")
     return Register(file, index)
 
 
@@ -573,7 +573,7 @@ def _integer(sign: str, digits: str, bits: int, *, unsigned: bool) -> Immediate:
         else:
             value = int(digits, 8 if digits.startswith(_OCTAL) and len(digits) > 1 else 10)
     except ValueError:
-        raise ValueError(f"{digits} is not octal, despite its leading 0") from None
+        raise ValueError(f"{digits} starts with 0 but is not an octal number") from None
     value = -value if sign == "-" else value
     least = 0 if unsigned else -(1 << (bits - 1))
     if not least <= value < 1 << bits or (unsigned and sign == "-"):
@@ -614,6 +614,4 @@ def _nearest(exact: Fraction, fmt: FloatFormat) -> int:
 
 
 def _beyond(text: str, name: str, *, large: bool) -> str:
-    return (
-        f"{text} is beyond the largest {name}" if large else f"{text} is below the smallest normal {name}, and inexact"
-    )
+    return f"{text} exceeds the largest {name}" if large else f"{text} is below the smallest normal {name}, and inexact"

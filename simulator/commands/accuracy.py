@@ -76,9 +76,9 @@ def execute(options: Namespace) -> CommandOutcome:
     check_page(options, {"--data": options.data})
     given = {"--target": options.target, "--data": options.data, "--cross-validate": options.cross_validate}
     if options.record is not None and (excess := [name for name, value in given.items() if value is not None]):
-        raise ReadError(f"--record is of all shipped measurements; {', '.join(excess)} would leave some out")
+        raise ReadError(f"--record covers all shipped measurements; leave out {', '.join(excess)}")
     if options.cross_validate is not None:
-        refuse_workers(options, "--cross-validate is computed by one process")
+        refuse_workers(options, "--cross-validate uses a single process")
         return _cross_validation(options)
     workers, ledger = workers_of(options), ledger_of(options, data=options.data)
     with resume_hint(ledger, "accuracy"), stage_progress(quiet=options.quiet) as progress:
@@ -117,7 +117,7 @@ def _cross_validation(options: Namespace) -> CommandOutcome:
         raise ReadError("--cross-validate needs --target", legal=legal)
     target = load_target(options.target)
     if not target.free_facts:
-        raise ReadError(f"no facts of {target.name} are free; nothing to cross-validate", legal=legal)
+        raise ReadError(f"{target.name} has no free facts to cross-validate", legal=legal)
     if options.data is not None:
         table = read_table(Path(options.data))
     elif options.cross_validate in (LeftOut.OPERATION, LeftOut.SOURCE) or target.measured_casts is None:

@@ -73,7 +73,7 @@ def execute(options: Namespace) -> CommandOutcome:
         limits=run_limits_of(options),
     )
     if options.program.endswith(GRAPHS):
-        raise ReadError(f"castsim advise takes programs; '{options.program}' is a graph", legal=("a .pto file",))
+        raise ReadError(f"castsim advise takes a program; '{options.program}' is a graph", legal=("a .pto file",))
     launch = launch_of(options)
     if launch is not None:
         source = bundles_of(options, launch, setting.args)
@@ -100,9 +100,7 @@ def _read(options: Namespace) -> Source:
     """
     source = read_source(Path("/dev/stdin" if options.program == "-" else options.program), lambda: False)
     if source.language is Language.BINARY:
-        raise ReadError(
-            f"castsim advise changes the text of programs; '{options.program}' is a binary", legal=("castsim disasm",)
-        )
+        raise ReadError(f"castsim advise edits text; '{options.program}' is a binary", legal=("castsim disasm",))
     return source
 
 
@@ -119,7 +117,7 @@ def ranges_of(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
         except ValueError:
             low = high = math.nan
         if not (math.isfinite(low) and math.isfinite(high)):
-            raise ReadError(f"--range {name}={text[:40]}: not two numbers, LO:HI", legal=(f"--range {name}=-1:1",))
+            raise ReadError(f"--range {name}={text[:40]}: expected two numbers, LO:HI", legal=(f"--range {name}=-1:1",))
         if low > high:
             turned = ":".join(reversed(text.split(":")))
             raise ReadError(f"--range {name}={text[:40]}: LO is above HI", legal=(f"--range {name}={turned[:40]}",))
@@ -142,7 +140,7 @@ def _applied(advice: Advice, number: int, options: Namespace) -> Path | None:
     offer: Suggestion = advice.offers[number - 1]
     if offer.how is not SuggestionEvidence.PROVEN and not options.tried:
         raise ReadError(
-            f"--apply {number}: this change has been tried on {offer.runs} inputs, and is not proven",
+            f"--apply {number}: this change was tested on {offer.runs} inputs but is not proven",
             legal=(f"--apply {number} --tried",),
         )
     return write_out(options.out, offer.change.text.encode(), options.program)

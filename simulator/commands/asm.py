@@ -90,7 +90,7 @@ def refuse_source(name: str | None, source: str | None) -> None:
         return
     path = Path(name)
     if path.is_file() and path.resolve() == Path(source).resolve():
-        raise ReadError(f"--out {name} would replace what was read")
+        raise ReadError(f"--out {name} would overwrite its own input")
 
 
 def write_out(name: str | None, data: bytes, source: str | None = None) -> Path | None:
@@ -173,5 +173,5 @@ def _target(given: str | None, text: str, file: str) -> tuple[VliwTarget, Encodi
         return encoded_target(given)
     declared = target_declared_in(text, file)
     if declared is None:
-        raise ReadError(f"program '{file}' declares no target; name one by --target")
+        raise ReadError(f"program '{file}' declares no target; choose one with --target")
     return encoded_target(declared.name, declared.span)

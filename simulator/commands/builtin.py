@@ -55,10 +55,10 @@ def execute(options: Namespace) -> CommandOutcome:
         for option in ("emit", "inputs", "args", "out", "rounding", "options"):
             if getattr(options, option):
                 shown = {"inputs": "in", "args": "arg", "options": "option"}.get(option, option)
-                raise ReadError(f"--{shown} needs the NAME of a builtin")
+                raise ReadError(f"--{shown} needs the name of a builtin")
         return _list(options.target)
     if options.target is None:
-        raise ReadError("name the generation by --target", legal=[target.name for target in _targets(None)])
+        raise ReadError("choose the generation with --target", legal=[target.name for target in _targets(None)])
     from castsim.commands import builtin_call  # noqa: PLC0415 - a list needs no machine
 
     chosen = with_options(builtin_target(options.target), assignments("--option", options.options))

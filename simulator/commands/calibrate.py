@@ -63,5 +63,5 @@ def _range(name: str, text: str) -> tuple[float, float]:
     except ValueError:
         low = high = float("nan")
     if not (isfinite(low) and isfinite(high)):
-        raise ReadError(f"--bounds {name}={text}: not a range of numbers", legal=(f"{name}=100..400",))
+        raise ReadError(f"--bounds {name}={text}: expected a range of numbers", legal=(f"{name}=100..400",))
     return low, high

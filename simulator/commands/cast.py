@@ -113,13 +113,11 @@ def _request(options: Namespace) -> ValueCastRequest:
     if everything:
         chips = list(dict.fromkeys([*target_names(), *chips]))
     if chips and overflows:
-        raise ReadError("a target has its own overflow behaviour; --overflow is for casts without a target")
+        raise ReadError("the target determines overflow behaviour; --overflow works only without a target")
     if not chips and (options.saturation is not None or options.scratch or set_options):
         given = [f"--option {name}={value}" for name, value in set_options.items()]
         given += ["--scratch"] * options.scratch + ["--saturation"] * (options.saturation is not None)
-        raise ReadError(
-            f"{', '.join(given)}: such options belong to a target; name one by --target", legal=target_names()
-        )
+        raise ReadError(f"{', '.join(given)}: options of a target; choose one with --target", legal=target_names())
     return ValueCastRequest(
         src=source,
         dst=destination,
@@ -229,7 +227,7 @@ def _abstract(request: ValueCastRequest) -> Iterator[list[CastResultRow]]:
 def _abstract_column(request: ValueCastRequest, policy: Policy, asked: str | None) -> list[CastResultRow]:
     if policy.rounding is Rounding.STOCHASTIC:
         legal = [mode for mode in legal_roundings(request.src, request.dst) if mode in DETERMINISTIC]
-        raise IllegalError("rounding 'stochastic' needs random words; it is for arrays, from Python", legal=legal)
+        raise IllegalError("rounding 'stochastic' needs random words; use it on arrays from Python", legal=legal)
     codes = cast_codes(_codes(request), request.src, request.dst, policy)
     return _column(request, codes, (None, asked), (policy.rounding, policy.overflow, None), policy.rounding)
 
@@ -252,7 +250,9 @@ def _on_targets(request: ValueCastRequest, told: _Told, skipped: dict[Skipped, N
                 skipped[Skipped(target.name, error.message)] = None
     if not done and refusal is not None:
         tried = ", ".join(target.name for target in request.targets)
-        raise IllegalError(f"no target casts {request.src.name} -> {request.dst.name} as asked; tried: {tried}")
+        raise IllegalError(
+            f"no target casts {request.src.name} -> {request.dst.name} with these options; tried: {tried}"
+        )
 
 
 def _on_target(
@@ -357,7 +357,7 @@ def cast_strings(options: Namespace) -> CommandOutcome:
     """
     for option in _NOT_OF_TEXT:
         if getattr(options, option):
-            raise ReadError(f"--{'option' if option == 'options' else option} is not for casts from or to text")
+            raise ReadError(f"--{'option' if option == 'options' else option} does not apply to casts from or to text")
     src, dst = (None if name.lower() == STRING else format_spelled(name) for name in (options.src, options.dst))
     rows = [_row(text, src, dst) for text in options.values]
     document = {"source_format": options.src.lower(), "destination_format": options.dst.lower(), "results": rows}

@@ -41,7 +41,7 @@ from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
 from castsim.exploration.checking import LANGUAGES, Finding, Severity, check
-from castsim.isa.errors import ReadError, escaped, pointed_at
+from castsim.isa.errors import ReadError, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.reports.documents import Document
 from castsim.reports.schemas.command_documents import FindingEntry
@@ -71,7 +71,7 @@ def findings_text(found: Sequence[Finding], files: int) -> Text:
         if one.span is not None and one.span.text:
             line, caret = pointed_at(one.span)
             shown.append(f"  {line}\n").append(f"  {caret}\n", style=_STYLES[one.severity])
-        for word, text in (("legal", ", ".join(one.legal)), ("help", one.help)):
+        for word, text in (("legal", legal_text(one.legal, one.message, one.span)), ("help", one.help)):
             if text:
                 shown.append(f"  {word}: {escaped(text)}\n")
     return shown.append(_counted(found, files))
@@ -84,7 +84,7 @@ def github_lines(found: Sequence[Finding]) -> Iterator[str]:
         place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": title}
         listed = ",".join(f"{key}={_property(str(value))}" for key, value in place.items() if value is not None)
         further = [one.message]
-        further += [f"legal: {', '.join(one.legal)}"] if one.legal else []
+        further += [f"legal: {legal_text(one.legal, one.message, one.span)}"] if one.legal else []
         further += [f"help: {one.help}"] if one.help else []
         yield f"::{_COMMANDS[one.severity]} {listed}::{_data(chr(10).join(further))}"
 
@@ -113,7 +113,7 @@ def _result(found: Finding, rule: int) -> Document:
             "endColumn": found.end_column,
         }
     text = found.message
-    text += f"\nlegal: {', '.join(found.legal)}" if found.legal else ""
+    text += f"\nlegal: {legal_text(found.legal, found.message, found.span)}" if found.legal else ""
     text += f"\nhelp: {found.help}" if found.help else ""
     return {
         "ruleId": _rule(found.kind),

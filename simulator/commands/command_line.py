@@ -353,7 +353,7 @@ def _check(arguments: Sequence[str]) -> None:
             raise _refusal(f"the argument {text[:40]!r} {fault}", legal=(f"up to {LONGEST} characters",))
     document = _json_argument(arguments)
     if document is not None and _is_shared(document, arguments):
-        raise _refusal(f"--json would replace '{document}', which another argument names")
+        raise _refusal(f"--json would overwrite '{document}', which another argument names")
 
 
 def _main_parser() -> _MainParser:

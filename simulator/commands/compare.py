@@ -66,7 +66,7 @@ def execute(options: Namespace) -> CommandOutcome:
     given = _given(options.given)
     x = None if options.input is None else read_array(Path(options.input), "x")
     if x is None and not callable(given):
-        raise ReadError("results need the inputs that they are of", legal=("--in FILE.npy",))
+        raise ReadError("results need the inputs they were computed from", legal=("--in FILE.npy",))
     found = compare(
         x,
         given,
@@ -88,7 +88,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 def _number(option: str, text: str, most: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most):
-        raise ReadError(f"{option} '{text[:40]}' is no number of that kind", legal=(f"0 .. {most}",))
+        raise ReadError(f"{option} '{text[:40]}' is not a valid number here", legal=(f"0 .. {most}",))
     return int(text)
 
 
@@ -98,7 +98,7 @@ def _given(text: str) -> Codes | Conversion:
         return read_array(Path(text), "y")
     file, colon, name = text.rpartition(":")
     if not colon or not file.endswith(".py") or not name.isidentifier():
-        raise ReadError(f"'{text}' is neither results nor a function", legal=_LEGAL)
+        raise ReadError(f"'{text}' is neither a results file nor a function", legal=_LEGAL)
     return _function(Path(file), name)
 
 
@@ -111,7 +111,7 @@ def _function(path: Path, name: str) -> Conversion:
     except (SyntaxError, ValueError) as error:
         line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
         shown = (source.splitlines() or [""])[min(line, source.count("\n") + 1) - 1] if source else ""
-        raise ReadError(f"no Python: {error.args[0]}", span=Span(str(path), line, max(1, column), shown)) from None
+        raise ReadError(f"invalid Python: {error.args[0]}", span=Span(str(path), line, max(1, column), shown)) from None
     _guarded(path, "the file", lambda: exec(code, space))
     found = space.get(name)
     if not callable(found):

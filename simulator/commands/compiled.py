@@ -68,7 +68,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     if options.table:
         if options.src is not None:
-            raise ReadError("--table shows all casts of a target; leave out SRC and DST")
+            raise ReadError("--table lists all casts of a target; leave out SRC and DST")
         return _table(options.target)
     if options.src is not None and options.src.endswith(IR_SUFFIX):
         return _text(options)
@@ -102,7 +102,7 @@ def _text(options: Namespace) -> CommandOutcome:
     """Show the casts of a text of LLVM IR; all positional arguments behind the file are values."""
     for name, usual in (("form", "as"), ("rounding", None), ("reading", "compiler")):
         if getattr(options, name) != usual:
-            raise ReadError(f"--{name} does not go with a text of LLVM IR, which says it itself", legal=("--order",))
+            raise ReadError(f"--{name} does not apply to LLVM IR text, which determines it", legal=("--order",))
     text_read = read_text(options.src, "LLVM IR")
     found = casts_of_text(text_read, options.src, tpc_target(options.target), options.order)
     places = [{"line": each.span.line, "column": each.span.column, "written": each.written} for each in found]

@@ -102,7 +102,7 @@ def execute(options: Namespace) -> CommandOutcome:
         ReadError: a shell that there is no script for.
     """
     if options.shell not in SHELLS:
-        raise ReadError(f"no script for the shell '{options.shell}'", legal=SHELLS)
+        raise ReadError(f"no completion script for shell '{options.shell}'", legal=SHELLS)
     main, commands = whole_parser()
     for action in main._actions:
         _teach("", action)

@@ -57,7 +57,7 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     spec, version, attributes = parse_specification(options.spec)
     if attributes:
-        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+        raise ReadError("the matrix covers all attributes; give only the specification and its version")
     check_page(options, {})
     workers, ledger = workers_of(options), ledger_of(options)
     values = assignments("--option", options.options)

@@ -292,7 +292,7 @@ def _text_of(file: str) -> str:
 
 def _nothing(rest: str) -> None:
     if rest:
-        raise ReadError(f"'{rest[:40]}' is one word too many")
+        raise ReadError(f"unexpected word '{rest[:40]}'")
 
 
 def _number(text: str, what: str) -> int:
@@ -310,7 +310,7 @@ def execute(options: Namespace) -> CommandOutcome:
     if options.dap:
         return _serve(options)
     if options.port is not None:
-        raise ReadError("--port is for --dap", legal=("--dap --port N",))
+        raise ReadError("--port requires --dap", legal=("--dap --port N",))
     if options.program is None:
         raise ReadError("castsim debug needs a program", legal=("castsim debug PROGRAM", "castsim debug --dap"))
     refuse_elsewhere(options, options.program)
@@ -328,11 +328,9 @@ def launch_of(options: Namespace) -> SteppedLaunch:
     """
     program = options.program
     if program == "-":
-        raise ReadError("standard input is used for the commands; name a file for the program", legal=("PROGRAM.pto",))
+        raise ReadError("standard input carries the commands; give the program as a file", legal=("PROGRAM.pto",))
     if program.endswith(GRAPHS):
-        raise ReadError(
-            f"'{program}' is a graph, which has no operations to step through", legal=("a .pto file", "a .tpc file")
-        )
+        raise ReadError(f"'{program}' is a graph; debug steps through programs", legal=("a .pto file", "a .tpc file"))
     source = None
     if program.endswith(CPP_SUFFIXES):
         recording = recording_of(options)
@@ -376,6 +374,6 @@ def _serve(options: Namespace) -> CommandOutcome:
     else:
         port = integer_from("--port", options.port, least=0)
         if port > LAST_PORT:
-            raise ReadError(f"--port {port}: no port", legal=(f"0 .. {LAST_PORT}",))
+            raise ReadError(f"--port {port}: not a port number", legal=(f"0 .. {LAST_PORT}",))
         serve_port(port, given, scalar, kernel_of)
     return CommandOutcome({}, lambda _: Group())

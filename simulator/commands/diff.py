@@ -94,14 +94,12 @@ def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
     a, b = options.a, options.a if options.b is None else options.b
     for name in (a, b):
         if name.endswith(GRAPHS):
-            raise ReadError(f"'{name}' is a graph; diff compares programs and results of runs", legal=_LEGAL)
+            raise ReadError(f"'{name}' is a graph; diff compares programs or results of runs", legal=_LEGAL)
     if a == options.b == STDIN:
-        raise ReadError("both sides are standard input, which can be read once", legal=("castsim diff - B",))
+        raise ReadError("both sides are standard input, which can be read only once", legal=("castsim diff - B",))
     own = assignments("--option-b", options.options_b)
     if options.b is None and not own and options.target_b is None and options.entry_b is None:
-        raise ReadError(
-            "only one program, and nothing to compare it with", legal=("castsim diff A B", "--target-b T", *_LEGAL_B)
-        )
+        raise ReadError("the second program is missing", legal=("castsim diff A B", "--target-b T", *_LEGAL_B))
     shared = assignments("--option", options.options)
     common = {
         "inputs": assignments("--in", options.inputs),
@@ -141,5 +139,5 @@ def _slowdown(text: str | None) -> Fraction | None:
     if text is None:
         return None
     if _PERCENT.fullmatch(text.strip()) is None:
-        raise ReadError(f"--max-slowdown {text.strip()[:40]}: not a percentage", legal=("0", "2.5", "100"))
+        raise ReadError(f"--max-slowdown {text.strip()[:40]}: expected a percentage", legal=("0", "2.5", "100"))
     return Fraction(text.strip())

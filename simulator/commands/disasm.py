@@ -42,7 +42,7 @@ def execute(options: Namespace) -> CommandOutcome:
     target, encoding = encoded_target(options.target)
     if options.file.endswith((*ASSEMBLY_SUFFIXES, TILE_SUFFIX, *GRAPHS)):
         raise ReadError(
-            f"castsim disasm takes a TPC binary; '{options.file}' is not one by its suffix; try `castsim run`",
+            f"castsim disasm takes a TPC binary; '{options.file}' does not have the suffix of one; try `castsim run`",
             legal=("a raw binary", "an ELF file", *(f"*{suffix}" for suffix in BINARY_SUFFIXES)),
         )
     file, data = named_bytes(options.file)

@@ -114,13 +114,13 @@ def execute_run(options: Namespace) -> CommandOutcome:
         ReadError: an option that means nothing for a graph, no target; otherwise as `execute`.
     """
     if options.target is None:
-        raise ReadError("a graph names no target", legal=("--target T",))
+        raise ReadError("a graph does not declare a target", legal=("--target T",))
     parser = parser_of("run")
     for name, value in vars(options).items():
         if name not in _OF_GRAPHS and value != parser.get_default(name):
             raise ReadError(
-                f"--{name.replace('_', '-')} is for programs; write those of a graph by `castsim graph --emit DIR` and "
-                "run them"
+                f"--{name.replace('_', '-')} applies to programs; write those of this graph with "
+                "`castsim graph --emit DIR` and run them"
             )
     return execute(Namespace(**{**vars(options), "emit": None, "tosa_version": None, "accept_samples": False}))
 

@@ -112,7 +112,7 @@ def _check_elements(rows: int, cols: int) -> None:
     if rows * cols > LARGEST:
         most = {"rows": LARGEST // cols, "cols": LARGEST // rows}
         raise ReadError(
-            f"--rows {rows} --cols {cols}: more than {LARGEST} elements, which would all be simulated",
+            f"--rows {rows} --cols {cols}: more than {LARGEST} elements; castsim simulates each of them",
             legal=[f"--{name} up to {number}" for name, number in most.items() if number],
         )
 
@@ -174,7 +174,7 @@ def execute(options: Namespace) -> CommandOutcome:
             "lower takes SRC and DST, or --spec without them",
             legal=("lower SRC DST --target T", "lower --spec S --target T"),
         )
-    refuse_workers(options, "one cast is planned by one process; all casts of --spec, without SRC and DST, by several")
+    refuse_workers(options, "several processes need all casts of --spec; leave out SRC and DST")
     check_page(options, {"--out": options.out})
     _check_suffix(options)
     found = _answered(options, _request(options))
@@ -242,7 +242,7 @@ def _extent(options: Namespace) -> dict[str, int]:
     steps = integer_from("--steps", options.steps)
     if steps > MOST_STEPS:
         raise ReadError(
-            f"--steps {steps}: chains have up to {MOST_STEPS} instructions; each further one multiplies the "
+            f"--steps {steps}: chains have up to {MOST_STEPS} instructions; each further step multiplies the "
             "search by the number of casts of the target",
             legal=[str(number + 1) for number in range(MOST_STEPS)],
         )
@@ -271,7 +271,7 @@ def _answered(options: Namespace, request: CastRequest) -> Answer:
             return make(request)
         except TileError as error:
             raise TileError(
-                f"--rows {request.rows} --cols {request.cols}: no program for {target.name} converts a tile of this "
+                f"--rows {request.rows} --cols {request.cols}: no program for {target.name} can convert a tile of this "
                 f"shape: {error.message}",
                 legal=_going(request, make),
             ) from None
@@ -292,10 +292,10 @@ def _to_blocks(options: Namespace, wanted: BlockFormat) -> CommandOutcome:
 
     for name, value in (("--via", options.via), ("--spec", options.spec), ("--rounding", options.rounding)):
         if value is not None:
-            raise ReadError(f"{name} is for casts of elements; {wanted.name} is a block format")
+            raise ReadError(f"{name} applies to casts of elements; {wanted.name} is a block format")
     src = format_named(options.src)
     if not isinstance(src, FloatFormat) or src.name not in _SOURCES:
-        raise IllegalError(f"{src.name} is not quantised to blocks on a chip", legal=_SOURCES)
+        raise IllegalError(f"{src.name} cannot be quantised to blocks on a chip", legal=_SOURCES)
     target = with_options(load_target(options.target), assignments("--option", options.options))
     rows, cols = integer_from("--rows", options.rows), integer_from("--cols", options.cols)
     found = lower_blocks(src, wanted, target, rows, cols)
@@ -329,7 +329,7 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
     _check_matrix(options)
     spec, version, attributes = parse_specification(options.spec)
     if attributes:
-        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+        raise ReadError("the matrix covers all attributes; give only the specification and its version")
     workers, ledger = workers_of(options), ledger_of(options)
     folder = output_folder(options.out)
     values = assignments("--option", options.options)
@@ -355,9 +355,9 @@ def _check_matrix(options: Namespace) -> None:
     given = {"--via": options.via, "--rounding": options.rounding, "--saturate": options.saturate}
     for name, value in given.items():
         if value:
-            raise ReadError(f"{name} belongs to one cast, not to all of a specification", legal=("lower SRC DST ...",))
+            raise ReadError(f"{name} applies to one cast, not to a specification", legal=("lower SRC DST ...",))
     if options.out == STDOUT:
-        raise ReadError("--out -: the programs of all casts are files in a folder", legal=("--out DIR",))
+        raise ReadError("--out -: needs a folder, because each cast becomes a file", legal=("--out DIR",))
     check_page(options, {"--out": options.out})
 
 

@@ -103,7 +103,7 @@ def _block(text: str | None) -> int | tuple[int, ...] | None:
     if text is None:
         return None
     if not re.fullmatch(r"\d{1,9}(x\d{1,9})*", text, re.ASCII):
-        raise ReadError(f"--block '{text[:40]}' is no size", legal=("--block 32", "--block 128x128"))
+        raise ReadError(f"--block '{text[:40]}' is not a block size", legal=("--block 32", "--block 128x128"))
     sizes = tuple(map(int, text.split("x")))
     return sizes if len(sizes) > 1 else sizes[0]
 

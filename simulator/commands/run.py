@@ -159,7 +159,7 @@ def check_what_if(options: Namespace) -> None:
     if options.what_if is None or not _read_once(options):
         return
     held = "standard input" if options.program == "-" else f"'{options.program}'"
-    raise ReadError(f"--what-if reads the program more than once, {held} has it only once", legal=("FILE",))
+    raise ReadError(f"--what-if reads the program several times; {held} can be read only once", legal=("FILE",))
 
 
 def _read_once(options: Namespace) -> bool:
@@ -209,11 +209,13 @@ def fragment_of(options: Namespace) -> Fragment | None:
             raise ReadError("nothing to run", legal=("PROGRAM", "-e TEXT"))
         return None
     if options.program is not None:
-        raise ReadError(f"-e runs a fragment in place of '{options.program}'", legal=("PROGRAM", "-e TEXT"))
+        raise ReadError(
+            f"-e runs a fragment instead of '{options.program}'; give only one of them", legal=("PROGRAM", "-e TEXT")
+        )
     if options.target is None:
-        raise ReadError("a fragment names no target", legal=("--target T",))
+        raise ReadError("a fragment does not declare a target", legal=("--target T",))
     if options.all_entries or options.entry is not None:
-        raise ReadError("a fragment has one entry; --entry and --all-entries are for .pto files")
+        raise ReadError("--entry and --all-entries apply only to .pto files; a fragment has one entry")
     options.program = NAME
     return whole(options.execute, load_target(options.target))
 
@@ -229,7 +231,7 @@ def with_parameters(texts: Sequence[str], source: Source) -> Source:
     """
     given = assignments("--tile", texts)
     if source.language is not Language.TILES:
-        raise ReadError(f"--tile {texts[0]}: only tile programs have parameters", legal=("a .pto file",))
+        raise ReadError(f"--tile {texts[0]}: only tile programs take parameters", legal=("a .pto file",))
     known = parameters(PtoSource(source.file, source.text))
     values = {}
     for name, text in given.items():
@@ -282,7 +284,7 @@ def execute(options: Namespace) -> CommandOutcome:
         return execute_tilelang(options, run_source)
     refuse_tilelang(options, options.program)
     if options.all_blocks:
-        raise ReadError("--all-blocks is about kernels in C++, which are told their core")
+        raise ReadError("--all-blocks applies only to C++ kernels")
     with nullcontext() if fragment is None else fragment.placed():
         return run_source(options, None if fragment is None else fragment.source)
 
@@ -368,7 +370,7 @@ def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineErr
     for name, found in result.partial.items() if not options.partial else ():
         missing = int(np.count_nonzero(~found.computed))
         message = f"output {name}: {missing} of {found.computed.size} elements depend on opaque operations"
-        errors.append(IllegalError(f"{message} and are not computed", legal=("--partial", "--timing-only")))
+        errors.append(IllegalError(f"{message} and were not computed", legal=("--partial", "--timing-only")))
     return errors
 
 
@@ -425,11 +427,11 @@ def _check_options(options: Namespace) -> None:
     if options.engine is not None and options.engine not in ENGINES:
         raise ReadError(f"engine '{options.engine}' is not available", legal=ENGINES)
     if options.no_skip and options.engine == "event":
-        raise ReadError("--no-skip is about the fast engine; engine 'event' skips nothing")
+        raise ReadError("--no-skip applies only to engine 'fast'; engine 'event' never skips")
     if options.timing_only and options.partial:
-        raise ReadError("--timing-only computes no values, so --partial would have nothing to write")
+        raise ReadError("--timing-only computes no values, so --partial has nothing to write")
     if options.timing_only and options.out is not None:
-        raise ReadError("--timing-only computes no values, so --out would have nothing to write")
+        raise ReadError("--timing-only computes no values, so --out has nothing to write")
     assignments("--in", options.inputs)
     if options.max_cycles is not None:
         positive("--max-cycles", options.max_cycles)
@@ -446,7 +448,7 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
         _check_untimed(options, loaded)
     if loaded.language == Language.TILES.value:
         if stale_mode(options.stale_reads) != "report":
-            raise ReadError("--stale-reads is about registers of assembly; tile programs have none")
+            raise ReadError("--stale-reads applies only to assembly; tile programs have no registers")
         return
     given = {
         "--sync": options.sync != "insert",
@@ -458,7 +460,7 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
     }
     for option, was_given in given.items():
         if was_given:
-            raise ReadError(f"{option} is about tile programs; {options.program} is assembly")
+            raise ReadError(f"{option} applies only to tile programs; {options.program} is assembly")
 
 
 def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
@@ -490,7 +492,7 @@ def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
     """
     found = loaded.lint()
     if found is None:
-        raise ReadError("--lint checks assembly; tile programs have no issue rules")
+        raise ReadError("--lint applies only to assembly; tile programs have no issue rules")
     return found
 
 
@@ -580,7 +582,7 @@ def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Resul
         ("--show-sync", options.show_sync),
     ):
         if given:
-            raise ReadError(f"{option} is about one function; --all-entries runs several")
+            raise ReadError(f"{option} applies to one function; --all-entries runs several")
     if path.suffix != TILE_SUFFIX:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     source = read_source(path, lambda: False)

@@ -76,12 +76,12 @@ def check_file(option: str, text: str) -> None:
         ReadError: it is standard output, a folder, in a folder that is missing, or a link that leads nowhere.
     """
     if text == STDOUT:
-        raise ReadError(f"{option} takes a file: standard output is the report's", legal=(f"{option} FILE",))
+        raise ReadError(f"{option} needs a file: standard output carries the report", legal=(f"{option} FILE",))
     path = Path(os.path.realpath(text))
     if path.is_symlink():
         raise ReadError(f"{option} {text}: cannot be written: symbolic links form a loop")
     if path.is_dir() or text.endswith("/"):
-        raise ReadError(f"{option} {text}: cannot be written: it is itself a folder")
+        raise ReadError(f"{option} {text}: cannot be written: it is a folder")
     if not path.parent.is_dir():
         raise ReadError(f"{option} {text}: cannot be written: no such folder: {Path(text).parent}")
 
@@ -136,7 +136,7 @@ def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandO
             words += texts
     check_page(options, named)
     if getattr(options, "format", "text") != "text":
-        raise ReadError("--html shows the report as text", legal=("--format text",))
+        raise ReadError("--html works only with --format text", legal=("--format text",))
     outcome = execute(options)
     from castsim.reports.pages.page_of_result import plain_page  # noqa: PLC0415 - as below
 
@@ -200,7 +200,7 @@ def resume_hint(ledger: Path | str | None, what: str) -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         if ledger is not None:
-            tell(f"the {what} was interrupted; the same command continues from {ledger}")
+            tell(f"interrupted; run the same command again to continue the {what} from {ledger}")
         raise
 
 

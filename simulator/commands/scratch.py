@@ -74,7 +74,7 @@ def execute(options: Namespace) -> CommandOutcome:
         case [program] if program.endswith(".pto"):
             for option in ("rows", "cols", "row_stride", "rounding", "audit", "sweep"):
                 if getattr(options, option):
-                    raise ReadError(f"--{option.replace('_', '-')} is for two formats; a program has its own")
+                    raise ReadError(f"--{option.replace('_', '-')} applies to two formats; a program has its own")
             return _program(options, program)
         case [word] if word.lower() == ALL:
             return _all(options)
@@ -88,7 +88,7 @@ def execute(options: Namespace) -> CommandOutcome:
                 ("max-statements", options.max_statements),
             ):
                 if given:
-                    raise ReadError(f"--{option} is for a program; two formats have none", legal=("X.pto",))
+                    raise ReadError(f"--{option} applies only to a program", legal=("X.pto",))
             return _pair(options, src, dst)
         case _:
             raise ReadError(
@@ -131,14 +131,14 @@ def _all(options: Namespace) -> CommandOutcome:
     """Return the scratch that serves every cast of a shape: the documents' tmpSizeAllBytes."""
     for option in ("rounding", "audit", "sweep", "entry", "args", "max_walk", "max_statements"):
         if getattr(options, option):
-            raise ReadError(f"--{option.replace('args', 'arg').replace('_', '-')} is not for all casts at once")
+            raise ReadError(f"--{option.replace('args', 'arg').replace('_', '-')} does not apply to all casts at once")
     if options.rows is None or options.cols is None:
         raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
     target = _target(options)
     given = numbers("--rows", options.rows), numbers("--cols", options.cols)
     strides = given[1] if options.row_stride is None else numbers("--row-stride", options.row_stride)
     if any(len(values) != 1 for values in (*given, strides)):
-        raise ReadError("a range is for two formats and --sweep")
+        raise ReadError("a range needs two formats and --sweep")
     rows, cols = given[0][0], given[1][0]
     auditors = [ScratchAuditor(target, rule.src, rule.dst) for rule in target.sequences_in_force]
     widest = max(auditor.packed_stride(cols) for auditor in auditors)
@@ -158,7 +158,7 @@ def numbers(option: str, text: str) -> range:
         raise ReadError(f"{option} {text}: neither a number nor a range", legal=("128", "0:256", "0:256:8"))
     first, last, step = match[1], match[2] or match[1], match[3] or "1"
     if int(last) > _LARGEST:
-        raise ReadError(f"{option} {text}: no tile is that large", legal=(f"0 to {_LARGEST}",))
+        raise ReadError(f"{option} {text}: larger than any tile", legal=(f"0 to {_LARGEST}",))
     if int(step) == 0 or int(last) < int(first):
         raise ReadError(
             f"{option} {text}: the range is empty", legal=("FIRST:LAST:STEP with FIRST <= LAST, STEP >= 1",)

@@ -44,7 +44,7 @@ class OptionParser(ArgumentParser):
 def _cores(text: str) -> str:
     """Return `--cores` as the option of a target that it is."""
     if not text.isdecimal():
-        raise ArgumentTypeError(f"'{text}' is no number of cores\n  legal: 1, 2, ...")
+        raise ArgumentTypeError(f"'{text}' is not a number of cores\n  legal: 1, 2, ...")
     return f"cores={text}"
 
 

@@ -83,19 +83,15 @@ def execute(options: Namespace) -> CommandOutcome:
 def _drawn(options: Namespace) -> CommandOutcome:
     """Draw what was swept."""
     if options.report is None:
-        raise ReadError(
-            f"--html {options.html} draws the results of --report, which is missing", legal=("--report FILE.parquet",)
-        )
+        raise ReadError(f"--html {options.html} draws the results of --report", legal=("--report FILE.parquet",))
     if options.html is None:
-        raise ReadError(
-            f"--report {options.report} is drawn on the page of --html, which is missing", legal=("--html PAGE.html",)
-        )
+        raise ReadError(f"--report {options.report} needs --html, the page that shows it", legal=("--html PAGE.html",))
     given = {"SPEC": options.specification, "--out": options.out, "--workers": options.workers,
              "--scheduler": options.scheduler}  # fmt: skip
     for name, value in given.items():
         if value is not None:
             raise ReadError(
-                f"--report {options.report} --html {options.html} compute nothing; {name} does: {value}",
+                f"--report {options.report} --html {options.html} only draw existing results; leave out {name} {value}",
                 legal=("castsim sweep --report FILE.parquet --html PAGE.html",),
             )
     check_page(options, {"--report": options.report})
@@ -122,7 +118,7 @@ def _write_page(report: str, html: str) -> Document:
 def _check(options: Namespace) -> None:
     usage = ("castsim sweep SPEC.toml --out FILE.parquet", "castsim sweep --report FILE.parquet --html PAGE.html")
     if options.specification is None or options.out is None:
-        raise ReadError("a sweep needs a specification and --out", legal=usage)
+        raise ReadError("castsim sweep needs a specification and --out", legal=usage)
     if Path(options.out).suffix.lower() in _OTHER_SUFFIXES:
         raise ReadError(f"--out {options.out}: results are written as Parquet", legal=("--out FILE.parquet",))
     refuse_both(options)

@@ -239,11 +239,11 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     if options.diff:
         if options.what or options.template:
-            raise ReadError("--diff compares two targets and takes nothing else", legal=("targets --diff A B",))
+            raise ReadError("--diff takes two targets and nothing else", legal=("targets --diff A B",))
         return _diff(*options.diff)
     if options.template:
         if options.what:
-            raise ReadError("--template prints a target and takes nothing else", legal=("targets --template T",))
+            raise ReadError("--template takes one target and nothing else", legal=("targets --template T",))
         return _template(options.template)
     match options.what:
         case []:
@@ -256,7 +256,7 @@ def execute(options: Namespace) -> CommandOutcome:
             return _pair(name, src, dst)
         case _:
             raise ReadError(
-                f"targets takes nothing, a name, or a name and two formats; not {len(options.what)} arguments",
+                f"expected no argument, a name, or a name and two formats, not {len(options.what)} arguments",
                 legal=("targets", "targets NAME", "targets NAME SRC DST"),
             )
 

@@ -54,7 +54,9 @@ def _asked(options: Namespace, program: str) -> tuple[LoweredKernel, dict[str, C
     """Return the kernel, the arrays that files give, and the dimensions that options give."""
     named = TILELANG.fullmatch(program)
     if named is None or not named[2]:
-        raise ReadError(f"{program}: which function makes the kernel?", legal=(f"{program.rstrip(':')}:FUNCTION",))
+        raise ReadError(
+            f"{program}: several functions could make the kernel; name one", legal=(f"{program.rstrip(':')}:FUNCTION",)
+        )
     args = scalars_of(options)
     lowered, taken = lowered_of(Path(named[1]), named[2], args, not options.unscheduled)
     read = {name: _array(name, text) for name, text in assignments("--in", getattr(options, "inputs", [])).items()}
@@ -80,7 +82,7 @@ def execute_tilelang(options: Namespace, run: RunSource) -> CommandOutcome:
         CastsimError, EngineError: as `kernel_of` and `castsim.running.run`.
     """
     if options.all_entries or options.entry is not None:
-        raise ReadError("--entry is about .pto files", legal=("KERNEL.py:FUNCTION",))
+        raise ReadError("--entry applies only to .pto files", legal=("KERNEL.py:FUNCTION",))
     if options.core == ALL_CORES:
         if options.options:
             raise ReadError("--core all takes no options of the target", legal=("--core N",))

@@ -94,11 +94,11 @@ def execute(options: Namespace) -> CommandOutcome:
 
 def _study(options: Namespace) -> Study:
     if options.program == "-":
-        raise ReadError("the program is read once for all points and its digest kept; name a file", legal=("FILE",))
+        raise ReadError("give the program as a file: castsim records its digest", legal=("FILE",))
     if options.engine is not None and options.engine not in ENGINES:
         raise ReadError(f"--engine {options.engine}: not an engine", legal=ENGINES)
     if options.sync not in MODES:
-        raise ReadError(f"--sync {options.sync}: there is no such synchronisation", legal=MODES)
+        raise ReadError(f"--sync {options.sync}: unknown synchronisation", legal=MODES)
     axes = [axis for text in options.tile for axis in read_axes(ChoiceKind.TILE, text)]
     args, options_set = (
         _fixed_and_varied(kind, texts, axes)

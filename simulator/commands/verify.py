@@ -88,7 +88,7 @@ def execute(options: Namespace) -> CommandOutcome:
         execution = _execute_substitutions if options.substitutions else _execute_lowering
         return execution(options, path, workers)
     if options.spec is not None or options.target:
-        raise ReadError("--spec and --target belong to --lowering, --target also to --substitutions")
+        raise ReadError("--spec applies only to --lowering, --target to --lowering and --substitutions")
     record = _resumed(options, path) if options.resume and path else _started(options)
     record.begin_run()
     try:
@@ -152,7 +152,7 @@ def _resumed(options: Namespace, path: Path) -> VerificationRecord:
         wanted = held
     if set(wanted) != set(held):
         other = next(iter(sorted(set(wanted) ^ set(held), key=str)))
-        raise ReadError(f"record '{path}' is about other parts than those requested, such as {other}")
+        raise ReadError(f"record '{path}' covers parts that were not requested, such as {other}")
     changed = record.changed_files()
     if changed:
         raise ReadError(
@@ -168,7 +168,7 @@ def _check_alone(what: str, options: Namespace) -> None:
     given += [f"--{name}" for name in ("exhaustive", "structured") if getattr(options, name)]
     given += ["SRC DST"] if options.pair else []
     if given:
-        raise ReadError(f"{what} already determines what is compared; it excludes {', '.join(given)}")
+        raise ReadError(f"{what} already determines what is compared; leave out {', '.join(given)}")
 
 
 def _requested(options: Namespace) -> tuple[Any, ...]:
@@ -181,7 +181,7 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
     chosen = {EXHAUSTIVE: options.exhaustive, STRUCTURED: options.structured, SAMPLES: options.samples is not None}
     kinds = [kind for kind, given in chosen.items() if given]
     if len(kinds) > 1:
-        raise ReadError(f"--{kinds[0]} and --{kinds[1]} exclude each other")
+        raise ReadError(f"--{kinds[0]} and --{kinds[1]} cannot be combined")
     return plan(
         *pair,
         roundings=roundings,
@@ -230,7 +230,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
     resumed = LoweringRecord.load(path) if options.resume and path is not None else None
     spec, version, attributes = parse_specification(options.spec or (_SPEC if resumed is None else resumed.spec))
     if attributes:
-        raise ReadError("the matrix goes through all attributes; name the specification and its version only")
+        raise ReadError("the matrix covers all attributes; give only the specification and its version")
     samples = None if options.samples is None else integer_from("--samples", options.samples)
     seed = None if options.seed is None else integer_from("--seed", options.seed, least=0)
     if resumed is None:
@@ -239,7 +239,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
         record = resumed
         other = _other_than(record, options, spec, version, samples, seed)
         if other is not None:
-            raise ReadError(f"record '{path}' is about other {other} than asked for; --resume alone continues it")
+            raise ReadError(f"record '{path}' covers a different {other}; continue it with --resume alone")
     with stage_progress(quiet=options.quiet) as progress:
         verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
 
@@ -336,6 +336,6 @@ def _resumed_substitutions(path: Path, wanted: list[Substitute]) -> Substitution
     for trial in record.trials:
         held = trial.identity
         if today.get((held.name, held.format), held) != held:
-            raise ReadError(f"record '{path}' is stale, start a new one: other facts decide '{held.name}' now")
+            raise ReadError(f"record '{path}' is stale, start a new one: the facts behind '{held.name}' have changed")
     record.extend(one.identity for one in wanted)
     return record

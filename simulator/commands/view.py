@@ -212,7 +212,7 @@ def _refuse_port(options: Namespace) -> None:
     """
     if options.port is not None:
         raise ReadError(
-            f"--port {options.port}: only traces are served; '{options.file}' is shown as a file",
+            f"--port {options.port}: only traces are served; '{options.file}' is a static page",
             legal=("castsim view TRACE.json --port N",),
         )
 
@@ -296,7 +296,7 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
     named = _program_of(recorded, options.file)
     for option, given in refused.items():
         if given:
-            raise ReadError(f"{option}: the result '{options.file}' is shown, not run", legal=(named,))
+            raise ReadError(f"{option}: '{options.file}' is a result, which is shown and not run", legal=(named,))
     path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
     page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), parsed_json(data))
     try:

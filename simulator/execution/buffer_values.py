@@ -223,7 +223,9 @@ def _write_element(operation: ScalarElementAccess, buffer: Bytes, arguments: Map
     memory = buffer if operation.argument is None else arguments[operation.argument]
     end = operation.address + len(operation.code)
     if operation.address < 0 or end > memory.size:
-        raise TileError(f"{operation.kind} reaches bytes {operation.address} .. {end - 1} of {memory.size}")
+        raise TileError(
+            f"{operation.kind} accesses bytes {operation.address} .. {end - 1} of a memory of {memory.size}"
+        )
     memory[operation.address : end] = np.frombuffer(operation.code, np.uint8)
 
 
@@ -246,7 +248,7 @@ def _rows(memory: NDArray[_Cell], address: int, pitch: int, shape: tuple[int, in
     rows, length = shape
     last = address + (rows - 1) * pitch + length
     if address < 0 or last > memory.size or pitch < 0:
-        raise TileError(f"a transfer reaches bytes {address} .. {last - 1} of {memory.size}")
+        raise TileError(f"a transfer accesses bytes {address} .. {last - 1} of a memory of {memory.size}")
     return as_strided(memory[address:], shape, (pitch * memory.itemsize, memory.itemsize), writeable=True)
 
 

@@ -69,7 +69,7 @@ def carried_out_there(
             if finished or hands.threads():
                 seen = time.monotonic()
             elif time.monotonic() - seen > PATIENCE_SECONDS:
-                raise EngineError(f"--scheduler {address}: there have been no workers for {PATIENCE_SECONDS} s")
+                raise EngineError(f"--scheduler {address}: no worker appeared within {PATIENCE_SECONDS} s")
             for future in finished:
                 handed = hands.running.pop(future)
                 found = _result(future)
@@ -78,7 +78,7 @@ def carried_out_there(
                     continue
                 handed.attempts += 1
                 if handed.attempts == _ATTEMPTS:
-                    raise EngineError(f"--scheduler {address}: every worker dies of the piece {handed.piece}")
+                    raise EngineError(f"--scheduler {address}: every worker dies while computing piece {handed.piece}")
                 hands.out(handed)
 
 
@@ -131,7 +131,7 @@ def _while_it_lives(address: str) -> Iterator[None]:
     try:
         yield
     except (OSError, CancelledError, _CLOSED):
-        raise EngineError(f"--scheduler {address}: the scheduler has ended, or cannot be reached any more") from None
+        raise EngineError(f"--scheduler {address}: the scheduler has ended or cannot be reached") from None
 
 
 def _carried_out(task: Task[Piece, Result], piece: Piece) -> tuple[Result, ResultOrigin]:
@@ -172,15 +172,13 @@ def _refuse_others(client: Client, task: Task[Piece, Result], address: str) -> N
 @contextmanager
 def _client(address: str) -> Iterator[Client]:
     if _ADDRESS.fullmatch(address) is None:
-        raise ReadError(f"--scheduler {address}: not an address with a port", legal=_ADDRESSES)
+        raise ReadError(f"--scheduler {address}: expected an address with a port", legal=_ADDRESSES)
     for name in ("distributed", "distributed.client"):  # the latter has a level of its own
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=TIMEOUT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError):
-        raise ReadError(
-            f"--scheduler {address}: no scheduler answers within {TIMEOUT_SECONDS} s", legal=_ADDRESSES
-        ) from None
+        raise ReadError(f"--scheduler {address}: no answer within {TIMEOUT_SECONDS} s", legal=_ADDRESSES) from None
     try:
         with client.as_current():
             yield client

@@ -66,7 +66,7 @@ class LedgerLabels:
     def again(self) -> str:
         """The instruction for starting the work from the beginning."""
         same = "the same without its ledger" if self.option == "--out" else "the same after removing the file"
-        return f"{self.option} with another file, or {same}, starts again"
+        return f"{self.option} with another file, or {same}, starts over"
 
 
 class Ledger:
@@ -91,7 +91,7 @@ class Ledger:
             raise self._failed(error) from None
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
-                raise ReadError(f"{path}: not a regular file, which a ledger must be", legal=(f"{book.option} FILE",))
+                raise ReadError(f"{path}: a ledger must be a regular file", legal=(f"{book.option} FILE",))
             self._lock()
             self._read(dict(about))
         except BaseException as error:
@@ -176,7 +176,10 @@ class Ledger:
             if os.fstat(self._file).st_size <= len(line) + 1:  # its work ended before the first piece
                 self._start(about)
                 return
-            raise ReadError(f"{self.path}: is about another {' and another '.join(changed)}", legal=(self._book.again,))
+            raise ReadError(
+                f"{self.path}: belongs to a different run (not the same {', '.join(changed)})",
+                legal=(self._book.again,),
+            )
         self._find_pieces(len(line) + 1)
 
     def _first_line(self) -> bytes | None:
@@ -257,7 +260,7 @@ class Workers:
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_WORKERS:
-            raise ReadError(f"--workers {self.count}: not a number of processes", legal=(f"1 to {MOST_WORKERS}",))
+            raise ReadError(f"--workers {self.count}: must be a number of processes", legal=(f"1 to {MOST_WORKERS}",))
 
     @property
     def alone(self) -> bool:

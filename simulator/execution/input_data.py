@@ -159,7 +159,7 @@ def _header(file: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
     """Read up to the first element; return the dtype, the extents, and whether the first of them is the fastest."""
     start = file.read(8)
     if start.startswith(_ARCHIVE):
-        raise _FormError("is an archive; give one array")
+        raise _FormError("is an archive; give a single array")
     if not start.startswith(_MAGIC) or len(start) < 8 or start[6] not in _LENGTHS:
         raise _FormError("is not a .npy file, or is incomplete")
     form = _LENGTHS[start[6]]
@@ -185,7 +185,7 @@ def _parsed(text: str) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
         raise _FormError("is not a .npy file: its shape cannot be read")
     numbers = [number.strip().removesuffix("L") for number in extents.split(",") if number.strip()]
     if any(len(number) > _LONGEST_EXTENT for number in numbers):
-        raise _FormError("is not a complete .npy file: an extent is larger than any file")
+        raise _FormError("is truncated: an extent is larger than any file")
     return _dtype(description), tuple(map(int, numbers)), order == "True"
 
 
@@ -195,16 +195,14 @@ def _dtype(description: str) -> np.dtype[Any]:
     except (TypeError, ValueError):
         found = None
     if found is None or found.hasobject or found.itemsize == 0:
-        raise _FormError(f"holds elements of dtype '{description[:40]}', which are not numbers")
+        raise _FormError(f"holds elements of dtype '{description[:40]}', whose elements are not numbers")
     return found
 
 
 def _mapped(path: Path, file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> Codes:
     needed, there = math.prod(shape) * dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
     if needed > there:
-        raise _FormError(
-            f"is not a complete .npy file: its header announces {needed} bytes of elements, {there} are there"
-        )
+        raise _FormError(f"is truncated: its header announces {needed} bytes of elements, but the file has {there}")
     if needed == 0:  # no byte can be mapped
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", file.tell(), shape, "F" if order == "F" else "C")
@@ -347,8 +345,8 @@ def _check_shape(shape: tuple[int, ...], name: str, use: ArgumentUse) -> None:
     expected = {_memory_shape(axes, math.prod(shape)) for axes in views} if use.axes else use.shapes
     legal = [f"shape {list(each)}" for each in sorted(filter(None, expected), key=lambda each: (-len(each), each))]
     raise ReadError(
-        f"input '{name}' has shape {list(shape)}, the program expects {legal[0] if legal else 'another'}: in C order, "
-        "its elements would be taken for others",
+        f"input '{name}' has shape {list(shape)}, the program expects {legal[0] if legal else 'another'}; in C order "
+        "the elements would end up in wrong positions",
         legal=(*legal[:3], f"--in {name}={FLAT}FILE.npy takes a file's elements in its own order"),
     )
 
@@ -479,7 +477,7 @@ def filled_memory(uses: Mapping[str, ArgumentUse], inputs: Mapping[str, Codes | 
     missing = [name for name, use in uses.items() if use.needs_input and name not in inputs]
     if missing:
         raise ReadError(
-            f"the program loads {', '.join(f'%{name}' for name in missing)} before storing to it: no input given",
+            f"the program loads {', '.join(f'%{name}' for name in missing)} before storing to it; no input was given",
             legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
         )
     named = {name: text for name, text in inputs.items() if isinstance(text, str)}
@@ -514,7 +512,7 @@ def choose_target(architecture: str | None, given: str | Path | Target | None, p
     found = target_for_architecture(architecture or DEFAULT_ARCHITECTURE)
     if found is None:
         raise ReadError(
-            f"the program is for '{architecture}', which no shipped target simulates; choose a target with --target",
+            f"the program is for '{architecture}', which castsim does not simulate; choose a target with --target",
             span=place,
             legal=tuple(
                 name
@@ -553,12 +551,12 @@ def choose_entry(parsed: pto.Program, path: Path, entry: str | None) -> tuple[pt
     if len(candidates) != 1:
         if not candidates:
             raise ReadError(f"{path}: no function to run", legal=("func.func @NAME(...) { ... }",))
-        what = f"{len(candidates)} functions to run; name one by --entry"
+        what = f"{len(candidates)} functions to run; choose one with --entry"
         raise ReadError(f"{path}: {what}", legal=_shown([f.name for f in candidates]))
     return candidates[0], tuple(
         WarningText(
             WarningKind.LEFT_OUT,
-            f"function @{one.name} cannot be read and is left out: {one.error.message}",
+            f"function @{one.name} is skipped, because castsim cannot read it: {one.error.message}",
             str(one.error.span),
         )
         for one in parsed.refused

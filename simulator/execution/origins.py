@@ -64,8 +64,8 @@ def refuse_another(wanted: Installation, here: Installation, worker: str, what: 
     ):
         if own != other:
             raise EngineError(
-                f"worker {worker} has another castsim: its {name} ({_short(other)}) are not those of the {what} "
-                f"({_short(own)})"
+                f"worker {worker} runs a different castsim: its {name} ({_short(other)}) differ from those of "
+                f"the {what} ({_short(own)})"
             )
 
 
@@ -222,8 +222,8 @@ def carried_out_here(
             queue.again()
             if attempts >= _ATTEMPTS:
                 raise EngineError(
-                    f"processes of the {task.name} die as soon as they work: memory may be short (--workers 1 takes "
-                    "least); a script that calls castsim with workers needs `if __name__ == '__main__':` around it"
+                    f"processes of the {task.name} die at once: memory may be short (--workers 1 needs the least), and "
+                    "a script that uses workers needs an `if __name__ == '__main__':` guard"
                 ) from None
 
 

@@ -465,11 +465,11 @@ def check_tile(target: DataflowTarget, tile: Tile, span: Span) -> None:
     memory = target.memories["ub"]
     kind = tile.type
     if kind.location != "vec":
-        raise TileError(f"tile %{tile.name} is in '{kind.location}'; the vector unit works on vec", span=span)
+        raise TileError(f"tile %{tile.name} is in '{kind.location}'; the vector unit needs tiles in vec", span=span)
     if kind.scatter_layout != "none_box":
-        raise TileError(f"tile %{tile.name} has slayout={kind.scatter_layout}; vec tiles are none_box", span=span)
+        raise TileError(f"tile %{tile.name} has slayout={kind.scatter_layout}; vec tiles must be none_box", span=span)
     if not kind.rows or not kind.cols:
-        raise TileError(f"tile %{tile.name} of {kind.rows} rows and {kind.cols} columns has no element", span=span)
+        raise TileError(f"tile %{tile.name} of {kind.rows} rows and {kind.cols} columns is empty", span=span)
     line = kind.cols if kind.block_layout == "row_major" else kind.rows
     if line * tile.element_bits % (8 * target.block_bytes):
         raise TileError(
@@ -545,7 +545,7 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
     one_line = not transfer.load and 1 in (tile.valid_rows, tile.valid_cols)
     if wanted is None:
         raise TileError(
-            f"{what}: layout {part.layout} has no transfer form for vec tiles", span=span, legal=("nd", "dn")
+            f"{what}: layout {part.layout} cannot be transferred to or from vec tiles", span=span, legal=("nd", "dn")
         )
     if tile.type.block_layout != wanted and not one_line:
         other = next(layout for layout, order in _ORDERS.items() if order != wanted)
@@ -555,7 +555,7 @@ def check_transfer(target: DataflowTarget, transfer: TileTransfer) -> Warnings:
             legal=(_declared(other), f"%{tile.name} as {_padded(tile, wanted, target.block_bytes)}"),
         )
     if transfer.load and tile.type.pad > 1 and tile.format.name in target.transfer_limits.zero_pad_only:
-        raise TileError(f"{what}: {tile.format.name} is padded with zero or not at all", span=span, legal=("0", "1"))
+        raise TileError(f"{what}: {tile.format.name} can be padded only with zero", span=span, legal=("0", "1"))
     limit = target.transfer_limits.max_bursts
     if limit is not None and max(part.sizes[3], tile.rows) > limit:
         raise TileError(f"{what}: {max(part.sizes[3], tile.rows)} rows, one transfer takes at most {limit}", span=span)
@@ -570,7 +570,7 @@ def _check_nibbles(transfer: TileTransfer, what: str, wanted: str) -> None:
     if part.offset % 2 or any(stride % 2 for stride in part.strides[:4]):
         raise TileError(f"{what}: offsets and strides of a 4-bit view must be even", span=span)
     if tile.type.block_layout != wanted:
-        raise TileError(f"{what}: a 4-bit line cannot be moved against the layout of %{tile.name}", span=span)
+        raise TileError(f"{what}: a 4-bit line cannot be moved across the layout of %{tile.name}", span=span)
     if isinstance(part.format, IntFormat) and part.cols % 2:
         raise TileError(f"{what}: {part.cols} columns of {part.format.name}; the number must be even", span=span)
 

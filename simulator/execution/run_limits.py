@@ -123,5 +123,5 @@ def stale_mode(word: str | None) -> str:
         ReadError: an unknown word.
     """
     if word is not None and word not in STALE_MODES:
-        raise ReadError(f"unknown way to treat stale reads '{word}'", legal=STALE_MODES)
+        raise ReadError(f"unknown treatment of stale reads '{word}'", legal=STALE_MODES)
     return word or REPORT

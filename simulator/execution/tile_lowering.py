@@ -144,13 +144,13 @@ class _Completing:
             form = "ins(%src, %tmp : ...)" if isinstance(node, pto.Tcvt) else VECTOR_OPERATIONS[name].spellings[0]
             older = (f"--{TOOLCHAIN} {PASS_OFF[0]}", f"--{TOOLCHAIN} {OLDEST}")
             raise IllegalError(
-                f"pto.{name} requires explicit tmp when PlanMemory is skipped: tiles have addresses (level 3), and on "
-                f"{self.target} it needs {kind.rows} x {kind.cols} {kind.element}",
+                f"pto.{name} needs an explicit tmp tile: tiles have addresses (level 3), and on "
+                f"{self.target} it must be {kind.rows} x {kind.cols} {kind.element}",
                 span=node.span,
                 legal=("outs(%dst, %tmp : T, T)",) if behind else (form, *older),
             )
         tmp = f"{IMPLICIT_TMP}{len(self.made) + 1}"
-        effect = f"{name} has no tmp tile and gets one of {kind.rows} x {kind.cols} {kind.element}"
+        effect = f"{name} has no tmp tile; castsim adds one of {kind.rows} x {kind.cols} {kind.element}"
         self.made.append((ProgramChoice(TOOLCHAIN, self.toolchain, effect), node.span))
         yield pto.AllocTile(tmp, kind, added=True, span=node.span)
         if isinstance(node, pto.Tcvt):
@@ -215,11 +215,11 @@ def _cut(transfer: TileTransfer, what: str) -> Part:
     if not tile.valid_rows or not tile.valid_cols:
         return replace(part, sizes=(1, 1, 1, tile.valid_rows, tile.valid_cols))
     if tile.valid_rows > part.rows or tile.valid_cols > part.cols:
-        raise TileError(f"{what}, which reaches beyond the part", span=transfer.span)
+        raise TileError(f"{what}, which exceeds the part", span=transfer.span)
     first, second, third, rows, _ = part.sizes
     if tile.valid_rows != part.rows:
         if first * second * third != 1:
-            raise TileError(f"{what}; rows of several dimensions are not cut", span=transfer.span)
+            raise TileError(f"{what}; castsim does not cut rows of several dimensions", span=transfer.span)
         rows = tile.valid_rows
     return replace(part, sizes=(first, second, third, rows, tile.valid_cols))
 
@@ -245,13 +245,13 @@ def _as_the_library(target: DataflowTarget, transfer: TileTransfer, what: str) -
         tile = replace(tile, valid_rows=part.rows)
         leaves = part.rows > tile.rows
     if leaves or down < 0 or across < 0:
-        raise TileError(f"{what}; the part's lines leave the tile", span=transfer.span)
+        raise TileError(f"{what}; the part's lines exceed the tile", span=transfer.span)
     return replace(transfer, tile=tile, part=replace(part, sizes=sizes, strides=(one, two, three, down, across)))
 
 
 _UNSATURATED = {"f16", "bf16"}
 """The pair whose casts the assembler of August 2026 leaves without saturation, in both directions."""
-_HISTORY = f"OFF from {PASS_OFF[0]} on, ON from {PASS_ON[0]} on, the library's own before"
+_HISTORY = f"OFF since {PASS_OFF[0]}, ON since {PASS_ON[0]}, the library's default before"
 
 
 class DataflowLowerer(ABC):
@@ -303,7 +303,7 @@ class DataflowLowerer(ABC):
             hit = sorted({tile.name for tile in self._tiles.values() if tile.address < end and start < tile.end})
             if hit:
                 tiles = ", ".join(f"%{name}" for name in hit)
-                why = f"without tmp it uses bytes {start} .. {end - 1}, where {tiles} lies"
+                why = f"without tmp it uses bytes {start} .. {end - 1}, the place of {tiles}"
                 text = f"{work.mnemonic} of a column vector: {why}"
                 found[WarningText(WarningKind.SCRATCH, text, work.span)] = None
         return tuple(found)
@@ -328,7 +328,7 @@ class DataflowLowerer(ABC):
         if not self.differ(cast, off) and not self.differ(cast, chosen):
             return chosen if value in PASS_ON else cast, ()
         pair = f"{cast.src.format.name} -> {cast.dst.format.name}"
-        effect = f"{pair} names no saturation and gets {word}: {_HISTORY}"
+        effect = f"{pair} does not set saturation, which is {word}: {_HISTORY}"
         return chosen, (ProgramChoice(TOOLCHAIN, value, effect),)
 
     @abstractmethod
@@ -351,7 +351,7 @@ class DataflowLowerer(ABC):
         told = (*regions, *check_work(self._chip, filled or work))
         warnings = tuple(WarningText(WarningKind.OPERATION, text) for text in told)
         if filled is not None:
-            text = f"pto.{work.mnemonic}: %{work.sources[0].name} has no valid element; %{work.dst.name} stays as it is"
+            text = f"pto.{work.mnemonic}: %{work.sources[0].name} is empty; %{work.dst.name} keeps its contents"
             return LoweredInstruction(Block(()), warnings=(*warnings, WarningText(WarningKind.OPERATION, text)))
         rule = self._chip.tile_operation(work.mnemonic)
         if rule is not None and rule.tmp == "ignored":
@@ -432,12 +432,12 @@ class DataflowLowerer(ABC):
         capacity = self._chip.memories["ub"].capacity_bytes
         if start < 0 or end > capacity:
             raise TileError(
-                f"{element.mnemonic}: bytes {start} .. {end - 1} lie outside the buffer, which has {capacity}",
+                f"{element.mnemonic}: bytes {start} .. {end - 1} are outside the buffer of {capacity} bytes",
                 span=element.span,
             )
         warnings: Warnings = ()
         if not place.address <= start < end <= place.end:
-            text = f"{element.mnemonic} reaches bytes {start} .. {end - 1}, %{place.name} has {_bytes(place)}"
+            text = f"{element.mnemonic} accesses bytes {start} .. {end - 1}, but %{place.name} has {_bytes(place)}"
             warnings = (WarningText(WarningKind.BEYOND, text),)
         operation = ScalarElementAccess(element.mnemonic, None, start, element.code, (place.address, place.end), pipe)
         return LoweredInstruction(Block((operation,)), (Access("ub", start, end, write),), warnings=warnings)

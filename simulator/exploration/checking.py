@@ -219,22 +219,32 @@ def check(
         Findings; that a file cannot be read is one as well.
 
     Raises:
-        ReadError: an unknown target or language.
+        ReadError: an unknown target or language; an option that the target of the file does not have.
     """
     request = _request(target, args, limits, defines, folders)
-    if options:
-        request = replace(request, prepare=lambda chosen: with_options(chosen, options))
+    refused: list[ReadError] = []
+
+    def with_chosen(plain: Target) -> Target:
+        try:
+            return with_options(plain, options or {})
+        except ReadError as error:
+            refused.append(error)
+            raise
+
+    request = replace(request, prepare=with_chosen) if options else request
     file = "<stdin>" if str(path) == STDIN else str(path)
     try:
         spoken = _language(file, language)
         if spoken in _FROM_FILES:
             if file != str(path):
-                raise ReadError(f"{spoken} is not read from standard input", legal=_FROM_TEXT)
+                raise ReadError(f"{spoken} cannot be read from standard input", legal=_FROM_TEXT)
             return in_order(_of_graph(Path(path), None, request) if spoken == _MODELS else _of_target(Path(path)))
-        text = _text(path, file)
-        return in_order(_findings(file, text, spoken, request))
+        findings = in_order(_findings(file, _text(path, file), spoken, request))
     except CastsimError as error:
-        return (of_error(error, file),)
+        findings = (of_error(error, file),)
+    if refused:  # the option is wrong, not the file
+        raise refused[0]
+    return findings
 
 
 @arguments_checked
@@ -270,7 +280,7 @@ def check_text(
     request = _request(target, args, limits, defines, folders)
     spoken = _language(name, language)
     if spoken in _FROM_FILES:
-        raise ReadError(f"{spoken} is checked in its file: `check`", legal=_FROM_TEXT)
+        raise ReadError(f"{spoken} must be checked as a file, with `check`", legal=_FROM_TEXT)
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return in_order(_findings(name, plain, spoken, request))
 
@@ -545,11 +555,11 @@ def _function_findings(
         limit = found[0].limit
         yield placed(Severity.WARNING, limit.kind, f"not checked further: {limit.message}", limit.span, source.file)
     for name in pointers:
-        text = f"@{function.name}: %{name} is taken for the first byte of the buffer"
+        text = f"@{function.name}: %{name} is taken as the first byte of the buffer"
         yield placed(Severity.NOTE, "not checked", text, function.span, source.file, f"--arg {name}=ADDRESS")
     if missing and whole:
         names = ", ".join(f"%{name}" for name in missing)
-        text = f"@{function.name}: order and bounds depend on {names}, which have no value"
+        text = f"@{function.name}: order and bounds depend on {names}; no value was given"
         cure = " ".join(f"--arg {name}=VALUE" for name in missing)
         yield placed(Severity.NOTE, "not checked", text, function.span, source.file, cure)
 

@@ -79,7 +79,7 @@ def limits_asked_for(target: Target, names: Sequence[str]) -> tuple[str, ...]:
         names = [*(name for name in names if name != ALL), *known]
     for name in names:
         if name not in known:
-            raise ReadError(f"{target.name} knows no what-if '{name}'", legal=known)
+            raise ReadError(f"{target.name} has no what-if '{name}'", legal=known)
         if name in target.what_if:
             lifted(target, name)
     return tuple(dict.fromkeys(names))

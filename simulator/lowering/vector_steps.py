@@ -406,7 +406,7 @@ class _Emitter:
         if not self.steps:
             bits = [max(self.first.bits, _BYTE)]
         if any(width < _BYTE for width in bits[1:-1]):
-            raise IllegalError(f"{self.target.name}: a chain through 4-bit registers has no program here")
+            raise IllegalError(f"{self.target.name}: cannot write a program for a chain through 4-bit registers")
         return [max(width, _BYTE) for width in bits]
 
     def _from_nibbles(

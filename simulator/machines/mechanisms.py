@@ -278,7 +278,7 @@ class Machine:
             IllegalError: programs cannot name the target's.
         """
         if self.parts.vector_units is None:
-            message = f"{self.target.name} does not run programs of vector instructions (vecscope)"
+            message = f"{self.target.name} does not run programs with vector instructions (vecscope)"
             raise IllegalError(message, legal=("a5",))
         return cast("VectorUnits", loaded(self.parts.vector_units)(self.target))
 

@@ -35,7 +35,7 @@ class MachinePart(Generic[_Part]):
         mechanism = target.mechanism
         if mechanism not in self._loaded:
             if mechanism not in self.places:
-                raise ReadError(f"{target.name}: no {self.what} of mechanism '{mechanism}'", legal=self.places)
+                raise ReadError(f"{target.name}: no {self.what} for mechanism '{mechanism}'", legal=self.places)
             self._loaded[mechanism] = cast("_Part", loaded(self.places[mechanism]))
         return self._loaded[mechanism]
 

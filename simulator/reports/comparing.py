@@ -77,7 +77,7 @@ def recorded_side(data: bytes, file: str, *, values: bool) -> ProgramSide:
     found = recorded_run(data, file)
     if found.outputs_not_computed and values:
         name = found.outputs_not_computed[0].name
-        raise ReadError(f"result '{file}': not all elements of output '{name}' were computed")
+        raise ReadError(f"result '{file}': output '{name}' was not computed in full")
     instructions = found.instructions or []
     return ProgramSide(
         file=file,
@@ -299,9 +299,7 @@ def diff(
         ReadError: an input that neither program takes; nothing that could differ.
     """
     if b is None and target_b is None and not options_b and entry_b is None:
-        raise ReadError(
-            "only one program, and nothing to compare it with", legal=("--target-b T", "--option-b NAME=VALUE")
-        )
+        raise ReadError("the second program is missing", legal=("--target-b T", "--option-b NAME=VALUE"))
     both = (inputs or {}, args or {}, opaque or {}, timing_only, max_cycles, Limits(max_walk=max_walk))
     return diff_sides(
         SideRequest(a, target, entry, options or {}, {}, *both),
@@ -336,9 +334,9 @@ def _check_takers(a: SideRequest, b: SideRequest, first: _Opened, second: _Opene
         ReadError: as said.
     """
     if first.loaded is None and second.loaded is None and (a.about_program or b.about_program):
-        raise ReadError("targets, options, entries, inputs and arguments are for programs; both sides are results")
+        raise ReadError("both sides are results; targets, options, entries, inputs and arguments are for programs")
     if second.loaded is None and b.differs_from(a):
-        raise ReadError("a target, an option or an entry of B is for a program; B is a result")
+        raise ReadError("B is a result; a target, option or entry applies only to a program")
 
 
 def _content(request: SideRequest) -> bytes:
@@ -375,7 +373,7 @@ def _check_inputs(inputs: Iterable[str], programs: Iterable[LoadedProgram]) -> N
     known = list(dict.fromkeys(name for program in programs for name in program.arguments))
     for name in inputs:
         if name not in known:
-            raise ReadError(f"no program that is compared has a tensor argument '{name}'", legal=known)
+            raise ReadError(f"neither program has a tensor argument '{name}'", legal=known)
 
 
 def _ran(opened: _Opened, who: str, stage: Callable[[str], None]) -> ProgramSide:
@@ -403,7 +401,7 @@ def _side(result: Result, text: str, *, values: bool) -> ProgramSide:
     """
     for name in result.partial if values else ():
         raise ComparisonError(
-            f"output '{name}' of {result.loaded.file} is not computed in full: it depends on opaque operations",
+            f"output '{name}' of {result.loaded.file} is incomplete: it depends on opaque operations",
             legal=("--timing-only",),
         )
     return side_of(result, text, values=values)

@@ -94,6 +94,15 @@ def operation_text(stepper: Stepper) -> str:
     return f"operation {stepper.position + 1} of {count}: {instruction.text} on {instruction.pipe}{cycles}"
 
 
+def line_text(stepper: Stepper) -> str:
+    """Return the line at which a program has stopped, with its operation and cycle."""
+    cycle = f", cycle {stepper.cycle}" if stepper.trace.timed else ""
+    if stepper.ended:
+        return f"line {stepper.line}: end of the program{cycle}"
+    instruction = stepper.trace.instructions[stepper.trace.steps[stepper.position].instruction]
+    return f"line {stepper.line}: {instruction.text} on {instruction.pipe}{cycle}"
+
+
 def source_lines(text: str, line: int, marks: frozenset[int] = frozenset()) -> Iterator[str]:
     """Yield the lines around one, which `>` marks; `*` marks those with breakpoints."""
     lines = text.splitlines()

@@ -388,7 +388,7 @@ def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) ->
     name = "convert_round" if "convert_round" in target.configuration else "round"
     address = target.configuration[name].address
     if address is None:
-        raise IllegalError(f"{target.name}: no source gives the address of its rounding register")
+        raise IllegalError(f"{target.name}: no source documents the address of its rounding register")
     code = sequence.register()
     return (
         EmittedInstruction(Slot.SPU, "mov.i32", (code, modes[rounding].code)),
@@ -554,7 +554,7 @@ def find_builtin(name: str, target: VliwTarget) -> BuiltinRow:
     for special in library_functions():
         if special.builtin in spellings:
             what = f"{special.builtin}, {special.signature}"
-            raise IllegalError(f"{what}, is no cast", legal=(f"castsim builtin {special.builtin}",))
+            raise IllegalError(f"{what}, not a cast", legal=(f"castsim builtin {special.builtin}",))
     raise _missing(name, spellings, target)
 
 
@@ -583,7 +583,7 @@ def generations() -> Iterator[str]:
 def _missing(name: str, spellings: list[str], target: VliwTarget) -> CastsimError:
     having = [row.generation for row in all_builtins() if row.builtin in spellings]
     if having:
-        return IllegalError(f"{target.name} has no builtin '{name}'; those that have it are listed", legal=having)
+        return IllegalError(f"{target.name} has no builtin '{name}'; these targets have it", legal=having)
     every = dict.fromkeys(row.builtin for row in (*builtins_of(target), *all_builtins()))
     every |= dict.fromkeys(special.builtin for special in library_functions())
     shortest = {_bare(each): each for each in every}
@@ -618,7 +618,7 @@ def find_function(name: str, target: VliwTarget) -> SpecialFunction | None:
     here = [row for row in found if any(each in row.generations for each in target.architectures)]
     if not here:
         having = dict.fromkeys(generation for row in found for generation in row.generations)
-        raise IllegalError(f"{target.name} has no builtin '{name}'; those that have it are listed", legal=having)
+        raise IllegalError(f"{target.name} has no builtin '{name}'; these targets have it", legal=having)
     if name in (each for row in here for each in _spellings(row)):  # one of the table of builtins, not its twin
         here = [row for row in here if row.published] or here
     if len(here) > 1:

@@ -302,7 +302,7 @@ class Checker:
         if found is None:
             known.checked.set()
             if self.texts.get(uri) is known:
-                self._failed(f"castsim could not check {text.name}: the process that did so has died")
+                self._failed(f"castsim could not check {text.name}: the checking process died")
             return
         if found.failure:
             self._failed(f"castsim could not check {text.name}: {found.failure}")

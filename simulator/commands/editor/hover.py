@@ -11,7 +11,7 @@ import numpy as np
 
 from castsim.commands.editor.checker import CheckedLine
 from castsim.commands.editor.program_slice import EditedText, Settings, excerpt, node_at, target_of_text, work
-from castsim.isa.errors import CastsimError, IllegalError
+from castsim.isa.errors import CastsimError, IllegalError, legal_text
 from castsim.isa.formats import (
     FORMATS,
     Codes,
@@ -169,7 +169,7 @@ def conversion_part(
             codes, src, dst, target, rounding=rounding, saturation=saturation, scratch=scratch, form=form
         )
     except CastsimError as error:
-        legal = f"\n\nlegal: {', '.join(error.values)}" if error.values else ""
+        legal = f"\n\nlegal: {legal_text(error.values, error.message, error.span)}" if error.values else ""
         return f"**{src.name} -> {dst.name}** on {target.name}: {error.message}{legal}"
     about = f", {ROUNDINGS[Rounding(found.rounding)]}" if found.rounding in tuple(Rounding) else ""
     modes = [f"rounding: `{found.rounding}`{about}", f"out of range: {_beyond(found)}"]

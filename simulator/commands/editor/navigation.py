@@ -472,18 +472,16 @@ def renamable(index: SymbolIndex, line: int, column: int) -> tuple[Symbol, Item]
     """
     found = index.item_at(line, column)
     if found is None:
-        raise ReadError(
-            "this is a word of the language", legal=("the name of a value, function, label, register or tensor",)
-        )
+        raise ReadError("cannot rename a keyword", legal=("the name of a value, function, label, register or tensor",))
     item, block = found
     symbol = index.symbol(item.name, block)
     if not symbol.definitions:
         raise ReadError(f"{item.name} is not defined in this file")
     grouped = next((one for one in symbol.occurrences if one.grouped), None)
     if grouped is not None:
-        raise ReadError(f"{item.name} is also named as part of a group of registers, in line {grouped.line}")
+        raise ReadError(f"{item.name} is also part of a register group in line {grouped.line}")
     if item.kind is SymbolKind.TENSOR and not item.defines:
-        raise ReadError("an instruction names a tensor by its number, which is its place in the launch")
+        raise ReadError("an instruction refers to a tensor by number, its position in the launch")
     return symbol, item
 
 
@@ -498,7 +496,7 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
         key = index.key(written)
         same_file = re.sub(r"\d+$|\.\w+$", "", key) == re.sub(r"\d+$|\.\w+$", "", symbol.name)
         if not same_file or key == written.lower() != written or not re.search(r"\d$|\.\w+$", key):
-            raise ReadError(f"'{new[:40]}' is not a register of the same file as {symbol.name}")
+            raise ReadError(f"'{new[:40]}' is not in the same register file as {symbol.name}")
         new = key
     else:
         pattern, legal = _NAMES[SymbolKind.TENSOR] if index.language == "c" else _NAMES.get(symbol.kind, _VALUE_NAME)
@@ -510,7 +508,7 @@ def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurren
         return []
     other = index.taken(symbol, new)
     if other is not None:
-        raise ReadError(f"{new} is already named in line {other.line}")
+        raise ReadError(f"{new} already exists in line {other.line}")
     return [(one, new) for one in symbol.occurrences if symbol.kind is not SymbolKind.TENSOR or one.defines]
 
 

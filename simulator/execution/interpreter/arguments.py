@@ -95,7 +95,7 @@ class Allocator:
             if address + size > self.capacity:
                 raise TileError(
                     f"tile %{name} ({kind.rows} x {kind.cols}) needs {size} bytes at {address}; the buffer has "
-                    f"{self.capacity}: {address + size - self.capacity} bytes missing",
+                    f"{self.capacity}: {address + size - self.capacity} bytes too few",
                     span=span,
                 )
             self.placed[key] = address
@@ -116,12 +116,12 @@ def with_extents(node: SetValidShape, tile: Tile, rows: int, cols: int) -> Tile:
     """
     for stated, given in ((node.type.valid_rows, rows), (node.type.valid_cols, cols)):
         if stated is not None and stated != given:
-            raise TileError(f"%{node.tile}: its type fixes a valid extent at {stated}, not {given}", span=node.span)
+            raise TileError(f"%{node.tile}: the valid extent is {stated} in the type, {given} here", span=node.span)
     if min(rows, cols) < 0:
         raise TileError(f"%{node.tile}: valid region {rows} x {cols} is negative", span=node.span)
     for axis, extent, physical in (("rows", rows, node.type.rows), ("columns", cols, node.type.cols)):
         if tile.reach is not None and extent > physical:  # the target looks at the shape of the whole
-            raise TileError(f"%{node.tile}: {extent} valid {axis} of {physical}", span=node.span)
+            raise TileError(f"%{node.tile}: {extent} valid {axis} exceed the {physical} of the tile", span=node.span)
     return replace(tile, valid_rows=rows, valid_cols=cols)
 
 
@@ -143,7 +143,7 @@ def make_view(node: pto.MakeView, pointer: ArgumentPointer, shape: tuple[int, ..
     for stated, given in zip(node.type.dims, shape, strict=True):
         if stated is not None and stated != given:
             raise TileError(
-                f"%{node.result}: the type says {_times(node.type.dims)}, the shape operands {_times(shape)}",
+                f"%{node.result}: the type has {_times(node.type.dims)}, but the shape operands give {_times(shape)}",
                 span=node.span,
             )
     if pointer.offset < 0:
@@ -162,7 +162,7 @@ def partition(node: pto.PartitionView, view: View, offsets: Sequence[int], sizes
     for start, size, extent in zip(offsets, sizes, view.shape, strict=True):
         if start < 0 or size < 0 or start + size > extent:
             raise TileError(
-                f"%{node.result}: offsets [{_comma(offsets)}] and sizes [{_comma(sizes)}] leave the view of "
+                f"%{node.result}: offsets [{_comma(offsets)}] and sizes [{_comma(sizes)}] exceed the view of "
                 f"{_times(view.shape)}",
                 span=node.span,
             )
@@ -195,7 +195,7 @@ def _check_type(node: pto.PartitionView, sizes: Sequence[int]) -> None:
     else:
         agrees = None in dims or prod(extent for extent in dims if extent is not None) == prod(sizes)
     if not agrees:
-        raise TileError(f"%{node.result}: the type says {_times(dims)}, the sizes {_times(sizes)}", span=node.span)
+        raise TileError(f"%{node.result}: the type has {_times(dims)}, the sizes give {_times(sizes)}", span=node.span)
 
 
 def _five(values: Sequence[int]) -> tuple[int, int, int, int, int]:
@@ -236,7 +236,7 @@ def split_arguments(
         base, kind = found[1], kinds.get(found[1])
         if not isinstance(kind, pto.PointerType) or kind.element not in SCALARS.values():
             pointers = [each for each, kind in kinds.items() if isinstance(kind, pto.PointerType)]
-            raise ReadError(f"@{function.name} has no elements of '{base}' to give one by one", legal=pointers)
+            raise ReadError(f"@{function.name} has no single elements of '{base}' to set", legal=pointers)
         elements.setdefault(base, {})[int(found[2])] = argument_value(name, value, kind.element)
     return scalars, elements
 

@@ -113,7 +113,7 @@ def check_named(body: Sequence[pto.Operation], named: Cycles) -> None:
     for name in named:
         if name not in found:
             used = {node.mnemonic for node in nodes(body) if isinstance(node, pto.TileOperation)}
-            why = "is modelled" if name in used else "does not occur in the program"
+            why = "is modelled" if name in used else "is not in the program"
             near = closest(name, sorted(found)) or sorted(found)
             raise ReadError(f"--opaque {name}: pto.{name} {why}", legal=[f"--opaque {each}=CYCLES" for each in near])
 
@@ -134,7 +134,7 @@ class OpaqueWork:
         reads, writes = (list(_places(names, values)) for names in _ends(node))
         if isinstance(node, pto.ForeignOperation):
             writes = [tile for (key, _), tile in self._popped.items() if key == id(node)]
-        taken = f"it is taken for {cycles} cycles" if cycles else "no cycles are counted for it"
+        taken = f"it counts as {cycles} cycles" if cycles else "no cycles are counted for it"
         warning = WarningText(WarningKind.UNTIMED, f"pto.{name} {_reason(node)}: opaque, {taken}")
         lowered = LoweredInstruction(Block(()))
         if name not in ALIASES:
@@ -238,7 +238,7 @@ class _Values(dict[str, Value]):
     """The values met, by name; of a function of which statements are left out, some may be missing."""
 
     def __missing__(self, name: str) -> Value:
-        raise FollowUpError(f"%{name} is not known: what defines it is left out")
+        raise FollowUpError(f"%{name} is unknown, because its definition was skipped")
 
 
 @dataclass(slots=True)
@@ -396,7 +396,7 @@ class Interpreter:
         if text_name(node.mnemonic) not in SUPPORTED:
             raise unsupported(node)
         if node.mnemonic == PRINT:
-            text = f"pto.{PRINT} is not modelled: nothing is printed, and no cycles are counted for it"
+            text = f"pto.{PRINT} is not modelled: it prints nothing and counts no cycles"
             warning = WarningText(WarningKind.UNTIMED, text)
             self._emit(node, Label(PRINT, PRINT), LoweredInstruction(Block(()), warnings=(warning,)), out)
         elif node.mnemonic in TRANSFERS:
@@ -435,7 +435,7 @@ class Interpreter:
         part, handle = (self.environment[names[0]] if len(names) == 1 else None for names in ends)
         if not isinstance(part, Part) or not isinstance(handle, TileHandle):
             raise ReadError(
-                f"pto.{node.mnemonic} moves one partition and one tile",
+                f"pto.{node.mnemonic} needs one partition and one tile",
                 span=node.span,
                 legal=("ins(%part) outs(%tile)" if load else "ins(%tile) outs(%part)",),
             )

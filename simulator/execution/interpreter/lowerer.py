@@ -154,11 +154,11 @@ def check_form(node: pto.Operation, toolchain: str) -> None:
     if form is None or is_older(operation, form, binary=is_binary(node)):
         return
     if operation.attribute == "isBinary":
-        message = f"pto.{node.mnemonic} has isBinary if and only if it has tmp"
+        message = f"pto.{node.mnemonic} takes isBinary and tmp only together"
     else:
-        message = f"pto.{node.mnemonic} is not written with these operands"
+        message = f"pto.{node.mnemonic} does not take these operands"
     raise ReadError(
-        f"{message}: assemblers add a tmp tile from {MAKE_SCRATCH[0]} on",
+        f"{message}; assemblers since {MAKE_SCRATCH[0]} add a tmp tile",
         span=node.span,
         legal=(*operation.spellings, f"--{TOOLCHAIN} {MAKE_SCRATCH[0]}"),
     )
@@ -219,7 +219,7 @@ def check_level(body: Sequence[pto.Operation], level: int | None) -> None:
         if not isinstance(node, pto.AllocTile | pto.AllocTiles) or (node.address is not None) == (level == 3):
             continue
         if level == 3:
-            raise ReadError(f"%{node.result} has no address, which every tile needs at level 3", span=node.span)
+            raise ReadError(f"%{node.result} has no address; every tile needs one at level 3", span=node.span)
         raise ReadError(f"unexpected 'addr' operand: the tool places tiles at level {level}", span=node.span)
 
 

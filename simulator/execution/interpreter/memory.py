@@ -100,7 +100,7 @@ class Memory:
         known = name in self.elements or name in self.expected or self._is_written(name)
         if not known and self.given(name) is None:
             raise ReadError(
-                f"the program reads %{name} before storing to it: no input given",
+                f"the program reads %{name} before storing to it; no input was given",
                 legal=(f"--in {name}=FILE.npy|random:SEED|zeros", f"--arg {name}[{index}]=VALUE"),
             )
         self._settle(GlobalSpace.of(name), uses)
@@ -163,9 +163,7 @@ class Memory:
         """
         by = self.unknown(space, start, size)
         if by is not None:
-            raise IllegalError(
-                f"{what} is not computed: it depends on pto.{by}, which is opaque", legal=("--timing-only",)
-            )
+            raise IllegalError(f"{what} is unknown: it depends on pto.{by}, which is opaque", legal=("--timing-only",))
 
     def _is_written(self, name: str) -> bool:
         return name in self._written or GlobalSpace.of(name) in self._unsettled
@@ -323,7 +321,7 @@ class Accesses:
         label = Label(f"{node.mnemonic} {node.type.name}", node.mnemonic)
         if isinstance(node.base_type, pto.PointerType) and node.base_type.space == "ub":
             raise IllegalError(
-                f"pto.{node.mnemonic} reaches global memory beside tiles, whose elements are for tgetval and tsetval",
+                f"pto.{node.mnemonic} accesses global memory in a tile program; use tgetval and tsetval on tiles",
                 span=node.span, legal=("!pto.ptr<..., gm>", "a function of vector instructions"),
             )  # fmt: skip
         if isinstance(base, ArgumentPointer):
@@ -398,7 +396,7 @@ def _taken_for_zero(texts: list[str]) -> str:
     names = list(dict.fromkeys(texts))
     more = len(names) - _SHOWN
     shown = ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return f"{shown}: taken for 0, as nothing gives a value; the path depends on it"
+    return f"{shown}: taken as 0, because no input sets it; the path depends on it"
 
 
 def deciding(accesses: Accesses) -> tuple[ReadElement, ...]:

@@ -199,7 +199,7 @@ class MicroInterpreter:
         span = node.span
         named = span.text[span.column - 1 :][: span.length]
         raise IllegalError(
-            f"{named} in a function of vector instructions: known, not modelled", span=span,
+            f"{named} is not modelled in a function of vector instructions", span=span,
             legal=("a function of tile operations alone", "one of vector instructions alone"),
         )  # fmt: skip
 
@@ -208,7 +208,7 @@ class MicroInterpreter:
     def _micro(self, node: pto.MicroOperation) -> None:
         name = node.mnemonic
         if name in OPAQUE:
-            text = f"pto.{name} is not modelled: what it writes is not known, and its cycles are assumed"
+            text = f"pto.{name} is not modelled: its results are unknown and its cycles are assumed"
             self.warnings[WarningText(WarningKind.UNTIMED, text, node.span)] = None
         if name in _TRANSFERS:
             self._transfer(node)
@@ -328,7 +328,7 @@ class MicroInterpreter:
 
     def _section(self, node: pto.Section) -> None:
         if node.kind == "section.cube":
-            raise IllegalError("a cube section runs on another core", legal=("section.vector",))
+            raise IllegalError("castsim does not model the core of a cube section", legal=("section.vector",))
         if node.kind not in SCOPES:
             self.walk(node.body)
             return

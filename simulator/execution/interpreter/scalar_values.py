@@ -142,7 +142,7 @@ def _to_integer(operation: str, value: float, kinds: tuple[str, str], saturates:
     low, high = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if is_signed else (0, (1 << width) - 1)
     if math.isfinite(value) and low <= math.trunc(value) <= high:
         return signed(math.trunc(value), width)
-    text = f"arith.{operation}: {value} of type {from_kind} is beyond {to_kind}, which leaves the result undefined"
+    text = f"arith.{operation}: {value} of type {from_kind} is out of range for {to_kind}, so the result is undefined"
     if saturates(text):
         return signed(0 if math.isnan(value) else high if value > 0 else low, width)
     raise ReadError(text, legal=(f"{low} .. {high}", "--option scalar_float_to_integer=saturate"))
@@ -442,9 +442,7 @@ def argument_value(name: str, value: int | float, kind: str) -> int | float:
     """
     if kind in FLOATS:
         if isinstance(value, int) and abs(value) > sys.float_info.max:
-            raise ReadError(
-                f"argument %{name} is {kind}, and a number of {len(str(abs(value)))} digits leaves its range"
-            )
+            raise ReadError(f"argument %{name} is {kind}; a number of {len(str(abs(value)))} digits is out of range")
         return value
     width = width_of(kind)
     low = 0 if kind[0] == "u" or width == 1 else -(1 << (width - 1))

@@ -126,7 +126,7 @@ def unsupported(node: pto.TileOperation) -> CastsimError:
     if reason is None:
         return unknown_operation(node.mnemonic).at(node.span)
     return IllegalError(
-        f"pto.{node.mnemonic} is known, not modelled: {reason}",
+        f"pto.{node.mnemonic} is not modelled: {reason}",
         span=node.span,
         legal=(f"--opaque {node.mnemonic}=CYCLES, which takes it for so many cycles and computes no result of it",),
     )
@@ -163,7 +163,7 @@ class TileSlots:
             TileError: there is no such slot.
         """
         if not 0 <= slot < self.count:
-            raise TileError(f"slot {slot} of %{self.first.name}, which has {self.count}", span=span)
+            raise TileError(f"slot {slot} does not exist: %{self.first.name} has {self.count}", span=span)
         return replace(self.first, name=name, address=self.first.address + slot * self.distance)
 
 
@@ -190,7 +190,7 @@ def part_of(node: pto.Subview, source: Tile, offsets: tuple[int, int], extents: 
     down, across = _strides(source.type)
     bits = (offsets[0] * down + offsets[1] * across) * source.element_bits
     if bits % 8:
-        raise TileError(f"%{node.result} begins inside a byte of %{node.source}", span=node.span)
+        raise TileError(f"%{node.result} starts inside a byte of %{node.source}", span=node.span)
     dense = _strides(node.type) == (down, across)
     kind = node.type if dense else _of_parent(node.type, source.type)
     held = [max(min(size, physical - offset), 0) for size, physical, offset in zip(sizes, whole, offsets, strict=True)]
@@ -258,7 +258,7 @@ def check_dense(node: pto.TileOperation, source: Tile) -> None:
         raise TileError(
             f"pto.{node.mnemonic}: %{source.name} ({format_tile(kind, element)}) is a part whose lines are "
             f"{source.row_pitch if kind.block_layout == 'row_major' else source.rows * source.element_bits // 8} bytes "
-            f"apart; another type cannot say that",
+            f"apart; another type cannot express this",
             span=node.span,
             legal=("a part of whole lines",),
         )
@@ -445,7 +445,7 @@ def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) 
     allocator.placed.update(addresses | spare)
     return None if apart else WarningText(
         WarningKind.SHARED_BYTES,
-        f"its tiles take {total} bytes, the buffer has {capacity}: tiles that are never in use together share bytes, "
+        f"its tiles take {total} bytes, the buffer has {capacity}: tiles that are never live together share bytes, "
         f"{need} in all",
     )  # fmt: skip
 
@@ -514,7 +514,7 @@ class TileMaker:
         """
         if self.fixed_addresses and node.address is None:
             raise ReadError(
-                f"%{node.result}: other tiles of this function have addresses (level 3), so this one needs one too",
+                f"%{node.result}: missing address: the other tiles of this function have one (level 3)",
                 span=node.span,
                 legal=("addr = %value",),
             )
@@ -554,13 +554,13 @@ class TileMaker:
             self.lowerer.check_tile(tile, span)
             return
         if not tile.rows or not tile.cols:
-            raise TileError(f"tile %{tile.name} of {tile.rows} rows and {tile.cols} columns has no element", span=span)
+            raise TileError(f"tile %{tile.name} of {tile.rows} rows and {tile.cols} columns is empty", span=span)
         capacity, alignment = self.allocator.capacity, self.allocator.alignment
         if tile.address % alignment:
             raise TileError(f"tile %{tile.name} starts at byte {tile.address}, not {alignment}-byte aligned", span=span)
         if not 0 <= tile.address <= tile.end <= capacity:
             what = f"bytes {tile.address} .. {tile.end - 1}, the buffer has {capacity}"
-            raise TileError(f"tile %{tile.name} takes {what}", span=span)
+            raise TileError(f"tile %{tile.name} needs {what}", span=span)
 
     def part(self, node: pto.Subview, source: Tile, number: Number) -> Tile:
         """Return a part of a tile.
@@ -584,7 +584,7 @@ def _extent(stated: int | None, operand: str | None, number: Number) -> int:
     if operand is not None:
         given = number(operand)
         if given < 0 or (stated is not None and stated != given):
-            raise TileError(f"valid extent {given} where the type says {'?' if stated is None else stated}")
+            raise TileError(f"valid extent {given} where the type has {'?' if stated is None else stated}")
         return given
     assert stated is not None
     return stated

@@ -131,7 +131,7 @@ def check_place(place: BytePointer, capacity: int) -> None:
     """
     end = place.address + place.size
     if place.argument is None and not 0 <= place.address <= capacity - place.size:
-        raise TileError(f"bytes {place.address} .. {end - 1} lie outside the buffer, which has {capacity}")
+        raise TileError(f"bytes {place.address} .. {end - 1} are outside the buffer of {capacity} bytes")
     if place.address < 0:
         raise TileError(f"an element {-place.address} bytes before %{place.argument}")
 
@@ -139,7 +139,7 @@ def check_place(place: BytePointer, capacity: int) -> None:
 def _elements_bytes(place: BytePointer, size: int) -> slice:
     end = place.address + place.size
     if not 0 <= place.address < end <= size:
-        raise TileError(f"an element reaches bytes {place.address} .. {end - 1} of {size}")
+        raise TileError(f"an element accesses bytes {place.address} .. {end - 1} of a memory of {size}")
     return slice(place.address, end)
 
 
@@ -331,9 +331,9 @@ def check_buffer(copy: Copy, capacity: int) -> None:
         more = padded_length(copy) - copy.length if side else 0
         start, end = copy.reach(side, more)
         if pointer.argument is None and (start < 0 or end > capacity):
-            raise TileError(f"a transfer reaches bytes {start} .. {end - 1} of the buffer, which has {capacity}")
+            raise TileError(f"a transfer accesses bytes {start} .. {end - 1} of the buffer, which has {capacity}")
         if start < 0:
-            raise TileError(f"a transfer begins {-start} bytes before %{pointer.argument}")
+            raise TileError(f"a transfer starts {-start} bytes before %{pointer.argument}")
 
 
 def run(copy: Copy, memory: MicroMemory) -> None:
@@ -391,7 +391,7 @@ def _rows(
     strides = (*(level[1 + side] for level in copy.levels), 1)
     low, high = (first + end for end in copy.reach(side, length - copy.length))
     if low < 0 or high > memory.size:
-        raise TileError(f"a transfer reaches bytes {low} .. {high - 1} of {memory.size}")
+        raise TileError(f"a transfer accesses bytes {low} .. {high - 1} of a memory of {memory.size}")
     return as_strided(memory[start:], shape, strides, writeable=True)
 
 

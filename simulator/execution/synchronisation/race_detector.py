@@ -643,8 +643,8 @@ class _Detector:
         here = self._span(instance)
         before = use.set_at or here
         message = (
-            f"set_flag {action.pipe} -> {action.waiter} id {action.event} ({here}) comes before anything has waited "
-            f"for the previous one ({before})"
+            f"set_flag {action.pipe} -> {action.waiter} id {action.event} ({here}) sets the flag again before "
+            f"anything waits for the previous one ({before})"
         )
         missing = f"wait_flag {action.pipe} -> {action.waiter} id {action.event} between the two, or another id"
         return RaceFinding(

@@ -283,9 +283,7 @@ def _refusal(work: ResolvedTileOp, one: Tile, two: Tile, shared: tuple[int, int]
 def _beyond(work: ResolvedTileOp, written: Access) -> tuple[str, ...]:
     if written.end <= work.dst.end:
         return ()
-    return (
-        f"{work.mnemonic} writes bytes {work.dst.end} .. {written.end - 1}, behind its destination %{work.dst.name}",
-    )
+    return (f"{work.mnemonic} writes bytes {work.dst.end} .. {written.end - 1}, past the end of %{work.dst.name}",)
 
 
 # What a vector operation refuses on a target before anything is issued (docs/reference/pto.md section 7).
@@ -376,7 +374,7 @@ def _check_types(
         for source in work.sources:
             if source.element_bits != work.dst.element_bits:
                 raise ReadError(
-                    f"{work.mnemonic} copies elements of one size: %{source.name} holds {source.format.name}, "
+                    f"{work.mnemonic} cannot change the element size: %{source.name} holds {source.format.name}, "
                     f"%{work.dst.name} {work.dst.format.name}",
                     span=work.span,
                 )
@@ -395,7 +393,7 @@ def _check_types(
         if target.option("library_types") == "accept":
             return
         raise IllegalError(
-            f"pto.{work.mnemonic} of {fmt.name} exists in the library only; option library_types=accept takes it",
+            f"pto.{work.mnemonic} of {fmt.name} exists only in the library; option library_types=accept allows it",
             span=work.span,
             legal=rule.types,
         )
@@ -417,7 +415,7 @@ def _check_quantised_types(work: ResolvedTileOp, operation: VectorOperation) -> 
         (source,) = work.sources
         if (source.element_bits, work.dst.element_bits) not in ((32, 16), (32, 8), (16, 8)):
             raise ReadError(
-                f"{work.mnemonic} packs elements of 4 bytes to 2 or 1, and of 2 to 1: %{source.name} holds "
+                f"{work.mnemonic} packs 4-byte elements to 2 or 1 bytes and 2-byte elements to 1: %{source.name} holds "
                 f"{source.format.name}, %{work.dst.name} {work.dst.format.name}",
                 span=work.span,
             )
@@ -470,7 +468,7 @@ def _check_equal_types(work: ResolvedTileOp, operation: VectorOperation) -> None
         if found != wanted:
             shown = name if name == "the scalar" else f"%{name}"
             raise ReadError(
-                f"{work.mnemonic} works on one element type: {shown} is {found}, not {wanted}",
+                f"{work.mnemonic} needs a single element type: {shown} is {found}, not {wanted}",
                 span=work.span,
                 legal=(wanted,),
             )
@@ -490,7 +488,7 @@ def _check_numbers(work: ResolvedTileOp, operation: VectorOperation, numbers: tu
         number = work.further[0]
         for tile in (number, *numbers):
             if tile.format != number.format or not isinstance(tile.format, IntFormat):
-                text = f"{work.mnemonic} takes numbers of one integer type: %{tile.name} holds {tile.format.name}"
+                text = f"{work.mnemonic} needs numbers of one integer type: %{tile.name} holds {tile.format.name}"
                 raise ReadError(text, span=work.span, legal=("i32", "ui32", "i16", "ui16"))
     elif operation.kind is not Kind.GATHER:
         for tile in numbers:

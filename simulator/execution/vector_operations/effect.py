@@ -108,8 +108,8 @@ def choose(buffer: Bytes, work: ResolvedTileOp, _: Behaviour) -> None:
         if places.size > dst.valid_cols:
             raise tile_error(
                 work,
-                f"{places.size} elements of row {row} of %{source.name} compare so, a row of "
-                f"%{dst.name} has {dst.valid_cols} valid columns",
+                f"{places.size} elements of row {row} of %{source.name} match, but a row "
+                f"of %{dst.name} has {dst.valid_cols} valid columns",
             )
         result[row, : places.size] = places.astype(result.dtype)
     totals = found.sum(axis=1)

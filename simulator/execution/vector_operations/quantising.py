@@ -218,15 +218,17 @@ def _check_groups(work: ResolvedTileOp) -> None:
         if source.valid_rows % step or (work.interleaved and source.rows % step):
             raise tile_error(
                 work,
-                f"%{source.name} must have whole groups of {step} rows, it has {source.rows}, "
-                f"{source.valid_rows} of them valid",
+                f"%{source.name} must have whole groups of {step} rows; it has {source.rows}, "
+                f"of which {source.valid_rows} are valid",
             )
         if is_narrow(work) and source.valid_cols % 2:
-            raise tile_error(work, f"%{source.name} has {source.valid_cols} columns, of which two share a byte")
+            raise tile_error(
+                work, f"%{source.name} has {source.valid_cols} columns; two share a byte, so the number must be even"
+            )
         return
     if work.interleaved:
         raise IllegalError(
-            f"{work.mnemonic} interleaves exponents of groups of rows only",
+            f"{work.mnemonic} interleaves exponents only for groups of rows",
             span=work.span,
             legal=("grpAxis = #pto<mx_group_axis axis0>",),
         )
@@ -250,11 +252,11 @@ def _check_forms(work: ResolvedTileOp, groups: Grouping, forms: str, flat_nv: st
         )
     flat = not groups.columns and not groups.by_rows
     if is_narrow(work) and not half:
-        raise IllegalError(f"{work.mnemonic} to MXFP4 takes elements of 16 bits", span=work.span, legal=("bf16", "f16"))
+        raise IllegalError(f"{work.mnemonic} to MXFP4 takes 16-bit elements", span=work.span, legal=("bf16", "f16"))
     if flat and is_narrow(work) and work.mode == "nv":
         if flat_nv == "refuse":
             raise IllegalError(
-                f"{work.mnemonic}: of exponents in one line to MXFP4 by the rule nv the library makes those of ocp",
+                f"{work.mnemonic}: with exponents in one line, the library computes MXFP4 by rule ocp instead of nv",
                 span=work.span,
                 legal=("quantScaleAlg = #pto<quant_scale_alg ocp>", f"option {FLAT_NV}=nv", f"{FLAT_NV}=as_library"),
             )
@@ -268,7 +270,7 @@ def _check_forms(work: ResolvedTileOp, groups: Grouping, forms: str, flat_nv: st
         refused = "f32 with interleaved exponents"
     if refused is not None and forms == "assembler":
         raise IllegalError(
-            f"{work.mnemonic} of {refused} is refused by the assembler; the library takes it",
+            f"{work.mnemonic} of {refused} is rejected by the assembler; the library accepts it",
             span=work.span,
             legal=(f"option {FORMS}=library",),
         )
@@ -306,7 +308,7 @@ def _check_room(work: ResolvedTileOp, scaling: Tile, need: int) -> None:
     if scaling.size < wanted:
         raise tile_error(
             work,
-            f"%{scaling.name} has {scaling.size} bytes, reciprocals are stored in whole registers: {wanted} bytes",
+            f"%{scaling.name} has {scaling.size} bytes, but reciprocals are stored in whole registers: {wanted} bytes",
             f"1x{wanted * 8 // scaling.element_bits}",
             f"option {FORMS}=library",
         )
@@ -325,16 +327,16 @@ def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterato
     groups, (source,), name = grouping_of(work), work.sources, f"pto.{work.mnemonic}"
     exponents, maxima, scaling = work.further
     if written == "written":
-        yield f"{name} leaves CTRL at 1 << 50, which the library writes and does not restore"
+        yield f"{name} leaves CTRL at 1 << 50, because the library does not restore it"
     half = source.element_bits == 16
     if groups.by_rows and half:
-        yield f"{name} works in %{maxima.name}: the library leaves other values in its first eight elements"
+        yield f"{name} uses %{maxima.name} as scratch: the library leaves other values in its first eight elements"
     if groups.interleaved and not half:
         yield f"{name} works in %{work.dst.name} before it writes the codes"
     flat = not groups.columns and not groups.by_rows
     if flat and is_narrow(work) and work.mode == "nv" and flat_nv == "as_library":
         as_halves = " of its bits read as bf16" if source.format.name == "f16" else ""
-        yield f"{name} by the rule nv makes the exponents of the rule ocp{as_halves}"
+        yield f"{name} with rule nv produces the exponents of rule ocp{as_halves}"
     lanes = _HALF_LANES if half and work.mode == "ocp" else _SINGLE_LANES
     twice = 1 + repeats_scaling(work)
     if flat and groups.count * twice % lanes:
@@ -347,7 +349,7 @@ def block_surprises(work: ResolvedTileOp, flat_nv: str, written: str) -> Iterato
                     f"which is not claimed"
                 )
         if not half and groups.count % 2 and maxima.size < 4 * (groups.count + 1):
-            yield f"{name} stores one maximum of 0 behind %{maxima.name}"
+            yield f"{name} stores one maximum of 0 after %{maxima.name}"
 
 
 # Quantisation of groups of 32 elements to e4m3fn or e2m1 with shared exponents, as the A5's library computes it.

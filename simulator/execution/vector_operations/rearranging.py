@@ -144,7 +144,7 @@ def _gather(buffer: Bytes, work: ResolvedTileOp) -> None:
         row, column = outside[0]
         raise tile_error(
             work,
-            f"element ({row}, {column}) of %{places.name} is {chosen[row, column]}, "
+            f"element ({row}, {column}) of %{places.name} is {chosen[row, column]}, but "
             f"%{source.name} has elements 0 .. {count - 1}",
         )
     elements: Codes = buffer[source.address : source.end].view(f"<u{size}").copy()

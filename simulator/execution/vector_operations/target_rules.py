@@ -205,7 +205,9 @@ def check_scratch(
         return
     if rule.tmp == "refused":
         raise IllegalError(
-            f"pto.{work.mnemonic} takes no tmp tile on {target.name}", span=work.span, legal=operation.spellings[:1]
+            f"pto.{work.mnemonic} does not take a tmp tile on {target.name}",
+            span=work.span,
+            legal=operation.spellings[:1],
         )
     if operation.kind is Kind.RAMP:
         _check_ramp_scratch(target, work, tmp, rule)
@@ -218,21 +220,21 @@ def check_scratch(
         like.valid_cols,
     ):
         raise TileError(
-            f"{work.mnemonic} wants a tmp tile of the type and valid region of %{like.name}: "
+            f"{work.mnemonic} needs a tmp tile of the type and valid region of %{like.name}: "
             f"{like.valid_rows} x {like.valid_cols} {like.format.name}",
             span=work.span,
         )
     if rule.tmp != "used":
         return
     if operation.kind is Kind.SELECT and work.scalars and tmp.format != like.format:
-        raise ReadError(f"{work.mnemonic} keeps its scalar in tmp: %{tmp.name} must hold {like.format.name}")
+        raise ReadError(f"{work.mnemonic} keeps its scalar in tmp, so %{tmp.name} must hold {like.format.name}")
     _check_size(work, tmp, scratch_bytes(target, work, operation))
 
 
 def _check_size(work: ResolvedTileOp, tmp: Tile, need: int) -> None:
     if tmp.size < need:
         raise ScratchError(
-            f"tmp %{tmp.name} has {tmp.size} bytes, {work.mnemonic} needs {need}: {need - tmp.size} missing",
+            f"tmp %{tmp.name} has {tmp.size} bytes, {work.mnemonic} needs {need}: {need - tmp.size} bytes too few",
             span=work.span,
         )
 

@@ -49,7 +49,7 @@ def check_cast(target: StridedRepeatTarget, cast: TileCast) -> Warnings:
         if tile.format.bits == 4 and tile.valid_cols % 2:
             raise TileError(
                 f"tile %{tile.name} has {tile.valid_cols} valid columns of {tile.format.name}; "
-                "two share a byte and a mask bit pair, so the number must be even",
+                "two share a byte, so the number must be even",
                 span=cast.span,
             )
     return check_overlap(cast)
@@ -89,7 +89,7 @@ def lower_cast(target: StridedRepeatTarget, cast: TileCast, *, unsafe_scratch: b
     )
     if target.option("count_mask_at_start"):
         raise IllegalError(
-            "count mode is on (option count_mask_at_start): the lane masks that a cast writes would be read as counts",
+            "count mode is on (option count_mask_at_start): it would read the lane masks of a cast as counts",
             span=cast.span,
             legal=("count_mask_at_start = 0",),
         )
@@ -123,7 +123,7 @@ def _check_unread_tail(plan: CastPlan, cast: TileCast) -> None:
         first = max((start - written) // dst.row_pitch + 1, 0)
         if first < dst.valid_rows and first * dst.row_pitch < end:
             raise TileError(
-                f"%{dst.name} in place over %{src.name}: the whole repeats of row {first} overwrite columns {head} .. "
+                f"%{dst.name} in place over %{src.name}: whole repeats of row {first} overwrite columns {head} .. "
                 f"{dst.valid_cols - 1} of row {row} before they are read",
                 span=cast.span,
             )
@@ -146,7 +146,7 @@ def _check_scratch(
         raise ScratchError(
             f"tmp tile %{tmp.name} has {tmp.size} bytes, {plan.src.name} -> {plan.dst.name} of "
             f"{cast.dst.valid_rows} x {cast.dst.valid_cols} with row stride {cast.src.cols} needs {need.total}: "
-            f"{need.total - tmp.size} bytes missing ({terms})",
+            f"{need.total - tmp.size} bytes too few ({terms})",
             span=cast.span,
         )
 
@@ -175,7 +175,7 @@ class _CastSplit:
                 self._warn(
                     WarningKind.STRIDE,
                     f"{dst.valid_cols} columns: the tail of a 4-bit row starts at byte "
-                    f"{whole * rule.lanes} of the row, twice where its packed data would continue",
+                    f"{whole * rule.lanes} of the row, twice the offset of its packed data",
                 )
             mask = (1 << rest) - 1
             yield self._write_mask(mask)
@@ -187,7 +187,7 @@ class _CastSplit:
         rule, limit = self.plan.rule, self.target.repeat.max_repeats
         if whole > limit and self._is_packed(self.cast.dst) | self._is_packed(self.cast.src):
             columns = self.cast.dst.valid_cols
-            text = f"{columns} columns: later calls of a 4-bit row start at twice their packed place"
+            text = f"{columns} columns: later calls on a 4-bit row start at twice their packed offset"
             self._warn(WarningKind.STRIDE, text)
         calls: list[Node] = []
         for first in range(0, whole, limit):

@@ -97,7 +97,7 @@ def plan_cast(
     sequence = target.scratch_sequence(rule.src, rule.dst)
     if sequence is not None and sequence.steps == "through_f16":
         if not scratch:
-            text = f"{rule.src} -> {rule.dst} on {target.name} runs through a tmp tile at any saturation; it has none"
+            text = f"{rule.src} -> {rule.dst} on {target.name} always needs a tmp tile"
             raise IllegalError(text, legal=("a tmp tile behind the source",))
     elif not scratch or in_force is Saturation.ON:
         sequence = None
@@ -208,7 +208,7 @@ def _settle_mode(rule: StridedCast, mode: RoundMode) -> tuple[Rounding, str, War
     warnings: Warnings = ()
     if wanted is not None:
         legal = ", ".join(name.upper() for name in rule.suffixes)
-        text = f"rounding {mode.name} silently becomes {fallback.upper()}: {rule.src} -> {rule.dst} has {legal}"
+        text = f"rounding {mode.name} becomes {fallback.upper()}: {rule.src} -> {rule.dst} has {legal}"
         warnings = (WarningText(WarningKind.ROUNDING, text),)
     return fallback, "" if rule.plain else rule.suffixes[fallback], warnings
 
@@ -218,7 +218,7 @@ def _settle_saturation(rule: StridedCast, asked: Saturation | None, *, scratch: 
     if rule.saturation_off_by_default:
         return asked or Saturation.OFF, ()
     if asked is Saturation.OFF and not scratch:
-        text = f"saturation OFF is ignored: {rule.src} -> {rule.dst} honours it only with a tmp tile"
+        text = f"saturation OFF is ignored: {rule.src} -> {rule.dst} needs a tmp tile for it"
         return Saturation.ON, (WarningText(WarningKind.SATURATION, text),)
     return asked or Saturation.ON, ()
 

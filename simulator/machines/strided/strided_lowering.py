@@ -244,7 +244,7 @@ class StridedLowerer(DataflowLowerer):
         for use in self.scratch_uses:
             missing = use.need.total - use.tmp.size
             if missing > 0:
-                hit = ", ".join(self._owners(use)) or "bytes that no tile owns"
+                hit = ", ".join(self._owners(use)) or "bytes outside all tiles"
                 text = f"tmp %{use.tmp.name} is {missing} bytes short; the cast writes into {hit}"
                 found.append(WarningText(WarningKind.SCRATCH, text, use.cast.span))
         return tuple(found)
@@ -284,7 +284,7 @@ class StridedLowerer(DataflowLowerer):
         with_cast = any(fmt.name in (row.src, row.dst) for row in self.target.casts)
         if fmt.name in self.target.transfer_limits.refused_formats and not with_cast:
             what, name = "tload" if transfer.load else "tstore", held_format(fmt)[0].name
-            text = f"{what}: {self.target.name} has no {name} elements; no load or store moves them"
+            text = f"{what}: {self.target.name} has no {name} elements; loads and stores cannot move them"
             raise IllegalError(text, span=transfer.span)
         return super().transfer(transfer)
 
@@ -313,8 +313,8 @@ class StridedLowerer(DataflowLowerer):
         if kind is None or VECTOR_OPERATIONS[work.mnemonic].kind not in _ALWAYS_WITH_TMP:
             return lowered
         text = (
-            f"pto.{work.mnemonic} has no tmp tile, and {self.target.name} has no call without one: run with the "
-            f"results that it gives with {kind.rows} x {kind.cols} {kind.element}, whose bytes the buffer "
+            f"pto.{work.mnemonic} has no tmp tile, which {self.target.name} needs: run with the "
+            f"results for one of {kind.rows} x {kind.cols} {kind.element}, whose bytes the buffer "
             f"lacks; {_ADDED}"
         )
         return replace(lowered, warnings=(*lowered.warnings, WarningText(WarningKind.SCRATCH, text)))
@@ -400,7 +400,7 @@ def cast_accesses(cast: TileCast, stretches: tuple[tuple[int, int], ...]) -> tup
 _ALWAYS_WITH_TMP = (Kind.ELEMENTWISE, Kind.TRANSPOSE, Kind.SORT)
 """Kinds whose library calls with a tmp tile need it; the calls of other kinds have an alternative."""
 
-_ADDED = f"assemblers add the tile from {MAKE_SCRATCH[0]} on, and refuse the program where tiles have addresses"
+_ADDED = f"assemblers since {MAKE_SCRATCH[0]} add the tile, and reject programs whose tiles have addresses"
 
 
 def scratch_writes(use: CastScratch) -> Iterator[tuple[int, int]]:
@@ -472,7 +472,7 @@ def lower_work(target: StridedRepeatTarget, work: ResolvedTileOp) -> Block:
         )
     if target.option("count_mask_at_start"):
         raise IllegalError(
-            f"count mode is on (option count_mask_at_start): the lane masks of {work.mnemonic} would be read as counts",
+            f"count mode is on (option count_mask_at_start): it would read the lane masks of {work.mnemonic} as counts",
             span=work.span,
             legal=("count_mask_at_start = 0",),
         )

@@ -269,7 +269,7 @@ def _places(buffer: Bytes, stream: Stream, lanes: Lanes, repeat: int, repeats: i
 
 def _check_reach(buffer: Bytes, start: int, end: int) -> None:
     if start < 0 or end > buffer.size:
-        raise TileError(f"a vector instruction reaches bytes {start} .. {end - 1} of a buffer of {buffer.size}")
+        raise TileError(f"a vector instruction accesses bytes {start} .. {end - 1} of a buffer of {buffer.size}")
 
 
 compute = TileValues(NaturalMap, _convert_whole, StridedInstruction, execute_vector)

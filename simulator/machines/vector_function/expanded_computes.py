@@ -152,21 +152,21 @@ def _made_once(
 SETTLED = "only --arg makes a constant"
 
 _UNSUPPORTED: Mapping[str, str] = {
-    "row_argument": "an extreme with its column, which no vector instruction of the micro level gives",
+    "row_argument": "an extreme with its column, which no micro-level vector instruction computes",
     "column_argument": "row numbers in registers twice as wide as those of the elements, or NaN that counts",
     "gather": "a gather whose numbers are turned into addresses on the way",
-    "pattern_gather": "a pattern of elements in a predicate, which no text of its kernel states",
-    "compare_gather": "counts of chosen elements, which no text of its kernel states",
+    "pattern_gather": "a pattern of elements in a predicate, which the listing of its kernel leaves out",
+    "compare_gather": "counts of chosen elements, which the listing of its kernel leaves out",
     "sort": "the sort unit, which has no vector instruction",
     "merge": "the sort unit, which has no vector instruction",
-    "transposition": "scattered or gathered addresses, whose constants no text of its kernel states",
-    "concatenation": "scattered addresses, whose constants no text of its kernel states",
-    "counted_concatenation": "scattered addresses, whose constants no text of its kernel states",
-    "quantisation": "conversions in several steps, whose constants its kernel leaves out",
+    "transposition": "scattered or gathered addresses, whose constants the listing of its kernel leaves out",
+    "concatenation": "scattered addresses, whose constants the listing of its kernel leaves out",
+    "counted_concatenation": "scattered addresses, whose constants the listing of its kernel leaves out",
+    "quantisation": "conversions in several steps, whose constants the listing of its kernel leaves out",
     "dequantisation": "widening loads of a quarter, which are timed only",
     "packing": "a store of parts of lanes without a conversion",
-    "combination": "parts of several operands or results, which no text of its kernel states",
-    "block_quantisation": "passes over exponents, whose constants its kernel leaves out",
+    "combination": "parts of several operands or results, which the listing of its kernel leaves out",
+    "block_quantisation": "passes over exponents, whose constants the listing of its kernel leaves out",
     "matrix": "no vector instructions",
 }
 """Structures of kernels that cannot be written, with the reason."""
@@ -181,9 +181,9 @@ def check_structure(given: Given) -> None:
     found = _UNSUPPORTED.get(given.structure)
     function, fmt = given.operation.function, given.format
     if function == "pow":
-        found = "steps for negative and special operands that its kernel leaves out"
+        found = "steps for negative and special operands that the listing of its kernel leaves out"
     elif function in ("rem", "fmod"):
-        found = "conversions and a correction that its kernel leaves out"
+        found = "conversions and a correction that the listing of its kernel leaves out"
     elif given.structure == "row_reduction" and fmt.storage_bits == 8:
         found = "8-bit lanes that are widened on the way"
     elif given.structure == "row_product" and not isinstance(fmt, IntFormat):

@@ -79,7 +79,7 @@ class FunctionWriter:
             check_structure(given)
             if given.format.storage_bits == WIDE:
                 if rules:
-                    raise unwritten("64-bit elements whose extents only the run knows")
+                    raise unwritten("64-bit elements with run-time extents")
                 words = format_named("u32")
                 function = replace(function, source_format=words, destination_format=words)
         followed = rules or (None,) * len(function.nests)

@@ -182,13 +182,13 @@ def _move_rows(
     flat = tile.type.block_layout == "row_major" and all(each.known == 1 for each in part.sizes[:-2])
     if not flat or len(part.sizes) < 2 or view.strides[-1].known != 1:
         raise IllegalError(
-            "expand cannot write a transfer whose extents only the run knows, but for rows of adjacent elements",
+            "expand cannot write a transfer with run-time extents unless its rows have adjacent elements",
             legal=("--arg NAME=VALUE, which settles what it decides",),
         )
     bits = tile.element_bits
     if bits < 8:
         raise IllegalError(
-            "expand cannot write a transfer of 4-bit elements whose extents only the run knows",
+            "expand cannot write a transfer of 4-bit elements with run-time extents",
             legal=("--arg NAME=VALUE, which settles what it decides",),
         )
     size = bits // 8
@@ -282,7 +282,7 @@ class _Held:
     def named(self) -> dict[str, int]:
         """Return the extents of run time with their physical bounds."""
         if self.extents is None:
-            raise IllegalError(f"which extents %{self.tile.name} has here depends on the path", legal=_SETTLED)
+            raise IllegalError(f"the extents of %{self.tile.name} depend on the path taken here", legal=_SETTLED)
         bounds = self.tile.type.rows, self.tile.type.cols
         return {each.text: most for each, most in zip(self.extents, bounds, strict=True) if each.known is None}
 
@@ -389,7 +389,7 @@ class _Source:
             case _:
                 text = operation_text(node).partition(" = ")[2] or operation_text(node)
                 raise IllegalError(
-                    f"expand cannot write {text.split()[0]}: no function of vector instructions has it",
+                    f"expand cannot write {text.split()[0]}: functions of vector instructions do not support it",
                 )
 
     def _known(self, node: pto.Arith | pto.Compare | pto.Convert) -> int | float | None:
@@ -559,7 +559,9 @@ class _Source:
         ends = (node.inputs, node.outputs) if load else (node.outputs, node.inputs)
         part, held = (self.values[names[0]] for names in ends)
         if not isinstance(part, ViewPart) or not isinstance(held, _Held):
-            raise IllegalError(f"expand cannot write pto.{node.mnemonic} of this", legal=("a partition and a tile",))
+            raise IllegalError(
+                f"expand cannot write pto.{node.mnemonic} with these operands", legal=("a partition and a tile",)
+            )
         named = held.named()
         self.program.out.line(f"// pto.{node.mnemonic}, line {node.span.line}")
         assert held.extents is not None

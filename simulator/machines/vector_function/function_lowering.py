@@ -595,7 +595,7 @@ def kernel_of(target: VectorFunctionTarget, work: ResolvedTileOp) -> VectorFunct
     kernel = target.tile_operation(work.mnemonic)
     if kernel is None:
         raise IllegalError(
-            f"target '{target.name}' has no kernel of pto.{work.mnemonic}",
+            f"target '{target.name}' has no kernel for pto.{work.mnemonic}",
             span=work.span,
             legal=closest(work.mnemonic, [rule.mnemonic for rule in target.tile_operations]),
         )

@@ -216,7 +216,7 @@ def compared(operands: Operands) -> tuple[Value, ...]:
     """
     (word,) = operands.words
     if word not in _COMPARISONS:
-        raise IllegalError(f"no comparison {word}", legal=COMPARISONS)
+        raise IllegalError(f"unknown comparison {word}", legal=COMPARISONS)
     codes = [*(each.lanes(operands.bits) for each in operands.registers), *scalar_codes(operands)]
     found = _COMPARISONS[word](*(numbers(each, operands.element) for each in codes))
     mask, bits = operands.masks[0], operands.bits
@@ -319,7 +319,7 @@ def duplicated(operands: Operands) -> tuple[Value, ...]:
         return (masked(np.repeat(scalar_codes(operands)[0], lanes), np.ones(lanes, np.bool_), mask),)
     word = operands.words[0] if operands.words else "LOWEST"
     if word not in POSITIONS:
-        raise IllegalError(f"vdup has no position {word}", legal=POSITIONS)
+        raise IllegalError(f"vdup does not take position {word}", legal=POSITIONS)
     source, place = operands.registers[0], 0 if word == "LOWEST" else lanes - 1
     defined = np.full(lanes, source.defined_lanes(bits)[place])
     return (masked(np.full(lanes, source.lanes(bits)[place]), defined, mask),)
@@ -333,7 +333,7 @@ def counted_up(operands: Operands) -> tuple[Value, ...]:
     """
     word = operands.words[0] if operands.words else "ASC"
     if word not in ORDERS:
-        raise IllegalError(f"vci has no order {word}", legal=ORDERS)
+        raise IllegalError(f"vci does not take order {word}", legal=ORDERS)
     fmt, (base,) = operands.element, scalar_codes(operands)
     lanes = REGISTER_BYTES * 8 // operands.bits
     steps = np.arange(lanes) if word == "ASC" else -np.arange(lanes)
@@ -454,7 +454,7 @@ def pattern(operands: Operands) -> tuple[Value, ...]:
     """
     (word,) = operands.words
     if word not in PATTERNS:
-        raise IllegalError(f"no predicate pattern {word}", legal=PATTERNS)
+        raise IllegalError(f"unknown predicate pattern {word}", legal=PATTERNS)
     lanes = REGISTER_BYTES * 8 // operands.width
     lane = np.arange(lanes)
     if word in ("PAT_H", "PAT_Q"):
@@ -717,7 +717,7 @@ def execute(operands: Operands) -> tuple[Value, ...]:
     """
     row = OPERATIONS.get(operands.name)
     if row is None:
-        raise IllegalError(f"no instruction {operands.name}", legal=OPERATIONS)
+        raise IllegalError(f"unknown instruction {operands.name}", legal=OPERATIONS)
     if row.types and operands.element.name not in row.types:
         raise IllegalError(f"{operands.name} does not take {operands.element.name}", legal=row.types)
     return row.function(operands)

@@ -470,7 +470,7 @@ def check_address(what: str, memory: Bytes, address: int, size: int, alignment: 
     if address < 0 or address + size > memory.size:
         last = max(memory.size - size, 0)
         raise TileError(
-            f"{what} reaches bytes {address} .. {address + max(size, 1) - 1} of a memory of {memory.size}",
+            f"{what} accesses bytes {address} .. {address + max(size, 1) - 1} of a memory of {memory.size}",
             legal=(f"addresses 0 to {last}",),
         )
 
@@ -508,7 +508,7 @@ def _check_blocks(what: str, memory: Bytes, address: int, offsets: Index) -> Non
 def _check_elements(what: str, memory: Bytes, starts: Index, size: int) -> None:
     outside = starts[(starts < 0) | (starts + size > memory.size)]
     if outside.size:
-        raise TileError(f"{what} names byte {int(outside[0])} of a memory of {memory.size}")
+        raise TileError(f"{what} accesses byte {int(outside[0])} of a memory of {memory.size}")
 
 
 def _forget(defined: Bits, places: Index) -> None:

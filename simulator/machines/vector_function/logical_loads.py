@@ -521,7 +521,7 @@ class Lanewise:
     def broadcast(self, kind: LogicalVectorType, scalar: Use, container: int) -> LogicalRegister:
         """Make `vbrc` of a scalar: one register serves all lanes."""
         if lane_bits(kind.element) == _WIDEST:
-            raise IllegalError("64 bits in all lanes have no instruction", legal=("i32",))
+            raise IllegalError("no instruction copies 64 bits to all lanes", legal=("i32",))
         reg = self.out.register("vbr", [scalar], physical(kind.element))
         return self.shapes.made(kind.lanes, kind.element, container, (reg,) * register_count(kind.lanes, container))
 
@@ -638,4 +638,4 @@ def _range(fmt: IntFormat) -> tuple[int, int]:
 
 def _check_width(node: VmiOperation, value: LogicalRegister) -> None:
     if value.width == _WIDEST:
-        raise IllegalError(f"pto.vmi.{node.mnemonic} of 64 bits has no instruction", span=node.span, legal=("32 bits",))
+        raise IllegalError(f"pto.vmi.{node.mnemonic} cannot use 64-bit elements", span=node.span, legal=("32 bits",))

@@ -236,7 +236,7 @@ class LogicalStores:
 
     def _check_unit(self, place: Address) -> None:
         if place.unit != 1 or place.width > 32:
-            raise IllegalError("such a store has no instructions", legal=("a pointer to the elements of the register",))
+            raise IllegalError("no instruction stores this", legal=("a pointer to the elements of the register",))
 
     # -------------------------------------------------------------------------------------------------- rows apart
 
@@ -283,7 +283,7 @@ class LogicalStores:
         """Scatter lanes from `first` on to an address."""
         self._check_unit(place)
         if value.container != value.width:
-            raise IllegalError("rows of such lanes need aligned addresses", legal=("multiples of 32 bytes",))
+            raise IllegalError("rows of these lanes need aligned addresses", legal=("multiples of 32 bytes",))
         self._scatter(value, number, place, self.shapes.lane_numbers(value.width, -first), pred)
 
     def _slots(

@@ -283,7 +283,7 @@ def _fill_warnings(target: VectorFunctionTarget, cast: TileCast, filled: int) ->
     capacity = target.memories["ub"].capacity_bytes
     if end > capacity:
         raise TileError(
-            f"the zero fill of %{dst.name} writes bytes {dst.address} .. {end - 1}, the buffer has {capacity}",
+            f"the zero fill of %{dst.name} writes bytes {dst.address} .. {end - 1}, but the buffer has {capacity}",
             span=cast.span,
         )
     hit = (
@@ -299,7 +299,7 @@ def _dropped_columns(plan: FunctionCastPlan, cast: TileCast) -> Warnings:
     dst = cast.dst
     if not plan.kernel.fill or dst.valid_cols % 2 == 0 or not dst.valid_rows:
         return ()
-    text = f"%{dst.name} has {dst.valid_cols} valid columns: the last one shares its byte with none and becomes 0"
+    text = f"%{dst.name} has {dst.valid_cols} valid columns: the other half of the last byte becomes 0"
     return (WarningText(WarningKind.COLUMN, text),)
 
 
@@ -325,7 +325,7 @@ def cast_elements(target: VectorFunctionTarget, codes: Codes, asked: CastAsked) 
     lowered = lower_cast(target, TileCast(source, destination, tmp, mode, asked.saturation, _HERE))
     chain = trace_nest(lowered.function, lowered.function.nests[-1])
     if chain is None:  # tests trace every variant of every pair of shipped targets
-        raise IllegalError(f"{target.name}: the kernel of {src.name} -> {dst.name} converts no register lane by lane")
+        raise IllegalError(f"{target.name}: the kernel of {src.name} -> {dst.name} does not convert lane by lane")
     plan = lowered.plan
     overflow = next(step.policy.overflow for step in reversed(chain) if not isinstance(step, MaskStep))
     saturation = saturation_in_force(src, dst, overflow, switched_saturation(target, plan))

@@ -197,7 +197,7 @@ class _Lowering:
             case pto.If():
                 self._branch(node)
             case pto.While() if next(logical_operations((node,)), None) is not None:
-                raise IllegalError("logical registers in scf.while: known, not modelled", legal=("scf.for",))
+                raise IllegalError("logical registers in scf.while are not modelled", legal=("scf.for",))
             case pto.Yield() if owner is not None:
                 names, kinds = self._flat(owner, what, node.values, node.types)
                 self.out.add(replace(node, values=names, types=kinds))
@@ -406,7 +406,7 @@ class LaneUnits:
         if self.target.interface_cast(src, dst, level="micro") is None:
             raise IllegalError(f"{self.target.name} has no vcvt {src} -> {dst}", span=node.span)
         raise IllegalError(
-            f"vcvt {src} -> {dst}: the vendor's verifier refuses the pair, another text has it{detour(src, dst)}",
+            f"vcvt {src} -> {dst}: the vendor's verifier rejects this pair, another source lists it{detour(src, dst)}",
             span=node.span,
             legal=("option interface_casts=accept",),
         )  # fmt: skip
@@ -487,7 +487,7 @@ def _planned(node: MicroOperation, target: VectorFunctionTarget) -> _ExecutionPl
     row = ROWS[name]
     plain = row.family or name
     if plain not in OPERATIONS:
-        raise IllegalError(f"pto.{name}: known, not modelled: its values", legal=sorted(OPERATIONS))
+        raise IllegalError(f"the values of pto.{name} are not modelled", legal=sorted(OPERATIONS))
     sources = [kind for kind in node.operand_types if isinstance(kind, VectorType)]
     results = [kind for kind in node.result_types if isinstance(kind, VectorType)]
     element = _element(sources or results)
@@ -694,7 +694,7 @@ def _clear_counted(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
 def _opaque(unit: LaneUnit, issue: VectorIssue) -> tuple[Value, ...]:
     del unit
     raise IllegalError(
-        f"pto.{issue.node.mnemonic}: no text at hand says what it writes, so that values are not known",
+        f"pto.{issue.node.mnemonic}: no source documents what it writes, so its values are unknown",
         legal=("--timing-only",),
     )
 

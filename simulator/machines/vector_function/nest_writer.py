@@ -132,7 +132,7 @@ def _function(block: Block, pattern: Block) -> VectorFunction:
     found = [each for each in items if isinstance(each, VectorFunction)]
     rest = [each for each in items if not isinstance(each, VectorFunction)]
     if len(found) != 1 or rest != [each for each in others if not isinstance(each, VectorFunction)]:
-        raise IllegalError("the loops of its vector function do not follow its extents")
+        raise IllegalError("the loops of its vector function do not match its extents")
     return found[0]
 
 
@@ -165,7 +165,7 @@ def _rule(seen: Sequence[tuple[Extents, int]], divisors: Sequence[int], factors:
 
 def _unsteady(extents: Extents) -> IllegalError:
     names = " and ".join(extents)
-    return IllegalError(f"its loops follow {names} in a way that expand does not write", legal=("--arg NAME=VALUE",))
+    return IllegalError(f"its loops depend on {names} in a way that expand cannot write", legal=("--arg NAME=VALUE",))
 
 
 # The loop nests of a function as they are written: what differs from the nests that are timed.

@@ -104,7 +104,7 @@ def plan_cast(
     choice = target.variant_choice.contiguous if contiguous else target.variant_choice.padded
     name = choice[int(target.option("implementation_kind"))]
     variant = target.variant(rule.src, rule.dst, name, saturation_off=in_force is Saturation.OFF)
-    ignored = f"the tmp tile is ignored: no cast of {target.name} uses scratch"
+    ignored = f"the tmp tile is ignored: casts on {target.name} need no scratch"
     return FunctionCastPlan(
         rule=rule,
         src=src,
@@ -221,7 +221,7 @@ def _settle_mode(rule: VectorCast, asked: RoundMode | None) -> tuple[Rounding, W
         if wanted is None or wanted in rule.suffixes:
             return wanted or fallback, ()
         legal = ", ".join(name.upper() for name in rule.suffixes)
-        text = f"rounding {mode.name} silently becomes {fallback.upper()}: {pair} has {legal}"
+        text = f"rounding {mode.name} becomes {fallback.upper()}: {pair} has {legal}"
         return fallback, (WarningText(WarningKind.ROUNDING, text),)
     if asked in (None, RoundMode.NONE):
         return fallback, ()
@@ -230,7 +230,7 @@ def _settle_mode(rule: VectorCast, asked: RoundMode | None) -> tuple[Rounding, W
         text = f"rounding {mode.name} is ignored: {pair} always rounds {fallback.upper()}"
     else:
         ignored = mode is not DEFAULT_MODE
-        text = f"rounding {mode.name} has no effect: {pair} rounds nothing"
+        text = f"rounding {mode.name} has no effect: {pair} never rounds"
     return fallback, (WarningText(WarningKind.ROUNDING, text),) if ignored else ()
 
 
@@ -291,5 +291,5 @@ def _saturation_in_vain(
     on, off = _by_saturation(target, rule, src, dst, rounding)
     if on != off or (asked is Saturation.ON and on.overflow is Overflow.SATURATE):
         return ()
-    text = f"saturation {asked.upper()} has no effect: {rule.src} -> {rule.dst} gives the same with ON and OFF"
+    text = f"saturation {asked.upper()} has no effect: {rule.src} -> {rule.dst} gives the same result with ON and OFF"
     return (WarningText(WarningKind.SATURATION, text),)

@@ -218,7 +218,7 @@ class Attributes:
                 sought = _Sought(pair, words, replace(wanted, infinity_wrap=InfinityWrap.EXTREME), ctrl, finite)
                 if sought.is_met(target):
                     return Found(words, without_infinity=True)
-        raise IllegalError(f"no vcvt {pair.src} -> {pair.dst} does what the tile cast does: {_shown(operation.policy)}")
+        raise IllegalError(f"no vcvt {pair.src} -> {pair.dst} matches the tile cast: {_shown(operation.policy)}")
 
     def _need(self, chosen: Mapping[str, str]) -> None:
         self.needed.update(chosen)
@@ -515,7 +515,7 @@ class NamedRegisters:
         """Return a predicate and its type."""
         found = self.predicates.get(name)
         if found is None:
-            raise unwritten(f"the predicate {name}, which nothing makes")
+            raise unwritten(f"the predicate {name}, which is never defined")
         return found
 
     # ---------------------------------------------------------------------------------------------------- elements

@@ -452,12 +452,12 @@ class ScopeRecorder:
             instruction = self._known[id(node)] = instruction_of(node)
             self._places[instruction.line] = node.span
             if instruction.kind is TimingKind.COMPUTE and not self._facts.has(instruction.mnemonic, instruction.width):
-                self._refuse(f"no cycles of pto.{node.mnemonic} are known")
+                self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
         kinds = [kind for kind in node.result_types if not isinstance(kind, PointerType | ScalarType)]
         if self._scope is None:
             if node.mnemonic in OPAQUE:
                 self.incomplete = True
-                self._refuse(f"no cycles of pto.{node.mnemonic} are known")
+                self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
             return (None,) * len(kinds)
         reads = [each.number for each in issue.operands if isinstance(each, UncomputedRegister)]
         numbered = [isinstance(kind, VectorType | MaskType) for kind in kinds]
@@ -478,7 +478,7 @@ class ScopeRecorder:
         load = copy.source.argument is not None
         if load == (copy.destination.argument is not None):
             self.incomplete = True
-            self._refuse(f"no cycles of pto.{node.mnemonic} are known")
+            self._refuse(f"the cycles of pto.{node.mnemonic} are unknown")
             return
         if 0 in copy.shape:
             return
@@ -520,7 +520,7 @@ class ScopeRecorder:
         """Record an element that the scalar unit reads or writes; one of the buffer counts as one of a tile."""
         if self._scope is not None:
             self._scope.issue(ScopeInstruction("select", TimingKind.SELECT, line=node.span.line, text=node.mnemonic))
-            text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed, those of a scalar branch"
+            text = f"pto.{node.mnemonic} inside a vecscope: its cycles are assumed to be those of a scalar branch"
             self.warnings = tuple(dict.fromkeys((*self.warnings, WarningText(WarningKind.UNTIMED, text, node.span))))
             return
         pipe = self.target.pipes.scalar

@@ -99,9 +99,7 @@ def _store(operation: StoreLanes, state: RegisterState, buffer: Bytes, address: 
         return
     start = address + operation.offset
     if start < 0 or start + int(written[-1]) >= buffer.size:
-        raise TileError(
-            f"a vector store reaches bytes {start} .. {start + int(written[-1])} of a buffer of {buffer.size}"
-        )
+        raise TileError(f"a store writes bytes {start} .. {start + int(written[-1])} of a buffer of {buffer.size}")
     buffer[start + written] = state.registers[operation.source].data[source]
 
 

@@ -41,7 +41,7 @@ def chosen_target(
         declared = target_declared_in(text, file)
         if declared is None:
             raise ReadError(
-                f"{file} names no target, and none is given",
+                f"{file} does not declare a target",
                 legal=("--target NAME", "// castsim: target NAME"),
             )
         target, place = _declared_target(declared), declared.span

@@ -188,7 +188,7 @@ def execute(
     outputs = _outputs(machine, tensors, vlm, uses) if values else {}
     casts = {} if machine.casts is None else machine.casts.tally.finish()
     dropped = {
-        f"a store lies outside of {name}, the first at ({', '.join(map(str, place))}): it is dropped": span
+        f"some stores are outside {name}, the first at ({', '.join(map(str, place))}): it is dropped": span
         for (_, _, name), (span, place) in machine.globals.dropped.items()
     }
     held = machine.globals.memory.tensors.values() if values else ()
@@ -231,7 +231,7 @@ def _inputs(assembled: AssembledProgram, inputs: Mapping[str, Codes | str]) -> d
     missing = [name for name, use in uses.items() if use.needs_input and name not in inputs]
     if missing:
         raise ReadError(
-            f"the program declares {', '.join(missing)} as input: none given",
+            f"no input for {', '.join(missing)}, which the program declares",
             legal=[f"--in {name}=FILE.npy|random:SEED|zeros" for name in missing],
         )
     arrays: dict[str, Codes] = {name: each for name, each in inputs.items() if not isinstance(each, str)}
@@ -260,7 +260,7 @@ def _codes_of(declared: Data, use: ArgumentUse, array: Codes | None, folder: Pat
     if np.size(array) != use.elements:
         found = f"shape {list(np.shape(array))}, {np.size(array)} elements"
         raise ReadError(
-            f"input '{declared.name}' has {found}; its declaration asks for {_sizes(declared)}",
+            f"input '{declared.name}' has {found}, but is declared as {_sizes(declared)}",
             span=declared.span,
             legal=(f"shape {list(use.shape)}: dimension 0 of a declaration is the last of an array",),
         )
@@ -276,8 +276,8 @@ def _sizes(declared: Data) -> str:
 def _check_declared(name: str, uses: Mapping[str, ArgumentUse]) -> None:
     if not uses:  # a binary brings no declarations, and text may forget them
         raise ReadError(
-            f"the program declares no tensors, so nothing is known of '{name}'; declare them in comments, those of a "
-            "binary in a file of their own, given by --declare FILE",
+            f"the program does not declare a tensor '{name}'; declare tensors in comments, or for a binary in a file "
+            "given with --declare FILE",
             legal=(f"// castsim: tensor 0 {name} in f32 [64, 16]",),
         )
     check_known(name, uses)
@@ -301,8 +301,8 @@ def _fill_vlm(machine: VliwCore, declared: tuple[VlmDeclaration, ...], codes: Ma
         size = -(-prod(each.shape) * fmt.bits // 8)
         if each.address + size > machine.local.vlm.capacity:
             raise TileError(
-                f"{each.name} ends at VLM address {each.address + size:#x}, beyond the {machine.local.vlm.capacity} "
-                "bytes of the memory",
+                f"{each.name} ends at VLM address {each.address + size:#x}, past the end of the memory "
+                f"({machine.local.vlm.capacity} bytes)",
                 span=each.span,
             )
         for start, end, name in taken:
@@ -344,7 +344,7 @@ def _start(name: str, value: int | float, target: VliwTarget) -> RegisterDeclara
     last = target.registers.S - 1
     digits = name[1:]
     if name[:1].upper() != "S" or not digits.isdecimal() or int(digits) > last:
-        raise ReadError(f"--arg {name}: an assembly program takes values of S registers", legal=(f"S0 .. S{last}",))
+        raise ReadError(f"--arg {name}: assembly takes only values of S registers", legal=(f"S0 .. S{last}",))
     if not isinstance(value, int) or not -(1 << (WORD_BITS - 1)) <= value < 1 << WORD_BITS:
         raise ReadError(f"--arg {name}={value}: not an integer of {WORD_BITS} bits")
     register = Register(File.S, int(digits))
@@ -368,7 +368,7 @@ def load_assembly(
     """
     file, text = source.file, source.text
     if entry is not None:
-        raise ReadError(f"{file}: assembly has one entry, its first bundle; --entry is for .pto programs")
+        raise ReadError(f"{file}: --entry applies only to .pto programs; assembly starts at its first bundle")
     return assemble(text, file, chosen_target(text, file, target, prepare), args, max_statements)
 
 
@@ -404,7 +404,7 @@ def load_binary(
     """
     file, data = source.file, source.data
     if entry is not None:
-        raise ReadError(f"{file}: a binary has one entry, its first bundle; --entry is for .pto programs")
+        raise ReadError(f"{file}: --entry applies only to .pto programs; a binary starts at its first bundle")
     companion = declare
     if companion is None and (beside := Path(file).with_suffix(COMPANION)).is_file():
         companion = beside
@@ -435,7 +435,7 @@ def _declarations(text: str, companion: Path, target: VliwTarget) -> tuple[Decla
     """
     program = parse(text, target.dialect, str(companion))
     if program.items and companion.suffix not in ASSEMBLY_SUFFIXES:
-        message = "a file of declarations holds comments only"
+        message = "a file of declarations can contain only comments"
         raise ReadError(message, span=program.items[0].span, legal=("// castsim: tensor 0 x in f32 [64, 16]",))
     return tuple(each for each in program.declarations if not isinstance(each, TargetDeclaration))
 
@@ -477,7 +477,7 @@ def declared_codes(table: TableDeclaration, folder: Path) -> Codes | None:
             found = _numbers(_cells(path), fmt)
         if found.size != prod(table.shape):
             shape = ", ".join(map(str, reversed(table.shape)))
-            message = f"{table.file} holds {found.size} elements, table {table.name} {prod(table.shape)}"
+            message = f"{table.file} holds {found.size} elements, but table {table.name} has {prod(table.shape)}"
             raise ReadError(message, legal=(f"an array of shape [{shape}]",))
         return found
     except ReadError as error:

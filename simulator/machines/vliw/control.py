@@ -73,10 +73,10 @@ def nested(
     for number, ((head, start, end), span) in enumerate(zip(bodies, spans, strict=True)):
         around = [last for _, first, last in bodies if first <= head < last]
         if len(around) >= limit:
-            message = f"loops are nested {len(around) + 1} deep; there are {limit} iterators"
+            message = f"loops are nested {len(around) + 1} deep; the target has {limit} iterators"
             raise IllegalError(message, span=span, legal=legal[0])
         if any(end > last for last in around):
-            raise IllegalError("the loop ends after the loop around it", span=span, legal=legal[1])
+            raise IllegalError("the loop ends after its enclosing loop", span=span, legal=legal[1])
         found.append(LoopShape(number, head, start, end, len(around)))
     return tuple(found)
 
@@ -102,7 +102,7 @@ class Structure:
 
     Raises:
         IllegalError: a loop without a body, beyond the program, too deep or crossing another; a jump that leaves the
-            program or crosses the border of a loop body; a body that writes its loop's iterator; bytes that are no
+            program or enters or leaves a loop body; a body that writes its loop's iterator; bytes that are no
             bundle.
     """
 
@@ -172,10 +172,10 @@ class Structure:
         """
         if not 0 <= target < len(self.bundles):
             raise IllegalError(
-                f"the jump leaves the program, to bundle {target}", span=span, legal=(f"0 .. {len(self.bundles) - 1}",)
+                f"the jump to bundle {target} leaves the program", span=span, legal=(f"0 .. {len(self.bundles) - 1}",)
             )
         if self.enclosing[index] != self.enclosing[target]:
-            raise IllegalError(f"the jump to bundle {target} crosses the border of a loop body", span=span)
+            raise IllegalError(f"the jump to bundle {target} enters or leaves a loop body", span=span)
 
     def _range(self, index: int, loop: TpcInstruction) -> tuple[int, int]:
         """Return the body of a loop as a range of bundles."""
@@ -188,12 +188,12 @@ class Structure:
             end = self.target_of(index, loop, operand.signed + self._bundle_bytes)
         if end <= start:
             raise IllegalError(
-                f"the body of the loop is empty: it begins in bundle {start} and ends before bundle {end}",
+                f"the body of the loop is empty: it starts at bundle {start} and ends before bundle {end}",
                 span=loop.span,
             )
         if end > len(self.bundles):
             raise IllegalError(
-                f"the body of the loop ends beyond the program, in bundle {end - 1}",
+                f"the body of the loop ends past the end of the program, in bundle {end - 1}",
                 span=loop.span,
                 legal=(f"up to {len(self.bundles) - 1}",),
             )
@@ -209,9 +209,7 @@ class Structure:
             for inner in bundle.slots:
                 written = None if inner is None else inner.operand("dest")
                 if inner is not None and written == iterator:
-                    raise IllegalError(
-                        f"{written} is written in the body of the loop that counts by it", span=inner.span
-                    )
+                    raise IllegalError(f"the body of the loop writes its own counter, {written}", span=inner.span)
 
     def iterator(self, depth: int) -> Register:
         """Return the register that counts the loops of a nesting depth."""
@@ -233,7 +231,7 @@ def _addresses(program: TpcProgram, bundle_bytes: int) -> list[int]:
         elif isinstance(item, Directive):
             name = item.name.lower()
             if name == BYTE:
-                message = f"the bytes at {address:#x} are not a bundle of this generation and cannot run"
+                message = f"the bytes at {address:#x} are not a bundle of this generation"
                 raise IllegalError(message, span=item.span)
             halves = _PAIR if name == COMPRESSED else halves
     return [*found, address]
@@ -435,9 +433,7 @@ class Control:
         self._refuse_in_delay(instruction)
         once = instruction.operand("once")
         if isinstance(once, Immediate) and once.value:
-            raise IllegalError(
-                "what the last operand of LOOP does is not documented", span=instruction.span, legal=("0",)
-            )
+            raise IllegalError("the last operand of LOOP is not documented", span=instruction.span, legal=("0",))
         shape = self._structure.by_head[self.pc]
         compare = instruction.operand("compare")
         assert isinstance(compare, LoopComparison)
@@ -514,8 +510,7 @@ class Control:
         if visited is not None and self.changed_at + horizon < visited:
             span = self._structure.bundles[self.pc].span
             raise EngineError(
-                f"the program never ends: it is in bundle {self.pc} again, and nothing that decides its path has "
-                "changed since",
+                f"the program never ends: it is back at bundle {self.pc} in the same state",
                 span=span,
             )
         self._visits[self.pc] = now
@@ -523,9 +518,7 @@ class Control:
     def _check_place(self) -> None:
         if self.pc < len(self._structure.bundles) and self._structure.enclosing[self.pc] != self._inside:
             bundle = self._structure.bundles[self.pc]
-            raise IllegalError(
-                f"the program runs across the border of a loop body into bundle {self.pc}", span=bundle.span
-            )
+            raise IllegalError(f"the program enters or leaves a loop body at bundle {self.pc}", span=bundle.span)
 
     def _refuse_in_delay(self, instruction: TpcInstruction) -> None:
         if self._pending is not None:

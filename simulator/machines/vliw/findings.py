@@ -84,10 +84,10 @@ class StaleRead:
         """Return the finding in words, for messages."""
         reader = f"'{self.reader.text}' (line {self.reader.span.line}, bundle {self.reader.bundle})"
         if self.writer is None:
-            return f"{reader} reads {self.place}, which nothing wrote"
+            return f"{reader} reads {self.place}, which is never written"
         writer = f"'{self.writer.text}' (line {self.writer.span.line}, bundle {self.writer.bundle})"
         if self.kind is StaleReadKind.OVERTAKEN:
-            return f"{reader} writes {self.place} before {writer} lands, which overwrites it: {self._distances()}"
+            return f"{reader} writes {self.place} before {writer} lands, which then overwrites it: {self._distances()}"
         return f"{reader} reads the old value of {self.place}, written by {writer}: {self._distances()}"
 
     def _distances(self) -> str:

@@ -50,7 +50,7 @@ def unread_result(flow: Flow) -> Iterator[LintFinding]:
     for index, plan in flow.every:
         names = [cell.name for cell in plan.results]
         if names and not plan.samples and not live[index].intersection(names):
-            message = f"nothing reads what {plan.instruction.mnemonic} leaves in {', '.join(names)}"
+            message = f"the result of {plan.instruction.mnemonic} is never read: {', '.join(names)}"
             yield LintFinding("unread result", index, message, plan.site.span, certain=False)
 
 
@@ -207,7 +207,7 @@ def unwritten_register(flow: Flow) -> Iterator[LintFinding]:
     for index, plan in flow.every:
         for cell in (cell for operand in plan.operands for cell in operand.cells):
             if index in flow.reached and cell.name not in written.get(index, ()) and not cell.written:
-                message = f"{plan.instruction.mnemonic} reads {cell.name}, which nothing has written"
+                message = f"{plan.instruction.mnemonic} reads {cell.name}, which is never written"
                 yield LintFinding("unwritten register", index, message, plan.site.span, certain=False)
 
 
@@ -324,7 +324,7 @@ def jump_delay(flow: Flow) -> Iterator[LintFinding]:
                 continue
             for plan in flow.plans[delay]:
                 if plan.site.slot.name.lower() not in rules.delay_slots:
-                    message = f"{plan.instruction.mnemonic} in the delay bundle of {jump.mnemonic}, which may only use"
+                    message = f"{plan.instruction.mnemonic} in the delay bundle of {jump.mnemonic}, which allows only"
                     yield LintFinding("jump delay", delay, f"{message} {', '.join(rules.delay_slots)}", plan.site.span)
 
 
@@ -485,7 +485,7 @@ def slot_count(flow: Flow) -> Iterator[LintFinding]:
     """A line that leaves slots out: a slot forgotten at its beginning looks the same as one left out at its end."""
     for index, bundle in enumerate(flow.bundles):
         if bundle.written is not None and bundle.written < len(Slot):
-            message = f"{bundle.written} of {len(Slot)} slots are written; those left out at the end count as nop"
+            message = f"{bundle.written} of {len(Slot)} slots are written; the missing ones count as nop"
             yield LintFinding("slot count", index, message, bundle.span)
 
 
@@ -499,7 +499,7 @@ def field_overlay(flow: Flow) -> Iterator[LintFinding]:
                 yield LintFinding(
                     "field overlay",
                     index,
-                    f"{_name(one)} needs {overlay.first}, which shares its bits with {overlay.second} of {_name(two)}",
+                    f"{_name(one)} needs {overlay.first}, which has the same bits as {overlay.second} of {_name(two)}",
                     two.site.span,
                 )
 
@@ -516,7 +516,7 @@ def immediates(flow: Flow) -> Iterator[LintFinding]:
         different = list(dict.fromkeys(values))
         if len(different) > limit:
             shown = ", ".join(different)
-            message = f"{len(different)} different immediates ({shown}); a bundle has room for {limit}"
+            message = f"{len(different)} different immediates ({shown}); a bundle can hold {limit}"
             yield LintFinding("immediates", index, message, flow.bundles[index].span)
 
 
@@ -528,7 +528,7 @@ def shared_predicate(flow: Flow) -> Iterator[LintFinding]:
         different = {str(plan.instruction.predicate) for plan in inside}
         if len(different) > 1:
             shown = " and ".join(f"{_name(p)} under {p.instruction.predicate or 'SP0'}" for p in inside)
-            message = f"{shown}: the slots {' and '.join(names)} share one predicate"
+            message = f"{shown}: the slots {' and '.join(names)} share a predicate"
             yield LintFinding("shared predicate", index, message, inside[-1].site.span)
 
 
@@ -549,7 +549,7 @@ def loop_bundle(flow: Flow) -> Iterator[LintFinding]:
     for loop in flow.loops:
         for plan in flow.plans[loop.head]:
             if plan.instruction.mnemonic != "loop":
-                message = f"{_name(plan)} beside LOOP, whose fields take the whole bundle"
+                message = f"{_name(plan)} beside LOOP, whose fields fill the whole bundle"
                 yield LintFinding("loop bundle", loop.head, message, plan.site.span)
 
 
@@ -563,7 +563,7 @@ def scalar_beside_load(flow: Flow) -> Iterator[LintFinding]:
             continue
         moved = load.instruction.mnemonic == "mov" and _reads_scalar(load.instruction) and load.vector
         if moved or load.memory is MemoryOperation.VECTOR_LOAD:
-            message = f"{_name(vector)} has a scalar operand, which excludes {_name(load)} in the LOAD slot"
+            message = f"{_name(vector)} has a scalar operand, so {_name(load)} cannot be in the LOAD slot"
             yield LintFinding("scalar beside load", index, message, load.site.span)
 
 
@@ -577,7 +577,7 @@ def minifloat_beside_store(flow: Flow) -> Iterator[LintFinding]:
             continue
         kinds = (vector.instruction.type, vector.instruction.switch("target_type"))
         if _MINIFLOAT in kinds and vector.instruction.mnemonic in _MINIFLOAT_OPERATIONS:
-            message = f"{_name(vector)} on {_MINIFLOAT} excludes {_name(store)}"
+            message = f"{_name(vector)} on {_MINIFLOAT} cannot share a bundle with {_name(store)}"
             yield LintFinding("minifloat beside store", index, message, store.site.span)
 
 

@@ -201,7 +201,7 @@ class Lookup(Unit):
         layout = _LAYOUTS.get((self.instruction.mnemonic, str(self.instruction.switch("entries"))))
         if layout is None:
             what = f"{self.instruction.mnemonic} {str(self.instruction.switch('entries')).upper()}"
-            message = f"no source states how entries of {what} lie in a tensor"
+            message = f"no source documents how entries of {what} are laid out in a tensor"
             raise UnstatedError(message, span=self.instruction.span, legal=("a declared table",))
         lines = -(-entries // layout.per_line)
         data = self.tables.memory(where, lines * layout.line_bytes, self.instruction.span)
@@ -220,7 +220,7 @@ class Lookup(Unit):
         if beyond.any() and self.target.option("lookup_beyond") == "refuse":
             lane = int(np.flatnonzero(beyond)[0])
             place = lane * reading.parts + reading.part
-            message = f"lane {place} names entry {lanes[lane]} of table {table.name}, which has {size} here"
+            message = f"lane {place} selects entry {lanes[lane]} of table {table.name}, which has {size} here"
             raise IllegalError(f"{message} (option lookup_beyond)", legal=(f"0 .. {size - 1}",))
         lanes = lanes % size
         return lanes + size if halved else lanes
@@ -249,13 +249,13 @@ def prepare_lookup(instruction: TpcInstruction, target: VliwTarget, tables: Decl
     """Check a look-up; against its table if the program declares any.
 
     Raises:
-        UnstatedError: no source states the meaning of its words.
+        UnstatedError: no source documents what its words mean.
         IllegalError: the table has other entries.
         ReadError: tables are declared, but not this one.
     """
     reading = _reading(instruction, target)
     if instruction.switch("sbcd") == 1:
-        raise UnstatedError("no source states what sbcd looks up", legal=(f"{instruction.mnemonic} without sbcd",))
+        raise UnstatedError("no source documents what sbcd looks up", legal=(f"{instruction.mnemonic} without sbcd",))
     function = function_of(instruction)
     if tables.declared and function is not None:
         check_use(instruction, tables.find(function, by_pointer=False), reading)
@@ -269,7 +269,7 @@ def _reading(instruction: TpcInstruction, target: VliwTarget) -> _Reading:
     if word in _BY_WIDTH:
         return _BY_WIDTH[word]
     if target.option("lookup_bytes") == "refuse":
-        message = f"no source states what {word.upper()} takes from an entry (option lookup_bytes)"
+        message = f"no source documents what {word.upper()} takes from an entry (option lookup_bytes)"
         raise UnstatedError(message, legal=("BV32", "BV16"))
     return _BYTES[word]
 
@@ -285,16 +285,16 @@ def check_use(instruction: TpcInstruction, table: TableDeclaration, reading: _Re
     place = f"table {table.name} (line {table.span.line})"
     if bits != reading.entry_bits:
         legal = [name for name, fmt in FORMATS.items() if fmt.bits == reading.entry_bits and name in _NATIVE]
-        message = f"{what} reads values of {reading.entry_bits} bits; {place} has {table.format}"
+        message = f"{what} reads {reading.entry_bits}-bit values, but {place} has {table.format}"
         raise IllegalError(message, legal=legal)
     first, count = _FIRST[instruction.mnemonic]
     whole = (count,) if bits < 32 or instruction.mnemonic == "lookup" else (count, first + count if first else 3)
     if table.columns not in whole:
         legal = [f"[{table.entries}]" if each == 1 else f"[{each}, {table.entries}]" for each in whole]
-        message = f"{what} takes {count} of the values of an entry; {place} has {table.columns}"
+        message = f"{what} needs {count} values per entry, but {place} has {table.columns}"
         raise IllegalError(message, legal=legal)
     if instruction.switch("upper_half") == 1 and table.entries != _HALVED_ENTRIES:
-        message = f"upper_half reads tables of {_HALVED_ENTRIES} entries; {place} has {table.entries}"
+        message = f"upper_half needs a table of {_HALVED_ENTRIES} entries; {place} has {table.entries}"
         raise IllegalError(message, legal=(f"{instruction.mnemonic} without upper_half",))
 
 

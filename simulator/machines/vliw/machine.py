@@ -262,7 +262,7 @@ class WalkBudget:
             return
         bundles = (trips_left(turn) + 1) * len(body)
         if bundles > self._left:
-            raise walk_limit(self._limit, f"{bundles} bundles of this loop to be executed one by one", plan.site.span)
+            raise walk_limit(self._limit, f"{bundles} bundles of this loop executed one by one", plan.site.span)
 
 
 Mask = NDArray[np.bool_]
@@ -368,7 +368,7 @@ class VliwCore:
                 heard(issued)
         self._remark_short_bundles()
         if not control.halted:
-            self._warn(WarningKind.NO_HALT, "the program ends without HALT, after its last bundle")
+            self._warn(WarningKind.NO_HALT, "the program ends after its last bundle, without HALT")
         return Tree(self._trace.finish(), self._sources(), interlocked=False)
 
     # ------------------------------------------------------------------------------------------------ one bundle
@@ -609,7 +609,7 @@ class VliwCore:
         short = [bundle for bundle in self.program.bundles if (bundle.written or len(Slot)) < len(Slot)]
         if short and self.findings.wanted:
             place = f"{short[0].span}" + (f", and {len(short) - 1} other lines" if len(short) > 1 else "")
-            text = f"a bundle with fewer than {len(Slot)} slots; the rest is nop"
+            text = f"a bundle with fewer than {len(Slot)} slots; the missing ones count as nop"
             self._warn(WarningKind.SHORT_BUNDLE, text, place)
 
     def _remark(self, plan: InstructionPlan, remarks: tuple[str, ...]) -> None:

@@ -53,8 +53,8 @@ class LocalMemory:
         """
         if address + size > self.capacity:
             raise TileError(
-                f"{self.name.upper()} address {address:#x}: {size} bytes there end beyond the {self.capacity} bytes of "
-                "the memory",
+                f"{self.name.upper()} address {address:#x}: an access of {size} bytes exceeds the memory of "
+                f"{self.capacity} bytes",
                 span=span,
                 legal=(f"0x0 .. {self.capacity - size:#x}",),
             )
@@ -369,9 +369,7 @@ class GlobalAccess:
             lanes = np.full(self._vector_bytes * _BYTE // tensor.format.bits, code, tensor.codes.dtype)
             return _masked(predicate, vector_of(lanes, tensor.format), income)
         if tensor.format.bits > 32:
-            raise TileError(
-                f"an element of {tensor.name} ({tensor.format.name}) does not fit {dest}", span=plan.site.span
-            )
+            raise TileError(f"an element of {tensor.name} ({tensor.format.name}) exceeds {dest}", span=plan.site.span)
         if file is File.SP:
             return bool(code & 1)
         if file is File.I:
@@ -483,8 +481,7 @@ class GlobalAccess:
         first, length = bounds >> _BYTE & 0xFF, (bounds & 0xFF) + 1
         if start + first + length > stop:
             raise TileError(
-                f"lanes {first} to {first + length - 1} of a partial access; there are {stop - start} lanes of "
-                f"{fmt.name}",
+                f"a partial access of lanes {first} to {first + length - 1}; {fmt.name} has {stop - start} lanes",
                 span=plan.site.span,
                 legal=(f"0 .. {stop - start - 1}",),
             )
@@ -547,7 +544,7 @@ class GlobalAccess:
         for name in _UNDEFINED:
             if values and plan.instruction.switch(name) not in (None, 0, "none"):
                 raise IllegalError(
-                    f"{plan.instruction.mnemonic}: what {name} does to values is not documented",
+                    f"{plan.instruction.mnemonic}: the effect of {name} on values is not documented",
                     span=plan.site.span,
                     legal=(f"{plan.instruction.mnemonic} without {name}",),
                 )
@@ -555,7 +552,7 @@ class GlobalAccess:
     def _check_writable(self, plan: InstructionPlan, tensor: Tensor) -> None:
         if tensor.name not in self._writable:
             raise IllegalError(
-                f"tensor {tensor.number} ({tensor.name}) is declared `in` and cannot be stored to",
+                f"tensor {tensor.number} ({tensor.name}) is declared `in`, so the program cannot store to it",
                 span=plan.site.span,
                 legal=("out", "inout"),
             )

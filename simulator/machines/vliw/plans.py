@@ -112,7 +112,7 @@ class NotComputed(Unit):
         """
         if self.unstated is not None:
             raise self.unstated
-        message = f"{self.instruction.mnemonic} is known, but its values are not modelled"
+        message = f"{self.instruction.mnemonic} the values of {self.instruction.mnemonic} are not modelled"
         raise IllegalError(message, span=self.instruction.span, legal=("castsim lint", "castsim run --timing-only"))
 
 
@@ -132,12 +132,12 @@ def prepare(instruction: TpcInstruction, target: VliwTarget, tables: DeclaredTab
     if unstated is None and instruction.operand("steps") is not None:
         unstated = f"which steps of a division the number of {instruction.mnemonic} chooses"
     if unstated is None and instruction.mnemonic in ("add", "sub") and "A" in instruction.form.operands[0].accepts:
-        unstated = f"how the elements of {instruction.mnemonic}.{instruction.type} lie in four registers"
+        unstated = f"how the elements of {instruction.mnemonic}.{instruction.type} are laid out in four registers"
     try:
         unit: Unit
         if unstated is not None:
             legal = ("castsim lint", "castsim run --timing-only")
-            raise UnstatedError(f"no source states {unstated}", span=instruction.span, legal=legal)
+            raise UnstatedError(f"no source documents {unstated}", span=instruction.span, legal=legal)
         if semantics.computes(instruction) and not _beyond(instruction):
             return semantics.prepare(instruction, target)
         if instruction.mnemonic in LOOKUPS:
@@ -473,7 +473,7 @@ def _generators(instruction: TpcInstruction) -> tuple[str | None, GeneratorRead 
 
 def _check_writable(operand: Register | Special, instruction: TpcInstruction) -> None:
     if is_constant(operand):
-        raise IllegalError(f"{operand} is constantly true and cannot be written", span=instruction.span)
+        raise IllegalError(f"{operand} is always true and cannot be written", span=instruction.span)
 
 
 def _accumulators(

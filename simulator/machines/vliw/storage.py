@@ -328,7 +328,7 @@ class GlobalMemory:
             TileError: the target has no such number, or the program does not declare it.
         """
         if not 0 <= number < self._limit:
-            raise TileError(f"there is no tensor {number}", span=span, legal=self._numbers())
+            raise TileError(f"tensor {number} does not exist", span=span, legal=self._numbers())
         if number not in self.tensors:
             raise TileError(
                 f"tensor {number} is not declared",
@@ -347,7 +347,7 @@ class GlobalMemory:
             if tensor.base <= address and address + size <= tensor.base + tensor.size:
                 return tensor, address - tensor.base
         legal = [f"{t.name}: {t.base:#x} .. {t.base + t.size - 1:#x}" for t in self.tensors.values()]
-        raise TileError(f"global address {address:#x}: {size} bytes there lie in no tensor", span=span, legal=legal)
+        raise TileError(f"global address {address:#x}: the {size} bytes there are in no tensor", span=span, legal=legal)
 
     def beside(self, address: int) -> Tensor | None:
         """Return the tensor whose window contains an address before or after its elements."""
@@ -393,8 +393,8 @@ class GlobalMemory:
 def _byte_view(tensor: Tensor, span: Span) -> Bytes:
     if tensor.format.bits % _TENSORS_BYTE:
         raise TileError(
-            f"tensor {tensor.name} holds {tensor.format.name}, which has no whole bytes: plain addresses do not reach "
-            "its elements",
+            f"tensor {tensor.name} holds {tensor.format.name}, whose elements are smaller than a byte: plain "
+            "addresses cannot reach them",
             span=span,
             legal=("access by coordinates",),
         )

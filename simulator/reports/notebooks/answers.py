@@ -135,20 +135,24 @@ class EstimatesPresentation(DrawnPresentation):
         return ", ".join(map(str, map(int, np.unravel_index(number, self._result.cycles.shape))))
 
     def draw(self, figure: Figure) -> None:
-        """Draw cycles over the last index, a line for each value of those before it; refused shapes are gaps."""
-        axes = notebooks.curve_axes(figure, short(self._result), "index of the shape", "cycles")
-        for number, (name, cycles) in enumerate(self._curves()):
-            axes.plot(
-                np.arange(cycles.size), cycles, marker=".", color=SERIES[number % len(SERIES)], label=name or None
-            )
-        if self._result.cycles.ndim > 1:
-            axes.legend(title="indices before it", frameon=False, fontsize="small")
-
-    def _curves(self) -> Iterator[tuple[str, np.typing.NDArray[np.float64]]]:
-        """Yield the cycles along the last index, each with the indices before it."""
+        """Draw cycles over what varies along the last index, a line for each value of the others; refusals are gaps."""
+        across, others = self._varying(last=True), self._varying(last=False)
+        label = f"{across[0]}, elements" if len(across) == 1 else f"index of the shape ({', '.join(across)})"
+        axes = notebooks.curve_axes(figure, short(self._result), label.removesuffix(" ()"), "cycles")
         cycles = np.atleast_1d(np.asarray(self._result.cycles, np.float64))
-        for index in np.ndindex(cycles.shape[:-1]):
-            yield ", ".join(map(str, index)), cycles[index]
+        for number, index in enumerate(np.ndindex(cycles.shape[:-1])):
+            sizes = self._result.extents[across[0]][index] if len(across) == 1 else np.arange(cycles.shape[-1])
+            names = [f"{name} {self._result.extents[name][index][0]:,}" for name in others]
+            color = SERIES[number % len(SERIES)]
+            axes.plot(sizes, cycles[index], marker=".", color=color, label=", ".join(names) or None)
+        if others:
+            axes.legend(frameon=False, fontsize="small")
+
+    def _varying(self, *, last: bool) -> list[str]:
+        """Return the arguments that vary along the last index, or along those before it alone."""
+        given = {name: sizes for name, sizes in self._result.extents.items() if sizes.ndim and sizes.size}
+        along = [name for name, sizes in given.items() if (sizes != sizes[..., :1]).any()]
+        return along if last else [name for name, sizes in given.items() if name not in along and np.ptp(sizes)]
 
 
 # Simulated against measured cycles in a notebook.

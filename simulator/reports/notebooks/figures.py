@@ -132,6 +132,7 @@ def verdict_grid(
     axes.set_yticks([place - 0.5 for place in range(1, len(rows))], minor=True)
     axes.grid(which="minor", color="white", linewidth=1)
     axes.tick_params(which="minor", length=0)
+    axes.set(xlabel="target", ylabel="cast")
     axes.set_title(plain(title), fontsize="medium", loc="left", wrap=True)
     keyed(axes, colours)
 

@@ -57,7 +57,7 @@ def frame_of(made: Callable[[], Columns], library: str | None) -> Frame:
         ReadError: another library, or it is not installed; before anything is made.
     """
     if library not in (None, *LIBRARIES):
-        raise ReadError(f"unknown library of frames '{library}'", legal=LIBRARIES)
+        raise ReadError(f"unknown data-frame library '{library}'", legal=LIBRARIES)
     wanted = LIBRARIES if library is None else (library,)
     found = next((name for name in wanted if installed(name)), None)
     if found is None:

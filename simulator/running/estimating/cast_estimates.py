@@ -660,9 +660,10 @@ class Estimates(PlotMixin[Literal["shapes"]]):
 
     All have the shape to which the arguments broadcast. A cause that no shape has is missing. Where a shape is refused
     `reasons` says why (elsewhere None), `bound_by` is None and its causes are 0; `cycles` are then float64, NaN where
-    refused.
+    refused. `extents` are the extents and strides that were given, by the names of the arguments, in the same shape.
 
-    `plot` draws cycles over the last index of the arrays, a curve for each value of the others. The frame `shapes` has
+    `plot` draws cycles over what varies along the last index of the arrays, a curve for each value of the others. The
+    frame `shapes` has
     a row per shape, in C order: its number `shape`, `cycles`, `bound_by`, the cycles of each cause, the `reason` of a
     refusal.
     """
@@ -671,6 +672,7 @@ class Estimates(PlotMixin[Literal["shapes"]]):
     bound_by: NDArray[np.object_]
     causes: Mapping[Cause, NDArray[np.int64]]
     reasons: NDArray[np.object_]
+    extents: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         taken = self.cycles[~self.reasons.astype(bool)]

@@ -122,6 +122,9 @@ class ArrayEstimator(ABC):
             bounds.reshape(extent),
             {cause: row.reshape(extent) for cause, row in zip(Cause, causes, strict=True) if row.any()},
             reasons.reshape(extent),
+            dict(
+                zip((name for name, value in zip(_NAMES, given, strict=True) if value is not None), known, strict=True)
+            ),
         )
 
 
@@ -154,7 +157,7 @@ def _integers(name: str, value: Any) -> Integers | None:
         return None
     found = np.asarray(value)
     if found.dtype.kind not in "iu":
-        raise ReadError(f"{name}: integers are wanted, not {found.dtype}")
+        raise ReadError(f"{name}: must be integers, not {found.dtype}")
     return found.astype(np.int64, copy=False)
 
 
@@ -305,7 +308,7 @@ def estimate(
     estimator = estimator_of(target, *names, rounding, saturation, scratch)
     extents = (rows, cols, row_stride, dst_row_stride, valid_rows, valid_cols)
     if any(extent is None for extent in extents[:2]):
-        raise ReadError("rows and cols are integers or arrays of them, not None")
+        raise ReadError("rows and cols must be integers or arrays of integers, not None")
     if any(hasattr(extent, "__len__") for extent in extents):
         return estimator.many(*extents)
     places = tuple(map(_as_integer, extents))
@@ -358,7 +361,7 @@ def _as_integer(value: Any) -> int | None:
     try:
         return operator.index(value)
     except TypeError:
-        raise ReadError(f"an extent is an integer or an array of them, not {value!r}") from None
+        raise ReadError(f"an extent must be an integer or an array of integers, not {value!r}") from None
 
 
 _SIMULATED = 1 << 16

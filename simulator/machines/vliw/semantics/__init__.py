@@ -154,7 +154,7 @@ def _check_loose_pair(target: VliwTarget, src: Format, dst: Format) -> None:
     pairs |= {(row.src, row.dst) for row in target.integer_converts if row.unit == "vpu"}
     if (source, destination) not in pairs:
         legal = sorted(to for other, to in pairs if other == source)
-        has = f"from {source} it converts to: {', '.join(legal)}" if legal else f"it converts nothing from {source}"
+        has = f"from {source} it converts to: {', '.join(legal)}" if legal else f"it cannot convert {source}"
         raise IllegalError(
             f"{target.name} has no instruction {source} -> {destination}; {has}",
             legal=[f"{source} -> {other}" for other in legal],
@@ -174,7 +174,7 @@ def _loose_mode(target: VliwTarget, asked: str | None) -> tuple[str, RoundingMod
         if wanted in (word, mode.rounding if mode.subnormal_rounding is None else word):
             if mode.rounding is Rounding.STOCHASTIC:
                 raise IllegalError(
-                    f"rounding {word} draws from the chip's random generator; run a program",
+                    f"rounding {word} uses the chip's random generator; run a program instead",
                     legal=[name for name, other in fixed.items() if other.rounding is not Rounding.STOCHASTIC],
                 )
             return word, mode

@@ -185,16 +185,16 @@ def lane_form(instruction: TpcInstruction, row: ConvertRow | IntegerConvertRow, 
     pair = f"{row.src} -> {row.dst}"
     word, lane = _asked(instruction)
     if word == _ALL and _ratio(row) == 1 and not row.lanes and lane == 0:
-        text = f"all_lanes on {pair}, types of one width: it has no effect, the conversion is lane by lane"
+        text = f"all_lanes on {pair} has no effect: the types have the same width"
         return ConversionForm(row, None, (FormNotice(NoticeKind.COMPILER_FORM, text),))
     if word not in (row.lanes or (_SINGLE,)):
-        legal = row.lanes or ("no lane switch: the widths are equal",)
+        legal = row.lanes or ("no lane switch, because the widths are equal",)
         raise IllegalError(f"the conversion {pair} has no {word} here", span=instruction.span, legal=legal)
     last = 0 if word == _ALL else row.lane_sel_max or 0
     if lane <= last:
         return ConversionForm(row, None if word == _ALL else lane, ())
     if last == _PAIR - 1 and _ratio(row) == _PAIR and target.option("lane_beyond_pair") == "modulo":
-        text = f"lane_sel={lane} of {pair}, which has two lanes: taken as lane_sel={lane % _PAIR}, no source states it"
+        text = f"lane_sel={lane} of {pair}, which has two lanes: taken as lane_sel={lane % _PAIR} (undocumented)"
         return ConversionForm(row, lane % _PAIR, (FormNotice(NoticeKind.LANE_BEYOND_PAIR, text),))
     legal = tuple(f"lane_sel={number}" for number in range(last + 1))
     raise IllegalError(f"the conversion {pair} with {word} has no lane_sel={lane}", span=instruction.span, legal=legal)
@@ -323,7 +323,7 @@ def scattered(
     return tuple(vector_of(part, dst) for part in out.reshape(placement.destinations, lanes))
 
 
-WIDE_LANE = "lane_sel above 0 of a conversion to a wider type: the assembler takes it, no source says what it reads"
+WIDE_LANE = "lane_sel above 0 of a conversion to a wider type: accepted by the assembler, but not documented"
 """Remark on a form without documented meaning."""
 
 _MULTIPLES = {"x2": 2, "x4": 4}
@@ -431,7 +431,7 @@ def _check_switches(instruction: TpcInstruction, row: ConvertRow) -> int:
             raise IllegalError(message, span=instruction.span, legal=(*row.switches, *others))
     multiples = [_MULTIPLES[name] for name in set_ones if name in _MULTIPLES]
     if len(multiples) > 1:
-        raise IllegalError("x2 and x4 exclude each other", span=instruction.span, legal=tuple(_MULTIPLES))
+        raise IllegalError("x2 and x4 cannot be combined", span=instruction.span, legal=tuple(_MULTIPLES))
     return multiples[0] if multiples else 1
 
 
@@ -441,7 +441,7 @@ def _check_switches(instruction: TpcInstruction, row: ConvertRow) -> int:
 
 Shifts = NDArray[np.int64]
 
-POSITIVE_SHIFT = "a shift above 0 multiplies: vendor code only uses shifts up to 0, no source states this"
+POSITIVE_SHIFT = "a shift above 0 multiplies: no source documents this; vendor code uses only shifts up to 0"
 """Remark on a shift without documented meaning."""
 
 _BYTE = 8

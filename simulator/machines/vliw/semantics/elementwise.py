@@ -496,7 +496,7 @@ def prepare_elementwise(instruction: TpcInstruction, target: VliwTarget) -> Elem
 
 # CMP, SEL and SEL2: conditions on elements (docs/reference/tpc.md sections 5.1 and 7.1).
 
-SEVERAL_DIMENSIONS = "a compare of several dimensions is true where it is for all of them, which no source states"
+SEVERAL_DIMENSIONS = "a compare of several dimensions is true if it is true for all of them (undocumented)"
 """Remark on a compare without documented meaning."""
 
 _Keys = NDArray[np.int64]
@@ -545,11 +545,11 @@ class CompareIndex(Unit):
         """Return whether the condition holds in every masked dimension.
 
         Raises:
-            IllegalError: the mask admits no dimension.
+            IllegalError: the mask selects no dimension.
         """
         dimensions = masked_dimensions(self.instruction, operands, self.target)
         if not any(dimensions):
-            message = f"{self.instruction.mnemonic} of index registers: the mask admits no dimension"
+            message = f"{self.instruction.mnemonic} of index registers: the mask selects no dimension"
             raise IllegalError(message, span=self.instruction.span, legal=("a mask with a dimension",))
         first = coordinates_of(self.value(operands, "src_a"))
         second = self.value(operands, "src_b")

@@ -313,8 +313,8 @@ NOTHING = -1
 
 ByteMap = NDArray[np.intp]
 
-UNPACKED_ORDER = "mov_dg.unpack: which source element reaches which lane is not documented"
-"""The refusal of, or remark on, a move whose values are inferred."""
+UNPACKED_ORDER = "mov_dg.unpack: the source element of each lane is not documented"
+"""Refusal of, or remark on, a move whose values are a guess."""
 
 PACKED_ORDER = "mov_dg.pack: the parts taken are those that PACK fills, which is inferred"
 """Remark on a move of which only the place of the result is documented."""

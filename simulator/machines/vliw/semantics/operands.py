@@ -226,7 +226,7 @@ def draw(
         return Drawn(words, scalar_lfsr=int(stepped(words, "scalar_lfsr_polynomial", target, state)[0]))
     count = state.vector_lfsr.size
     if lanes.size and int(lanes.max()) >= count and target.option("random_lane_word") == "refuse":
-        message = f"which random words serve lanes beyond {count} is not documented (option random_lane_word)"
+        message = f"no source documents which random words lanes from {count} on use (option random_lane_word)"
         raise IllegalError(message, legal=(f"up to {count} lanes",))
     used = np.full(count, target.option("random_step") == "all")
     used[(lanes if active is None else lanes[active]) % count] = True
@@ -369,12 +369,12 @@ def group_of(instruction: TpcInstruction, role: str, count: int, target: VliwTar
     file, size = GROUPED.get(operand.file, (operand.file, 1))
     if size not in (1, count):
         legal = _names(file, count)
-        message = f"{instruction.mnemonic}: {role} {operand} names {size} registers, needed: {count}"
+        message = f"{instruction.mnemonic}: {role} {operand} has {size} registers; it needs {count}"
         raise IllegalError(message, span=instruction.span, legal=legal)
     first = operand.index - operand.index % count
     last = first + count - 1
     if first != operand.index and target.option("unaligned_group") == "refuse":
-        message = f"{instruction.mnemonic}: {role} {operand} does not begin a group of {count} registers"
+        message = f"{instruction.mnemonic}: {role} {operand} must be the first of a group of {count} registers"
         raise IllegalError(message, span=instruction.span, legal=(f"{file}{first}", f"{file}{last + 1}"))
     return tuple(Register(file, index) for index in range(first, last + 1))
 

@@ -50,7 +50,7 @@ from castsim.numerics.pack import normalise
 from castsim.numerics.policy import Policy
 from castsim.targets.vliw import VliwTarget
 
-BEYOND = "the doubled product is beyond the range: saturated, which no source states"
+BEYOND = "the doubled product is out of range and saturated; no source documents this"
 """Remark on a rounded product without documented value."""
 
 _WIDENING = {File.D: 2, File.A: 4}
@@ -320,7 +320,7 @@ def _check_immediate(instruction: TpcInstruction, src: FloatFormat) -> None:
     for operand in instruction.operands:
         if isinstance(operand, Immediate) and operand.value >> src.bits:
             message = (
-                f"{instruction.mnemonic}.{src.name} by the immediate {operand.value:#x}: no source states whether it "
+                f"{instruction.mnemonic}.{src.name} by the immediate {operand.value:#x}: no source says whether it "
                 f"counts as f32 or as its low {src.bits} bits"
             )
             legal = (f"a code of {src.name}, up to {(1 << src.bits) - 1:#x}", "a register")

@@ -109,7 +109,7 @@ def prepare_division(instruction: TpcInstruction, target: VliwTarget) -> Divisio
     """
     name = check_element(instruction, target, instruction.type, _UNSIGNED)
     if target.option("division_values") == "refuse":
-        message = f"no source states what {instruction.mnemonic} computes (option division_values)"
+        message = f"no source documents what {instruction.mnemonic} computes (option division_values)"
         raise UnstatedError(message, legal=("castsim lint", "castsim run --timing-only"))
     found = Division(instruction, target, FORMATS[name].bits)
     if instruction.mnemonic in _STEPS and destination_file(instruction) is not File.Z:
@@ -244,7 +244,7 @@ def prepare_special(instruction: TpcInstruction, target: VliwTarget) -> SpecialR
     """
     name = check_element(instruction, target, instruction.type, _SPECIAL_RESULTS_FLOATS)
     if target.option("special_results") == "refuse":
-        message = f"no source tabulates the results of {instruction.mnemonic} (option special_results)"
+        message = f"no source documents the results of {instruction.mnemonic} (option special_results)"
         raise UnstatedError(message, legal=("castsim lint", "castsim run --timing-only"))
     fmt = FORMATS[name]
     assert isinstance(fmt, FloatFormat)
@@ -343,13 +343,13 @@ def prepare_entry(instruction: TpcInstruction, target: VliwTarget) -> TableEntry
     name = check_element(instruction, target, instruction.type, _FLOATS)
     for switch in ("opt", "exp0"):
         if instruction.switch(switch) == 1:
-            message = f"no source states what {switch} does to the entry"
+            message = f"no source documents what {switch} does to the entry"
             raise UnstatedError(message, legal=(f"{instruction.mnemonic} without {switch}",))
     variant = str(instruction.switch("entry_variant"))
     inferred = variant in _VARIANTS and target.option("lut_entry_variants") == "inferred"
     if variant != "none" and not inferred:
         options = (f"{variant} under option lut_entry_variants=inferred",) if variant in _VARIANTS else ()
-        raise UnstatedError(f"no source states which entry variant {variant} takes", legal=("no variant", *options))
+        raise UnstatedError(f"no source documents which entry variant {variant} uses", legal=("no variant", *options))
     shift = instruction.operand("shift")
     fmt = FORMATS[name]
     assert isinstance(shift, Immediate) and isinstance(fmt, FloatFormat)
@@ -507,8 +507,7 @@ def prepare_bit_field(instruction: TpcInstruction, target: VliwTarget) -> BitFie
     """Check an operation on bits.
 
     Raises:
-        IllegalError: the generation or the operation lacks the element type, or no source states the effect of a
-            switch.
+        IllegalError: the generation or the operation lacks the element type, or no source documents what a switch does.
     """
     kind = _KINDS[instruction.mnemonic]
     legal = tuple(name for name in whole_bytes(target) if kind.integers or isinstance(FORMATS[name], FloatFormat))
@@ -516,10 +515,10 @@ def prepare_bit_field(instruction: TpcInstruction, target: VliwTarget) -> BitFie
     for name in ("limit", "special_func"):
         ignored = name == "limit" and target.option("class_limit") == "ignore"
         if instruction.switch(name) and not ignored:
-            message = f"{instruction.mnemonic}: no source states what {name} computes"
+            message = f"{instruction.mnemonic}: no source documents what {name} computes"
             raise IllegalError(message, span=instruction.span, legal=(f"{instruction.mnemonic} without {name}",))
     forced = [name for name in _FORCED if instruction.switch(name) == 1]
     if len(forced) > 1:
-        message = f"{instruction.mnemonic}: {' and '.join(forced)} exclude each other"
+        message = f"{instruction.mnemonic}: {' and '.join(forced)} cannot be combined"
         raise IllegalError(message, span=instruction.span, legal=_FORCED)
     return BitField(instruction, target, kind)
