@@ -41,17 +41,26 @@ SAMPLES = {
     "f32_to_f16_pipelined.pto": "advise PROGRAM",
     "a5_f32_to_e4m3fn_padded.pto": "run PROGRAM --in src=random:0",
     "f32_to_i16_partial.pto": "run PROGRAM --in src=random:0",
-    "kernels/rms_norm_a2a3.pto": "run PROGRAM --arg eps=1e-6 --in src=random:0 --in gamma=random:1",
+    "kernels/rms_norm_a2a3.pto": "check PROGRAM",
     "tpc_f32_i16_quantise_greco.tpc": "run PROGRAM --in x=random:0",
     "tpc_f32_f8_143_gaudi2.tpc": "run PROGRAM --in x=random:0",
     "tpc_c/cast_f32_bf16.c": "run PROGRAM --target gaudi2 --tensor x=f32[300,5] --tensor y=bf16[300,5] "
     "--index-space 3,5 --in x=random:0",
-    "requantise.mlir": "graph PROGRAM --target a5 --in arg0=random:0 --in arg1=random:1",
+    "sequential/f32_bf16_packed_gaudi2.tpc": "schedule PROGRAM",
+    "graph.mlir": "graph PROGRAM --target a2a3 --in x=random:0",
     "A cast": "cast f32 e4m3fn 464 nan 0.3 -1e9 --target a5",
     "A specification's cast on a target": "lower f16 i8 --target a5",
     "Casts of a specification": "conform --spec tosa --target a2a3 --src f16 --dst i8",
 }
-"""The command of each sample; a name with a suffix is a file in `programs`."""
+"""The command of each sample; a name with a suffix is that of a program, most of them in the folder `programs`."""
+GRAPH = """// A cast of a TOSA graph. The command runs it on the target and compares every element.
+module {
+  func.func @main(%x: tensor<16x64xf32>) -> tensor<16x64xf16> {
+    %y = tosa.cast %x : (tensor<16x64xf32>) -> tensor<16x64xf16>
+    return %y : tensor<16x64xf16>
+  }
+}
+"""
 
 
 class MissingError(Exception):
@@ -161,7 +170,7 @@ def build(site: Path, given: Path | None) -> str:
     samples = {}
     for name, command in SAMPLES.items():
         path = ROOT / "programs" / name
-        text = path.read_text(encoding="utf-8") if path.suffix else ""
+        text = path.read_text(encoding="utf-8") if path.is_file() else GRAPH if path.suffix else ""
         samples[name] = {"file": path.name, "line": command.replace("PROGRAM", path.name), "text": text}
     manifest = {"pyodide": PYODIDE, "parts": names, "bytes": size, "missing": missing, "samples": samples}
     (out / "manifest.js").write_text(f"const PLAYGROUND_BUILT = {json.dumps(manifest)};\n", encoding="utf-8")
