@@ -15,11 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-__all__ = [
-    "AfterValidator", "BaseModel", "BeforeValidator", "ConfigDict", "Field", "PrivateAttr", "PydanticCustomError",
-    "TypeAdapter", "ValidationError", "ValidationInfo", "model_validator",
-]  # fmt: skip
-
 DATA = Path(__file__).with_name("validated.pickle")
 VALIDATED = DATA.is_file()
 """Whether tables are records of `DATA`."""
@@ -83,24 +78,25 @@ def _declaration(*_: Any, **__: Any) -> Any:
 
 
 if TYPE_CHECKING or not VALIDATED:
-    from pydantic import (
-        AfterValidator,
-        BaseModel,
-        BeforeValidator,
-        ConfigDict,
-        Field,
-        PrivateAttr,
-        TypeAdapter,
-        ValidationError,
-        ValidationInfo,
-        model_validator,
-    )
-    from pydantic_core import PydanticCustomError
+    import pydantic
+    from pydantic_core import PydanticCustomError as CustomError
+
+    AfterValidator = pydantic.AfterValidator
+    BaseModel = pydantic.BaseModel
+    BeforeValidator = pydantic.BeforeValidator
+    ConfigDict = pydantic.ConfigDict
+    Field = pydantic.Field
+    PrivateAttr = pydantic.PrivateAttr
+    TypeAdapter = pydantic.TypeAdapter
+    ValidationError = pydantic.ValidationError
+    ValidationInfo = pydantic.ValidationInfo
+    model_validator = pydantic.model_validator
+    PydanticCustomError = CustomError
 else:
     BaseModel = Record
     BaseModel.model_fields = _Fields()
     AfterValidator = BeforeValidator = ConfigDict = Field = ValidationInfo = model_validator = _declaration
-    TypeAdapter = dict
+    TypeAdapter = type
     ValidationError = PydanticCustomError = ValueError
 
     def PrivateAttr(default: Any) -> Any:  # noqa: N802 - the name of pydantic
@@ -111,7 +107,7 @@ else:
 # The file: fields of classes, and tables, each pickled on its own, so that a run loads only what it needs.
 
 
-def tables_below(table: type) -> Iterator[type]:
+def tables_below(table: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """Yield a class of tables and all that build on it."""
     yield table
     for below in table.__subclasses__():
@@ -162,8 +158,12 @@ def validated(kind: str, name: str) -> Any:
     return pickle.loads(_parts()[kind, name])
 
 
-@cache
+_fields: dict[type, Mapping[str, DeclaredField]] = {}
+
+
 def declared_fields(table: type) -> Mapping[str, DeclaredField]:
     """Return the fields of a class of records."""
-    fields = validated("fields", key_of(table)).items()
-    return {name: DeclaredField(table, name, shown, default) for name, (shown, default) in fields}
+    if table not in _fields:
+        fields = validated("fields", key_of(table)).items()
+        _fields[table] = {name: DeclaredField(table, name, shown, default) for name, (shown, default) in fields}
+    return _fields[table]

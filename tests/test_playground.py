@@ -211,9 +211,7 @@ class Page:
         self.tab = browser.new_page()
         self.tab.on("console", lambda message: self.complaints.append(message.text))
         self.tab.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.tab.on(
-            "request", lambda request: self.complaints.append(request.url) if request.url[:4] == "http" else None
-        )
+        self.tab.on("request", lambda request: self.complaints.extend(re.findall("^http.*", request.url)))
         self.tab.goto((site / "playground.html").as_uri())
 
     def run(self, sample: str | None = None) -> tuple[str, float]:

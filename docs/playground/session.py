@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ def native_dtype(fmt: Format) -> np.dtype[np.generic] | None:
     return np.dtype(fmt.dtype) if fmt.dtype is not None and hasattr(np, fmt.dtype) else None
 
 
+os.environ["COLUMNS"] = "80"  # as wide as the page shows without a scroll bar
 codec.native_dtype = native_dtype
 run_views.advice_of = lambda *_, **__: NO_ADVICE
 
