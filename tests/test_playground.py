@@ -73,6 +73,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[list[object]]:
     """What the commands give where castsim is installed, each with its page."""
     found: list[list[object]] = []
     with contextlib.chdir(tmp_path_factory.mktemp("expected")), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
         patch.setattr(
             run_views, "advice_of", lambda *_, **__: "the playground's run tries no changes; use castsim advise"
         )

@@ -547,7 +547,9 @@ def test_a_wrong_cell_is_named(text: str, message: str, tmp_path: Path, monkeypa
 
 def test_a_cell_without_a_column_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpc_compiler, "SHIPPED", tmp_path)
-    (tmp_path / BuiltinRounding.csv_file).write_text("generation,mode,build_options,status,source\ngoya,rhne,,documented,x,y\n")
+    (tmp_path / BuiltinRounding.csv_file).write_text(
+        "generation,mode,build_options,status,source\ngoya,rhne,,documented,x,y\n"
+    )
     with pytest.raises(TargetDataError, match=r"^tpc_builtin_rounding\.csv: row 0"):
         tpc_compiler.csv_rows.__wrapped__(BuiltinRounding)
 
