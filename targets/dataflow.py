@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
-
 from castsim.isa.formats import FORMATS
 from castsim.isa.pto.value_types import BLOCK_BITS
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS, Kind
@@ -34,6 +32,7 @@ from castsim.targets.description import (
     Words,
     built_for,
 )
+from castsim.targets.validated import Field, model_validator
 
 # Schema of the vector operations on tiles: which a chip has, for which elements, and where libraries differ.
 #

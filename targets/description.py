@@ -12,7 +12,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import (
+from castsim.isa.errors import IllegalError, ReadError, TargetDataError
+from castsim.targets.validated import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
@@ -22,8 +23,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-
-from castsim.isa.errors import IllegalError, ReadError, TargetDataError
 
 Cycles = Annotated[int, Field(ge=0, strict=True)]
 Count = Annotated[int, Field(gt=0, strict=True)]

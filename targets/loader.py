@@ -16,15 +16,12 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
-
 from castsim.isa.errors import IllegalError, ReadError, Span, TargetDataError, arguments_checked, closest
 from castsim.isa.formats import Format, format_named
 from castsim.isa.reading import is_file
 from castsim.targets.csv_tables import SHIPPED, CsvRows, TableFile, place_of, read_toml
 from castsim.targets.description import Fact, Lineage, SourceKind, TargetHeader, TargetKind
+from castsim.targets.validated import VALIDATED, BaseModel, ValidationError, validated
 
 # Spellings of formats in tables of measurements that `castsim.isa.formats` does not take: those of C++ and of
 # packed pairs.
@@ -161,6 +158,9 @@ def _same(one: object, other: object) -> bool:
 # Reading target descriptions: TOML files with inheritance and CSV tables, validated as a whole.
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
     from castsim.targets.specification import Specification
     from castsim.targets.strided_repeat import StridedRepeatTarget
     from castsim.targets.vector_function import VectorFunctionTarget
@@ -268,6 +268,8 @@ def _user_file(name: str | Path, what: str, legal: tuple[str, ...]) -> Path | No
     if not is_file(path):
         fault = "is a folder" if path.is_dir() else "does not exist"
         raise ReadError(f"{what} file '{text}' {fault}", legal=legal)
+    if VALIDATED:
+        raise ReadError(f"'{text}' cannot be checked here: only the shipped ones can be used", legal=legal)
     return path.resolve()
 
 
@@ -295,11 +297,17 @@ def target_for_architecture(architecture: str) -> Target | None:
 
 @cache
 def _load_shipped(name: str) -> Target:
+    if VALIDATED:
+        target: Target = validated("target", name)
+        return target
     return _load(SHIPPED / f"{name}.toml")
 
 
 @cache
 def _load_shipped_specification(name: str) -> Specification:
+    if VALIDATED:
+        specification: Specification = validated("specification", name)
+        return specification
     return _load_specification(SHIPPED / f"{name}.toml")
 
 

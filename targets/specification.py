@@ -13,10 +13,9 @@ from enum import StrEnum
 from itertools import product
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
-
 from castsim.isa.formats import DETERMINISTIC, FORMATS, FloatFormat, IntFormat, Overflow, Rounding
 from castsim.targets.description import Fact, Table, TargetKind, Words
+from castsim.targets.validated import BeforeValidator, Field, model_validator
 
 TEXT = "string"
 """Name of the type of text among the types of casts; it is not a number format."""

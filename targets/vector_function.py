@@ -14,11 +14,10 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, model_validator
-
 from castsim.isa.formats import FORMATS, Rounding
 from castsim.targets.dataflow import Banks, BlockBytes, DataflowTarget, Level, VectorBytes, check_kernel
 from castsim.targets.description import Count, Cycles, Fact, Table
+from castsim.targets.validated import BeforeValidator, model_validator
 from castsim.targets.vector_function_operations import (
     STRUCTURES,
     ComputeInstruction,

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Set
 from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
-
 from castsim.isa.formats import FORMATS, Rounding
 from castsim.isa.tpc.forms import Dialect, Feature
 from castsim.isa.tpc.forms import ShortImmediates as ShortCodes
@@ -26,6 +24,7 @@ from castsim.targets.description import (
     TargetHeader,
     built_for,
 )
+from castsim.targets.validated import BeforeValidator, Field, ValidationInfo, model_validator
 from castsim.targets.vliw_latency import (
     WHOLE_SLOT,
     EntryPort,

@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_core import PydanticCustomError
-
 from castsim.targets.description import LIST_SEPARATOR, Fact, Table
+from castsim.targets.validated import AfterValidator, BeforeValidator, Field, PydanticCustomError
 
 # Schema of the stage tables of an exposed pipeline: when results are committed and operands are read.
 #

@@ -55,13 +55,13 @@ execution         38  15200
 exploration       16   6900
 files              1    300
 isa               32  15300
-lowering          25  10400
+lowering          25  10500
 machines          61  28300
 numerics          12   3900
 pto_cpp            3   1800
 reports           55  15300
 running           20   7600
-targets           13   5500
+targets           14   5600
 testing            1    100
 tilelang           7   3300
 tpc_compiler      28  14100

@@ -12,7 +12,6 @@ import pytest
 from built_site import built_site
 from chromium import NEEDED
 
-PLAYGROUND = Path(__file__).resolve().parent.parent / "build" / "site" / "playground.html"
 THOROUGH = "CASTSIM_THOROUGH" in os.environ
 
 pytestmark = [
@@ -147,25 +146,6 @@ def test_the_playground_says_how_to_build_it_where_it_is_not_built(
 ) -> None:
     page.goto((site / "playground.html").as_uri())
     assert "python docs/playground/build.py" in page.inner_text("#playground-app")
-    assert not complaints
-
-
-@pytest.mark.skipif(
-    not (PLAYGROUND.parent / "playground" / "session.py.js").is_file(),
-    reason="`python docs/playground/build.py` builds the playground",
-)
-def test_the_playground_runs_a_sample_from_disk(page: Any, complaints: list[str]) -> None:
-    page.goto(PLAYGROUND.as_uri())
-    assert "wasm32" in page.inner_text("#playground-app")  # a wheel that cannot be had is named
-    page.click("#playground-app button >> nth=0")
-    page.wait_for_function(
-        "document.querySelector('#playground-app [role=status]').textContent.startsWith('Exit')", timeout=200_000
-    )
-    assert "450 cycles" in page.inner_text("#playground-app pre")
-    assert page.frame_locator("#playground-app iframe").locator("text=Timeline").count()
-    page.set_viewport_size({"width": 400, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert '"run program.pto' in page.evaluate("atob(location.hash.slice(1))")
     assert not complaints
 
 

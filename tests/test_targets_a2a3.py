@@ -540,16 +540,18 @@ def test_changed_facts_are_shown(tmp_path, capsys):
 )
 def test_a_wrong_cell_is_named(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpc_compiler, "SHIPPED", tmp_path)
-    (tmp_path / "types.csv").write_text("name,element,promotion,status,source\n" + text)
-    with pytest.raises(TargetDataError, match=rf"^types\.csv: {message}"):
-        tpc_compiler.csv_rows("types.csv", CType)
+    (tmp_path / CType.csv_file).write_text("name,element,promotion,status,source\n" + text)
+    with pytest.raises(TargetDataError, match=rf"^tpc_c_types\.csv: {message}"):
+        tpc_compiler.csv_rows.__wrapped__(CType)
 
 
 def test_a_cell_without_a_column_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tpc_compiler, "SHIPPED", tmp_path)
-    (tmp_path / "r.csv").write_text("generation,mode,build_options,status,source\ngoya,rhne,,documented,x,y\n")
-    with pytest.raises(TargetDataError, match=r"^r\.csv: row 0"):
-        tpc_compiler.csv_rows("r.csv", BuiltinRounding)
+    (tmp_path / BuiltinRounding.csv_file).write_text(
+        "generation,mode,build_options,status,source\ngoya,rhne,,documented,x,y\n"
+    )
+    with pytest.raises(TargetDataError, match=r"^tpc_builtin_rounding\.csv: row 0"):
+        tpc_compiler.csv_rows.__wrapped__(BuiltinRounding)
 
 
 def test_a_table_is_read_once() -> None:

@@ -42,7 +42,7 @@ from castsim.targets.loader import Target, load_target, target_names
 # piece's number and the length of its results, each in 8 bytes, a digest of all that, and the results. What a killed
 # process left half written does not count and is cut off.
 
-if sys.platform != "win32":
+if sys.platform not in ("win32", "emscripten"):  # a browser locks no files
     import fcntl
 
 VERSION = 2
@@ -147,7 +147,7 @@ class Ledger:
         return data[_HEAD.size :]
 
     def _lock(self) -> None:
-        if sys.platform == "win32":
+        if sys.platform in ("win32", "emscripten"):
             return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,22 +9,22 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import islice
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 import castsim
 from castsim.isa.errors import EngineError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 # What makes two installations give the same results: their version and their source files.
 
@@ -218,7 +218,7 @@ def carried_out_here(
                 attempts = 0
                 yield done
             return
-        except BrokenProcessPool:
+        except BrokenExecutor:
             queue.again()
             if attempts >= _ATTEMPTS:
                 raise EngineError(
@@ -254,6 +254,9 @@ class _Queue(Generic[Piece, Result]):
 def _in_processes(
     task: Task[Piece, Result], queue: _Queue[Piece, Result], workers: int
 ) -> Iterator[FinishedPiece[Piece, Result]]:
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - a browser has no processes
+    from multiprocessing import get_context  # noqa: PLC0415
+
     with interrupts_later():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin, (task,))
     try:
@@ -277,7 +280,7 @@ def _submit(pool: ProcessPoolExecutor, queue: _Queue[Piece, Result], piece: Piec
     try:
         with interrupts_later():  # a process may be started here
             queue.running[cast("Future[Result]", pool.submit(_carried_out, piece))] = piece
-    except BrokenProcessPool:
+    except BrokenExecutor:
         queue.lose(piece)
         raise
 
@@ -289,6 +292,8 @@ def _end(pool: ProcessPoolExecutor) -> None:
 
 
 def _begin(task: Task[Piece, Result]) -> None:
+    from multiprocessing import parent_process  # noqa: PLC0415 - as in `_in_processes`
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _compute[:] = [task.compute]
@@ -299,6 +304,8 @@ def _begin(task: Task[Piece, Result]) -> None:
 
 def _end_with(parent: int) -> None:
     """Do not outlive a parent that was killed."""
+    from multiprocessing.connection import wait as wait_for_end  # noqa: PLC0415 - as in `_in_processes`
+
     wait_for_end([parent])
     os._exit(1)
 

@@ -43,7 +43,6 @@ from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json,
 from castsim.reports.numbers import bits_text, grouped, json_value
 from castsim.reports.run_cycles import duration
 from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
-from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
 from castsim.reports.terminal import composed, indented, table
 from castsim.running.loaded import LoadedProgram, LoadRequest
 from castsim.running.program_loading import load
@@ -52,6 +51,7 @@ from castsim.targets.description import with_options
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
+    from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun
     from castsim.tpc_compiler.tpc_c.launching import LaunchRequest
 
 
@@ -154,6 +154,8 @@ def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
             f"result '{file}': has schema_version {json.dumps(version)[:40]}; this castsim reads {own}",
             legal=_LEGAL,
         )
+    from castsim.reports.schemas.recorded import read_run  # noqa: PLC0415 - needs pydantic, which a browser lacks
+
     try:
         return read_run(found)
     except ReadError as error:

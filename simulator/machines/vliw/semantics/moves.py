@@ -230,7 +230,7 @@ def _lanes_to_bits(move: Move, operands: OperandValues, state: State) -> Effects
 
 def _word_to_mask(move: Move, operands: OperandValues, state: State) -> Effects:
     """The 32 bits to every section of the VP, or to one."""
-    bits: Mask = (scalar(move.value(operands, "src_a")) >> np.arange(WORD_BITS) & 1) != 0
+    bits: Mask = (scalar(move.value(operands, "src_a")) >> np.arange(WORD_BITS, dtype=np.int64) & 1) != 0
     section = move.instruction.operand("section")
     mask = np.tile(bits, move.vector_bytes // WORD_BITS)
     if isinstance(section, Immediate):
@@ -418,7 +418,7 @@ def _byte_mask(instruction: TpcInstruction, sizes: _Geometry) -> NDArray[np.bool
     """The immediate, a bit per byte of a group."""
     operand = instruction.operand("byte_mask")
     assert isinstance(operand, Immediate)
-    bits: NDArray[np.bool_] = (operand.value >> np.arange(sizes.group) & 1) != 0
+    bits: NDArray[np.bool_] = (operand.value >> np.arange(sizes.group, dtype=np.int64) & 1) != 0
     return bits
 
 
