@@ -360,8 +360,9 @@ def write_run_page(options: Namespace, report: RunReport, document: Document, *,
 _ADVICE_SECONDS = 1.0
 """Processor time for making changes of a run that is shown, and as much for checking them."""
 
-_MOST_ADVISED = 20_000
-"""Executions of a program that is changed beside its run: each change is run again, on both engines."""
+_MOST_ADVISED, _MOST_CHANGED_LINES = 20_000, 1000
+"""Executions and lines of a program that is changed beside its run: each change is read and run again, on both engines.
+"""
 
 
 def page_of_run(
@@ -395,8 +396,8 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
         return "castsim advise changes kernels in C and C++" if loaded.source else "a binary has no text"
     if given:
         return f"the run has --{given[0].replace('_', '-')}"
-    if len(result.timing.executions) > _MOST_ADVISED:
-        return f"more than {_MOST_ADVISED:,} executions; castsim advise tries them"
+    if len(result.timing.executions) > _MOST_ADVISED or loaded.source.count("\n") > _MOST_CHANGED_LINES:
+        return f"more than {_MOST_ADVISED:,} executions or {_MOST_CHANGED_LINES:,} lines; `castsim advise` tries them"
     setting = RunConfig(
         loaded.target, loaded.entry if loaded.target.has_tiles else None,
         scalars_of(options),

@@ -21,7 +21,7 @@ from rich.text import Text as StyledText
 from castsim.execution.timing import Cause
 from castsim.isa.errors import escaped
 from castsim.reports.documents import Document, Json, document, identifier
-from castsim.reports.numbers import CAUSE_COLOURS, grouped
+from castsim.reports.numbers import SERIES, TONES, grouped
 
 
 def compact(value: Json) -> str:
@@ -372,7 +372,9 @@ _MOST_FIELDS = 2000
 _BAR, _DRAWING, _NAME, _LANE = 320, 640, 64, 18
 """Pixels: width of a bar and of a drawing, of the name of a lane in it, from lane to lane."""
 
-_COLOURS = {identifier(cause): light for cause, (light, _, _) in CAUSE_COLOURS.items()}
+_COLOURS = {name: (light, hatch) for name, (light, _, hatch) in TONES.items()} | {
+    light: (light, hatch) for light, _, hatch in SERIES
+}
 _BORDER = "border-bottom:1px solid rgba(128,128,128,.35);padding:.1em .7em .1em 0;background:none;color:inherit"
 _LEFT, _RIGHT = f"{_BORDER};text-align:left", f"{_BORDER};text-align:right;font-variant-numeric:tabular-nums"
 _STYLES = {
@@ -617,11 +619,20 @@ def page_html(page: Page) -> str:
         "TITLE": escape(escaped(f"{page.title} - castsim"), quote=True),
         "BODY": page_body(page),
         "STYLE": asset("page.css"),
-        "LIBRARY": asset(_LIBRARY),
+        "LIBRARY": asset(_LIBRARY) if any(_draws(section.blocks) for section in page.sections) else "",
         "SCRIPT": "\n".join(asset(name) for name in _SCRIPTS),
         "DATA": json_for_html(_document(page)),
     }
     return _PLACE.sub(lambda match: parts[match[1]], asset("page.html"))
+
+
+_DRAWN = {"bars", "histogram", "curves", "plot", "matrix", "maps", "lanes", "measurements", "tuning"}
+"""The kinds of blocks that the library draws."""
+
+
+def _draws(blocks: Iterable[Block]) -> bool:
+    """Return whether the library draws a block, or one that is folded."""
+    return any(each.kind in _DRAWN or (isinstance(each, Folded) and _draws(each.blocks)) for each in blocks)
 
 
 def json_for_html(value: Json) -> str:
@@ -641,10 +652,29 @@ def _document(page: Page) -> Json:
         "kind": page.kind,
         "title": page.title,
         "subtitle": page.subtitle,
-        "tones": {identifier(cause): [light, dark] for cause, (light, dark, _) in CAUSE_COLOURS.items()},
-        "sections": [section_document(section) for section in page.sections],
+        "tones": TONES,
+        "series": SERIES,
+        "sections": [_packed_blocks(section_document(section)) for section in page.sections],
         "result": page.result,
     }
+
+
+_MOST_PLAIN = 6000
+"""Characters of the lines of a program from which on the page holds them deflated."""
+
+
+def _packed(value: Json) -> Json:
+    """Return a value, deflated if it is long, as `page.plain` takes it."""
+    return {"packed": Packed({"value": value}).as_json()} if len(compact(value)) > _MOST_PLAIN else value
+
+
+def _packed_blocks(block: Document) -> Document:
+    """Return a section or a block, in which long programs are deflated."""
+    inner = block.get("blocks")
+    if isinstance(inner, list):
+        return {**block, "blocks": [_packed_blocks(each) for each in inner]}
+    is_long = block.get("kind") in ("program",)
+    return {name: _packed(value) if is_long and name in ("rows", "text") else value for name, value in block.items()}
 
 
 # Blocks made of what a section of the text report prints: its lines and its tables.

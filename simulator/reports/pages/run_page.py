@@ -292,14 +292,8 @@ _MOST_EXECUTIONS = 2000
 
 _MOST_OFFERS = 3
 
-_OUTCOMES: Mapping[str, str] = {
-    "rounded": "initiation_interval",
-    "clamped": "write",
-    "wrapped": "serialising_branch",
-    "overflow": "bad",
-    "nan": "memory_bandwidth",
-}
-"""The ways in which a cast does not keep a number, each with its tone."""
+_OUTCOMES = ("rounded", "clamped", "wrapped", "overflow", "nan")
+"""The ways in which a cast changes a number."""
 
 
 def run_page(
@@ -431,20 +425,30 @@ def _causes(report: RunReport) -> Iterator[Block]:
 
 
 def line_blocks(report: RunReport) -> Iterator[Block]:
-    """Yield the work of each instruction of the source, most first; those that only wait can be opened."""
-    result, spent = report.result, dict[int, _Cost]()
+    """Yield the work of each instruction of the source, most first; those that only wait can be opened.
+
+    An instruction that a compiler copies, of an inlined function or an unrolled loop, has one row.
+    """
+    result, costs = report.result, dict[tuple[int, str, str], _Cost]()
+    texts: dict[tuple[int, str, str], dict[str, None]] = {}
     instructions, executions = result.loaded.tree.instructions, result.timing.executions
     for operation, _, times in repeated(result.timing.operations):
-        number = executions[operation.execution].instruction
-        spent.setdefault(number, _Cost()).add(operation.pipe, operation.causes, times)
-    counts = {(line.span.line, line.span.column, line.text): line.executions for line in report.lines}
+        instruction = instructions[executions[operation.execution].instruction]
+        if not instruction.inserted:
+            key = instruction.span.line, instruction.name, instruction.pipe
+            costs.setdefault(key, _Cost()).add(operation.pipe, operation.causes, times)
+            texts.setdefault(key, {})[instruction.text] = None
+    for execution, _, times in repeated(executions):
+        instruction = instructions[execution.instruction]
+        key = instruction.span.line, instruction.name, instruction.pipe
+        if key in costs and not instruction.inserted:
+            costs[key].executions += times
     rows: dict[bool, list[tuple[Cell, ...]]] = {True: [], False: []}
-    for number, cost in sorted(spent.items(), key=lambda item: (-item[1].work, -item[1].cycles)):
-        found, work, waits = instructions[number], cost.work, cost.cycles - cost.work
-        executed = counts.get((found.span.line, found.span.column, found.text))
-        if executed is not None:
-            row = (found.span.line, found.text, found.pipe, executed, work, waits, share(work, result.cycles))
-            rows[work > 0].append(row)
+    for key, cost in sorted(costs.items(), key=lambda item: (-item[1].work, -item[1].cycles)):
+        line, name, pipe = key
+        text = next(iter(texts[key])) if len(texts[key]) == 1 else f"{name}, {len(texts[key])} forms"
+        cycles = cost.work, cost.cycles - cost.work, share(cost.work, result.cycles)
+        rows[cost.work > 0].append((line, text, pipe, cost.executions, *cycles))
     columns = ("line", "instruction", "pipe", "times", "work, cycles", "waiting, cycles", "work of the run")
     made = {
         works: PageTable("", columns, tuple(own), numbers=(0, 3, 4, 5, 6), heat=4, lines=0, most=40)
@@ -467,8 +471,7 @@ def cast_blocks(document: Document) -> Iterator[Block]:
     counts = {name: tuple(_count(each, name) for each in found) for name in ("elements", *_OUTCOMES)}
     others = [sum(values) for values in zip(*(counts[name] for name in _OUTCOMES), strict=True)]
     exact = tuple(whole - other for whole, other in zip(counts["elements"], others, strict=True))
-    series = [Series("exact", exact, "good")]
-    series += (Series(heading_of(name), counts[name], tone) for name, tone in _OUTCOMES.items())
+    series = [Series("exact", exact, "exact"), *(Series(heading_of(name), counts[name], name) for name in _OUTCOMES)]
     yield Bars("What casts did to their numbers", "numbers", names, tuple(each for each in series if any(each.values)))
 
 
