@@ -560,18 +560,43 @@ def _joined(intervals: Iterable[tuple[int, int, int, int]], gap: float) -> Itera
 
 
 def _legend(entries: Iterable[tuple[str, str]]) -> str:
-    parts = [
-        f'<span style="white-space:nowrap;margin-right:1em"><span style="display:inline-block;width:.8em;height:.8em;'
-        f'background:{_COLOURS.get(tone, tone)}"></span> {_text(name)}</span>'
-        for name, tone in entries
-    ]
+    marks = ((_svg(12, 12, [_rectangle(0, 0, 12, 12, tone, name)], name), name) for name, tone in entries)
+    parts = [f'<span style="white-space:nowrap;margin-right:1em">{mark} {_text(name)}</span>' for mark, name in marks]
     return f'<div style="font-size:90%">{"".join(parts)}</div>'
 
 
 def _rectangle(x: float, y: int, width: float, height: int, tone: str, title: str) -> str:
-    return (
-        f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill="{_COLOURS.get(tone, tone)}" '
-        f'fill-opacity=".85"><title>{_text(title)}</title></rect>'
+    colour, hatch = _COLOURS.get(tone, (tone, ""))
+    frame = f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill='
+    hatching = (
+        f'{frame}"url(#{_pattern_id(hatch)})" pointer-events="none"/>' if hatch and width >= _LEAST_HATCHED else ""
+    )
+    return f'{frame}"{colour}"><title>{_text(title)}</title></rect>{hatching}'
+
+
+_LEAST_HATCHED = 4
+"""Pixels from which on hatching shows."""
+
+_STROKES = {
+    "/": "M0 6L6 0", "\\": "M0 0L6 6", "|": "M3 0V6", "-": "M0 3H6", "x": "M0 6L6 0M0 0L6 6", "+": "M3 0V6M0 3H6",
+    ".": "M2 3h2", "o": "M2 2h2v2h-2z",
+}  # fmt: skip
+"""The strokes of each hatching in a square of six pixels; a doubled one has a smaller square."""
+
+
+def _pattern_id(hatch: str) -> str:
+    return f"castsim-hatch-{[*_STROKES].index(hatch[0])}-{len(hatch)}"
+
+
+def _patterns(drawing: str) -> str:
+    """Return the definitions of the hatchings in a drawing."""
+    hatches = {hatch: 8 - 2 * len(hatch) for _, hatch in _COLOURS.values() if hatch}
+    return "".join(
+        f'<pattern id="{_pattern_id(hatch)}" width="{size}" height="{size}" viewBox="0 0 6 6" '
+        f'patternUnits="userSpaceOnUse"><path d="{_STROKES[hatch[0]]}" stroke="#000" stroke-opacity=".5" fill="none"/>'
+        "</pattern>"
+        for hatch, size in hatches.items()
+        if f"#{_pattern_id(hatch)})" in drawing
     )
 
 
@@ -580,9 +605,10 @@ def _words(x: int, y: int, words: str, anchor: str = "start") -> str:
 
 
 def _svg(width: int, height: int, parts: Iterable[str], label: str) -> str:
+    drawing = "".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}">{"".join(parts)}</svg>'
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}">{_patterns(drawing)}{drawing}</svg>'
     )
 
 
