@@ -567,11 +567,12 @@ def _legend(entries: Iterable[tuple[str, str]]) -> str:
 
 def _rectangle(x: float, y: int, width: float, height: int, tone: str, title: str) -> str:
     colour, hatch = _COLOURS.get(tone, (tone, ""))
-    frame = f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill='
-    hatching = (
-        f'{frame}"url(#{_pattern_id(hatch)})" pointer-events="none"/>' if hatch and width >= _LEAST_HATCHED else ""
+    area = f'<path d="M{x:.2f} {y}h{width:.2f}v{height}h-{width:.2f}z" fill="url(#{_pattern_id(hatch)})"'
+    hatching = f'{area} pointer-events="none"/>' if hatch and width >= _LEAST_HATCHED else ""
+    return (
+        f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill="{colour}"><title>{_text(title)}</title>'
+        f"</rect>{hatching}"
     )
-    return f'{frame}"{colour}"><title>{_text(title)}</title></rect>{hatching}'
 
 
 _LEAST_HATCHED = 4
@@ -585,7 +586,7 @@ _STROKES = {
 
 
 def _pattern_id(hatch: str) -> str:
-    return f"castsim-hatch-{[*_STROKES].index(hatch[0])}-{len(hatch)}"
+    return f"castsim-hatch-{[*_STROKES].index(hatch[0])}-{len(hatch)}" if hatch else ""
 
 
 def _patterns(drawing: str) -> str:
