@@ -103,9 +103,14 @@ def blocks(data: dict[str, Any], kind: str, name: str | None = None) -> list[dic
     found = []
     for section in data.get("sections", [data]):
         for block in section["blocks"] if name in (None, section.get("name")) else ():
-            found += [block] if block["kind"] == kind else []
+            found += [{key: plain(value) for key, value in block.items()}] if block["kind"] == kind else []
             found += blocks(block, kind) if block["kind"] == "folded" else []
     return found
+
+
+def plain(value: Any) -> Any:
+    """A value of a block, which may be deflated."""
+    return unpacked(value)["value"] if isinstance(value, dict) and value.keys() == {"packed"} else value
 
 
 def unpacked(block: dict[str, Any]) -> dict[str, Any]:
