@@ -115,7 +115,7 @@ def test_colours_of_a_chart_are_told_apart(chart: str, theme: int, sight: str) -
 
 @pytest.mark.parametrize("chart", [chart for chart in CHARTS if chart != "search"])  # its points have forms
 def test_hatching_tells_them_apart_too(chart: str) -> None:
-    """The chain that binds has a row of its own; operations that are not sent yet have the colour of the page."""
+    """The chain that binds has a row of its own; operations that are not issued yet have the colour of the page."""
     tones = [tone for tone in CHARTS[chart] if tone not in ("empty", "chain")]
     hatching = [TONES[tone][2] for tone in dict.fromkeys(tones)]
     assert len(set(hatching)) == len(hatching)

@@ -322,7 +322,7 @@ def test_offers_are_diffs_that_hold(tmp_path: Path, capsys: pytest.CaptureFixtur
     cycles = json.loads(changed.read_text())["total_cycles"]
     assert title.startswith(f"{cycles} cycles ({100 * (1 - cycles / document['total_cycles']):.1f} % fewer, ")
     data, _, _, _ = run_page([*run, "--sync", "program"], tmp_path, advised=True)
-    assert blocks(data, "text", "summary")[-1]["lines"][0]["text"] == "No changes were tried: the run has --sync."
+    assert blocks(data, "text", "summary")[-1]["lines"][0]["text"] == "Changes are not tried on a run with --sync."
     capsys.readouterr()
 
 

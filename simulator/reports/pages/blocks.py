@@ -365,7 +365,7 @@ def section_document(section: PageSection) -> Document:
 
 # Blocks as HTML that needs no scripts: on a page whose scripts are off, and in a notebook.
 
-_NOTE = "Charts and timelines are drawn by JavaScript, which is switched off here; texts and tables are below."
+_NOTE = "Charts and timelines need JavaScript, which is switched off here; texts and tables follow."
 _MOST_FIELDS = 2000
 """Fields of maps that are listed."""
 

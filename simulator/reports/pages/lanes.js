@@ -13,7 +13,7 @@ page.blocks.lanes = (block, section) => {
   host.tabIndex = 0;
   host.setAttribute("role", "application");
   host.setAttribute("aria-label", `${section.title}: ${block.rows.join(", ")}. Plus and minus zoom, left and right ` +
-    "move, comma and point select the operation before and behind, up and down change the row, escape clears.");
+    "move, comma and period select the previous and the next operation, up and down change the row, escape clears.");
   const detail = page.make("div", "detail");
   detail.setAttribute("aria-live", "polite");
   const view = { block, host, detail, from: block.start, to: block.end, selected: -1, chart: null, data: null, views };
@@ -24,7 +24,7 @@ page.blocks.lanes = (block, section) => {
     page.button("\u25c0", "move left", () => lanes.move(view, -0.25)),
     page.button("\u25b6", "move right", () => lanes.move(view, 0.25)),
     page.button("All", "show all", () => lanes.show(view, block.start, block.end)),
-    page.make("span", "line dim", "Ctrl and wheel zoom, dragging moves; or + \u2212 \u2190 \u2192 , . on the focused chart; a click selects"));
+    page.make("span", "line dim", "Zoom: Ctrl and wheel, or + \u2212. Move: drag, or \u2190 \u2192. Select: click, or , and ."));
   for (const note of block.notes) page.add(found, page.make("p", "line dim", note));
   page.add(found, host, page.legend(block.tones.filter((tone) => tone.name)), tools, detail);
   lanes.say(view, ["Nothing selected."]);

@@ -172,7 +172,7 @@ page.withLinks = (found, text) => {
     const made = page.add(found, page.make("a", "", part)).lastChild;
     made.href = `#line-${line}`;
   };
-  const parts = listed ? text.split(/\b([Ll]ine \d+|[Ll]ines \d+(?:(?:, | and )\d+\b(?! more))*)/) : [text];
+  const parts = listed ? text.split(/\b([Ll]ine \d+|[Ll]ines \d+(?:(?:, | and | -> )\d+\b(?! more))*)/) : [text];
   parts.forEach((part, number) => {
     if (!(number % 2)) page.add(found, document.createTextNode(part));
     else if (/^line /i.test(part)) link(part, part.slice(5));

@@ -90,7 +90,7 @@ page.blocks.program = (block) => {
   frame.setAttribute("aria-label", "program text with the cycles of each line");
   const table = page.make("table");
   const head = page.make("tr");
-  for (const name of ["line", "cycles", "work", "times", "causes", "source"]) {
+  for (const name of ["line", "cycles", "occupied", "times", "causes", "source"]) {
     const cell = page.make("th", ["source", "causes"].includes(name) ? "" : "number", name);
     cell.scope = "col";
     page.add(head, cell);
@@ -157,12 +157,12 @@ page.coloured = (grammar) => {
   };
 };
 
-// A button that leads to the line that takes most work, then to the next one.
+// A button that leads to the line that occupies a pipe longest, then to the next one.
 page.hottest = (lines) => {
   const hot = lines.filter((row) => row.share).sort((one, other) => other.share - one.share);
   let next = 0;
   if (!hot.length) return null;
-  return page.add(page.make("div", "tools"), page.button("Hottest line", "hottest line: go to the line with most work, then the next",
+  return page.add(page.make("div", "tools"), page.button("Hottest line", "hottest line: go to the line that occupies a pipe longest, then to the next",
     () => { page.goToLine(hot[next].number); next = (next + 1) % hot.length; }));
 };
 
