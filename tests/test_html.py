@@ -29,6 +29,7 @@ from html_pages import (
     elements,
     graph_command,
     intervals,
+    long_program,
     run_command,
     run_page,
     unpacked,
@@ -565,21 +566,6 @@ def test_a_page_replaces_an_older_one(tmp_path: Path, capsys: Capture) -> None:
 
 
 # Pages of long programs, and of answers without a chart.
-
-
-def long_program(folder: Path, lines: int = 3000) -> Path:
-    """Write the trips of a kernel one after the other, without its loop: a program of at least as many lines."""
-    text = (PROGRAMS / "f32_to_f16_pipelined.pto").read_text()
-    head, _, loop = text.partition("    scf.for %r0 = %c0 to %rows step %step {\n")
-    body, _, tail = loop.partition("    }\n")
-    trips = -(-lines // (body.count("\n") + 1))
-    own = re.compile(r"%(r0|r1|src0|src1|dst0|dst1)\b")
-    parts = (
-        f"    %r0_{trip} = arith.constant {32 * trip} : index\n" + own.sub(rf"%\1_{trip}", body)
-        for trip in range(trips)
-    )
-    head = head.replace("%rows = arith.constant 512 ", f"%rows = arith.constant {32 * trips} ")
-    return file_of(folder / "long.pto", head + "".join(parts) + tail)
 
 
 def test_the_page_of_a_long_program_is_small_and_soon_there(tmp_path: Path) -> None:
