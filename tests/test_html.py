@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +29,7 @@ from html_pages import (
     elements,
     graph_command,
     intervals,
+    long_program,
     run_command,
     run_page,
     unpacked,
@@ -320,7 +323,7 @@ def test_offers_are_diffs_that_hold(tmp_path: Path, capsys: pytest.CaptureFixtur
     cycles = json.loads(changed.read_text())["total_cycles"]
     assert title.startswith(f"{cycles} cycles ({100 * (1 - cycles / document['total_cycles']):.1f} % fewer, ")
     data, _, _, _ = run_page([*run, "--sync", "program"], tmp_path, advised=True)
-    assert blocks(data, "text", "summary")[-1]["lines"][0]["text"] == "No changes were tried: the run has --sync."
+    assert blocks(data, "text", "summary")[-1]["lines"][0]["text"] == "Changes are not tried on a run with --sync."
     capsys.readouterr()
 
 
@@ -560,3 +563,47 @@ def test_a_page_replaces_an_older_one(tmp_path: Path, capsys: Capture) -> None:
     assert f"html: written to {page}" in out_of(capsys, [*COMMANDS["lower"], "--html", str(page)])
     assert data_of(page.read_text())["kind"] == "lower"
     assert [each.name for each in tmp_path.iterdir()] == ["page.html"]
+
+
+# Pages of long programs, and of answers without a chart.
+
+
+def test_the_page_of_a_long_program_is_small_and_soon_there(tmp_path: Path) -> None:
+    path, page = long_program(tmp_path), tmp_path / "page.html"
+    words = [sys.executable, "-m", "castsim", "run", str(path), "--timing-only", "--quiet", "--html", str(page)]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15  # 8 s on the machine of pages.json
+    assert page.stat().st_size < 2_000_000
+    (listing,) = blocks(data_of(page.read_text()), "program", "program")
+    assert [row["text"] for row in listing["rows"]] == path.read_text().split("\n")
+    (line,) = blocks(data_of(page.read_text()), "text", "summary")[1]["lines"]
+    assert "castsim advise" in line["text"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "charts"),
+    [
+        (["lower", "f32", "i16", "--spec", "onnx", "--target", "gaudi"], False),
+        (["check", "programs/f32_to_f16.pto"], False),
+        (["run", "programs/f32_to_f16.pto", "--timing-only"], True),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_only_a_page_with_a_chart_has_the_chart_library(argv: list[str], charts: bool, tmp_path: Path) -> None:
+    _, _, text, _ = run_page(argv, tmp_path)
+    assert ("ZRender" in text) == charts
+    assert charts or len(text.encode()) <= 150_000
+
+
+def test_copies_of_an_instruction_have_one_row(tmp_path: Path) -> None:
+    """The functions of the kernel are inlined wherever they are called: no line and instruction stands there twice."""
+    argv = ["run", "programs/pto_cpp/f32_to_f16_pipelined.cpp", "--in", "src=random:1"]
+    data, document, _, _ = run_page(argv, tmp_path)
+    rows = [row for table in blocks(data, "table", "causes") for row in table["rows"] if isinstance(row[0], int)]
+    assert len({tuple(row[:3]) for row in rows}) == len(rows)
+    executions = Counter((each["line"], each["pipe"]) for each in document["instructions"])
+    for line, _, pipe, times, *_ in rows:
+        assert times <= executions[line, pipe]
+    assert sum(row[3] for row in rows if row[2] == "V" and "tcvt" in row[1]) == 32

@@ -366,8 +366,9 @@ def write_run_page(options: Namespace, report: RunReport, document: Document, *,
 _ADVICE_SECONDS = 1.0
 """Processor time for making changes of a run that is shown, and as much for checking them."""
 
-_MOST_ADVISED = 20_000
-"""Executions of a program that is changed beside its run: each change is run again, on both engines."""
+_MOST_ADVISED, _MOST_CHANGED_LINES = 20_000, 1000
+"""Executions and lines of a program that is changed beside its run: each change is read and run again, on both engines.
+"""
 
 
 def page_of_run(
@@ -387,7 +388,10 @@ def page_of_run(
 
 
 def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | str | None:
-    """Return the changes that save cycles of a run, or why none was tried; None where the run itself is in doubt."""
+    """Return the changes that save cycles of a run, or a sentence that says why none was tried.
+
+    None where the run itself is in doubt.
+    """
     if result.untimed or result.races or result.stale_reads:
         return None
     from castsim.exploration.advice_search import advice_on  # noqa: PLC0415 - as above
@@ -398,11 +402,11 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
     changing = ("sync", "opaque", "declare", "machine", "unsafe_scratch", "max_cycles")
     given = [name for name in changing if getattr(options, name) not in (None, [], False, "insert")]
     if not is_read or not loaded.source:
-        return "castsim advise changes kernels in C and C++" if loaded.source else "a binary has no text"
+        return "Run `castsim advise` to try changes." if loaded.source else "A binary has no text to change."
     if given:
-        return f"the run has --{given[0].replace('_', '-')}"
-    if len(result.timing.executions) > _MOST_ADVISED:
-        return f"more than {_MOST_ADVISED:,} executions; castsim advise tries them"
+        return f"Changes are not tried on a run with --{given[0].replace('_', '-')}."
+    if len(result.timing.executions) > _MOST_ADVISED or loaded.source.count("\n") > _MOST_CHANGED_LINES:
+        return "The program is long: run `castsim advise` to try changes."
     setting = RunConfig(
         loaded.target, loaded.entry if loaded.target.has_tiles else None,
         scalars_of(options),
@@ -412,7 +416,7 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
     try:
         return advice_on(original(Source(loaded.file, language, loaded.source), setting))
     except (CastsimError, EngineError) as error:
-        return f"castsim advise refuses it: {str(error).partition(chr(10))[0]}"
+        return f"castsim advise refuses the program: {str(error).partition(chr(10))[0]}"
 
 
 def matrix_report(

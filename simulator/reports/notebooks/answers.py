@@ -28,7 +28,7 @@ from castsim.reports.notebooks.presentation import (
     numbers,
     short,
 )
-from castsim.reports.numbers import grouped
+from castsim.reports.numbers import TONES, grouped
 from castsim.reports.pages.blocks import (
     Bars,
     Block,
@@ -257,11 +257,11 @@ _MOST_CELLS = 60
 """Casts that HTML lists."""
 
 _COLOURS = {
-    Verdict.EXACT: "#009e73",
-    Verdict.CONFORMS: "#56b4e9",
-    Verdict.DIFFERS: "#d55e00",
+    Verdict.EXACT: TONES["sound"][0],
+    Verdict.CONFORMS: TONES["optional"][0],
+    Verdict.DIFFERS: TONES["bad"][0],
 }
-"""Colours of verdicts, as `castsim.reports.notebooks.presentation` chooses them."""
+"""Colours of verdicts."""
 
 
 class ConformancePresentation(DrawnPresentation):

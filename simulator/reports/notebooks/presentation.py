@@ -13,7 +13,8 @@ import numpy as np
 from castsim.execution.timing import Cause
 from castsim.isa.errors import ReadError, installed, missing_package
 from castsim.reports import notebooks
-from castsim.reports.numbers import CAUSE_COLOURS
+from castsim.reports.numbers import CAUSE_COLOURS, TONES
+from castsim.reports.numbers import SERIES as SHADES
 from castsim.reports.pages.blocks import Block, notebook_html
 
 if TYPE_CHECKING:
@@ -181,13 +182,13 @@ def plot_of(result: object) -> Figure:
     return made.plot()
 
 
-# Colours that are told apart on light and on dark pages, by colour-blind readers too.
-#
-# Those of eight things are of Okabe and Ito, "Color Universal Design" (2008), without black; causes have fixed ones, so
-# that drawings can be compared.
+# Colours, the same as on pages.
 
-SERIES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900", "#999999")
-"""Colours of things in the order in which they appear; the last is for all that are left."""
+SERIES = tuple(light for light, _, _ in SHADES)
+"""Colours of names in the order in which they appear; the last is for all that are left."""
+
+HATCHING = {light: hatch for light, _, hatch in (*TONES.values(), *SHADES)}
+"""The hatching of each colour, as matplotlib writes it."""
 
 
 def cause_colour(cause: Cause) -> str:

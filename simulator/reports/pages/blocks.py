@@ -21,7 +21,7 @@ from rich.text import Text as StyledText
 from castsim.execution.timing import Cause
 from castsim.isa.errors import escaped
 from castsim.reports.documents import Document, Json, document, identifier
-from castsim.reports.numbers import CAUSE_COLOURS, grouped
+from castsim.reports.numbers import SERIES, TONES, grouped
 
 
 def compact(value: Json) -> str:
@@ -365,14 +365,16 @@ def section_document(section: PageSection) -> Document:
 
 # Blocks as HTML that needs no scripts: on a page whose scripts are off, and in a notebook.
 
-_NOTE = "Charts and timelines are drawn by JavaScript, which is switched off here; texts and tables are below."
+_NOTE = "Charts and timelines need JavaScript, which is switched off here; texts and tables follow."
 _MOST_FIELDS = 2000
 """Fields of maps that are listed."""
 
 _BAR, _DRAWING, _NAME, _LANE = 320, 640, 64, 18
 """Pixels: width of a bar and of a drawing, of the name of a lane in it, from lane to lane."""
 
-_COLOURS = {identifier(cause): light for cause, (light, _, _) in CAUSE_COLOURS.items()}
+_COLOURS = {name: (light, hatch) for name, (light, _, hatch) in TONES.items()} | {
+    light: (light, hatch) for light, _, hatch in SERIES
+}
 _BORDER = "border-bottom:1px solid rgba(128,128,128,.35);padding:.1em .7em .1em 0;background:none;color:inherit"
 _LEFT, _RIGHT = f"{_BORDER};text-align:left", f"{_BORDER};text-align:right;font-variant-numeric:tabular-nums"
 _STYLES = {
@@ -558,18 +560,44 @@ def _joined(intervals: Iterable[tuple[int, int, int, int]], gap: float) -> Itera
 
 
 def _legend(entries: Iterable[tuple[str, str]]) -> str:
-    parts = [
-        f'<span style="white-space:nowrap;margin-right:1em"><span style="display:inline-block;width:.8em;height:.8em;'
-        f'background:{_COLOURS.get(tone, tone)}"></span> {_text(name)}</span>'
-        for name, tone in entries
-    ]
+    marks = ((_svg(12, 12, [_rectangle(0, 0, 12, 12, tone, name)], name), name) for name, tone in entries)
+    parts = [f'<span style="white-space:nowrap;margin-right:1em">{mark} {_text(name)}</span>' for mark, name in marks]
     return f'<div style="font-size:90%">{"".join(parts)}</div>'
 
 
 def _rectangle(x: float, y: int, width: float, height: int, tone: str, title: str) -> str:
+    colour, hatch = _COLOURS.get(tone, (tone, ""))
+    area = f'<path d="M{x:.2f} {y}h{width:.2f}v{height}h-{width:.2f}z" fill="url(#{_pattern_id(hatch)})"'
+    hatching = f'{area} pointer-events="none"/>' if hatch and width >= _LEAST_HATCHED else ""
     return (
-        f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill="{_COLOURS.get(tone, tone)}" '
-        f'fill-opacity=".85"><title>{_text(title)}</title></rect>'
+        f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill="{colour}"><title>{_text(title)}</title>'
+        f"</rect>{hatching}"
+    )
+
+
+_LEAST_HATCHED = 4
+"""Pixels from which on hatching shows."""
+
+_STROKES = {
+    "/": "M0 6L6 0", "\\": "M0 0L6 6", "|": "M3 0V6", "-": "M0 3H6", "x": "M0 6L6 0M0 0L6 6", "+": "M3 0V6M0 3H6",
+    ".": "M2 3h2", "o": "M2 2h2v2h-2z",
+}  # fmt: skip
+"""The strokes of each hatching in a square of six pixels; a doubled one has a smaller square."""
+
+
+def _pattern_id(hatch: str) -> str:
+    return f"castsim-hatch-{[*_STROKES].index(hatch[0])}-{len(hatch)}" if hatch else ""
+
+
+def _patterns(drawing: str) -> str:
+    """Return the definitions of the hatchings in a drawing."""
+    hatches = {hatch: 8 - 2 * len(hatch) for _, hatch in _COLOURS.values() if hatch}
+    return "".join(
+        f'<pattern id="{_pattern_id(hatch)}" width="{size}" height="{size}" viewBox="0 0 6 6" '
+        f'patternUnits="userSpaceOnUse"><path d="{_STROKES[hatch[0]]}" stroke="#000" stroke-opacity=".5" fill="none"/>'
+        "</pattern>"
+        for hatch, size in hatches.items()
+        if f"#{_pattern_id(hatch)})" in drawing
     )
 
 
@@ -578,9 +606,10 @@ def _words(x: int, y: int, words: str, anchor: str = "start") -> str:
 
 
 def _svg(width: int, height: int, parts: Iterable[str], label: str) -> str:
+    drawing = "".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}">{"".join(parts)}</svg>'
+        f'viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}">{_patterns(drawing)}{drawing}</svg>'
     )
 
 
@@ -617,11 +646,20 @@ def page_html(page: Page) -> str:
         "TITLE": escape(escaped(f"{page.title} - castsim"), quote=True),
         "BODY": page_body(page),
         "STYLE": asset("page.css"),
-        "LIBRARY": asset(_LIBRARY),
+        "LIBRARY": asset(_LIBRARY) if any(_draws(section.blocks) for section in page.sections) else "",
         "SCRIPT": "\n".join(asset(name) for name in _SCRIPTS),
         "DATA": json_for_html(_document(page)),
     }
     return _PLACE.sub(lambda match: parts[match[1]], asset("page.html"))
+
+
+_DRAWN = {"bars", "histogram", "curves", "plot", "matrix", "maps", "lanes", "measurements", "tuning"}
+"""The kinds of blocks that the library draws."""
+
+
+def _draws(blocks: Iterable[Block]) -> bool:
+    """Return whether the library draws a block, or one that is folded."""
+    return any(each.kind in _DRAWN or (isinstance(each, Folded) and _draws(each.blocks)) for each in blocks)
 
 
 def json_for_html(value: Json) -> str:
@@ -641,10 +679,29 @@ def _document(page: Page) -> Json:
         "kind": page.kind,
         "title": page.title,
         "subtitle": page.subtitle,
-        "tones": {identifier(cause): [light, dark] for cause, (light, dark, _) in CAUSE_COLOURS.items()},
-        "sections": [section_document(section) for section in page.sections],
+        "tones": TONES,
+        "series": SERIES,
+        "sections": [_packed_blocks(section_document(section)) for section in page.sections],
         "result": page.result,
     }
+
+
+_MOST_PLAIN = 6000
+"""Characters of the lines of a program from which on the page holds them deflated."""
+
+
+def _packed(value: Json) -> Json:
+    """Return a value, deflated if it is long, as `page.plain` takes it."""
+    return {"packed": Packed({"value": value}).as_json()} if len(compact(value)) > _MOST_PLAIN else value
+
+
+def _packed_blocks(block: Document) -> Document:
+    """Return a section or a block, in which long programs are deflated."""
+    inner = block.get("blocks")
+    if isinstance(inner, list):
+        return {**block, "blocks": [_packed_blocks(each) for each in inner]}
+    is_long = block.get("kind") in ("program",)
+    return {name: _packed(value) if is_long and name in ("rows", "text") else value for name, value in block.items()}
 
 
 # Blocks made of what a section of the text report prints: its lines and its tables.

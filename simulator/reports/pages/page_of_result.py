@@ -273,11 +273,11 @@ def _pipes(found: Difference) -> Iterator[Block]:
 
 _TONES = {
     PlanKind.NATIVE: "sound",
-    PlanKind.OPTIONS: "first",
-    PlanKind.CHAIN: "serialising_branch",
+    PlanKind.OPTIONS: "optional",
+    PlanKind.CHAIN: "chained",
     PlanKind.COPY: "mixed",
     PlanKind.NONE_FOUND: "bad",
-    PlanKind.IMPOSSIBLE: "bad",
+    PlanKind.IMPOSSIBLE: "impossible",
 }
 
 _MOST_CELLS = 1000

@@ -4,6 +4,7 @@ page.build = () => {
   const data = JSON.parse(document.getElementById("data").textContent);
   page.data = data;
   Object.assign(TONES, data.tones);
+  SERIES.push(...data.series);
   page.paintTones();
   page.onTheme(page.paintTones);
   document.querySelector("h1").textContent = data.title;

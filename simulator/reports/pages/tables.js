@@ -90,17 +90,54 @@ page.blocks.program = (block) => {
   frame.setAttribute("aria-label", "program text with the cycles of each line");
   const table = page.make("table");
   const head = page.make("tr");
-  for (const name of ["line", "cycles", "work", "times", "causes", "source"]) {
+  for (const name of ["line", "cycles", "occupied", "times", "causes", "source"]) {
     const cell = page.make("th", ["source", "causes"].includes(name) ? "" : "number", name);
     cell.scope = "col";
     page.add(head, cell);
   }
+  const lines = page.plain(block.rows);
+  const most = lines.reduce((largest, line) => Math.max(largest, line.share || 0), 1e-9);
+  const coloured = page.coloured(block.grammar);
+  table.setAttribute("aria-rowcount", lines.length + 1);
+  page.add(frame, page.add(table, page.add(page.make("thead"), head)));
+  const show = (shown) => {
+    for (const body of [...table.tBodies]) body.remove();
+    for (let k = 0; k < shown.length; k += ROWS_AT_ONCE) page.add(table, page.programPart(shown.slice(k, k + ROWS_AT_ONCE), most, coloured, frame));
+  };
+  show(lines);
+  const tools = page.hottest(lines) || page.make("div", "tools");
+  const sort = page.button("By cycles", "sort the lines by cycles", () => {
+    const isByLine = sort.textContent === "By cycles";
+    show(isByLine ? [...lines].sort((one, other) => (other.cycles || 0) - (one.cycles || 0)) : lines);
+    sort.textContent = isByLine ? "By line" : "By cycles";
+    sort.setAttribute("aria-label", isByLine ? "sort the lines by number" : "sort the lines by cycles");
+  });
+  const copy = page.copyButton("the program", () => lines.map((row) => row.text).join("\n"));
+  return page.add(found, page.add(tools, sort, copy), frame);
+};
+
+const ROWS_AT_ONCE = 200;
+const ROW_HEIGHT = 22;
+
+// Returns a part of a program, whose rows are made when it comes near or is wanted: by an address, the search, or paper.
+page.programPart = (lines, most, coloured, frame) => {
   const body = page.make("tbody");
-  const most = Math.max(1e-9, ...block.rows.map((row) => row.share || 0));
-  page.programRows(block.rows, most, page.coloured(block.grammar)).forEach((row) => page.add(body, row));
-  page.add(frame, page.add(table, page.add(page.make("thead"), head), body));
-  const copy = page.copyButton("the program", () => block.rows.map((row) => row.text).join("\n"));
-  return page.add(found, page.add(page.hottest(block) || page.make("div", "tools"), copy), frame);
+  const numbers = new Set(lines.map((line) => line.number));
+  const waiting = page.add(body, page.make("tr")).lastChild;
+  waiting.style.height = `${ROW_HEIGHT * lines.length}px`;
+  page.add(waiting, page.make("td")).lastChild.colSpan = 6;
+  const fill = () => {
+    if (!waiting.isConnected) return;
+    near.disconnect();
+    body.replaceChildren(...page.programRows(lines, most, coloured));
+  };
+  const near = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) fill();
+  }, { root: frame, rootMargin: "600px" });
+  near.observe(waiting);
+  page.partial.push((line) => { if (line === undefined || numbers.has(line)) fill(); });
+  addEventListener("beforeprint", fill);
+  return body;
 };
 
 // Colours words by the grammar that editors use, [class, pattern] in order: the first that matches counts.
@@ -120,12 +157,12 @@ page.coloured = (grammar) => {
   };
 };
 
-// A button that leads to the line that takes most work, then to the next one.
-page.hottest = (block) => {
-  const hot = block.rows.filter((row) => row.share).sort((one, other) => other.share - one.share);
+// A button that leads to the line that occupies a pipe longest, then to the next one.
+page.hottest = (lines) => {
+  const hot = lines.filter((row) => row.share).sort((one, other) => other.share - one.share);
   let next = 0;
   if (!hot.length) return null;
-  return page.add(page.make("div", "tools"), page.button("Hottest line", "hottest line: go to the line with most work, then the next",
+  return page.add(page.make("div", "tools"), page.button("Hottest line", "hottest line: go to the line that occupies a pipe longest, then to the next",
     () => { page.goToLine(hot[next].number); next = (next + 1) % hot.length; }));
 };
 
@@ -157,6 +194,7 @@ page.programRows = (lines, most, coloured) => {
 page.programRow = (row, most, coloured) => {
   const found = page.make("tr", row.cycles === null ? "" : "cost");
   found.dataset.line = row.number;
+  found.setAttribute("aria-rowindex", row.number + 1);
   if (row.cycles !== null) {
     found.dataset.cycles = row.cycles;
     found.style.setProperty("--share", String(Math.min(0.55, (0.55 * (row.share || 0)) / most)));
@@ -201,7 +239,7 @@ page.mix = (row) => {
     page.add(found, part);
     return [part, tone];
   });
-  const paint = () => { for (const [part, tone] of parts) part.style.background = page.colour(tone); };
+  const paint = () => { for (const [part, tone] of parts) page.paint(part, tone); };
   paint();
   page.onTheme(paint);
   return found;
