@@ -29,6 +29,7 @@ from castsim.exploration.equivalence import original
 from castsim.exploration.program_edits import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, Language, Source, read_source
+from castsim.reports.progress import stage_progress
 from castsim.reports.tuning import Advise, advice_text
 
 
@@ -84,7 +85,8 @@ def execute(options: Namespace) -> CommandOutcome:
         setting = replace(setting, entry=None, args={}, inputs=inputs)
     else:
         source = _read(options)
-    advice = advice_on(original(source, setting))
+    with stage_progress(options) as progress:
+        advice = advice_on(original(source, setting), progress)
     written = None if number is None else _applied(advice, number, options)
     return CommandOutcome(
         Advise.of(advice, applied=number, output=written),

@@ -62,7 +62,7 @@ def execute(options: Namespace) -> CommandOutcome:
     workers, ledger = workers_of(options), ledger_of(options)
     values = assignments("--option", options.options)
     names = [name for text in options.target for name in text.split(",")]
-    with resume_hint(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger), stage_progress(options) as progress:
         found = conform(
             spec,
             names,

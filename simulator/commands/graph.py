@@ -94,7 +94,7 @@ def execute(options: Namespace) -> CommandOutcome:
     sizes = scalars_of(options, [str(extent) for port in graph.inputs for extent in port.shape])
     inputs = make_tensors(graph, assignments("--in", options.inputs, names), sizes, most)
     folder, programs = output_folder(options.out), output_folder(options.emit, "--emit")
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         found = run_graph(graph, target, inputs, progress, options.engine, held, limits_of(options), most)
     files = _write_outputs(found, folder)
     emitted = _write_programs(found, programs)

@@ -257,7 +257,7 @@ def _answered(options: Namespace, request: CastRequest) -> Answer:
         TileError: the target holds no program of this shape; names --rows and --cols and what goes.
     """
     values = assignments("--option", options.options)
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
 
         def make(one: CastRequest) -> Answer:
             if options.via:
@@ -333,7 +333,7 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
     workers, ledger = workers_of(options), ledger_of(options)
     folder = output_folder(options.out)
     values = assignments("--option", options.options)
-    with resume_hint(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger), stage_progress(options) as progress:
         found = lower_all(
             spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
             workers=workers, ledger=ledger, progress=progress,

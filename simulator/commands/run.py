@@ -385,7 +385,7 @@ def _simulate(
     if source is not None and source.program is None and not options.timing_only:
         inputs = {**{name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}, **inputs}
     limit = most_cycles(options)
-    with run_progress(loaded.tree) as progress:
+    with run_progress(options, loaded.tree) as progress:
 
         def simulated(program: LoadedProgram, observer: Listener | None, *, again: bool = False) -> Result:
             return run_loaded(

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
-from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, tell
+from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, EngineError, ReadError
@@ -193,15 +193,17 @@ def removal(ledger: Path | None) -> Callable[[], None] | None:
 
 
 @contextmanager
-def resume_hint(ledger: Path | str | None, what: str) -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, and say then how `what` goes on."""
+def resume_hint(ledger: Path | str | None) -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, and say then how the work goes on.
+
+    Raises:
+        KeyboardInterrupt: either came; it has the hint as its argument.
+    """
     try:
         with _terminated_is_interrupted():
             yield
     except KeyboardInterrupt:
-        if ledger is not None:
-            tell(f"the {what} was interrupted; the same command continues from {ledger}")
-        raise
+        raise KeyboardInterrupt(*(() if ledger is None else (f"the same command continues from {ledger}",))) from None
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def execute(options: Namespace) -> CommandOutcome:
         return _drawn(options)
     _check(options)
     workers = None if options.workers is None else workers_of(options).count
-    with resume_hint(f"{options.out}{LEDGER}", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
+    with resume_hint(f"{options.out}{LEDGER}"), stage_progress(options, rate="points") as progress:
         found = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, integer_from, most_cycles, run_limits_of, scalar
-from castsim.commands.outcome import CommandOutcome, tell
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.run_views import check_page, with_note, write_page_of
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES
@@ -76,12 +76,13 @@ def execute(options: Namespace) -> CommandOutcome:
     simulate = ALL if options.simulate == ALL else _count(options.simulate)
     ledger = None if options.resume is None else TuningLedger.opened(Path(options.resume), about(study))
     try:
-        with stage_progress(quiet=options.quiet) as progress:
+        with stage_progress(options) as progress:
             found = search(study, simulate, ledger, progress)
     except KeyboardInterrupt:
-        kept = "nothing is saved: no --resume FILE was given" if ledger is None else f"saved in {options.resume}"
-        tell(f"the search was interrupted; {kept}")
-        raise
+        hint = "nothing was saved: save the search with --resume FILE"
+        if ledger is not None:
+            hint = f"the same command continues from {options.resume}"
+        raise KeyboardInterrupt(hint) from None
 
     write_page_of(found, options)
 

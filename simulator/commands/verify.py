@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import integer_from, take_words, workers_of
-from castsim.commands.outcome import CommandOutcome, tell
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.verification.comparison import probe
 from castsim.evidence.verification.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
@@ -94,7 +94,7 @@ def execute(options: Namespace) -> CommandOutcome:
     try:
         if path is not None:
             record.save(path)  # now, so that a long run does not end with nowhere to write
-        with verification_progress(record, quiet=options.quiet) as observer:
+        with verification_progress(options, record) as observer:
             verify(
                 record,
                 workers=workers.count,
@@ -103,8 +103,7 @@ def execute(options: Namespace) -> CommandOutcome:
                 observer=observer,
             )
     except KeyboardInterrupt:
-        _tell_interrupted(record, path)
-        raise
+        raise KeyboardInterrupt(_interruption(record, path)) from None
 
     document = {} if options.json is None else verify_document(record, path)  # its digests take a while
     return CommandOutcome(document, lambda _: verify_text(record, path), code=1 if record.mismatches else 0)
@@ -194,13 +193,14 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
     )
 
 
-def _tell_interrupted(record: VerificationRecord, path: Path | None) -> None:
+def _interruption(record: VerificationRecord, path: Path | None) -> str:
+    """Return how far an interrupted verification has come, and whether it can go on."""
     checked = sum(one.checked for one in record.progress)
     total = sum(one.size for one in record.progress)
-    kept = f"saved in {path}; continue with --resume" if path is not None else "not saved: no --record FILE was given"
+    hint = f"saved in {path}: continue with --resume" if path is not None else "nothing was saved: pass --record FILE"
     if path is not None and not path.exists():  # interrupted before the first save
-        kept = f"{path} is not written yet"
-    tell(f"{checked} of {total} codes tried, {record.mismatches} mismatches; {kept}")
+        hint = f"{path} is not written yet"
+    return f"{checked:,} of {total:,} codes tried, {record.mismatches} mismatches; {hint}"
 
 
 # `--lowering` and `--substitutions`: planned casts, and what stands in for instructions, tried again. Planned casts are
@@ -240,7 +240,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
         other = _other_than(record, options, spec, version, samples, seed)
         if other is not None:
             raise ReadError(f"record '{path}' is about other {other} than asked for; --resume alone continues it")
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
 
     return CommandOutcome(
@@ -305,7 +305,7 @@ def _execute_substitutions(options: Namespace, path: Path | None, workers: Worke
         record = _resumed_substitutions(path, wanted)
     else:
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         save = None if path is None else lambda: record.save(path)
         verify_substitutions(record, asked, save, progress, workers)
 
