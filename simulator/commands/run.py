@@ -51,7 +51,7 @@ from castsim.commands.option_parsers import (
     run_limits_of,
     scalars_of,
 )
-from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell
+from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell, write_program
 from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES, simulate
@@ -60,6 +60,7 @@ from castsim.execution.run_limits import stale_mode
 from castsim.execution.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.lifted_limits import gains, limits_asked_for
+from castsim.exploration.program_edits import with_inserted_flags
 from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter, with_values
@@ -116,6 +117,7 @@ def declare(parser: OptionParser) -> None:
     add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05, 2026-07 or 2026-08")
     add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
     add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
+    add("--emit-sync", metavar="FILE", help="save the program with the flags and barriers that were inserted (.pto)")
     add("--races", metavar="R", help="stop at races (default), report them and run (default for C++), or ignore them")
     from castsim.reports.sections import FULL, RUN, further_reports  # noqa: PLC0415 - all that a help knows of reports
 
@@ -294,6 +296,11 @@ def run_source(
     _check_options(options)
     check_views(options)
     check_what_if(options)
+    if options.emit_sync is not None and (options.all_entries or (source is not None and source.program is not None)):
+        legal = (
+            ("--entry F",) if options.all_entries else ("castsim record", "castsim run --emit-sync with its .pto file")
+        )
+        raise ReadError("--emit-sync saves one function of a .pto file", legal=legal)
     if options.all_entries:
         path = Path("/dev/stdin" if options.program == "-" else options.program)
         return run_entries(options, path, lambda one: _simulate(one, _load(one)[0], ())[0])
@@ -308,6 +315,11 @@ def run_source(
     result, lifted, timeline, weights = _simulate(options, loaded, limits, source)
     result = see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
+    if options.emit_sync is not None:
+        synchronised = with_inserted_flags(result.loaded)
+        write_program(Path(options.emit_sync), synchronised)
+        again = "" if "_flag[" in synchronised else "; it has no flags: run it with --sync program"
+        written.append(f"emit-sync: program with flags and barriers written to {options.emit_sync}{again}")
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
@@ -451,6 +463,7 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
     given = {
         "--sync": options.sync != "insert",
         "--show-sync": options.show_sync,
+        "--emit-sync": options.emit_sync is not None,
         "--races": options.races == "report",
         "--unsafe-scratch": options.unsafe_scratch,
         f"--{TOOLCHAIN}": options.toolchain is not None,
@@ -476,6 +489,7 @@ def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
         "--engine": options.engine is not None,
         "--sync": options.sync != "insert",
         "--show-sync": options.show_sync,
+        "--emit-sync": options.emit_sync is not None,
     }
     for option, was_given in given.items():
         if was_given:

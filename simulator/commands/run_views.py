@@ -243,7 +243,8 @@ def check_views(options: Namespace) -> None:
         raise ReadError("--window has nothing to show", legal=legal)
     window_of(options)
     files = {os.path.realpath(options.program): "PROGRAM"}
-    written = {"--json": options.json, **{f"--{name}": getattr(options, name) for name in ("trace", "kanata", "html")}}
+    files_of_options = {"--trace": options.trace, "--kanata": options.kanata, "--html": options.html}
+    written = {"--json": options.json, **files_of_options, "--emit-sync": options.emit_sync}
     for name, text in written.items():
         if text is None or (name == "--json" and text == "-"):
             continue
