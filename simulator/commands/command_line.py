@@ -39,6 +39,8 @@ COMMANDS = {
     "expand": "print a tile program as the vector instructions that the A5 executes for it",
     "targets": "list targets and specifications, the casts, facts and options of one, or one type pair in full",
     "cast": "show what values become in another format: bits and numbers per target and mode",
+    "estimate": "estimate the cycles of one cast without a program",
+    "formats": "list the number formats: widths, limits, special values, names, targets",
     "quantise": "quantise numbers to elements that share scales: codes, scales and the error",
     "compare": "compare a conversion of your own with a cast: first difference, distances, binades",
     "verify": "prove a cast: compare a tier with the independent oracle, or two tiers with each other",

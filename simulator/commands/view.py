@@ -44,7 +44,7 @@ from castsim.reports.comparing import parsed_json, recorded_run
 from castsim.reports.numbers import grouped
 from castsim.reports.pages.page_of_result import plain_page
 from castsim.reports.run_cycles import duration
-from castsim.reports.schemas.recorded import RecordedInstruction, RecordedRun
+from castsim.reports.schemas.keys import RecordedInstruction, RecordedRun
 from castsim.reports.terminal import composed, table
 
 

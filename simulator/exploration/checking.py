@@ -43,8 +43,9 @@ from castsim.machines.vliw.lint_checking import breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
+from castsim.targets.csv_tables import read_toml
 from castsim.targets.description import with_options
-from castsim.targets.loader import Target, is_specification, load_specification, load_target, read_toml
+from castsim.targets.loader import Target, is_specification, load_specification, load_target
 from castsim.tpc_compiler.scheduling import schedule
 from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 

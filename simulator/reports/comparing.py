@@ -42,8 +42,20 @@ from castsim.numerics.codec import codes_from_array, value_of
 from castsim.reports.documents import VERSIONS, CommandDocument, Document, Json, Keys, identifier, says
 from castsim.reports.numbers import bits_text, grouped, json_value
 from castsim.reports.run_cycles import duration
-from castsim.reports.schemas.keys import Bits, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Value
-from castsim.reports.schemas.recorded import RecordedOutput, RecordedRun, read_run
+from castsim.reports.schemas.keys import (
+    Bits,
+    CauseName,
+    Cycles,
+    Elements,
+    Line,
+    Name,
+    Percent,
+    RecordedOutput,
+    RecordedRun,
+    Seconds,
+    Value,
+    read_run,
+)
 from castsim.reports.terminal import composed, indented, table
 from castsim.running.loaded import LoadedProgram, LoadRequest
 from castsim.running.program_loading import load

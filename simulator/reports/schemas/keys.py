@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
+from pydantic import BaseModel, Field, ValidationError
+
 from castsim.execution.timing import Cause
+from castsim.isa.errors import ReadError
 from castsim.machines.vliw.findings import StaleReadKind
 from castsim.reports.documents import Keys, identifier, says
 from castsim.targets.description import Status
@@ -164,3 +168,88 @@ class ErrorEntry(Keys):
     line: Line | None = says("Line, from 1; null if it has no place.")
     column: Column | None = says("Column in code points, from 1; null if it has no place.")
     legal: list[str] = says("What would be legal.")
+
+
+# What a comparison reads of the document of `castsim run`; what else the document holds does not matter.
+
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""A number of what is counted. JSON limits none, and what is computed with them has to end."""
+
+RecordedSeconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class RecordedInstruction(BaseModel):
+    """Executions of an instruction."""
+
+    line: Count
+    op: str
+    pipe: str
+    start_cycle: Count
+    end_cycle: Count
+    executions: Count = 1
+
+
+class RecordedLine(BaseModel):
+    """The cycles of a line of a kernel or a launch."""
+
+    line: Count | None
+    op: str
+    cycles: Count
+    causes: dict[str, Count]
+
+
+class RecordedLaunches(BaseModel):
+    """The launches of a line."""
+
+    lines: list[RecordedLine]
+
+
+class RecordedKernel(BaseModel):
+    """The lines of a kernel."""
+
+    lines: list[RecordedLine]
+
+
+class RecordedPipe(BaseModel):
+    """The cycles of a pipe."""
+
+    causes: dict[str, Count]
+
+
+class RecordedOutput(BaseModel):
+    """An output array."""
+
+    name: str
+    file: str | None
+    format: str
+    shape: list[Count]
+    sha256: str
+
+
+class RecordedRun(BaseModel):
+    """What a comparison reads of the document; what else it holds does not matter."""
+
+    program: str
+    entry: str | None
+    target: str
+    total_cycles: Count | None
+    seconds: RecordedSeconds | None
+    pipes: dict[str, RecordedPipe] | None
+    instructions: list[RecordedInstruction] | None
+    launches: list[RecordedLaunches] = Field(default_factory=list)
+    kernel: RecordedKernel | None = None
+    outputs: list[RecordedOutput]
+    outputs_not_computed: list[RecordedOutput] = Field(default_factory=list)
+
+
+def read_run(found: Mapping[str, object]) -> RecordedRun:
+    """Return what is needed of a document.
+
+    Raises:
+        ReadError: a value is missing, or of another type.
+    """
+    try:
+        return RecordedRun.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ReadError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
