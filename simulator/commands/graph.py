@@ -55,12 +55,12 @@ def declare(parser: OptionParser) -> None:
     add = parser.add_argument
     add("program", metavar="GRAPH", help="an .onnx file, or TOSA text in MLIR form (.mlir, .tosa)")
     parser.take("required_target", inputs="an input: FILE.npy, random:SEED or zeros")
-    what = "a dynamic extent: its name in the model, or INPUT.AXIS"
+    what = "value of a dynamic extent: its name in the model, or INPUT.AXIS"
     add("--arg", metavar="NAME=N", dest="args", action="append", default=[], help=what)
     parser.take("output_folder")
     add("--emit", metavar="DIR", help="write every program to DIR")
     parser.take("engine", "walk")
-    what = "exit code 0 also where nodes are only checked on this input, as long as nothing is refuted"
+    what = "exit with 0 if no node is refuted, even if some are checked on this input only"
     add("--accept-samples", action="store_true", help=what)
     add("--tosa-version", metavar="V", help="version of TOSA; default: the latest")
     parser.take(elements="33554432")

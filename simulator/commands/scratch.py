@@ -44,12 +44,14 @@ def declare(parser: OptionParser) -> None:
     add("--cols", metavar="C", help="valid columns")
     add("--row-stride", metavar="S", help="row stride of the source tile in elements")
     add("--rounding", metavar="M", help="rounding mode of the cast")
-    add("--target", metavar="T", help="name or path of a target (default a2a3, or the one the program names)")
-    add("--entry", metavar="F", help="function of the program")
+    add("--target", metavar="T", help="name or path of a target; default: the one the program names, or a2a3")
+    add("--entry", metavar="F", help="name of a function of the program")
     parser.take(arguments="scalar argument of the program")
     parser.take("walk")
-    add("--audit", action="store_true", help="compare with the bytes that the operations of a run touch")
-    add("--sweep", action="store_true", help="audit every shape of the ranges; list where formula and extent differ")
+    add("--audit", action="store_true", help="compare with the bytes that a run touches")
+    add(
+        "--sweep", action="store_true", help="audit every shape of the ranges, and list where formula and extent differ"
+    )
     parser.take("page")
 
 

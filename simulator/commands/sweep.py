@@ -46,7 +46,7 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `sweep`."""
     add = parser.add_argument
     add("specification", metavar="SPEC", nargs="?", help="TOML file that describes the grid")
-    add("--out", metavar="FILE", help="write the results to this Parquet file, and progress to FILE.ledger")
+    add("--out", metavar="FILE", help="write the results to this Parquet file, and the progress to FILE.ledger")
     add("--workers", metavar="N", help="number of processes; default: one per processor")
     parser.take("scheduler")
     add("--report", metavar="FILE", help="plot the results in the Parquet file FILE; needs --html")

@@ -41,21 +41,32 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `tune`."""
     add = parser.add_argument
     add("program", metavar="PROGRAM", help="a .pto file with parameters, or any program that `castsim run` takes")
-    add("--tile", metavar="SPACE", action="append", default=[], help="'R in 8..64, C in 128,256,512'")
-    what = "keep only the points that fulfil it, such as 'R*C*4 <= 65536'"
+    add(
+        "--tile",
+        metavar="SPACE",
+        action="append",
+        default=[],
+        help="values of parameters: 'R in 8..64, C in 128,256,512'",
+    )
+    what = "keep only points that meet a condition, such as 'R*C*4 <= 65536'"
     add("--where", metavar="CONDITION", action="append", default=[], help=what)
     parser.take(
         arguments="value of a scalar argument, or 'NAME in VALUES'",
         target_options="set a target option, or 'NAME in VALUES'",
     )
     parser.take("toolchain", "cores")
-    add("--target", metavar="T", help="target, or several separated by commas; default: that of the program")
+    add("--target", metavar="T", help="targets, separated by commas; default: the one the program names")
     parser.take(
         "entry", inputs="input of argument NAME; values are then computed and the outputs of the points compared"
     )
-    add("--simulate", metavar="K", help="simulate K points at most (default 200), or all")
-    add("--resume", metavar="FILE", help="save progress in FILE; continue from it if it exists")
-    add("--sync", metavar="S", default="insert", help="programs without flags: insert (default), interlock, barriers")
+    add("--simulate", metavar="K", help="simulate at most K points, or all; default: 200")
+    add("--resume", metavar="FILE", help="save the progress in FILE, or continue from it")
+    add(
+        "--sync",
+        metavar="S",
+        default="insert",
+        help="synchronise programs without flags: insert (default), interlock or barriers",
+    )
     parser.take("engine")
     add("--max-cycles", metavar="N", help="give up a point after N cycles")
     parser.take("page", "run_limits")

@@ -55,23 +55,27 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `verify`."""
     add = parser.add_argument
     add("pair", metavar="SRC DST", nargs="*", help="formats to cast from and to; not with --matrix")
-    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: all deterministic ones")
+    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: all deterministic modes")
     add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; default: both legal")
-    what = "the tier to judge: reference, table, compiled, generic, or default: the one that castsim chooses itself"
+    what = "tier to verify: reference, table, compiled, generic, or default (castsim chooses)"
     add("--tier", metavar="T", help=what)
-    add("--against", metavar="T", help="what to compare it with: oracle (default in a checkout), or a tier as above")
-    add("--exhaustive", action="store_true", help="all codes of the source")
-    add("--structured", action="store_true", help="every sign, exponent and kept bit, with six kinds of dropped bits")
-    add("--samples", metavar="N", help="N pseudo-random codes, half of them near rounding boundaries")
+    add("--against", metavar="T", help="compare with the oracle (default in a checkout) or a tier")
+    add("--exhaustive", action="store_true", help="try all codes of the source")
+    add(
+        "--structured",
+        action="store_true",
+        help="try every sign, exponent and kept bit, with six kinds of dropped bits",
+    )
+    add("--samples", metavar="N", help="try N pseudo-random codes, half of them near rounding boundaries")
     add("--seed", metavar="S", help="seed of samples and of stochastic rounding; default: 0")
-    add("--record", metavar="FILE", help="keep progress and findings in FILE")
+    add("--record", metavar="FILE", help="save progress and findings in FILE")
     add("--resume", action="store_true", help="continue the record")
     parser.take("workers")
-    add("--lowering", action="store_true", help="run lowered casts again and judge them by the oracle")
-    add("--substitutions", action="store_true", help="try the functions that replace 32-bit instructions on all codes")
-    add("--spec", metavar="S", help="with --lowering: specification; default: tosa")
+    add("--lowering", action="store_true", help="run lowered casts again, and compare them with the oracle")
+    add("--substitutions", action="store_true", help="try all codes on the functions that replace 32-bit instructions")
+    add("--spec", metavar="S", help="specification for --lowering; default: tosa")
     parser.take(targets="with --lowering and --substitutions: names or paths of targets; default: all shipped")
-    add("--matrix", action="store_true", help="the shipped proofs: f32 to eleven formats in all modes")
+    add("--matrix", action="store_true", help="verify the shipped proofs: f32 to eleven formats in all modes")
 
 
 def execute(options: Namespace) -> CommandOutcome:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from castsim.execution.timing import ProgressCallback
     from castsim.execution.tree import Node, Tree
 
-BAR_DELAY_SECONDS = 1.0
+BAR_DELAY_SECONDS = 2.0
 """A command shorter than this shows nothing."""
 
 _on_screen: list[ProgressBar] = []
