@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from castsim.exploration.advice_search import Advice, advise
     from castsim.exploration.checking import Finding, check, check_text
     from castsim.exploration.differences import ComparisonError, Difference
-    from castsim.exploration.sweep_specification import Sweep, sweep
+    from castsim.exploration.sweep_studies import Sweep, sweep
     from castsim.exploration.tuning_studies import Tuning, tune
     from castsim.isa.errors import (
         CastsimError,
@@ -117,7 +117,7 @@ _HOMES = {
         "StaleReadError", "TargetDataError", "TileError",
     ),
     "castsim.isa.reading": ("file_limit",),
-    "castsim.exploration.sweep_specification": ("Sweep", "sweep"),
+    "castsim.exploration.sweep_studies": ("Sweep", "sweep"),
     "castsim.exploration.tuning_studies": ("Tuning", "tune"),
     "castsim.lowering.conformance": ("Matrix", "conform"),
     "castsim.lowering.lowering_answers": ("Answer", "lower"),

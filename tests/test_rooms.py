@@ -48,7 +48,7 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    300
-commands          55  13300
+commands          57  13500
 engines           20   7900
 evidence          12   4500
 execution         38  15200
@@ -64,7 +64,7 @@ running           20   7600
 targets           13   5500
 testing            1    100
 tilelang           7   3300
-tpc_compiler      28  14000
+tpc_compiler      28  14100
 """
 """A line a room: its files and lines, at most; the lines rounded up to the next hundred."""
 

@@ -112,7 +112,7 @@ def declare(parser: OptionParser) -> None:
     parser.take("opaque")
     add("--partial", action="store_true", help="also write outputs that are computed in part, each with a mask")
     parser.take("max_cycles", "run_limits")
-    what = "synchronise synchronise programs without flags: insert (default), interlock, barriers, program"
+    what = "synchronise programs without flags: insert (default), interlock, barriers, program"
     add("--sync", metavar="S", default="insert", help=what)
     add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05, 2026-07 or 2026-08")
     add(

@@ -24,9 +24,12 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.audit import ScratchAuditor
 from castsim.reports.scratch import (
+    ProgramScratch,
     audit_text,
     every_document,
     every_text,
+    program_scratch,
+    program_text,
     single_document,
     sweep,
     sweep_document,
@@ -100,8 +103,6 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _program(options: Namespace, program: str) -> CommandOutcome:
-    from castsim.reports.program_scratch import ProgramScratch, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
-
     scalars = scalars_of(options)
     found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))
     return CommandOutcome(ProgramScratch.of(found), lambda _: program_text(found), 0 if found.suffices else 1)

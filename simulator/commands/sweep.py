@@ -33,7 +33,7 @@ from castsim.commands.option_parsers import refuse_both, workers_of
 from castsim.commands.outcome import STDOUT, CommandOutcome
 from castsim.commands.run_views import check_file, check_page, refuse_same, resume_hint, write_page
 from castsim.commands.shared_options import OptionParser
-from castsim.exploration.sweep_specification import sweep
+from castsim.exploration.sweep_studies import sweep
 from castsim.files import LEDGER
 from castsim.isa.errors import ReadError
 from castsim.reports.documents import Document

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from castsim.isa import formats as rows_of_formats
 from castsim.isa.formats import FORMATS, FloatFormat, Format, IntFormat, format_named
 from castsim.machines.registry import MachinePart
-from castsim.numerics.codec import value_of
 from castsim.reports.documents import CommandDocument, Keys, says
 from castsim.targets.description import Status
 from castsim.targets.loader import Target, load_target, target_names
@@ -153,6 +152,8 @@ def formats(*names: str) -> tuple[FormatEntry, ...]:
 
 
 def _format_entry(fmt: Format, casting: Mapping[str, set[str]]) -> FormatEntry:
+    from castsim.numerics.codec import value_of  # noqa: PLC0415 - a list of targets needs no NumPy
+
     name, _, _ = fmt.name.partition("@")  # a bias of its own changes no name
     targets = tuple(target for target, cast in casting.items() if name in cast)
     aliases = tuple(sorted(alias for alias, meant in rows_of_formats._ALIASES.items() if meant == name != alias))

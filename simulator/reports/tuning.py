@@ -27,7 +27,7 @@ from castsim.running.estimating.cast_estimates import Estimate, Trust
 from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
-    from castsim.exploration.sweep_specification import Sweep
+    from castsim.exploration.sweep_studies import Sweep
 
 _KINDS = {ChoiceKind.TILE: "tile", ChoiceKind.ARGUMENT: "arg", ChoiceKind.OPTION: "option"}
 

@@ -1,0 +1,102 @@
+"""A sweep from its specification to its file: what the ledger lacks is computed, then all of it written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsim.execution.distributing import MOST_WORKERS, Workers
+from castsim.execution.timing import ProgressCallback
+from castsim.exploration.sweep_specification import read_specification
+from castsim.isa.errors import ReadError, arguments_checked, installed, missing_package
+
+if TYPE_CHECKING:
+    import pandas
+
+
+# The results of a sweep: the Parquet file, read back.
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A finished sweep: `rows` of which `failed` have an error, in the file `path`; its `ledger` lies beside it.
+
+    `resumed` is the number of chunks that an earlier start had done, `chunks` that of all. `version` is that of
+    castsim, `facts_digest` a digest of the target descriptions: both are in the metadata of the file too.
+    """
+
+    path: Path
+    ledger: Path
+    rows: int
+    failed: int
+    chunks: int
+    resumed: int
+    version: str
+    facts_digest: str
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the rows as a frame of pandas.
+
+        Raises:
+            ReadError: pandas is not installed; the file is gone or another.
+        """
+        if not installed("pandas"):
+            raise missing_package("to_frame", "pandas", "notebook")
+        from castsim.exploration.sweep_points import results_table  # noqa: PLC0415 - pyarrow is an extra
+
+        return results_table(self.path).to_pandas()
+
+
+@arguments_checked
+def sweep(
+    specification: str | Path | Mapping[str, object],
+    out: str | Path,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    progress: ProgressCallback = lambda *_: None,
+) -> Sweep:
+    """Estimate or simulate every point of a grid and write the results as a Parquet file.
+
+    What is done is kept in a ledger, whose name is that of `out` with `.ledger` added: however a sweep ends, the same
+    call goes on from there. The file takes its name once it is whole.
+
+    Args:
+        specification: path of a TOML file, or the same as dictionaries: `{"sweep": {"kind": "cast", "mode":
+            "estimate"}, "grid": {"src": "f32", ...}, "exclude": [{"where": "rows*cols > 65536"}]}`.
+        out: the Parquet file.
+        workers: processes; None: as many as there are processors.
+        scheduler: address of a Dask scheduler whose workers are to compute instead.
+        progress: hears the stage, the combinations that are done, and all of them.
+
+    Returns:
+        Where the file is, how many rows it has, and how many of them failed; `to_frame()` reads them.
+
+    Raises:
+        ReadError: the specification is wrong; the ledger is about something else; a file cannot be written; pyarrow is
+            not installed; the scheduler does not answer.
+        EngineError: a worker has another castsim; workers die again and again.
+    """
+    from castsim.exploration.sweep_results import carry_out  # noqa: PLC0415 - pyarrow is an extra
+
+    who = Workers(min(os.cpu_count() or 1, MOST_WORKERS) if workers is None else workers, scheduler)
+    read, path = read_specification(specification), Path(out)
+    files = {} if isinstance(specification, Mapping) else {"the specification": Path(specification)}
+    _refuse_replacing(path, {**read.files(), **files})
+    return Sweep(path, *carry_out(read, path, who, progress))
+
+
+def _refuse_replacing(out: Path, files: Mapping[str, Path]) -> None:
+    """Refuse to write results where there is a folder, or what the sweep reads.
+
+    Raises:
+        ReadError: as said.
+    """
+    if out.is_dir():
+        raise ReadError(f"--out {out}: is a folder", legal=("--out FILE.parquet",))
+    for what, file in files.items():
+        if file.resolve() == out.resolve():
+            raise ReadError(f"--out would replace '{out}', which is {what}", legal=("--out FILE.parquet",))
