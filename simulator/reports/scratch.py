@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -15,11 +16,13 @@ from rich.text import Text
 from castsim.execution.run_limits import DEFAULT_LIMITS, Limits
 from castsim.isa.errors import IllegalError
 from castsim.machines.strided.audit import ScratchAudit, ScratchAuditor
-from castsim.machines.strided.strided_lowering import CastScratch, StridedLowerer
 from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.schemas.keys import Bytes, Elements, Line
 from castsim.reports.terminal import composed, indented, table
 from castsim.targets.loader import Target
+
+if TYPE_CHECKING:
+    from castsim.machines.strided.strided_lowering import CastScratch
 
 # Auditing scratch sizes over ranges of shapes, with a progress bar.
 
@@ -303,6 +306,7 @@ def program_scratch(
     Raises:
         IllegalError: a target whose casts use no scratch; otherwise as `castsim.running.load_program`.
     """
+    from castsim.machines.strided.strided_lowering import StridedLowerer  # noqa: PLC0415 - as below
     from castsim.running.program_loading import load_program  # noqa: PLC0415 - a pair needs no walk of a program
 
     lowerers: list[StridedLowerer] = []
