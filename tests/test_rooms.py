@@ -52,14 +52,14 @@ commands          57  13500
 engines           20   7900
 evidence          12   4500
 execution         38  15200
-exploration       16   6900
+exploration       16   7000
 files              1    300
 isa               32  15300
 lowering          25  10400
 machines          61  28300
 numerics          12   3900
 pto_cpp            3   1800
-reports           55  15300
+reports           55  15500
 running           20   7600
 targets           13   5500
 testing            1    100
