@@ -420,9 +420,7 @@ def estimate_text(report: EstimateReport) -> Iterator[RenderableType]:
     yield Text.assemble((f"{grouped(estimate.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
     yield Text(f"{report.src} -> {report.dst}, {report.rows} x {report.cols} elements, on {target.name}")
     yield Text(f"bound by {estimate.bound_by}", style="bold yellow")
-    for sentence in (report.trust.sentence(), report.trust.interval_sentence()):
-        if sentence:
-            yield Text(sentence)
+    yield Text(f"Trust: {report.trust.sentence()}")
     yield Text()
     causes = table("cause", "cycles", "share", numbers=("cycles", "share"))
     for cause in Cause:
