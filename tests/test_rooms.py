@@ -48,18 +48,18 @@ MOST_FLOORS, MOST_ROOMS = 10, 16
 BUDGET = """
 __init__           1    200
 __main__           1    300
-commands          55  13300
+commands          57  13500
 engines           20   7900
 evidence          12   4500
 execution         38  15200
-exploration       16   6900
+exploration       16   7000
 files              1    300
 isa               32  15300
 lowering          25  10500
 machines          61  28300
 numerics          12   3900
 pto_cpp            3   1800
-reports           55  15300
+reports           55  15500
 running           20   7600
 targets           14   5600
 testing            1    100
@@ -71,7 +71,7 @@ tpc_compiler      28  14100
 ONE_IMPORTER = 30
 """Modules, at most, that one module of their own folder imports and no other: they may well stand in it."""
 
-SAME_NAMES = 20
+SAME_NAMES = 21
 """Names, at most, that several files have."""
 
 LONGEST_CHAIN = 25

@@ -81,7 +81,7 @@ def execute(options: Namespace) -> CommandOutcome:
         refuse_workers(options, "--cross-validate uses a single process")
         return _cross_validation(options)
     workers, ledger = workers_of(options), ledger_of(options, data=options.data)
-    with resume_hint(ledger, "accuracy"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger), stage_progress(options) as progress:
         found = accuracy(
             options.target or None,
             data=options.data,
@@ -124,7 +124,7 @@ def _cross_validation(options: Namespace) -> CommandOutcome:
         table = together([read_table(SHIPPED / each.file) for each in target.measurements])
     else:
         table = read_table(SHIPPED / target.measured_casts.file)
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
 
     write_page_of(found, options)

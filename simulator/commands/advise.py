@@ -29,24 +29,25 @@ from castsim.exploration.equivalence import original
 from castsim.exploration.program_edits import SECONDS, TRIES, RunConfig, Suggestion, SuggestionEvidence
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, Language, Source, read_source
+from castsim.reports.progress import stage_progress
 from castsim.reports.tuning import Advise, advice_text
 
 
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `advise`."""
     add = parser.add_argument
-    what = "a .pto or .tpc file, or a kernel in C (its bundles) or C++ (executed); - reads standard input"
+    what = "a .pto or .tpc file, or a kernel in C or C++; - reads standard input"
     add("program", metavar="PROGRAM", help=what)
     parser.take("target", entry="change", inputs="an input to try first")
     parser.take("arguments", "target_options", "toolchain", "cores")
-    what = "range of input NAME: changes need to keep the bits only within it"
+    what = "range of input NAME; outputs must keep their bits within it only"
     add("--range", metavar="NAME=LO:HI", dest="ranges", action="append", default=[], help=what)
-    add("--tries", metavar="N", help="try a change that cannot be proven on at least N inputs (default 4)")
-    what = "make changes for N seconds of processor time, and check them for as long (default 10)"
+    add("--tries", metavar="N", help="run changes that cannot be proven on at least N inputs; default: 4")
+    what = "search for N seconds of processor time, and check for as long; default: 10"
     add("--seconds", metavar="N", help=what)
-    add("--why", action="store_true", help="list the changes that were tried and rejected, and why")
-    add("--tried", action="store_true", help="let --apply apply a change that is tried but not proven")
-    add("--apply", metavar="N", help="apply change N and write the program to the file given by --out")
+    add("--why", action="store_true", help="list the rejected changes and the reasons")
+    add("--tried", action="store_true", help="let --apply write a change that was tried but not proven")
+    add("--apply", metavar="N", help="apply change N, and write the program to the --out file")
     add("-o", "--out", metavar="FILE", help="the file that --apply writes")
     parser.take("kernel", "c_launch", "run_limits", "page")
 
@@ -84,7 +85,8 @@ def execute(options: Namespace) -> CommandOutcome:
         setting = replace(setting, entry=None, args={}, inputs=inputs)
     else:
         source = _read(options)
-    advice = advice_on(original(source, setting))
+    with stage_progress(options) as progress:
+        advice = advice_on(original(source, setting), progress)
     written = None if number is None else _applied(advice, number, options)
     return CommandOutcome(
         Advise.of(advice, applied=number, output=written),

@@ -32,14 +32,14 @@ from castsim.tpc_compiler.builtin_sequences import builtin_target, find_function
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `builtin`."""
     add = parser.add_argument
-    add("name", metavar="NAME", nargs="?", help="a builtin; none lists them")
-    add("--target", metavar="T", help="name or path of a target description; without NAME, default: all")
+    add("name", metavar="NAME", nargs="?", help="name of a builtin; default: list all")
+    add("--target", metavar="T", help="name or path of a target; default without NAME: all")
     add("--emit", action="store_true", help="print only the assembly")
     parser.take(
         inputs="x=FILE.npy|random:SEED|zeros; y, rc, tables",
         arguments="shift=INTEGER or scale=NUMBER; numbers of a function",
     )
-    add("--out", metavar="DIR", help="write the result to DIR/y.npy (z.npy if there are several operands)")
+    add("--out", metavar="DIR", help="write the result to DIR/y.npy, or DIR/z.npy for several operands")
     add("--rounding", metavar="M", help="rounding mode, as written in assembly")
     parser.take("target_options")
 

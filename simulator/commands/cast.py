@@ -70,9 +70,9 @@ def declare(parser: OptionParser) -> None:
     what = "name or path of a target, all, or abstract (default)"
     add("--target", metavar="T", action="append", default=[], help=what)
     add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: the cast's own")
-    add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; without a target")
+    add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; not with --target")
     add("--saturation", metavar="on|off", help="saturation switch of the target")
-    what = "specification to judge by: tosa, onnx, exact, or a path"
+    what = "judge the results by a specification: tosa, onnx, exact, or a path"
     add("--spec", metavar="S", action="append", default=[], help=what)
     add("--scratch", action="store_true", help="give the target's cast a tmp tile")
     parser.take(target_options="set an option of the targets that have it")

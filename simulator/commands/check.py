@@ -1,15 +1,18 @@
 """Each FILE is a program (.pto, .tpc, .s, .c), a target description (.toml), TOSA text (.mlir) or an ONNX model
-(.onnx); - reads standard input. Programs are checked for the target they name, or the one given by --target: syntax,
-legality, issue rules, races and flags; nothing is computed. A kernel in C is checked for gaudi2 unless --target says
-otherwise. A graph is read and, with --target, planned: nodes that `castsim graph` would not run on the target are
-errors. A kernel whose scalar arguments have no values is checked as far as possible without them; --arg gives one a
-value.
+(.onnx); - reads standard input. A folder means all such files in it and its subfolders; its other files are skipped and
+listed, hidden files and links to folders ignored.
 
-Exit code 0: no errors; 1: well-formed, but rejected; 2: malformed. With several files, the highest code counts.
+Programs are checked for the target they name, or the one given by --target: syntax, legality, issue rules, races and
+flags; nothing is computed. A kernel in C is checked for gaudi2 unless --target says otherwise. A graph is read and,
+with --target, planned: nodes that `castsim graph` would not run on the target are errors. A kernel whose scalar
+arguments have no values is checked as far as possible without them; --arg gives one a value.
+
+Exit code 0: no errors; 1: well-formed, but rejected; 2: malformed. With several files, the highest code is returned.
 
 examples:
   castsim check kernel.pto
   castsim check kernel.pto --target a5 --arg rows=128
+  castsim check kernels
   castsim check kernel.pto kernel.tpc --format github
   castsim check kernel.c -I include -D WIDTH=64
   castsim check kernel.pto --format sarif > castsim.sarif
@@ -40,10 +43,11 @@ from castsim.commands.option_parsers import (
 from castsim.commands.outcome import SCHEMA_VERSION, CommandOutcome, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.run_limits import Limits
-from castsim.exploration.checking import LANGUAGES, Finding, Severity, check
+from castsim.exploration.checking import LANGUAGES, Finding, FolderWalk, Severity, check, files_of
 from castsim.isa.errors import ReadError, escaped, legal_text, pointed_at
 from castsim.isa.reading import KERNEL_SUFFIX
 from castsim.reports.documents import Document
+from castsim.reports.progress import stage_progress
 from castsim.reports.schemas.command_documents import FindingEntry
 from castsim.targets.loader import load_target
 
@@ -60,8 +64,12 @@ _TITLE = 90
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def findings_text(found: Sequence[Finding], files: int) -> Text:
-    """Return findings for people: each with its line and a caret, and how many there are."""
+_LISTED = 10
+"""Names of skipped files that a report shows."""
+
+
+def findings_text(found: Sequence[Finding], walk: FolderWalk) -> Text:
+    """Return findings for people: each with its line and a caret, how many there are, and which files were skipped."""
     from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
     shown = Text(no_wrap=True)
@@ -74,7 +82,15 @@ def findings_text(found: Sequence[Finding], files: int) -> Text:
         for word, text in (("legal", legal_text(one.legal, one.message, one.span)), ("help", one.help)):
             if text:
                 shown.append(f"  {word}: {escaped(text)}\n")
-    return shown.append(_counted(found, files))
+    shown.append(_counted(found, len(walk.files)))
+    if walk.skipped:
+        names = [escaped(name) for name in walk.skipped[:_LISTED]]
+        names += [f"and {len(walk.skipped) - _LISTED:,} more"] * (len(walk.skipped) > _LISTED)
+        files = f"{len(walk.skipped):,} file{'s' * (len(walk.skipped) > 1)}"
+        shown.append(
+            "\n".join((f"\nskipped {files} of no kind that castsim checks:", *(f"  {name}" for name in names)))
+        )
+    return shown
 
 
 def github_lines(found: Sequence[Finding]) -> Iterator[str]:
@@ -133,7 +149,7 @@ def _place(found: Finding) -> str:
 
 
 def _counted(found: Sequence[Finding], files: int) -> str:
-    where = f"{files} file{'s' * (files > 1)}"
+    where = f"{files:,} file{'s' * (files > 1)}"
     counts = {each: sum(one.severity is each for one in found) for each in Severity}
     listed = [f"{count} {each.value}{'s' * (count > 1)}" for each, count in counts.items() if count]
     return f"{', '.join(listed) or 'no issues found'} in {where}"
@@ -154,7 +170,7 @@ if TYPE_CHECKING:
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `check`."""
     add = parser.add_argument
-    what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file; - reads standard input"
+    what = "a .pto, .tpc, .s, .c, .toml, .mlir or .onnx file, or a folder of them; - reads standard input"
     add("files", metavar="FILE", nargs="+", help=what)
     parser.take(target="the one each program names")
     parser.take("arguments", "headers", "target_options", "toolchain")
@@ -176,26 +192,32 @@ def execute(options: Namespace) -> CommandOutcome:
     target = None if options.target is None else load_target(options.target)
     args, chosen = scalars_of(options), assignments("--option", options.options)
     limits = Limits(statements_of(options))
-    if options.language != "c" and not any(file.endswith(KERNEL_SUFFIX) for file in options.files):
-        refuse(options, HEADERS, options.files[0], (KERNEL_SUFFIX,))
+    walk = files_of(options.files)
+    if not walk.files:
+        message = f"no file in {', '.join(map(repr, options.files))} is of a kind that castsim checks"
+        raise ReadError(message, legal=(".pto", ".tpc", ".s", ".c", ".toml", ".mlir", ".onnx"))
+    if options.language != "c" and not any(file.endswith(KERNEL_SUFFIX) for file in walk.files):
+        refuse(options, HEADERS, walk.files[0], (KERNEL_SUFFIX,))
     folders, defines = headers_of(options)[0], macros_of(options)
     found: list[Finding] = []
-    for file in dict.fromkeys(options.files):
-        found += check(
-            file,
-            target=target,
-            args=args,
-            language=options.language,
-            limits=limits,
-            options=chosen,
-            defines=defines,
-            folders=folders,
-        )
+    with stage_progress(options) as progress:
+        for number, file in enumerate(walk.files):
+            progress(f"check {file}", number, len(walk.files))
+            found += check(
+                file,
+                target=target,
+                args=args,
+                language=options.language,
+                limits=limits,
+                options=chosen,
+                defines=defines,
+                folders=folders,
+            )
     document = {"findings": [FindingEntry.of(one) for one in found]}
 
     def text(_: int) -> RenderableType:
         if options.format == "text":
-            return findings_text(found, len(options.files))
+            return findings_text(found, walk)
         if options.format == "github":
             return plain("\n".join(github_lines(found)))
         shown = sarif(found) if options.format == "sarif" else {"schema_version": SCHEMA_VERSION, **document}

@@ -40,15 +40,25 @@ def declare(parser: OptionParser) -> None:
     add("src", metavar="SRC", help="format of the inputs")
     add("dst", metavar="DST", help="format of the results")
     add("given", metavar="GIVEN", help="function FILE.py:NAME, or results FILE.npy")
-    add("--in", metavar="FILE", dest="input", help="inputs: numbers or codes (.npy); default for functions: see above")
+    add(
+        "--in",
+        metavar="FILE",
+        dest="input",
+        help="numbers or codes (.npy) to convert; default for functions: see below",
+    )
     add("--target", metavar="T", help="name or path of a target description; default: the abstract cast")
     add("--rounding", metavar="M", help="rounding mode; default: the cast's own")
-    add("--overflow", metavar="O", help="saturate, wrap or special; without a target")
+    add("--overflow", metavar="O", help="saturate, wrap or special; not with --target")
     add("--saturation", metavar="on|off", help="saturation switch of the target")
     add("--scratch", action="store_true", help="give the target's cast a tmp tile")
-    add("--nan", metavar="WHICH", default="any", help="any (default): NaNs are equal; bits: their codes count")
-    add("--samples", metavar="N", default="65536", help="random codes of a source of more than 16 bits; default: 65536")
-    add("--seed", metavar="N", default="0", help="which random codes; default: 0")
+    add("--nan", metavar="WHICH", default="any", help="any (default): all NaNs are equal; bits: compare their codes")
+    add(
+        "--samples",
+        metavar="N",
+        default="65536",
+        help="number of random codes for sources wider than 16 bits; default: 65536",
+    )
+    add("--seed", metavar="N", default="0", help="seed of the random codes; default: 0")
     parser.take("target_options")
 
 

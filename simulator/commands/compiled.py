@@ -45,13 +45,13 @@ def declare(parser: OptionParser) -> None:
     add("src", metavar="SRC", nargs="?", help="vector type or format of the argument, or a file (.ll)")
     add("dst", metavar="DST", nargs="?", help="vector type or format of the result")
     add("values", metavar="VALUE", nargs="*", help="number, nan, inf, -inf, or 0x bits")
-    add("--target", metavar="T", required=True, help="a TPC generation, or the path of a description")
+    add("--target", metavar="T", required=True, help="name or path of a TPC target")
     add("--form", metavar="F", default="as", help="as (default), implicit, explicit, reinterpret, convert_to, ir")
     what = "mode of as_T(x, mode), if supported: SW_RHNE, SW_RZ, SW_RU, SW_RD, SW_SR, SW_CSR, SW_RHAZ, SW_SR_RNE"
     add("--rounding", metavar="M", help=what)
-    what = "whose chain to follow: compiler (default), document, or, with --order scalar, scalar"
+    what = "source of the chain: compiler (default), document, or scalar with --order scalar"
     add("--reading", metavar="R", default="compiler", help=what)
-    add("--order", metavar="O", default="linear", help="of the result: linear (default), swizzle, lane, scalar")
+    add("--order", metavar="O", default="linear", help="order of the result: linear (default), swizzle, lane or scalar")
     add("--emit", action="store_true", help="print the assembly of the cast")
     add("--table", action="store_true", help="print the table of C-level casts of the target as Markdown")
 

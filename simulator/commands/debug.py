@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `debug`."""
     add = parser.add_argument
-    what = "a .pto or .tpc file, a kernel in C or C++ (executed), a TPC binary or ELF file"
+    what = "a .pto or .tpc file, a kernel in C or C++, a TPC binary or an ELF file"
     add("program", metavar="PROGRAM", nargs="?", help=what)
     parser.take("target", "entry", "inputs", "arguments", "engine", "target_options", "toolchain", "cores")
-    add("--declare", metavar="FILE", help="file with the // castsim: declarations of a binary")
+    add("--declare", metavar="FILE", help="file with the `// castsim:` declarations of a binary")
     add("--dap", action="store_true", help="speak the Debug Adapter Protocol")
     add("--port", metavar="N", help="with --dap: listen on port N of this machine, and serve one editor")
     parser.take("kernel", "c_launch", "run_limits")

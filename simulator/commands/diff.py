@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `diff`."""
     add = parser.add_argument
-    what = "a program (kernels in C too; one in C++ is executed), or the JSON of a run; - reads standard input"
+    what = "a program, a kernel in C or C++, or the JSON of a run; - reads standard input"
     add("a", metavar="A", help=what)
-    add("b", metavar="B", nargs="?", help="likewise; default: A again, with other options")
+    add("b", metavar="B", nargs="?", help="the same; default: A with the options for B")
     parser.take("target")
     add("--target-b", metavar="T", help="the target of B")
     parser.take("target_options", "toolchain", "cores")
@@ -52,8 +52,8 @@ def declare(parser: OptionParser) -> None:
     parser.take("entry")
     add("--entry-b", metavar="F", help="the function of B")
     parser.take("inputs", "arguments")
-    add("--timing-only", action="store_true", help="compute no values, compare only cycles; needs no inputs")
-    add("--max-slowdown", metavar="P", help="exit code 0 if outputs are the same and B is at most P percent slower")
+    add("--timing-only", action="store_true", help="compare only cycles; needs no inputs")
+    add("--max-slowdown", metavar="P", help="exit with 0 if the outputs are equal and B is at most P percent slower")
     parser.take("max_cycles", "page", "kernel", "c_launch", "run_limits", "opaque")
 
 

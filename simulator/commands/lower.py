@@ -74,19 +74,19 @@ if TYPE_CHECKING:
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `lower`."""
     add = parser.add_argument
-    what = "format of the source; without SRC and DST, all casts of --spec are lowered"
+    what = "format of the source; default: lower all casts of --spec"
     add("src", metavar="SRC", nargs="?", help=what)
     add("dst", metavar="DST", nargs="?", help="format of the results, or block format")
     parser.take("required_target")
     add("--spec", metavar="S", help="specification: exact (default), tosa, onnx, or a path")
-    add("--rounding", metavar="M", help="how to round results in range")
+    add("--rounding", metavar="M", help="rounding mode of results in range")
     add("--saturate", action="store_true", help="clamp results out of range")
-    add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats")
+    add("--via", metavar="F[:M]", nargs="+", help="judge the chain through these formats, each with an optional mode")
     parser.take("target_options")
     add("--rows", metavar="R", default="16", help="rows of the tensor that the program converts; default: 16")
-    add("--cols", metavar="C", default="256", help="its columns; default: 256")
-    add("--steps", metavar="N", default="4", help="longest chain, 1 to 4 instructions; default: 4")
-    add("--out", metavar="FILE", help="write the program to FILE; - prints only the program. Of all casts: a folder")
+    add("--cols", metavar="C", default="256", help="columns of the tensor; default: 256")
+    add("--steps", metavar="N", default="4", help="search chains of up to N instructions, 1 to 4; default: 4")
+    add("--out", metavar="FILE", help="write the program to FILE, or print only it with -; for all casts: a folder")
     parser.take("page", "workers", ledger="finished casts")
 
 
@@ -257,7 +257,7 @@ def _answered(options: Namespace, request: CastRequest) -> Answer:
         TileError: the target holds no program of this shape; names --rows and --cols and what goes.
     """
     values = assignments("--option", options.options)
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
 
         def make(one: CastRequest) -> Answer:
             if options.via:
@@ -333,7 +333,7 @@ def _lower_matrix(options: Namespace, *, rows: int, cols: int, steps: int) -> Co
     workers, ledger = workers_of(options), ledger_of(options)
     folder = output_folder(options.out)
     values = assignments("--option", options.options)
-    with resume_hint(ledger, "matrix"), stage_progress(quiet=options.quiet) as progress:
+    with resume_hint(ledger), stage_progress(options) as progress:
         found = lower_all(
             spec, options.target, version=version, options=values, extent=Extent(rows, cols, steps),
             workers=workers, ledger=ledger, progress=progress,

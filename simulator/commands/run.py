@@ -51,7 +51,7 @@ from castsim.commands.option_parsers import (
     run_limits_of,
     scalars_of,
 )
-from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell
+from castsim.commands.outcome import CommandOutcome, error_entry, plain, stacked, tell, write_program
 from castsim.commands.run_views import check_views, timeline_of, timeline_text, write_run_page, write_views
 from castsim.commands.shared_options import OptionParser
 from castsim.engines import ENGINES, simulate
@@ -60,6 +60,7 @@ from castsim.execution.run_limits import stale_mode
 from castsim.execution.synchronisation.race_findings import IGNORE, REPORT, STOP, refusal
 from castsim.execution.tree import Block, Loop, Lowered, Node
 from castsim.exploration.lifted_limits import gains, limits_asked_for
+from castsim.exploration.program_edits import with_inserted_flags
 from castsim.files import file_names
 from castsim.isa.errors import CastsimError, EngineError, IllegalError, ReadError, Span
 from castsim.isa.pto.lexer import PtoSource, parameters, unknown_parameter, with_values
@@ -94,50 +95,53 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `run`."""
     add = parser.add_argument
     what = (
-        "a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or in C++ (which is compiled and executed), "
-        "FILE.py:FUNCTION for a TileLang kernel (executed), a TPC binary or ELF file; - reads standard input"
+        "a .pto, .tpc, .onnx or .mlir file, a kernel in TPC-C (.c) or C++ (compiled and executed), "
+        "FILE.py:FUNCTION for a TileLang kernel, a TPC binary or an ELF file; - reads standard input"
     )
     add("program", metavar="PROGRAM", nargs="?", help=what)
-    add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file; inputs are random unless given")
+    add("-e", "--execute", metavar="TEXT", help="run a fragment instead of a file, with random inputs unless given")
     parser.take("target", "entry")
-    what = "run every function of a .pto file on its own, with a table at the end"
+    what = "run each function of a .pto file alone, and print a table"
     add("--all-entries", action="store_true", help=what)
     parser.take("inputs", "arguments", "kernel")
     add("--tile", metavar="NAME=VALUE", action="append", default=[], help="value of a parameter (.pto)")
     parser.take("output_folder", "engine")
-    add("--no-skip", action="store_true", help="execute every trip of every loop (fast engine; .tpc programs)")
-    add("--timing-only", action="store_true", help="compute no values; needs no inputs")
-    add("--level", metavar="N", help="require a level of a .pto file: 3, every tile has addr; 1 and 2, none has")
+    add("--no-skip", action="store_true", help="execute every trip of every loop (fast engine, .tpc programs)")
+    add("--timing-only", action="store_true", help="count cycles without computing values; needs no inputs")
+    add("--level", metavar="N", help="require level 3 (every tile of the .pto file has addr), or 1 or 2 (none has)")
     parser.take("opaque")
-    add("--partial", action="store_true", help="also write outputs with elements that are not computed, with a mask")
+    add("--partial", action="store_true", help="also write outputs that are computed in part, each with a mask")
     parser.take("max_cycles", "run_limits")
-    what = "programs without flags: insert (default), interlock, barriers, program"
+    what = "synchronise programs without flags: insert (default), interlock, barriers, program"
     add("--sync", metavar="S", default="insert", help=what)
     add("--toolchain", metavar="V", help="assembler of a tile program: older (default), 2026-05, 2026-07 or 2026-08")
-    add("--backend", metavar="B", help="A5, f32 to e4m3 and e5m2: library (default, by CTRL), or vpto (clamps)")
-    add("--show-sync", action="store_true", help="list the program with the flags and barriers that were inserted")
-    add("--races", metavar="R", help="stop at races (default), report them and run (default for C++), or ignore them")
+    add(
+        "--backend", metavar="B", help="A5 casts f32 -> e4m3 and e5m2: library (default, follows CTRL) or vpto (clamps)"
+    )
+    add("--show-sync", action="store_true", help="list the program with the inserted flags and barriers")
+    add("--emit-sync", metavar="FILE", help="save the program (.pto) with the inserted flags and barriers")
+    add("--races", metavar="R", help="races: stop (default), report (default for C++) or ignore")
     from castsim.reports.sections import FULL, RUN, further_reports  # noqa: PLC0415 - all that a help knows of reports
 
     more = ", ".join(further_reports())
     what = f"{RUN} (default): one screen; {FULL}: every section; or one screen and one more section: {more}"
     add("--report", metavar="R", default=RUN, help=what)
     add("--timeline", action="store_true", help="show when each line executes, scaled to the width, or the --window")
-    add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON); one microsecond stands for one cycle")
+    add("--trace", metavar="FILE", help="write a Chrome/Perfetto trace (JSON), in which a cycle lasts one microsecond")
     parser.take("page")
     add("--kanata", metavar="FILE", help="write a Kanata log for the Konata viewer")
     add("--window", metavar="A:B", help="cycles to show, one column per cycle in the timeline; default: all")
-    add("--what-if", metavar="NAMES", help="run again with a limit lifted: names separated by commas, or all")
+    add("--what-if", metavar="NAMES", help="run again with each limit lifted: names separated by commas, or all")
     add("--facts", action="store_true", help="list the undocumented facts that the result rests on")
     add("--unsafe-scratch", action="store_true", help="let a cast write past a tmp tile that is too small")
-    add("--lint", action="store_true", help="also check the issue rules (.tpc); certain findings give exit code 1")
-    what = "stale reads (.tpc): report them (default), stop at the first, or ignore them"
+    add("--lint", action="store_true", help="also check the issue rules (.tpc); exit with 1 if one is certainly broken")
+    what = "stale reads (.tpc): report (default), stop or ignore"
     add("--stale-reads", metavar="S", help=what)
-    what = "file with the // castsim: declarations of a binary; default: the .decl beside it"
+    what = "file with the `// castsim:` declarations of a binary; default: its .decl file"
     add("--declare", metavar="FILE", help=what)
-    add("--machine", metavar="N", help="also accept this ELF machine number")
+    add("--machine", metavar="N", help="accept this ELF machine number too")
     parser.take("c_launch", "tilelang")
-    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores; the longest is the answer")
+    add("--all-blocks", action="store_true", help="run a C++ kernel on each of its cores, and report the slowest")
     parser.take("target_options", "cores")
 
 
@@ -296,6 +300,11 @@ def run_source(
     _check_options(options)
     check_views(options)
     check_what_if(options)
+    if options.emit_sync is not None and (options.all_entries or (source is not None and source.program is not None)):
+        legal = (
+            ("--entry F",) if options.all_entries else ("castsim record", "castsim run --emit-sync with its .pto file")
+        )
+        raise ReadError("--emit-sync saves one function of a .pto file", legal=legal)
     if options.all_entries:
         path = Path("/dev/stdin" if options.program == "-" else options.program)
         return run_entries(options, path, lambda one: _simulate(one, _load(one)[0], ())[0])
@@ -310,6 +319,11 @@ def run_source(
     result, lifted, timeline, weights = _simulate(options, loaded, limits, source)
     result = see(result)
     written = [] if timeline is None else write_views(options, result, timeline)
+    if options.emit_sync is not None:
+        synchronised = with_inserted_flags(result.loaded)
+        write_program(Path(options.emit_sync), synchronised)
+        again = "" if "_flag[" in synchronised else "; it has no flags: run it with --sync program"
+        written.append(f"emit-sync: program with flags and barriers written to {options.emit_sync}{again}")
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
     report = RunReport.of(
@@ -387,7 +401,7 @@ def _simulate(
     if source is not None and source.program is None and not options.timing_only:
         inputs = {**{name: _DRAWN for name, use in loaded.arguments.items() if use.needs_input}, **inputs}
     limit = most_cycles(options)
-    with run_progress(loaded.tree) as progress:
+    with run_progress(options, loaded.tree) as progress:
 
         def simulated(program: LoadedProgram, observer: Listener | None, *, again: bool = False) -> Result:
             return run_loaded(
@@ -453,6 +467,7 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
     given = {
         "--sync": options.sync != "insert",
         "--show-sync": options.show_sync,
+        "--emit-sync": options.emit_sync is not None,
         "--races": options.races == "report",
         "--unsafe-scratch": options.unsafe_scratch,
         f"--{TOOLCHAIN}": options.toolchain is not None,
@@ -478,6 +493,7 @@ def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
         "--engine": options.engine is not None,
         "--sync": options.sync != "insert",
         "--show-sync": options.show_sync,
+        "--emit-sync": options.emit_sync is not None,
     }
     for option, was_given in given.items():
         if was_given:

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
-from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, tell
+from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, EngineError, ReadError
@@ -193,15 +193,17 @@ def removal(ledger: Path | None) -> Callable[[], None] | None:
 
 
 @contextmanager
-def resume_hint(ledger: Path | str | None, what: str) -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does, and say then how `what` goes on."""
+def resume_hint(ledger: Path | str | None) -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, and say then how the work goes on.
+
+    Raises:
+        KeyboardInterrupt: either came; it has the hint as its argument.
+    """
     try:
         with _terminated_is_interrupted():
             yield
     except KeyboardInterrupt:
-        if ledger is not None:
-            tell(f"interrupted; run the same command again to continue the {what} from {ledger}")
-        raise
+        raise KeyboardInterrupt(*(() if ledger is None else (f"the same command continues from {ledger}",))) from None
 
 
 @contextmanager
@@ -241,7 +243,8 @@ def check_views(options: Namespace) -> None:
         raise ReadError("--window has nothing to show", legal=legal)
     window_of(options)
     files = {os.path.realpath(options.program): "PROGRAM"}
-    written = {"--json": options.json, **{f"--{name}": getattr(options, name) for name in ("trace", "kanata", "html")}}
+    files_of_options = {"--trace": options.trace, "--kanata": options.kanata, "--html": options.html}
+    written = {"--json": options.json, **files_of_options, "--emit-sync": options.emit_sync}
     for name, text in written.items():
         if text is None or (name == "--json" and text == "-"):
             continue

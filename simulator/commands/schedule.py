@@ -29,7 +29,9 @@ def declare(parser: OptionParser) -> None:
     add("file", metavar="FILE", help="assembly text, one instruction per line; - reads standard input")
     parser.take(target="the one the text declares")
     add("-o", "--out", metavar="FILE", help="write the program to FILE")
-    add("--longer-text", action="store_true", help="pipeline loops even if the text becomes longer than with padding")
+    add(
+        "--longer-text", action="store_true", help="pipeline loops even where the text becomes longer than with padding"
+    )
     parser.take("statements")
 
 

@@ -24,9 +24,12 @@ from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.audit import ScratchAuditor
 from castsim.reports.scratch import (
+    ProgramScratch,
     audit_text,
     every_document,
     every_text,
+    program_scratch,
+    program_text,
     single_document,
     sweep,
     sweep_document,
@@ -44,12 +47,14 @@ def declare(parser: OptionParser) -> None:
     add("--cols", metavar="C", help="valid columns")
     add("--row-stride", metavar="S", help="row stride of the source tile in elements")
     add("--rounding", metavar="M", help="rounding mode of the cast")
-    add("--target", metavar="T", help="name or path of a target (default a2a3, or the one the program names)")
-    add("--entry", metavar="F", help="function of the program")
+    add("--target", metavar="T", help="name or path of a target; default: the one the program names, or a2a3")
+    add("--entry", metavar="F", help="name of a function of the program")
     parser.take(arguments="scalar argument of the program")
     parser.take("walk")
-    add("--audit", action="store_true", help="compare with the bytes that the operations of a run touch")
-    add("--sweep", action="store_true", help="audit every shape of the ranges; list where formula and extent differ")
+    add("--audit", action="store_true", help="compare with the bytes that a run touches")
+    add(
+        "--sweep", action="store_true", help="audit every shape of the ranges, and list where formula and extent differ"
+    )
     parser.take("page")
 
 
@@ -98,8 +103,6 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _program(options: Namespace, program: str) -> CommandOutcome:
-    from castsim.reports.program_scratch import ProgramScratch, program_scratch, program_text  # noqa: PLC0415 - a pair needs no walk of a program
-
     scalars = scalars_of(options)
     found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))
     return CommandOutcome(ProgramScratch.of(found), lambda _: program_text(found), 0 if found.suffices else 1)

@@ -46,7 +46,7 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `sweep`."""
     add = parser.add_argument
     add("specification", metavar="SPEC", nargs="?", help="TOML file that describes the grid")
-    add("--out", metavar="FILE", help="write the results to this Parquet file, and progress to FILE.ledger")
+    add("--out", metavar="FILE", help="write the results to this Parquet file, and the progress to FILE.ledger")
     add("--workers", metavar="N", help="number of processes; default: one per processor")
     parser.take("scheduler")
     add("--report", metavar="FILE", help="plot the results in the Parquet file FILE; needs --html")
@@ -69,7 +69,7 @@ def execute(options: Namespace) -> CommandOutcome:
         return _drawn(options)
     _check(options)
     workers = None if options.workers is None else workers_of(options).count
-    with resume_hint(f"{options.out}{LEDGER}", "sweep"), stage_progress(quiet=options.quiet, rate="points") as progress:
+    with resume_hint(f"{options.out}{LEDGER}"), stage_progress(options, rate="points") as progress:
         found = sweep(
             options.specification, options.out, workers=workers, scheduler=options.scheduler, progress=progress
         )

@@ -222,11 +222,11 @@ def _value(value: object) -> str:
 
 def declare(parser: OptionParser) -> None:
     """Add the arguments of `targets`."""
-    what = "a target or specification, and one of its type pairs"
+    what = "a target or specification, optionally with one of its type pairs"
     parser.add_argument("what", metavar="NAME SRC DST", nargs="*", help=what)
-    what = "compare the conversions of two targets side by side"
+    what = "compare the casts of two targets side by side"
     parser.add_argument("--diff", metavar=("A", "B"), nargs=2, help=what)
-    parser.add_argument("--template", metavar="T", help="print the description of a target, to start another from")
+    parser.add_argument("--template", metavar="T", help="print the description of a target as a template for another")
     parser.take("page")
 
 

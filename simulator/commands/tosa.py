@@ -36,8 +36,8 @@ def declare(parser: OptionParser) -> None:
     add("function", metavar="FUNCTION", help="reciprocal_scale, apply_scale_32, apply_scale_16, apply_lookup_s, TABLE")
     add("values", metavar="VALUE", nargs="+", help="integers")
     add("--double-round", action="store_true", help="apply_scale_32: round in two steps")
-    add("--table", metavar="FILE", help="entries of a look-up (.npy)")
-    add("--target", metavar="T", help="TABLE: the vector processor that looks the values up")
+    add("--table", metavar="FILE", help="entries of the look-up table (.npy)")
+    add("--target", metavar="T", help="the target that looks up the values of TABLE")
 
 
 _SCALES = ("apply_scale_32", "apply_scale_16")

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import integer_from, take_words, workers_of
-from castsim.commands.outcome import CommandOutcome, tell
+from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.verification.comparison import probe
 from castsim.evidence.verification.inputs import EXHAUSTIVE, SAMPLES, STRUCTURED
@@ -55,23 +55,27 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `verify`."""
     add = parser.add_argument
     add("pair", metavar="SRC DST", nargs="*", help="formats to cast from and to; not with --matrix")
-    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: all deterministic ones")
+    add("--rounding", metavar="M", action="append", default=[], help="rounding mode; default: all deterministic modes")
     add("--overflow", metavar="O", action="append", default=[], help="saturate, wrap or special; default: both legal")
-    what = "the tier to judge: reference, table, compiled, generic, or default: the one that castsim chooses itself"
+    what = "tier to verify: reference, table, compiled, generic, or default (castsim chooses)"
     add("--tier", metavar="T", help=what)
-    add("--against", metavar="T", help="what to compare it with: oracle (default in a checkout), or a tier as above")
-    add("--exhaustive", action="store_true", help="all codes of the source")
-    add("--structured", action="store_true", help="every sign, exponent and kept bit, with six kinds of dropped bits")
-    add("--samples", metavar="N", help="N pseudo-random codes, half of them near rounding boundaries")
+    add("--against", metavar="T", help="compare with the oracle (default in a checkout) or a tier")
+    add("--exhaustive", action="store_true", help="try all codes of the source")
+    add(
+        "--structured",
+        action="store_true",
+        help="try every sign, exponent and kept bit, with six kinds of dropped bits",
+    )
+    add("--samples", metavar="N", help="try N pseudo-random codes, half of them near rounding boundaries")
     add("--seed", metavar="S", help="seed of samples and of stochastic rounding; default: 0")
-    add("--record", metavar="FILE", help="keep progress and findings in FILE")
+    add("--record", metavar="FILE", help="save progress and findings in FILE")
     add("--resume", action="store_true", help="continue the record")
     parser.take("workers")
-    add("--lowering", action="store_true", help="run lowered casts again and judge them by the oracle")
-    add("--substitutions", action="store_true", help="try the functions that replace 32-bit instructions on all codes")
-    add("--spec", metavar="S", help="with --lowering: specification; default: tosa")
+    add("--lowering", action="store_true", help="run lowered casts again, and compare them with the oracle")
+    add("--substitutions", action="store_true", help="try all codes on the functions that replace 32-bit instructions")
+    add("--spec", metavar="S", help="specification for --lowering; default: tosa")
     parser.take(targets="with --lowering and --substitutions: names or paths of targets; default: all shipped")
-    add("--matrix", action="store_true", help="the shipped proofs: f32 to eleven formats in all modes")
+    add("--matrix", action="store_true", help="verify the shipped proofs: f32 to eleven formats in all modes")
 
 
 def execute(options: Namespace) -> CommandOutcome:
@@ -94,7 +98,7 @@ def execute(options: Namespace) -> CommandOutcome:
     try:
         if path is not None:
             record.save(path)  # now, so that a long run does not end with nowhere to write
-        with verification_progress(record, quiet=options.quiet) as observer:
+        with verification_progress(options, record) as observer:
             verify(
                 record,
                 workers=workers.count,
@@ -103,8 +107,7 @@ def execute(options: Namespace) -> CommandOutcome:
                 observer=observer,
             )
     except KeyboardInterrupt:
-        _tell_interrupted(record, path)
-        raise
+        raise KeyboardInterrupt(_interruption(record, path)) from None
 
     document = {} if options.json is None else verify_document(record, path)  # its digests take a while
     return CommandOutcome(document, lambda _: verify_text(record, path), code=1 if record.mismatches else 0)
@@ -194,13 +197,14 @@ def _requested(options: Namespace) -> tuple[Any, ...]:
     )
 
 
-def _tell_interrupted(record: VerificationRecord, path: Path | None) -> None:
+def _interruption(record: VerificationRecord, path: Path | None) -> str:
+    """Return how far an interrupted verification has come, and whether it can go on."""
     checked = sum(one.checked for one in record.progress)
     total = sum(one.size for one in record.progress)
-    kept = f"saved in {path}; continue with --resume" if path is not None else "not saved: no --record FILE was given"
+    hint = f"saved in {path}: continue with --resume" if path is not None else "nothing was saved: pass --record FILE"
     if path is not None and not path.exists():  # interrupted before the first save
-        kept = f"{path} is not written yet"
-    tell(f"{checked} of {total} codes tried, {record.mismatches} mismatches; {kept}")
+        hint = f"{path} is not written yet"
+    return f"{checked:,} of {total:,} codes tried, {record.mismatches} mismatches; {hint}"
 
 
 # `--lowering` and `--substitutions`: planned casts, and what stands in for instructions, tried again. Planned casts are
@@ -240,7 +244,7 @@ def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -
         other = _other_than(record, options, spec, version, samples, seed)
         if other is not None:
             raise ReadError(f"record '{path}' covers a different {other}; continue it with --resume alone")
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         verify_lowering(record, spec, None if path is None else lambda: record.save(path), progress, workers)
 
     return CommandOutcome(
@@ -305,7 +309,7 @@ def _execute_substitutions(options: Namespace, path: Path | None, workers: Worke
         record = _resumed_substitutions(path, wanted)
     else:
         record = SubstitutionRecord.of(substitute.identity for substitute in wanted)
-    with stage_progress(quiet=options.quiet) as progress:
+    with stage_progress(options) as progress:
         save = None if path is None else lambda: record.save(path)
         verify_substitutions(record, asked, save, progress, workers)
 

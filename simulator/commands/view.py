@@ -52,10 +52,10 @@ def declare(parser: OptionParser) -> None:
     """Add the arguments of `view`."""
     add = parser.add_argument
     add("file", metavar="FILE", help="a program, the JSON of a run, an HTML report or a trace")
-    add("trace", metavar="TRACE", nargs="?", help="a trace of the program FILE")
-    add("--no-open", action="store_true", help="open no browser; only print the path or the address")
-    add("--port", metavar="N", help="local port that serves a trace; default: any free one")
-    add("-o", "--out", metavar="FILE", help="write the report of a program to FILE; default: a temporary file")
+    add("trace", metavar="TRACE", nargs="?", help="a trace of program FILE")
+    add("--no-open", action="store_true", help="print the path or address instead of opening a browser")
+    add("--port", metavar="N", help="local port that serves a trace; default: any free port")
+    add("-o", "--out", metavar="FILE", help="write the report to FILE; default: a temporary file")
     parser.take("target", "entry", "inputs", "arguments", "target_options", "toolchain", "cores")
 
 

@@ -7,6 +7,7 @@ found[0].severity, found[0].line, found[0].column, found[0].message
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -42,6 +43,7 @@ from castsim.machines.vliw.lint_checking import breaches
 from castsim.machines.vliw.lint_flow import Flow, LintFinding, notices
 from castsim.running.loaded import LoadRequest, RunOptions
 from castsim.running.program_loading import Walking, reads_elements, target_of, walking_of_function
+from castsim.targets.csv_tables import read_toml
 from castsim.targets.description import with_options
 from castsim.targets.loader import Target, is_specification, load_specification, load_target
 from castsim.tpc_compiler.scheduling import schedule
@@ -54,6 +56,55 @@ class Severity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderWalk:
+    """The files that are checked, in order, and those of folders that are of no kind that can be."""
+
+    files: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+def files_of(paths: Iterable[str]) -> FolderWalk:
+    """Return the files that paths name, each once: files as they are, folders with all that lies in them, by name.
+
+    Hidden files and folders, and links to folders, are left alone.
+
+    Raises:
+        ReadError: a folder that cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise ReadError(f"cannot read folder '{error.filename}': {error.strerror}")
+
+    files: dict[str, None] = {}
+    skipped: list[str] = []
+    for path in paths:
+        if path == STDIN or not Path(path).is_dir():
+            files[path] = None
+            continue
+        for folder, inner, names in os.walk(path, onerror=refuse):
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            for name in sorted(name for name in names if not name.startswith(".")):
+                file = os.path.join(folder, name)  # noqa: PTH118 - keeps the folder as it was typed
+                if _is_checkable(Path(file)):
+                    files[file] = None
+                else:
+                    skipped.append(file)
+    return FolderWalk(tuple(files), tuple(skipped))
+
+
+def _is_checkable(path: Path) -> bool:
+    """Whether a file of a folder is of a kind that is checked; of TOML files, only descriptions of targets are."""
+    if path.suffix.lower() not in _SUFFIXES or not (path.is_file() or path.is_symlink()):
+        return False
+    if path.suffix.lower() != ".toml":
+        return True
+    try:
+        return not {"base", "kind"}.isdisjoint(read_toml(path))
+    except CastsimError:
+        return True
 
 
 @dataclass(frozen=True, slots=True)

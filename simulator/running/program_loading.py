@@ -192,7 +192,7 @@ class Walking:
             for use in executed.arguments.values():
                 use.follows_reads = True
         executed = replace(executed, choices=(*self.choices, *executed.choices))
-        inserted = None if plan is None else noted(plan.inserts, executed)
+        inserted = None if plan is None else noted(plan, executed)
         if inserted is not None:
             executed = replace(executed, tree=replace(executed.tree, interlocked=False))
         return TileProgram(

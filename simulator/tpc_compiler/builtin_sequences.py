@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from castsim.isa.errors import CastsimError, IllegalError, ReadError, TargetDataError
 from castsim.isa.formats import FORMATS, format_named
@@ -29,7 +30,11 @@ from castsim.targets.tpc_compiler import (
     library_functions,
 )
 from castsim.targets.vliw import VliwTarget
-from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, SequenceRegister
+
+if TYPE_CHECKING:
+    from castsim.tpc_compiler.code_generation import EmittedInstruction, Sequence, SequenceRegister
+
+    Values = tuple[SequenceRegister, ...]
 
 _SIGNATURE = re.compile(r"(?P<result>\w+) \((?P<arguments>[^)]*)\)")
 _VECTOR = re.compile(r"[a-z]+(?P<elements>\d+)(?P<pair>_pair_t)?")
@@ -115,8 +120,6 @@ _LOWER_HALF, _UPPER_HALF = 0x0000FFFF, 0xFFFF0000
 """Masks of the bytes of a group."""
 _DUAL_GROUPS, _GROUPS = range(4), 2
 """The switches of MOV_DG name four dual groups, those of PACK and UNPACK the two groups of each."""
-
-Values = tuple[SequenceRegister, ...]
 
 
 def move_one(
@@ -357,12 +360,15 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
     Raises:
         IllegalError: a mode that the builtins of the target cannot be given.
     """
+    from castsim.tpc_compiler.code_generation import Sequence  # noqa: PLC0415 - a list of builtins makes no sequence
+
     signature = read_signature(row, target)
     sequence = Sequence()
     fact = builtin_rounding(target)
     if fact is None:
         raise TargetDataError(f"{row.builtin}: the builtins of {row.generation} have no rounding")
-    mode, setup = fact.mode, tuple[EmittedInstruction, ...]()
+    mode = fact.mode
+    setup: tuple[EmittedInstruction, ...] = ()
     if rounding is not None and fact.mode == _FROM_REGISTER:
         setup = _rounding_register(sequence, target, rounding)
     elif rounding is not None:
@@ -382,6 +388,8 @@ def build(row: BuiltinRow, target: VliwTarget, rounding: str | None = None) -> B
 
 def _rounding_register(sequence: Sequence, target: VliwTarget, rounding: str) -> tuple[EmittedInstruction, ...]:
     """Return the instructions that write a mode to the register from which CONVERT takes it."""
+    from castsim.tpc_compiler.code_generation import EmittedInstruction  # noqa: PLC0415 - as in `build`
+
     modes = {name: row for name, row in target.convert_rounding.modes.items() if row.rounding is not None}
     if rounding not in modes:
         raise IllegalError(f"{target.name} has no rounding mode '{rounding}'", legal=modes)

@@ -513,17 +513,18 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Synchronised:
-    """The insertions into a program, in text order."""
+    """The insertions into a program, in text order, and the function with them."""
 
     notes: tuple[Note, ...]
+    function: pto.Function
 
 
-def noted(inserts: Sequence[Insert], executed: Executed) -> Synchronised:
+def noted(plan: SynchronisedFunction, executed: Executed) -> Synchronised:
     """Return the insertions into a function that was walked afterwards."""
     times: Counter[int] = Counter()
     for count, lowered in issued(executed.tree.root):
         times[lowered.instruction] += count
-    return Synchronised(tuple(_note(each, executed.numbers, times) for each in inserts))
+    return Synchronised(tuple(_note(each, executed.numbers, times) for each in plan.inserts), plan.function)
 
 
 def _note(each: Insert, numbers: Mapping[int, int], times: Mapping[int, int]) -> Note:
