@@ -54,6 +54,17 @@ class CommandOutcome:
     delivered: Callable[[], None] | None = None
 
 
+def answer(name: str, document: Mapping[str, Any], code: int = 0) -> CommandOutcome:
+    """Return the outcome of a look-up, whose text is made of its document; `name` is that of the document's class."""
+
+    def text(_: int) -> RenderableType:
+        from castsim.reports.pages.answer_pages import answer_text  # noqa: PLC0415 - rich, only if printed
+
+        return answer_text(name, dict(document))
+
+    return CommandOutcome(document, text, code)
+
+
 INTERNAL = "internal error"
 """Kind of an error that is castsim's own fault."""
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
 from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, tell
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from castsim.lowering.conformance import Matrix
     from castsim.reports.documents import Document
     from castsim.reports.pages.blocks import Page
-    from castsim.reports.pages.page_of_result import Found
+    from castsim.reports.pages.page_of_result import Result as PagedResult
     from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
     from castsim.running.program_runs import Result
@@ -102,8 +102,8 @@ def write_page(file: str, page: Page) -> None:
         raise ReadError(f"--html {file}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
 
-def write_page_of(found: Found, options: Namespace, out: str | None = None) -> None:
-    """Write the page of what was found, if one was asked for; `out` is the file that its program was written to.
+def write_page_of(result: PagedResult, options: Namespace, out: str | None = None) -> None:
+    """Write the page of a result, if one was asked for; `out` is the file that its program was written to.
 
     Raises:
         ReadError: it cannot be written.
@@ -112,11 +112,22 @@ def write_page_of(found: Found, options: Namespace, out: str | None = None) -> N
         return
     from castsim.reports.pages.page_of_result import page_of  # noqa: PLC0415 - loads rich, and few ask for a page
 
-    write_page(options.html, page_of(found, out))
+    write_page(options.html, page_of(result, out))
 
 
-_WIDTH = 120
-"""Columns that a report is asked for whose page is made of its text."""
+def write_answer(document: Mapping[str, Any], options: Namespace) -> None:
+    """Write the page of the document of a look-up, if one was requested.
+
+    Raises:
+        ReadError: it cannot be written.
+    """
+    if options.html is None:
+        return
+    from castsim.reports.pages.answer_pages import answer_page  # noqa: PLC0415 - loads rich, and few ask for a page
+
+    page = answer_page({"schema_version": SCHEMA_VERSION, **document})
+    assert page is not None
+    write_page(options.html, page)
 
 
 def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandOutcome]) -> CommandOutcome:
@@ -136,12 +147,9 @@ def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandO
             words += texts
     check_page(options, named)
     if getattr(options, "format", "text") != "text":
-        raise ReadError("--html shows the report as text", legal=("--format text",))
+        raise ReadError("--html writes a page beside the text report", legal=("--format text",))
     outcome = execute(options)
-    from castsim.reports.pages.page_of_result import plain_page  # noqa: PLC0415 - as below
-
-    document = {"schema_version": SCHEMA_VERSION, **outcome.document}
-    write_page(options.html, plain_page(name, " ".join(words), outcome.text(_WIDTH), document))
+    write_answer(outcome.document, options)
     return replace(outcome, text=lambda width: with_note(outcome.text(width), options))
 
 

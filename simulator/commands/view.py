@@ -42,6 +42,7 @@ from castsim.isa.errors import ReadError, Span, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 from castsim.reports.comparing import parsed_json, recorded_run
 from castsim.reports.numbers import grouped
+from castsim.reports.pages.answer_pages import answer_page
 from castsim.reports.pages.page_of_result import plain_page
 from castsim.reports.run_cycles import duration
 from castsim.reports.schemas.recorded import RecordedInstruction, RecordedRun
@@ -292,13 +293,16 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
     """
     refused = {"--target": options.target, "--entry": options.entry, "--in": options.inputs, "--arg": options.args,
                "--option": options.options}  # fmt: skip
-    recorded = recorded_run(data, options.file)
-    named = _program_of(recorded, options.file)
+    document = json.loads(data)
+    page, named = answer_page(document), "castsim view RESULT.json"
+    if page is None:
+        recorded = recorded_run(data, options.file)
+        named = _program_of(recorded, options.file)
+        page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), document)
     for option, given in refused.items():
         if given:
             raise ReadError(f"{option}: the result '{options.file}' is shown, not run", legal=(named,))
     path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
-    page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), parsed_json(data))
     try:
         write_page(str(path), page)
     except ReadError as error:

@@ -6,7 +6,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -82,8 +82,8 @@ class Figures:
 class PageTable:
     """A table: `numbers` are the columns that hold numbers, `heat` is the one whose numbers also show as bars.
 
-    `lines` is the column whose numbers are source lines, and lead to them. Of more than `most` rows the others are
-    shown when they are asked for.
+    `lines` is the column whose numbers are source lines, and lead to them. The page shows `most` rows until the reader
+    asks for the others. Text reports show the first `reported` columns only, None: all.
     """
 
     caption: str
@@ -93,6 +93,7 @@ class PageTable:
     heat: int | None = None
     lines: int | None = None
     most: int = 300
+    reported: int | None = None
     kind: str = field(default="table", init=False)
 
 
@@ -365,7 +366,7 @@ def section_document(section: PageSection) -> Document:
 
 # Blocks as HTML that needs no scripts: on a page whose scripts are off, and in a notebook.
 
-_NOTE = "Charts and timelines are drawn by JavaScript, which is switched off here; texts and tables are below."
+_NOTE = "JavaScript is off: this page shows texts and the first rows of tables, but no charts and timelines."
 _MOST_FIELDS = 2000
 """Fields of maps that are listed."""
 
@@ -394,6 +395,10 @@ _STYLES = {
 """How elements look in a notebook, which has no style sheet for them."""
 
 
+_FOLDED_ROWS = 8
+"""Rows of a folded table that are shown without scripts."""
+
+
 def page_body(page: Page) -> str:
     """Return the content of a page as HTML that needs no script."""
     parts = [f"<main><h1>{_text(page.title)}</h1>", f"<p>{_text(page.subtitle)}</p>", f"<p>{_NOTE}</p>"]
@@ -417,7 +422,7 @@ def notebook_html(blocks: Iterable[Block], more: str) -> str:
 def _block(block: Block, more: str) -> Iterator[str]:
     match block:
         case Text():
-            yield from (f'<p class="line {line.tone}">{_text(line.text)}</p>' for line in block.lines)
+            yield from (f'<p class="line {line.tone}">{_coded(line.text)}</p>' for line in block.lines)
         case Figures():
             rows = [(each.label, each.value, f"{each.unit} {each.note}".strip()) for each in block.items]
             yield _table("", ("", "", ""), rows, {1})
@@ -451,7 +456,8 @@ def _block(block: Block, more: str) -> Iterator[str]:
             lines = [(row.number, row.cycles, row.text) for row in block.rows]
             yield _table(block.caption, ("line", "cycles", "source"), lines, {0, 1}, code=2)
         case Folded():
-            shown = "".join(html for each in block.blocks for html in _block(each, more))
+            inner = (replace(each, most=_FOLDED_ROWS) if isinstance(each, PageTable) else each for each in block.blocks)
+            shown = "".join(html for each in inner for html in _block(each, more))
             yield f"<details><summary>{_text(block.title)}</summary>{shown}</details>"
 
 
@@ -480,6 +486,11 @@ def _number(value: float) -> str:
 
 def _text(text: str) -> str:
     return escape(escaped(text), quote=True)
+
+
+def _coded(text: str) -> str:
+    """Return a text in which backquotes hold code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _drawn(block: Block) -> list[str]:
@@ -606,6 +617,10 @@ _SCRIPTS = (
 )
 """The scripts of a page in the order in which they run, behind the library."""
 
+_PLAIN_KINDS = frozenset({"text", "figures", "table", "listing", "folded"})
+_PLAIN_SCRIPTS = ("page.js", "tables.js", "inflate.js", "start.js")
+"""The scripts of a page that has blocks of these kinds only, and so draws nothing."""
+
 _LIBRARY = "vendor/echarts.min.js"
 _MARKING = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _PLACE = re.compile(r"@@(\w+)@@")
@@ -613,15 +628,22 @@ _PLACE = re.compile(r"@@(\w+)@@")
 
 def page_html(page: Page) -> str:
     """Return a page as the text of an HTML file."""
+    draws = any(block.kind not in _PLAIN_KINDS for section in page.sections for block in _every_block(section.blocks))
     parts = {
         "TITLE": escape(escaped(f"{page.title} - castsim"), quote=True),
         "BODY": page_body(page),
         "STYLE": asset("page.css"),
-        "LIBRARY": asset(_LIBRARY),
-        "SCRIPT": "\n".join(asset(name) for name in _SCRIPTS),
+        "LIBRARY": asset(_LIBRARY) if draws else "",
+        "SCRIPT": "\n".join(asset(name) for name in (_SCRIPTS if draws else _PLAIN_SCRIPTS)),
         "DATA": json_for_html(_document(page)),
     }
     return _PLACE.sub(lambda match: parts[match[1]], asset("page.html"))
+
+
+def _every_block(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        yield from _every_block(block.blocks) if isinstance(block, Folded) else ()
 
 
 def json_for_html(value: Json) -> str:
@@ -642,9 +664,27 @@ def _document(page: Page) -> Json:
         "title": page.title,
         "subtitle": page.subtitle,
         "tones": {identifier(cause): [light, dark] for cause, (light, dark, _) in CAUSE_COLOURS.items()},
-        "sections": [section_document(section) for section in page.sections],
-        "result": page.result,
+        "sections": [_packed_blocks(section_document(section)) for section in page.sections],
+        "result": _packed(page.result),
     }
+
+
+_MOST_PLAIN = 6000
+"""Characters of rows, of a listing and of a result from which on the page holds them deflated."""
+
+
+def _packed(value: Json) -> Json:
+    """Return a value, deflated if it is long, as `page.plain` takes it."""
+    return {"packed": Packed({"value": value}).as_json()} if len(compact(value)) > _MOST_PLAIN else value
+
+
+def _packed_blocks(block: Document) -> Document:
+    """Return a section or a block, in which long tables and listings are deflated."""
+    inner = block.get("blocks")
+    if isinstance(inner, list):
+        return {**block, "blocks": [_packed_blocks(each) for each in inner]}
+    is_long = block.get("kind") in ("table", "listing")
+    return {name: _packed(value) if is_long and name in ("rows", "text") else value for name, value in block.items()}
 
 
 # Blocks made of what a section of the text report prints: its lines and its tables.

@@ -1,7 +1,10 @@
 // What every part of a page uses: making elements, numbers as text, colours of the theme.
 // Texts of the report get into the page by `textContent` alone.
 
-const page = { blocks: {}, themed: [], sized: [] };
+const page = { blocks: {}, themed: [], sized: [], partial: [] };
+
+// Returns a value of the data, which may be deflated.
+page.plain = (value) => (value && value.packed ? inflate.json(value.packed).value : value);
 
 page.make = (name, className, text) => {
   const found = document.createElement(name);
@@ -102,6 +105,12 @@ page.nextTheme = (button) => {
   for (const draw of page.themed) draw();
 };
 
+// Adds a text, in which backquotes hold code.
+page.withCode = (found, text) => {
+  text.split(/`([^`]+)`/).forEach((part, number) => (number % 2 ? page.add(found, page.make("code", "", part)) : page.withLinks(found, part)));
+  return found;
+};
+
 // Leads to a line of the program, if the page shows it.
 page.rowOfLine = (line) => document.querySelector(`tr[data-line="${Number(line)}"]`);
 
@@ -130,7 +139,7 @@ page.followAddress = () => {
   if (!Object.keys(found).length) return;
   page.address = found;
   if (found.line) page.showLine(found.line);
-  if (found.cycles || found.operation) lanes.follow(found);
+  if (page.blocks.lanes && (found.cycles || found.operation)) lanes.follow(found);
 };
 
 // Puts what is shown into the address; `changes` of undefined are taken out.
@@ -169,6 +178,7 @@ page.startSearch = () => {
   let places = [];
   const find = () => {
     const text = field.value.trim().toLowerCase();
+    for (const complete of page.partial.splice(0)) complete(); // rows that tables have not made yet
     const all = text ? [...document.querySelectorAll("main tr, main .line, main .source")] : [];
     places = all.filter((each) => each.textContent.toLowerCase().includes(text));
     at = -1;
