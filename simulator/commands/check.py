@@ -61,10 +61,10 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE
 
 
 def findings_text(found: Sequence[Finding], files: int) -> Text:
-    """Return findings for people: each with its line and a caret, and how many there are."""
+    """Return findings for people: how many there are, then each with its line and a caret."""
     from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
-    shown = Text(no_wrap=True)
+    shown = Text(f"{_counted(found, files)}\n", no_wrap=True)
     for one in found:
         shown.append(f"{escaped(_place(one))}: ").append(one.severity.value, style=_STYLES[one.severity])
         shown.append(f": {escaped(one.message)}\n")
@@ -74,7 +74,8 @@ def findings_text(found: Sequence[Finding], files: int) -> Text:
         for word, text in (("legal", ", ".join(one.legal)), ("help", one.help)):
             if text:
                 shown.append(f"  {word}: {escaped(text)}\n")
-    return shown.append(_counted(found, files))
+    shown.rstrip()
+    return shown
 
 
 def github_lines(found: Sequence[Finding]) -> Iterator[str]:
@@ -136,7 +137,7 @@ def _counted(found: Sequence[Finding], files: int) -> str:
     where = f"{files} file{'s' * (files > 1)}"
     counts = {each: sum(one.severity is each for one in found) for each in Severity}
     listed = [f"{count} {each.value}{'s' * (count > 1)}" for each, count in counts.items() if count]
-    return f"{', '.join(listed) or 'no issues found'} in {where}"
+    return f"{' and '.join(filter(None, (', '.join(listed[:-1]), *listed[-1:]))) or 'No issues found'} in {where}."
 
 
 def _data(text: str) -> str:

@@ -115,6 +115,38 @@ def write_page_of(result: PagedResult, options: Namespace, out: str | None = Non
     write_page(options.html, page_of(result, out))
 
 
+def answer_page(document: Mapping[str, Any]) -> Page | None:
+    """Return the page of the document of a look-up, known by its keys and its version; None of other documents."""
+    from castsim.reports import accuracy, scratch, specification, targets, tuning  # noqa: PLC0415 - all of them for a page
+    from castsim.reports.documents import VERSIONS, CommandDocument, keys_of  # noqa: PLC0415 - as above
+    from castsim.reports.pages import answer_pages, page_of_result  # noqa: PLC0415 - as above
+    from castsim.reports.schemas.command_documents import Check, Expanded  # noqa: PLC0415 - as above
+
+    pages: Mapping[type[CommandDocument], Callable[[Mapping[str, Any]], Page]] = {
+        targets.TargetsList: answer_pages.targets_list_page,
+        targets.TargetDescription: answer_pages.target_page,
+        targets.TargetPair: answer_pages.target_pair_page,
+        targets.TargetsDiff: answer_pages.targets_diff_page,
+        specification.SpecificationDescription: answer_pages.specification_page,
+        specification.SpecificationPair: answer_pages.specification_pair_page,
+        Check: answer_pages.findings_page,
+        Expanded: answer_pages.expanded_page,
+        scratch.Scratch: scratch.scratch_page,
+        scratch.EveryScratch: scratch.every_page,
+        scratch.ScratchSweep: scratch.sweep_page,
+        scratch.ProgramScratch: scratch.program_page,
+        tuning.Advise: page_of_result.advise_page,
+        accuracy.Accuracy: page_of_result.accuracy_page,
+        accuracy.CrossValidated: page_of_result.cross_validation_page,
+    }
+    for form, page in pages.items():
+        keys = {meaning.alias or key: meaning.optional for key, (meaning, _, _) in keys_of(form).items()}
+        needed = {key for key, is_optional in keys.items() if not is_optional}
+        if needed <= {*document} <= {*keys} and document["schema_version"] == VERSIONS.get(form.NAME, 1):
+            return page(document)
+    return None
+
+
 def write_answer(document: Mapping[str, Any], options: Namespace) -> None:
     """Write the page of the document of a look-up, if one was requested.
 
@@ -123,8 +155,6 @@ def write_answer(document: Mapping[str, Any], options: Namespace) -> None:
     """
     if options.html is None:
         return
-    from castsim.reports.pages.answer_pages import answer_page  # noqa: PLC0415 - loads rich, and few ask for a page
-
     page = answer_page({"schema_version": SCHEMA_VERSION, **document})
     assert page is not None
     write_page(options.html, page)

@@ -26,10 +26,14 @@ from castsim.machines.strided.audit import ScratchAuditor
 from castsim.reports.scratch import (
     ProgramScratch,
     every_document,
+    every_page,
+    program_page,
     program_scratch,
+    scratch_page,
     single_document,
     sweep,
     sweep_document,
+    sweep_page,
 )
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -98,7 +102,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 def _program(options: Namespace, program: str) -> CommandOutcome:
     scratch = program_scratch(Path(program), options.target, options.entry, scalars_of(options), limits_of(options))
-    return answer("scratch-program", ProgramScratch.of(scratch), 0 if scratch.suffices else 1)
+    return answer(program_page, ProgramScratch.of(scratch), 0 if scratch.suffices else 1)
 
 
 def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
@@ -107,7 +111,7 @@ def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
     strides = None if options.row_stride is None else numbers("--row-stride", options.row_stride)
     if options.sweep:
         swept = sweep(auditor, rows, cols, strides, quiet=options.quiet)
-        return answer("scratch-sweep", sweep_document(swept), 0 if swept.explained else 1)
+        return answer(sweep_page, sweep_document(swept), 0 if swept.explained else 1)
     if any(len(values) != 1 for values in (rows, cols, strides or range(1))):
         raise ReadError("a range needs --sweep")
     stride = auditor.packed_stride(cols[0]) if strides is None else strides[0]
@@ -116,7 +120,7 @@ def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
     audit = auditor.audit(rows[0], cols[0], stride)
     failed = options.audit and not audit.explained
 
-    return answer("scratch", single_document(auditor, audit, touched=options.audit), 1 if failed else 0)
+    return answer(scratch_page, single_document(auditor, audit, touched=options.audit), 1 if failed else 0)
 
 
 def _all(options: Namespace) -> CommandOutcome:
@@ -135,7 +139,7 @@ def _all(options: Namespace) -> CommandOutcome:
     auditors = [ScratchAuditor(target, rule.src, rule.dst) for rule in target.sequences_in_force]
     widest = max(auditor.packed_stride(cols) for auditor in auditors)
     audits = [auditor.audit(rows, cols, widest if options.row_stride is None else strides[0]) for auditor in auditors]
-    return answer("scratch-all", every_document(list(zip(auditors, audits, strict=True))))
+    return answer(every_page, every_document(list(zip(auditors, audits, strict=True))))
 
 
 def numbers(option: str, text: str) -> range:

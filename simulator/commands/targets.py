@@ -30,6 +30,14 @@ from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
 from castsim.reports import specification
+from castsim.reports.pages.answer_pages import (
+    specification_page,
+    specification_pair_page,
+    target_page,
+    target_pair_page,
+    targets_diff_page,
+    targets_list_page,
+)
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import (
     TargetDescription,
@@ -260,18 +268,18 @@ def execute(options: Namespace) -> CommandOutcome:
 def _list() -> CommandOutcome:
     targets = [load_target(name) for name in target_names()]
     specifications = [load_specification(name) for name in specification_names()]
-    return answer("targets-list", TargetsList.of(targets=targets, specifications=specifications))
+    return answer(targets_list_page, TargetsList.of(targets=targets, specifications=specifications))
 
 
 def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
     if pair:
-        return answer("specification-pair", specification.pair_document(spec, *pair))
-    return answer("specification", specification.SpecificationDescription.of(spec))
+        return answer(specification_pair_page, specification.pair_document(spec, *pair))
+    return answer(specification_page, specification.SpecificationDescription.of(spec))
 
 
 def _one(name: str) -> CommandOutcome:
-    return answer("targets", TargetDescription.of(load_target(name)))
+    return answer(target_page, TargetDescription.of(load_target(name)))
 
 
 def _template(name: str) -> CommandOutcome:
@@ -281,8 +289,8 @@ def _template(name: str) -> CommandOutcome:
 def _pair(name: str, src: str, dst: str) -> CommandOutcome:
     target = load_target(name)
     detail = pair_detail(target, format_spelled(src), format_spelled(dst))
-    return answer("targets-pair", pair_document(target, detail))
+    return answer(target_pair_page, pair_document(target, detail))
 
 
 def _diff(first: str, second: str) -> CommandOutcome:
-    return answer("targets-diff", TargetsDiff.of(targets_diff(load_target(first), load_target(second))))
+    return answer(targets_diff_page, TargetsDiff.of(targets_diff(load_target(first), load_target(second))))

@@ -36,13 +36,12 @@ from rich.text import Text
 from castsim.commands import command_line
 from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments
 from castsim.commands.outcome import CommandOutcome, plain
-from castsim.commands.run_views import write_page
+from castsim.commands.run_views import answer_page, write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError, Span, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 from castsim.reports.comparing import parsed_json, recorded_run
 from castsim.reports.numbers import grouped
-from castsim.reports.pages.answer_pages import answer_page
 from castsim.reports.pages.page_of_result import plain_page
 from castsim.reports.run_cycles import duration
 from castsim.reports.schemas.recorded import RecordedInstruction, RecordedRun

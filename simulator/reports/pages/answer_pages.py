@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.text import Text as StyledText
 
-from castsim.reports.documents import Document, Json, keys_of
+from castsim.reports.documents import Json
 from castsim.reports.pages.blocks import (
     Block,
     Cell,
@@ -112,13 +111,17 @@ def entry_table(
     numbers = tuple(
         number
         for number, (_, values, _) in enumerate(filled)
-        if any(map(_is_number, values)) and all(value is None or _is_number(value) for value in values)
+        if values and all(value is None or _is_number(value) or _DECIMAL.fullmatch(str(value)) for value in values)
     )
     rows = tuple(zip(*([_cell(value) for value in values] for _, values, _ in filled), strict=True))
     first_source = len(filled) - sum(is_source for _, _, is_source in filled)
     return PageTable(
         caption, tuple(heading for heading, _, _ in filled), rows, numbers, most=most, reported=first_source
     )
+
+
+_DECIMAL = re.compile(r"[+-]?\d[\d,]*\.\d\d")
+"""A number that has its decimals whatever they are."""
 
 
 def _is_number(value: object) -> bool:
@@ -156,7 +159,8 @@ _PROVENANCE: Mapping[str, Column] = {
 # Targets: the list, one target, one of its casts, two targets side by side.
 
 
-def _targets_list(document: Entry) -> Page:
+def targets_list_page(document: Entry) -> Page:
+    """Return the page of all targets and specifications."""
     targets, specifications = document["targets"], document["specifications"]
     sections = (
         summary_section(
@@ -193,7 +197,8 @@ _PAIR_LEGEND = (
 )
 
 
-def _target(document: Entry) -> Page:
+def target_page(document: Entry) -> Page:
+    """Return the page of a target: casts, facts by subject, options, functions of TPC-C."""
     name, facts, options = document["name"], document["facts"], document["options"]
     statuses = Counter(fact["status"] for fact in facts)
     operations = sum(fact["name"].startswith("tile_operations[") for fact in facts)
@@ -334,7 +339,8 @@ def folded_table(title: str, block: PageTable, statuses: Mapping[str, int] | Non
     return Folded(f"{title} ({len(block.rows)}{known})", (block,))
 
 
-def _target_pair(document: Entry) -> Page:
+def target_pair_page(document: Entry) -> Page:
+    """Return the page of a cast of a target: rounding, saturation, instruction."""
     src, dst, name = document["src"], document["dst"], document["target"]
     default = document["default"]
     rounding = "is exact" if default is None else f"rounds by {default} unless the program names another mode"
@@ -377,7 +383,8 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
-def _targets_diff(document: Entry) -> Page:
+def targets_diff_page(document: Entry) -> Page:
+    """Return the page of two targets side by side."""
     first, second = document["targets"]
     rows = document["rows"]
     alone = [sum(len(row[key]) for row in rows) for key in ("only_first", "only_second")]
@@ -445,17 +452,19 @@ def _name_of_fact(name: str, value: Json) -> str:
 
 
 def _unequal(value: Json, other: Json) -> Json:
-    """Return the items of an object that another one has not; `none` of an item that it alone lacks."""
+    """Return the items of an object that differ from those of another one; if all that both have are equal, its own."""
     if not isinstance(value, Mapping) or not isinstance(other, Mapping):
         return "none" if value in (None, "", [], {}) else value
-    keys = [key for key in dict.fromkeys((*value, *other)) if value.get(key) != other.get(key)]
-    return {key: _unequal(value.get(key), other.get(key)) for key in keys}
+    shared = [key for key in value if key in other and value[key] != other[key]]
+    own = [key for key in value if key not in other and value[key] not in (None, "", [], {})]
+    return {key: _unequal(value[key], other.get(key)) for key in shared or own} or "none"
 
 
 # Specifications.
 
 
-def _specification(document: Entry) -> Page:
+def specification_page(document: Entry) -> Page:
+    """Return the page of a specification: casts, rules, attributes."""
     name, rescale = document["name"], document["rescale"]
     pairs: Mapping[str, Column] = {
         "from": lambda pair: " ".join(pair["src"]),
@@ -475,7 +484,7 @@ def _specification(document: Entry) -> Page:
             f"Versions {', '.join(versions)}; castsim takes {document['default_version']} unless you name another. "
             f"`castsim targets {name} SRC DST` shows the rules of one cast.",
         ),
-        titled_section("Casts", entry_table(document["pairs"], pairs, most=20)),
+        titled_section("Casts", entry_table(document["pairs"], pairs, most=10)),
         titled_section("Rules", _rules_table(document["rules"])),
     ]
     if document["attributes"]:
@@ -494,10 +503,11 @@ def _specification(document: Entry) -> Page:
 def _rules_table(rules: Sequence[Entry]) -> PageTable:
     columns = {"rule": "name", "accepts": "accept", "meaning": "meaning", "note": "note", "status": "status",
                "source": "source"}  # fmt: skip
-    return entry_table(rules, columns, sources=1)
+    return entry_table(rules, columns, most=8, sources=1)
 
 
-def _specification_pair(document: Entry) -> Page:
+def specification_pair_page(document: Entry) -> Page:
+    """Return the page of a cast of a specification."""
     name, src, dst = document["specification"], document["src"], document["dst"]
     rules = document["rules"]
     more = f" {len(rules)} rules apply, by version and attributes." if len(rules) > 1 else ""
@@ -521,7 +531,8 @@ def _specification_pair(document: Entry) -> Page:
 # Findings of `check`, and expanded programs.
 
 
-def _check(document: Entry) -> Page:
+def findings_page(document: Entry) -> Page:
+    """Return the page of what `check` reports."""
     findings = document["findings"]
     counts = Counter(finding["severity"] for finding in findings)
     files = list(dict.fromkeys(finding["file"] for finding in findings))
@@ -533,7 +544,7 @@ def _check(document: Entry) -> Page:
         "column": "column",
         "severity": "severity",
         "finding": lambda finding: sentence(finding["message"]),
-        "write instead": lambda finding: finding["help"] or finding["legal"],
+        "write instead": lambda finding: finding["help"] or _suggested(finding["legal"]),
         "kind": "kind",
     }
     answer = f"{listed(parts)} in {where}." if parts else "No errors, warnings or notes."
@@ -542,12 +553,23 @@ def _check(document: Entry) -> Page:
     return page_of_entry("check", f"Check of {where}" if files else "Check", "castsim check", sections, document)
 
 
+_MOST_LEGAL = 5
+"""Legal values that a finding shows."""
+
+
+def _suggested(legal: Sequence[str]) -> str:
+    """Return the first legal values, and how many others there are."""
+    more = f" and {len(legal) - _MOST_LEGAL} more" if len(legal) > _MOST_LEGAL else ""
+    return ", ".join(legal[:_MOST_LEGAL]) + more
+
+
 _ORIGIN = re.compile(r"\s*// (.+), line (\d+)")
 _OPTION = re.compile(r"// castsim: option (\S+?)=(.*)")
 _VECTOR = re.compile(r"pto\.v(?!ecscope)\w+")
 
 
-def _expand(document: Entry) -> Page:
+def expanded_page(document: Entry) -> Page:
+    """Return the page of an expanded program: its text, and where each operation of the source is in it."""
     file, program = document["file"], document["program"].rstrip("\n")
     lines = program.split("\n")
     origins = [
@@ -567,7 +589,7 @@ def _expand(document: Entry) -> Page:
         titled_section("Program", Listing("", program)),
     ]
     if origins:
-        columns = {"operation of the source": "operation", "line of the source": "line", "line above": "here"}
+        columns = {"operation of the source": "operation", "line of the source": "line", "line of the result": "here"}
         sections.append(titled_section("Operations", entry_table(origins, columns)))
     if options:
         sections.append(
@@ -576,57 +598,9 @@ def _expand(document: Entry) -> Page:
     return page_of_entry("expand", f"{PurePath(file).name}, expanded", f"castsim expand {file}", sections, document)
 
 
-# Which page a document has.
-
-_PAGES: Mapping[str, Callable[[Entry], Page]] = {
-    "targets-list": _targets_list,
-    "targets": _target,
-    "targets-pair": _target_pair,
-    "targets-diff": _targets_diff,
-    "specification": _specification,
-    "specification-pair": _specification_pair,
-    "check": _check,
-    "expand": _expand,
-}
-"""The page of each document by its name in `castsim.reports.documents.VERSIONS`."""
-
-_ELSEWHERE = {
-    "advise": ("castsim.reports.pages.page_of_result", "advise_page"),
-    "accuracy": ("castsim.reports.pages.page_of_result", "accuracy_page"),
-    "accuracy-cross-validation": ("castsim.reports.pages.page_of_result", "cross_validation_page"),
-    "scratch": ("castsim.reports.scratch", "scratch_page"),
-    "scratch-all": ("castsim.reports.scratch", "every_page"),
-    "scratch-sweep": ("castsim.reports.scratch", "sweep_page"),
-    "scratch-program": ("castsim.reports.scratch", "program_page"),
-}
-"""Module and function of pages that other files make."""
-
-
 def page_of_entry(kind: str, title: str, subtitle: str, sections: Iterable[PageSection], document: Entry) -> Page:
     """Return a page of those sections that are not empty."""
     return Page(kind, title, subtitle, tuple(section for section in sections if section.blocks), dict(document))
-
-
-def answer_page(document: Document) -> Page | None:
-    """Return the page of a document, known by its keys and its version; None where it has none of its own."""
-    from castsim.reports.schemas.registry import every_form, version_of  # noqa: PLC0415 - loads the forms of all commands
-
-    for form in every_form():
-        keys = keys_of(form)
-        needed = {meaning.alias or key for key, (meaning, _, _) in keys.items() if not meaning.optional}
-        optional = {meaning.alias or key for key, (meaning, _, _) in keys.items() if meaning.optional}
-        if form.NAME in {**_PAGES, **_ELSEWHERE} and needed <= {*document, "schema_version"} <= needed | optional:
-            is_current = document.get("schema_version", 1) == version_of(form)
-            return _page_of(form.NAME, document) if is_current else None
-    return None
-
-
-def _page_of(name: str, document: Entry) -> Page:
-    if name in _PAGES:
-        return _PAGES[name](document)
-    module, function = _ELSEWHERE[name]
-    page: Page = getattr(import_module(module), function)(document)
-    return page
 
 
 # The same as text.
@@ -643,9 +617,8 @@ _UNNAMED = ("value", "meaning")
 _STYLES = {"answer": "bold", "alarm": "bold red", "dim": "dim"}
 
 
-def answer_text(name: str, document: Document) -> RenderableType:
-    """Return the report on a document, whose name in `VERSIONS` is given: the page, without where facts are from."""
-    page = _page_of(name, document)
+def answer_text(page: Page) -> RenderableType:
+    """Return a page as a text report, without where facts are from."""
     parts: list[RenderableType] = []
     for section in page.sections:
         alone = section.name in ("summary", "source")

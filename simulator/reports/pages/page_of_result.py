@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePath
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -86,10 +87,19 @@ def accuracy_page(document: Entry) -> Page:
         )
     fitted = document["fitted"]
     elsewhere = [entry for entry in document["targets"] if entry["measured_on"] != entry["target"]]
-    by_source: Mapping[str, Column] = {
+    rows: list[Entry] = list(_accuracy_rows(document))
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for row in sorted(rows, key=lambda row: str(row["evidence"]), reverse=True):
+        groups.setdefault((row["target"], row["table"], row["evidence"]), []).append(abs(row["error"]))
+    by_source = [
+        {"target": target, "table": file, "evidence": evidence, "rows": len(errors), "mean": fmean(errors),
+         "median": median(errors), "max": max(errors)}
+        for (target, file, evidence), errors in groups.items()
+    ]  # fmt: skip
+    sources: Mapping[str, Column] = {
         "target": "target",
-        "rows are": lambda entry: "fitted" if entry["fitted"] else "held out",
-        "read off": "source_kind",
+        "measurements": "table",
+        "rows are": "evidence",
         "rows": "rows",
         **_ERRORS,
     }
@@ -108,8 +118,8 @@ def accuracy_page(document: Entry) -> Page:
         "path": "path",
         "rows": "rows",
         **_ERRORS,
-        "vendor's model, mean %": lambda entry: (entry["public_model"] or {}).get("mean"),
-        "vendor's model, max %": lambda entry: (entry["public_model"] or {}).get("max"),
+        "vendor's model, mean %": lambda entry: _public(entry, "mean"),
+        "vendor's model, max %": lambda entry: _public(entry, "max"),
     }
     tables: Mapping[str, Column] = {
         "target": "target",
@@ -118,7 +128,6 @@ def accuracy_page(document: Entry) -> Page:
         **_ERRORS,
         "source": lambda entry: entry["source"] or "given with --data",
     }
-    order = sorted(document["by_source"], key=lambda entry: entry["fitted"])
     sections = [
         summary_section(
             answer,
@@ -133,9 +142,10 @@ def accuracy_page(document: Entry) -> Page:
             ),
         ),
         titled_section(
-            "Errors by source", entry_table(order, by_source, "Errors are absolute, in percent of the measured cycles.")
+            "Errors by source",
+            entry_table(by_source, sources, "Errors are absolute, in percent of the measured cycles."),
         ),
-        titled_section("Residuals", _residuals(list(_accuracy_rows(document)))),
+        titled_section("Residuals", _residuals(rows)),
     ]
     if document["intervals"]:
         caption = "Where measured cycles lie around simulated ones, in percent of the simulated cycles."
@@ -154,9 +164,15 @@ def accuracy_page(document: Entry) -> Page:
 
 
 _ERRORS: Mapping[str, Column] = {
-    f"{name} %": (lambda entry, name=name: round(entry[name], 2))  # type: ignore[misc]
-    for name in ("mean", "median", "max")
+    "mean %": lambda entry: f"{entry['mean']:.2f}",
+    "median %": lambda entry: f"{entry['median']:.2f}",
+    "max %": lambda entry: f"{entry['max']:.2f}",
 }
+
+
+def _public(entry: Entry, name: str) -> str | None:
+    """Return an error of the vendor's public cost model."""
+    return f"{entry['public_model'][name]:.2f}" if entry["public_model"] else None
 
 
 def _types_of(entry: Entry) -> str:
@@ -164,11 +180,11 @@ def _types_of(entry: Entry) -> str:
     return str(src) if src == dst else f"{src} -> {dst}"
 
 
-def _residuals(rows: list[Json]) -> ResultsView:
+def _residuals(rows: Sequence[Json]) -> ResultsView:
     return ResultsView("measurements", "Errors are in percent of the measured cycles.", Packed({"rows": rows}))
 
 
-def _accuracy_rows(document: Entry) -> Iterator[Json]:
+def _accuracy_rows(document: Entry) -> Iterator[Document]:
     """Yield the rows of all tables, as `measurements.js` takes them."""
     rows = iter(document["rows"])
     for entry in document["targets"]:
@@ -176,7 +192,7 @@ def _accuracy_rows(document: Entry) -> Iterator[Json]:
             yield _accuracy_row(entry["target"], PurePath(entry["file"]).name, row)
 
 
-def _accuracy_row(target: str, file: str, row: Entry) -> Json:
+def _accuracy_row(target: str, file: str, row: Entry) -> Document:
     """Return a row of a table, or of a fold of a cross-validation, whose keys are fewer."""
     cells, measured, simulated = row.get("columns", row), row["measured_cycles"], row["simulated_cycles"]
     src, dst = (cells.get(end) or cells.get("dtype") or "" for end in ("src", "dst"))

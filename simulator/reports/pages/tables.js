@@ -115,7 +115,7 @@ page.tableRow = (block, row, numeric, most) => {
   const found = page.make("tr");
   row.forEach((value, column) => {
     const isLine = column === block.lines && typeof value === "number" && value > 0;
-    const kind = numeric.has(column) ? "number" : LONG.test(value) ? "long" : "";
+    const kind = numeric.has(column) ? "number" : `${LONG.test(value) ? "long" : ""} ${String(value).length > 60 ? "words" : ""}`.trim();
     const cell = page.make("td", kind, isLine ? null : page.number(value));
     if (isLine) page.add(cell, page.lineButton(value));
     if (column === block.heat && most) {
