@@ -77,10 +77,18 @@ def elements(text: str) -> Elements:
 
 
 def data_of(text: str) -> dict[str, Any]:
-    """The data of a page."""
+    """The data of a page, with long tables, listings and results as they were before they were deflated."""
     (data,) = re.findall('<script type="application/json" id="data">([^<]*)</script>', text)
     found: dict[str, Any] = json.loads(data)
+    found["result"] = plain(found["result"])
+    for block in [*blocks(found, "table"), *blocks(found, "listing")]:
+        block.update({name: plain(block[name]) for name in {"rows", "text"} & {*block}})
     return found
+
+
+def plain(value: Any) -> Any:
+    """A value that may be deflated."""
+    return unpacked(value)["value"] if isinstance(value, dict) and {*value} == {"packed"} else value
 
 
 def run_page(

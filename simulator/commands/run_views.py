@@ -438,7 +438,7 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
     setting = RunConfig(
         loaded.target, loaded.entry if loaded.target.has_tiles else None,
         scalars_of(options),
-        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options),
+        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options)
     )  # fmt: skip
     language = Language.TILES if loaded.target.has_tiles else Language.ASSEMBLY
     try:

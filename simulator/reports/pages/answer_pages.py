@@ -166,23 +166,23 @@ def targets_list_page(document: Entry) -> Page:
         summary_section(
             f"castsim has {counted(len(targets), 'target')} and {counted(len(specifications), 'specification')} "
             "of casts.",
-            "Run `castsim targets NAME` for one of them and `castsim targets NAME SRC DST` for one cast.",
+            "Run `castsim targets NAME` for one of them and `castsim targets NAME SRC DST` for one cast."
         ),
         titled_section(
             "Targets",
             entry_table(
                 targets,
                 {"target": "name", "chip": "title", "mechanism": "mechanism", "other names": _other_names,
-                 "casts": "casts"},
-            ),
+                 "casts": "casts"}
+            )
         ),
         titled_section(
             "Specifications",
             entry_table(
                 specifications,
-                {"specification": "name", "title": "title", "versions": "versions", "casts": "casts"},
-            ),
-        ),
+                {"specification": "name", "title": "title", "versions": "versions", "casts": "casts"}
+            )
+        )
     )  # fmt: skip
     return page_of_entry("targets", "Targets and specifications", "castsim targets", sections, document)
 
@@ -238,9 +238,9 @@ def target_page(document: Entry) -> Page:
                 folded_table(
                     "Special functions",
                     entry_table(functions, {"function": "name", "result (arguments)": "signature",
-                                       "simulated": "modelled", "kind": "kind"}),
+                                       "simulated": "modelled", "kind": "kind"})
                 ),
-                _remark("`castsim builtin NAME` computes one of them."),
+                _remark("`castsim builtin NAME` computes one of them.")
             )
         )  # fmt: skip
     return page_of_entry("targets", f"{name}: {document['title']}", f"castsim targets {name}", sections, document)
