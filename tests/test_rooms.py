@@ -59,7 +59,7 @@ lowering          25  10400
 machines          61  28300
 numerics          12   3900
 pto_cpp            3   1800
-reports           55  15600
+reports           55  15700
 running           20   7600
 targets           13   5500
 testing            1    100

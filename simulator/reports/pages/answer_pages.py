@@ -205,12 +205,12 @@ def target_page(document: Entry) -> Page:
     parts = [counted(document["casts"], "cast")]
     parts += [counted(operations, "other tile operation")] if operations else []
     parts.append(counted(len(options), "option"))
-    programs = "assembly and C for the TPC" if "tpc" in document["languages"] else "PTO"
+    programs = "TPC programs in assembly and C" if "tpc" in document["languages"] else "PTO programs"
     other = _other_names(document)
     sections = [
         summary_section(
             f"{name} is the {document['title']}: {listed(parts)}.",
-            f"It runs {programs} programs{f', which may also call it {listed(other)}' if other else ''}. "
+            f"It runs {programs}{f', which may also call it {listed(other)}' if other else ''}. "
             f"`castsim targets {name} SRC DST` shows one cast.",
             f"Of its {len(facts)} facts, {listed(_statuses(statuses))}.",
             figures=tuple(_target_figures(facts)),
@@ -386,6 +386,8 @@ def sentence(text: str) -> str:
 def targets_diff_page(document: Entry) -> Page:
     """Return the page of two targets side by side."""
     first, second = document["targets"]
+    if first == second:  # two descriptions may have one name
+        first, second = f"{first} (first)", f"{second} (second)"
     rows = document["rows"]
     alone = [sum(len(row[key]) for row in rows) for key in ("only_first", "only_second")]
     common = sum(len({*row["first"]} & {*row["second"]}) for row in rows)
@@ -421,7 +423,8 @@ def targets_diff_page(document: Entry) -> Page:
     ]
     sections += [titled_section("Facts of one target", *folds)] if folds else []
     title = f"{first} and {second}"
-    return page_of_entry("targets", title, f"castsim targets --diff {first} {second}", sections, document)
+    command = f"castsim targets --diff {' '.join(document['targets'])}"
+    return page_of_entry("targets", title, command, sections, document)
 
 
 def _differing(facts: Sequence[Entry]) -> tuple[Sequence[Entry], Sequence[Entry], Sequence[Entry]]:
@@ -481,6 +484,7 @@ def specification_page(document: Entry) -> Page:
         summary_section(
             f"{name} ({document['title']}) specifies {counted(document['casts'], 'cast')} by "
             f"{counted(len(document['rules']), 'rule')}.",
+            "It says which results a cast may give; nothing runs on it.",
             f"Versions {', '.join(versions)}; castsim takes {document['default_version']} unless you name another. "
             f"`castsim targets {name} SRC DST` shows the rules of one cast.",
         ),
@@ -503,7 +507,7 @@ def specification_page(document: Entry) -> Page:
 def _rules_table(rules: Sequence[Entry]) -> PageTable:
     columns = {"rule": "name", "accepts": "accept", "meaning": "meaning", "note": "note", "status": "status",
                "source": "source"}  # fmt: skip
-    return entry_table(rules, columns, most=8, sources=1)
+    return entry_table(rules, columns, most=8, sources=2)
 
 
 def specification_pair_page(document: Entry) -> Page:
@@ -608,8 +612,11 @@ def page_of_entry(kind: str, title: str, subtitle: str, sections: Iterable[PageS
 _MOST_ROWS = 60
 """Rows of a folded table that a text report shows; of a longer one it says how many there are."""
 
-_STACKED = 46
-"""Characters of the longest cell of a table beyond which its rows are shown one column below the other."""
+_STACKED = 80
+"""Characters of a cell beyond which its row is long; of a table with many such rows, columns stand below each other."""
+
+_MOST_STACKED = 60
+"""Rows that a text report so shows."""
 
 _UNNAMED = ("value", "meaning")
 """Columns whose headings say nothing that their cells do not."""
@@ -645,15 +652,15 @@ def _block_text(block: Block) -> Iterator[RenderableType]:
 def _table_text(block: PageTable) -> Iterator[RenderableType]:
     headings = block.columns[: block.reported]
     rows = [tuple(map(_printed, row[: block.reported])) for row in block.rows]
-    longest = max((len(cell) for row in rows for cell in row[1:]), default=0)
-    if longest > _STACKED and len(headings) > 1:
-        for first, *others in rows:
+    if len(headings) > 1 and 4 * sum(any(len(cell) > _STACKED for cell in row[1:]) for row in rows) > len(rows):
+        for first, *others in rows[:_MOST_STACKED]:
             cells = dict(zip(headings[1:], others, strict=True))
             status = f" ({cells.pop('status')})" if cells.get("status") else ""
             yield StyledText(f"{first}{status}")
-            texts = [cell if name in _UNNAMED else f"{name} {cell}" for name, cell in cells.items() if cell]
-            short = "; ".join(text for text in texts if len(text) <= _STACKED)
-            yield from (indented(StyledText(text)) for text in (short, *texts) if len(text) > _STACKED or text == short)
+            texts = [cell if name in _UNNAMED else f"{name}: {cell}" for name, cell in cells.items() if cell]
+            yield from (indented(StyledText(text)) for text in texts)
+        if len(rows) > _MOST_STACKED:
+            yield StyledText(f"and {len(rows) - _MOST_STACKED:,} more: shown with --html FILE and --json FILE")
         return
     shown = table(*headings, numbers=tuple(headings[number] for number in block.numbers if number < len(headings)))
     for row in rows:

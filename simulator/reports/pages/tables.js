@@ -30,7 +30,8 @@ page.blocks.table = (block) => {
   const most = block.heat === null ? 0 : Math.max(0, ...rows.map((row) => row[block.heat] || 0));
   const view = { rows, made: new Map(), wanted: "", all: rows.length <= block.most, sorted: -1, up: true };
   const body = page.make("tbody");
-  const count = page.make("output");
+  const count = page.make("span", "count");
+  count.setAttribute("aria-live", "polite");
   const rest = page.button("", "", () => { view.all = true; show(); });
   const element = (row) => {
     if (!view.made.has(row)) {
