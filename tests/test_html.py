@@ -325,6 +325,24 @@ def test_offers_are_diffs_that_hold(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
+    "found",
+    [
+        '{"schema_version": 1, "findings": [1]}',
+        '{"schema_version": 1, "findings": {"a": 1}}',
+        '{"schema_version": 1, "file": 3, "out": null, "program": []}',
+        '{"schema_version": 1, "targets": [], "specifications": [[]]}',
+        '{"schema_version": 9, "findings": []}',
+    ],
+)
+def test_look_ups_with_other_values_are_refused(found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = file_of(tmp_path / "found.json", found)
+    said = err_of(capsys, ["view", str(path), "--no-open", "--out", str(tmp_path / "page.html")], 2)
+    assert "found.json" in said
+    assert "internal" not in said
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ["targets"],
