@@ -474,7 +474,7 @@ def specification_page(document: Entry) -> Page:
         "to": lambda pair: " ".join(pair["dst"]),
         "since": "since",
         "requires": lambda pair: " ".join(pair["requires"]),
-        "when": lambda pair: " ".join(f"{key}={value}" for key, value in pair["when"].items()),
+        "when": lambda pair: "\n".join(f"{key}={value}" for key, value in pair["when"].items()),
         "rule": "rule",
     }
     attributes = {"attribute": "name", "values, default first": "values", "since": "since", "meaning": "meaning",

@@ -104,9 +104,12 @@ page.wide = (name, content) => {
   const frame = page.add(page.make("div", "wide"), content);
   frame.setAttribute("role", "group");
   frame.setAttribute("aria-label", name);
-  new ResizeObserver(() => {
-    if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0; else frame.removeAttribute("tabindex");
-  }).observe(frame);
+  frame.tabIndex = 0;
+  const watch = new ResizeObserver(() => {
+    if (!frame.clientWidth || frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0; else frame.removeAttribute("tabindex");
+  });
+  watch.observe(frame);
+  watch.observe(content);
   return frame;
 };
 
