@@ -77,10 +77,16 @@ def elements(text: str) -> Elements:
 
 
 def data_of(text: str) -> dict[str, Any]:
-    """The data of a page."""
+    """The data of a page, with its result as it was before it was deflated."""
     (data,) = re.findall('<script type="application/json" id="data">([^<]*)</script>', text)
     found: dict[str, Any] = json.loads(data)
+    found["result"] = plain(found["result"])
     return found
+
+
+def plain(value: Any) -> Any:
+    """A value that may be deflated."""
+    return unpacked(value)["value"] if isinstance(value, dict) and {*value} == {"packed"} else value
 
 
 def run_page(
@@ -106,11 +112,6 @@ def blocks(data: dict[str, Any], kind: str, name: str | None = None) -> list[dic
             found += [{key: plain(value) for key, value in block.items()}] if block["kind"] == kind else []
             found += blocks(block, kind) if block["kind"] == "folded" else []
     return found
-
-
-def plain(value: Any) -> Any:
-    """A value of a block, which may be deflated."""
-    return unpacked(value)["value"] if isinstance(value, dict) and value.keys() == {"packed"} else value
 
 
 def unpacked(block: dict[str, Any]) -> dict[str, Any]:

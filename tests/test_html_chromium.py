@@ -347,6 +347,10 @@ PAGES = [
     ["diff", "programs/f32_to_f16.pto", "--timing-only", "--target-b", "a5"],
     ["accuracy", "--target", "a2a3"],
     ["targets", "--diff", "a5", "a2a3"],
+    ["targets", "gaudi2"],
+    ["targets", "onnx"],
+    ["targets", "a2a3", "f32", "i16"],
+    ["check", "programs/f32_to_f16.pto", "nosuch.pto"],
     ["expand", "programs/a5_bf16_to_e2m1.pto"],
     ["scratch", "f32", "i16", "--rows", "4", "--cols", "200", "--row-stride", "256"],
     ["check", "programs/f32_to_f16.pto", "programs/bank_conflict.pto"],
@@ -380,9 +384,42 @@ def test_axe_finds_nothing(words: list[str], browser: Any, tmp_path: Path) -> No
         assert opened.tab.evaluate("() => document.documentElement.scrollWidth") <= width
         found = opened.tab.evaluate("() => axe.run()")
         assert [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]] == [], (scheme, width, medium)
-        assert opened.tab.evaluate("() => page.data.result.schema_version") == document["schema_version"]
+        assert opened.tab.evaluate("() => page.plain(page.data.result).schema_version") == document["schema_version"]
         opened.quiet(tmp_path / "page.html")
         opened.tab.close()
+
+
+def test_a_target_fits_three_screens_and_its_tables_are_sorted_and_searched(opened: Opened, tmp_path: Path) -> None:
+    """By keys alone: the field of the casts, the heading that sorts, the button that shows the others."""
+    _, document, _, _ = run_page(["targets", "a5"], tmp_path)
+    opened.tab.set_viewport_size({"width": 1280, "height": 800})
+    opened.go(tmp_path / "page.html")
+    assert opened.tab.evaluate("() => document.documentElement.scrollHeight") <= 3 * 800
+    rows = opened.tab.locator("#casts tbody tr:visible")
+    assert rows.count() < document["casts"]
+    field = opened.tab.get_by_label("search this table").first
+    field.focus()
+    opened.tab.keyboard.type("hif8")
+    assert rows.count() == sum("hif8" in (pair["src"], pair["dst"]) for pair in document["pairs"])
+    field.fill("")
+    heading = opened.tab.locator("#casts th button", has_text="from")
+    heading.focus()
+    for order in ("ascending", "descending"):
+        opened.tab.keyboard.press("Enter")
+        assert opened.tab.locator("#casts th").first.get_attribute("aria-sort") == order
+    opened.tab.locator("#casts").get_by_role("button", name="more rows").press("Enter")
+    names = [row.split("\t")[0] for row in rows.all_inner_texts()]
+    assert len(names) == document["casts"]
+    assert names == sorted(names, key=natural, reverse=True)
+    opened.tab.locator("#search").fill("timing.store_barrier")
+    opened.tab.locator("#search").press("Enter")
+    assert opened.tab.locator("tr.found").is_visible()
+    opened.quiet(tmp_path / "page.html")
+
+
+def natural(text: str) -> list[tuple[bool, int | str]]:
+    """A text as it is sorted: by its letters and the sizes of its numbers."""
+    return [(not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", text)]
 
 
 def test_a_hostile_program_stays_text(opened: Opened, tmp_path: Path) -> None:

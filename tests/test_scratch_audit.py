@@ -271,4 +271,5 @@ def test_report_on_a_program(tmp_path, capsys):
     assert not found["suffices"] and found["fits"]
     # wide 4096 + slim 2048 + victim 256, and the tmp tile at its smallest
     assert found["minimal_bytes"] == 4096 + 2048 + 256 + 3104
-    assert "0 to spare" in out_of(capsys, ["scratch", "programs/f32_to_i16_partial.pto"])
+    assert out_of(capsys, ["scratch", "programs/f32_to_i16_partial.pto"]).startswith("Every tmp tile of ")
+    assert "1 cast of k.pto is given too small a tmp tile." in out_of(capsys, ["scratch", str(path)], 1)

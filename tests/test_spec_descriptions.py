@@ -250,8 +250,8 @@ def test_one_specification(name: str, capsys: Capture) -> None:
     assert {pair for row in spec.casts for pair in spec.pairs(row)} <= pairs
     assert [rule["name"] for rule in found["rules"]] == list(spec.rules)
     assert all(rule["source"] and rule["status"] for rule in found["rules"])
-    assert all(f"{rule} (" in shown for rule in spec.rules)
-    assert "not a chip" in shown
+    assert all(rule in shown for rule in spec.rules)
+    assert "nothing runs on it" in shown
     assert max(map(len, shown.splitlines())) <= 100
 
 
@@ -262,7 +262,7 @@ def test_one_pair(capsys: Capture) -> None:
     ]  # fmt: skip
     (rule,) = document(capsys, "targets", "tosa", "bf16", "e5m2")["rules"]
     assert (rule["requires"], rule["below_ulps"], rule["above_ulps"]) == (["EXT-BF16", "EXT-FP8E5M2"], 1, 0.5)
-    assert "requires EXT-BF16 and EXT-FP8E5M2" in text(capsys, "targets", "tosa", "bf16", "e5m2")
+    assert "EXT-BF16 EXT-FP8E5M2" in text(capsys, "targets", "tosa", "bf16", "e5m2")
     assert main(["targets", "tosa", "f32", "f64"]) == 1
     assert "tosa has no cast f32 -> f64" in capsys.readouterr().err
 

@@ -524,7 +524,7 @@ def test_changed_facts_are_shown(tmp_path, capsys):
     assert (fact["name"], fact["second"]["cycles"]) == ("timing.store_barrier", 99)
     assert fact["first"]["cycles"] != 99
     assert "timing.store_barrier" in out_of(capsys, ["targets", "--diff", "a5", str(mine)])
-    assert "facts: the same" in out_of(capsys, ["targets", "--diff", "a5", "a5"])
+    assert "Their facts are the same." in out_of(capsys, ["targets", "--diff", "a5", "a5"])
 
 
 # ---------------------------------------------------------------------------------------- CSV tables beside the targets

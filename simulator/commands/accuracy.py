@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import output_folder, refuse_workers, workers_of
 from castsim.commands.outcome import CommandOutcome
-from castsim.commands.run_views import check_page, ledger_of, removal, resume_hint, with_note, write_page_of
+from castsim.commands.run_views import check_page, ledger_of, removal, resume_hint, with_note, write_answer
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.accuracy_assessment import accuracy, measured_targets
 from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record
@@ -93,14 +93,13 @@ def execute(options: Namespace) -> CommandOutcome:
 
     if (folder := output_folder(options.record, "--record")) is not None:
         write_record(folder, found)
-    write_page_of(found, options)
+    document = accuracy_document(found)
+    write_answer(document, options)
 
     def text(_: int, *, summary: bool = False) -> RenderableType:
         return with_note(accuracy_summary(found) if summary else accuracy_text(found), options)
 
-    return CommandOutcome(
-        accuracy_document(found), text, summary=partial(text, summary=True), delivered=removal(ledger)
-    )
+    return CommandOutcome(document, text, summary=partial(text, summary=True), delivered=removal(ledger))
 
 
 def _cross_validation(options: Namespace) -> CommandOutcome:
@@ -127,6 +126,7 @@ def _cross_validation(options: Namespace) -> CommandOutcome:
     with stage_progress(options) as progress:
         found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
 
-    write_page_of(found, options)
+    document = cross_validation_document(found)
+    write_answer(document, options)
 
-    return CommandOutcome(cross_validation_document(found), lambda _: with_note(cross_validation_text(found), options))
+    return CommandOutcome(document, lambda _: with_note(cross_validation_text(found), options))

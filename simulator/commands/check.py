@@ -69,10 +69,10 @@ _LISTED = 10
 
 
 def findings_text(found: Sequence[Finding], walk: FolderWalk) -> Text:
-    """Return findings for people: each with its line and a caret, how many there are, and which files were skipped."""
+    """Return findings for people: how many there are, each with its line and a caret, and which files were skipped."""
     from rich.text import Text  # noqa: PLC0415 - rich, only if printed
 
-    shown = Text(no_wrap=True)
+    shown = Text(f"{_counted(found, len(walk.files))}\n", no_wrap=True)
     for one in found:
         shown.append(f"{escaped(_place(one))}: ").append(one.severity.value, style=_STYLES[one.severity])
         shown.append(f": {escaped(one.message)}\n")
@@ -82,7 +82,7 @@ def findings_text(found: Sequence[Finding], walk: FolderWalk) -> Text:
         for word, text in (("legal", legal_text(one.legal, one.message, one.span)), ("help", one.help)):
             if text:
                 shown.append(f"  {word}: {escaped(text)}\n")
-    shown.append(_counted(found, len(walk.files)))
+    shown.rstrip()
     if walk.skipped:
         names = [escaped(name) for name in walk.skipped[:_LISTED]]
         names += [f"and {len(walk.skipped) - _LISTED:,} more"] * (len(walk.skipped) > _LISTED)
@@ -152,7 +152,7 @@ def _counted(found: Sequence[Finding], files: int) -> str:
     where = f"{files:,} file{'s' * (files > 1)}"
     counts = {each: sum(one.severity is each for one in found) for each in Severity}
     listed = [f"{count} {each.value}{'s' * (count > 1)}" for each, count in counts.items() if count]
-    return f"{', '.join(listed) or 'no issues found'} in {where}"
+    return f"{' and '.join(filter(None, (', '.join(listed[:-1]), *listed[-1:]))) or 'No issues found'} in {where}."
 
 
 def _data(text: str) -> str:

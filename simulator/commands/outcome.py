@@ -18,6 +18,8 @@ from castsim.isa.errors import CastsimError, EngineError, ReadError, escaped
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from castsim.reports.pages.blocks import Page
+
 
 SCHEMA_VERSION = 1
 """Version of the shape of all JSON documents; the first key of each."""
@@ -52,6 +54,17 @@ class CommandOutcome:
     code: int = 0
     summary: Callable[[int], RenderableType] | None = None
     delivered: Callable[[], None] | None = None
+
+
+def answer(page: Callable[[Mapping[str, Any]], Page], document: Mapping[str, Any], code: int = 0) -> CommandOutcome:
+    """Return the outcome of a look-up, whose text is the page that `page` makes of its document."""
+
+    def text(_: int) -> RenderableType:
+        from castsim.reports.pages.answer_pages import answer_text  # noqa: PLC0415 - rich, only if printed
+
+        return answer_text(page(document))
+
+    return CommandOutcome(document, text, code)
 
 
 INTERNAL = "internal error"

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
 from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from castsim.lowering.conformance import Matrix
     from castsim.reports.documents import Document
     from castsim.reports.pages.blocks import Page
-    from castsim.reports.pages.page_of_result import Found
+    from castsim.reports.pages.page_of_result import Result as PagedResult
     from castsim.reports.run_report import RunReport
     from castsim.reports.views.timeline import Timeline
     from castsim.running.program_runs import Result
@@ -102,8 +102,8 @@ def write_page(file: str, page: Page) -> None:
         raise ReadError(f"--html {file}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
 
-def write_page_of(found: Found, options: Namespace, out: str | None = None) -> None:
-    """Write the page of what was found, if one was asked for; `out` is the file that its program was written to.
+def write_page_of(result: PagedResult, options: Namespace, out: str | None = None) -> None:
+    """Write the page of a result, if one was asked for; `out` is the file that its program was written to.
 
     Raises:
         ReadError: it cannot be written.
@@ -112,11 +112,52 @@ def write_page_of(found: Found, options: Namespace, out: str | None = None) -> N
         return
     from castsim.reports.pages.page_of_result import page_of  # noqa: PLC0415 - loads rich, and few ask for a page
 
-    write_page(options.html, page_of(found, out))
+    write_page(options.html, page_of(result, out))
 
 
-_WIDTH = 120
-"""Columns that a report is asked for whose page is made of its text."""
+def answer_page(document: Mapping[str, Any]) -> Page | None:
+    """Return the page of the document of a look-up, known by its keys and its version; None of other documents."""
+    from castsim.reports import accuracy, scratch, specification, targets, tuning  # noqa: PLC0415 - all of them for a page
+    from castsim.reports.documents import VERSIONS, CommandDocument, keys_of  # noqa: PLC0415 - as above
+    from castsim.reports.pages import answer_pages, page_of_result  # noqa: PLC0415 - as above
+    from castsim.reports.schemas.command_documents import Check, Expanded  # noqa: PLC0415 - as above
+
+    pages: Mapping[type[CommandDocument], Callable[[Mapping[str, Any]], Page]] = {
+        targets.TargetsList: answer_pages.targets_list_page,
+        targets.TargetDescription: answer_pages.target_page,
+        targets.TargetPair: answer_pages.target_pair_page,
+        targets.TargetsDiff: answer_pages.targets_diff_page,
+        specification.SpecificationDescription: answer_pages.specification_page,
+        specification.SpecificationPair: answer_pages.specification_pair_page,
+        Check: answer_pages.findings_page,
+        Expanded: answer_pages.expanded_page,
+        scratch.Scratch: scratch.scratch_page,
+        scratch.EveryScratch: scratch.every_page,
+        scratch.ScratchSweep: scratch.sweep_page,
+        scratch.ProgramScratch: scratch.program_page,
+        tuning.Advise: page_of_result.advise_page,
+        accuracy.Accuracy: page_of_result.accuracy_page,
+        accuracy.CrossValidated: page_of_result.cross_validation_page,
+    }
+    for form, page in pages.items():
+        keys = {meaning.alias or key: meaning.optional for key, (meaning, _, _) in keys_of(form).items()}
+        needed = {key for key, is_optional in keys.items() if not is_optional}
+        if needed <= {*document} <= {*keys} and document["schema_version"] == VERSIONS.get(form.NAME, 1):
+            return page(document)
+    return None
+
+
+def write_answer(document: Mapping[str, Any], options: Namespace) -> None:
+    """Write the page of the document of a look-up, if one was requested.
+
+    Raises:
+        ReadError: it cannot be written.
+    """
+    if options.html is None:
+        return
+    page = answer_page({"schema_version": SCHEMA_VERSION, **document})
+    assert page is not None
+    write_page(options.html, page)
 
 
 def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandOutcome]) -> CommandOutcome:
@@ -138,10 +179,7 @@ def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandO
     if getattr(options, "format", "text") != "text":
         raise ReadError("--html works only with --format text", legal=("--format text",))
     outcome = execute(options)
-    from castsim.reports.pages.page_of_result import plain_page  # noqa: PLC0415 - as below
-
-    document = {"schema_version": SCHEMA_VERSION, **outcome.document}
-    write_page(options.html, plain_page(name, " ".join(words), outcome.text(_WIDTH), document))
+    write_answer(outcome.document, options)
     return replace(outcome, text=lambda width: with_note(outcome.text(width), options))
 
 
@@ -413,7 +451,7 @@ def advice_of(options: Namespace, result: Result, *, is_read: bool) -> Advice | 
     setting = RunConfig(
         loaded.target, loaded.entry if loaded.target.has_tiles else None,
         scalars_of(options),
-        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options),
+        assignments("--in", options.inputs), seconds=_ADVICE_SECONDS, limits=run_limits_of(options)
     )  # fmt: skip
     language = Language.TILES if loaded.target.has_tiles else Language.ASSEMBLY
     try:

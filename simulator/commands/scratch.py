@@ -18,22 +18,22 @@ from argparse import Namespace
 from pathlib import Path
 
 from castsim.commands.option_parsers import limits_of, scalars_of
-from castsim.commands.outcome import CommandOutcome
+from castsim.commands.outcome import CommandOutcome, answer
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import IllegalError, ReadError
 from castsim.isa.pto.program import RoundMode
 from castsim.machines.strided.audit import ScratchAuditor
 from castsim.reports.scratch import (
     ProgramScratch,
-    audit_text,
     every_document,
-    every_text,
+    every_page,
+    program_page,
     program_scratch,
-    program_text,
+    scratch_page,
     single_document,
     sweep,
     sweep_document,
-    sweep_text,
+    sweep_page,
 )
 from castsim.targets.loader import load_target, target_names
 from castsim.targets.strided_repeat import StridedRepeatTarget
@@ -103,9 +103,8 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _program(options: Namespace, program: str) -> CommandOutcome:
-    scalars = scalars_of(options)
-    found = program_scratch(Path(program), options.target, options.entry, scalars, limits_of(options))
-    return CommandOutcome(ProgramScratch.of(found), lambda _: program_text(found), 0 if found.suffices else 1)
+    scratch = program_scratch(Path(program), options.target, options.entry, scalars_of(options), limits_of(options))
+    return answer(program_page, ProgramScratch.of(scratch), 0 if scratch.suffices else 1)
 
 
 def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
@@ -113,8 +112,8 @@ def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
     rows, cols = numbers("--rows", options.rows), numbers("--cols", options.cols)
     strides = None if options.row_stride is None else numbers("--row-stride", options.row_stride)
     if options.sweep:
-        found = sweep(auditor, rows, cols, strides, quiet=options.quiet)
-        return CommandOutcome(sweep_document(found), lambda _: sweep_text(found), 0 if found.explained else 1)
+        swept = sweep(auditor, rows, cols, strides, quiet=options.quiet)
+        return answer(sweep_page, sweep_document(swept), 0 if swept.explained else 1)
     if any(len(values) != 1 for values in (rows, cols, strides or range(1))):
         raise ReadError("a range needs --sweep")
     stride = auditor.packed_stride(cols[0]) if strides is None else strides[0]
@@ -123,11 +122,7 @@ def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
     audit = auditor.audit(rows[0], cols[0], stride)
     failed = options.audit and not audit.explained
 
-    return CommandOutcome(
-        single_document(auditor, audit, touched=options.audit),
-        lambda _: audit_text(auditor, audit, touched=options.audit),
-        1 if failed else 0,
-    )
+    return answer(scratch_page, single_document(auditor, audit, touched=options.audit), 1 if failed else 0)
 
 
 def _all(options: Namespace) -> CommandOutcome:
@@ -146,8 +141,7 @@ def _all(options: Namespace) -> CommandOutcome:
     auditors = [ScratchAuditor(target, rule.src, rule.dst) for rule in target.sequences_in_force]
     widest = max(auditor.packed_stride(cols) for auditor in auditors)
     audits = [auditor.audit(rows, cols, widest if options.row_stride is None else strides[0]) for auditor in auditors]
-    found = list(zip(auditors, audits, strict=True))
-    return CommandOutcome(every_document(found), lambda _: every_text(found))
+    return answer(every_page, every_document(list(zip(auditors, audits, strict=True))))
 
 
 def numbers(option: str, text: str) -> range:

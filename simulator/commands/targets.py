@@ -25,21 +25,25 @@ from functools import cache
 from types import UnionType
 from typing import Any
 
-from castsim.commands.outcome import CommandOutcome, plain, stacked
+from castsim.commands.outcome import CommandOutcome, answer, plain
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
 from castsim.reports import specification
+from castsim.reports.pages.answer_pages import (
+    specification_page,
+    specification_pair_page,
+    target_page,
+    target_pair_page,
+    targets_diff_page,
+    targets_list_page,
+)
 from castsim.reports.pairs import pair_detail
 from castsim.reports.targets import (
     TargetDescription,
     TargetsDiff,
     TargetsList,
-    diff_text,
-    list_text,
     pair_document,
-    pair_text,
-    target_text,
     targets_diff,
 )
 from castsim.targets.csv_tables import TableFile
@@ -264,26 +268,18 @@ def execute(options: Namespace) -> CommandOutcome:
 def _list() -> CommandOutcome:
     targets = [load_target(name) for name in target_names()]
     specifications = [load_specification(name) for name in specification_names()]
-
-    return CommandOutcome(
-        TargetsList.of(targets=targets, specifications=specifications),
-        lambda _: stacked(specification.list_text(specifications), "", list_text(targets)),
-    )
+    return answer(targets_list_page, TargetsList.of(targets=targets, specifications=specifications))
 
 
 def _specification(name: str, *pair: str) -> CommandOutcome:
     spec = load_specification(name)
-    document = specification.pair_document(spec, *pair) if pair else specification.SpecificationDescription.of(spec)
-
-    return CommandOutcome(
-        document, lambda _: specification.pair_text(spec, *pair) if pair else specification.specification_text(spec)
-    )
+    if pair:
+        return answer(specification_pair_page, specification.pair_document(spec, *pair))
+    return answer(specification_page, specification.SpecificationDescription.of(spec))
 
 
 def _one(name: str) -> CommandOutcome:
-    target = load_target(name)
-
-    return CommandOutcome(TargetDescription.of(target), lambda _: target_text(target))
+    return answer(target_page, TargetDescription.of(load_target(name)))
 
 
 def _template(name: str) -> CommandOutcome:
@@ -293,10 +289,8 @@ def _template(name: str) -> CommandOutcome:
 def _pair(name: str, src: str, dst: str) -> CommandOutcome:
     target = load_target(name)
     detail = pair_detail(target, format_spelled(src), format_spelled(dst))
-
-    return CommandOutcome(pair_document(target, detail), lambda _: pair_text(target, detail))
+    return answer(target_pair_page, pair_document(target, detail))
 
 
 def _diff(first: str, second: str) -> CommandOutcome:
-    diff = targets_diff(load_target(first), load_target(second))
-    return CommandOutcome(TargetsDiff.of(diff), lambda _: diff_text(diff))
+    return answer(targets_diff_page, TargetsDiff.of(targets_diff(load_target(first), load_target(second))))

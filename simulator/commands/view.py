@@ -21,6 +21,7 @@ import tempfile
 import webbrowser
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -28,6 +29,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from threading import Thread
+from typing import Any
 from urllib.parse import unquote
 
 from rich.console import RenderableType
@@ -36,12 +38,13 @@ from rich.text import Text
 from castsim.commands import command_line
 from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments
 from castsim.commands.outcome import CommandOutcome, plain
-from castsim.commands.run_views import write_page
+from castsim.commands.run_views import answer_page, write_page
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError, Span, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 from castsim.reports.comparing import parsed_json, recorded_run
 from castsim.reports.numbers import grouped
+from castsim.reports.pages.blocks import page_html
 from castsim.reports.pages.page_of_result import plain_page
 from castsim.reports.run_cycles import duration
 from castsim.reports.schemas.recorded import RecordedInstruction, RecordedRun
@@ -284,6 +287,10 @@ def _report(options: Namespace) -> Path:
     return path
 
 
+_MISFITS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What the page of a look-up raises whose document has other values than castsim writes."""
+
+
 def _recorded_page(options: Namespace, data: bytes) -> Path:
     """Write the page of a JSON result, and return the file; nothing that the result names is opened.
 
@@ -292,13 +299,25 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
     """
     refused = {"--target": options.target, "--entry": options.entry, "--in": options.inputs, "--arg": options.args,
                "--option": options.options}  # fmt: skip
-    recorded = recorded_run(data, options.file)
-    named = _program_of(recorded, options.file)
+    document: Mapping[str, Any] = {}
+    with suppress(ValueError, RecursionError):  # `recorded_run` says what is wrong
+        document = parsed_json(data)
+    named = "castsim view RESULT.json"
+    try:
+        page = answer_page(document)
+        if page is not None:
+            page_html(page)  # fails on values that no page can show
+    except _MISFITS:
+        message = f"'{options.file}' has the keys of a result, but other values: castsim did not write it"
+        raise ReadError(message, legal=_LEGAL) from None
+    if page is None:
+        recorded = recorded_run(data, options.file)
+        named = _program_of(recorded, options.file)
+        page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), dict(document))
     for option, given in refused.items():
         if given:
             raise ReadError(f"{option}: '{options.file}' is a result, which is shown and not run", legal=(named,))
     path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
-    page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), parsed_json(data))
     try:
         write_page(str(path), page)
     except ReadError as error:

@@ -6,7 +6,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -82,8 +82,8 @@ class Figures:
 class PageTable:
     """A table: `numbers` are the columns that hold numbers, `heat` is the one whose numbers also show as bars.
 
-    `lines` is the column whose numbers are source lines, and lead to them. Of more than `most` rows the others are
-    shown when they are asked for.
+    `lines` is the column whose numbers are source lines, and lead to them. The page shows `most` rows until the reader
+    asks for the others. Text reports show the first `reported` columns only, None: all.
     """
 
     caption: str
@@ -93,6 +93,7 @@ class PageTable:
     heat: int | None = None
     lines: int | None = None
     most: int = 300
+    reported: int | None = None
     kind: str = field(default="table", init=False)
 
 
@@ -365,7 +366,7 @@ def section_document(section: PageSection) -> Document:
 
 # Blocks as HTML that needs no scripts: on a page whose scripts are off, and in a notebook.
 
-_NOTE = "Charts and timelines need JavaScript, which is switched off here; texts and tables follow."
+_NOTE = "JavaScript is off: this page shows texts and the first rows of tables, but no charts and timelines."
 _MOST_FIELDS = 2000
 """Fields of maps that are listed."""
 
@@ -396,6 +397,10 @@ _STYLES = {
 """How elements look in a notebook, which has no style sheet for them."""
 
 
+_FOLDED_ROWS = 8
+"""Rows of a folded table that are shown without scripts."""
+
+
 def page_body(page: Page) -> str:
     """Return the content of a page as HTML that needs no script."""
     parts = [f"<main><h1>{_text(page.title)}</h1>", f"<p>{_text(page.subtitle)}</p>", f"<p>{_NOTE}</p>"]
@@ -419,7 +424,7 @@ def notebook_html(blocks: Iterable[Block], more: str) -> str:
 def _block(block: Block, more: str) -> Iterator[str]:
     match block:
         case Text():
-            yield from (f'<p class="line {line.tone}">{_text(line.text)}</p>' for line in block.lines)
+            yield from (f'<p class="line {line.tone}">{_coded(line.text)}</p>' for line in block.lines)
         case Figures():
             rows = [(each.label, each.value, f"{each.unit} {each.note}".strip()) for each in block.items]
             yield _table("", ("", "", ""), rows, {1})
@@ -453,7 +458,8 @@ def _block(block: Block, more: str) -> Iterator[str]:
             lines = [(row.number, row.cycles, row.text) for row in block.rows]
             yield _table(block.caption, ("line", "cycles", "source"), lines, {0, 1}, code=2)
         case Folded():
-            shown = "".join(html for each in block.blocks for html in _block(each, more))
+            inner = (replace(each, most=_FOLDED_ROWS) if isinstance(each, PageTable) else each for each in block.blocks)
+            shown = "".join(html for each in inner for html in _block(each, more))
             yield f"<details><summary>{_text(block.title)}</summary>{shown}</details>"
 
 
@@ -482,6 +488,11 @@ def _number(value: float) -> str:
 
 def _text(text: str) -> str:
     return escape(escaped(text), quote=True)
+
+
+def _coded(text: str) -> str:
+    """Return a text in which backquotes hold code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _drawn(block: Block) -> list[str]:
@@ -635,31 +646,36 @@ _SCRIPTS = (
 )
 """The scripts of a page in the order in which they run, behind the library."""
 
+_PLAIN_KINDS = frozenset({"text", "figures", "table", "listing", "folded"})
+_PLAIN_SCRIPTS = ("page.js", "tables.js", "inflate.js", "start.js")
+"""The scripts of a page that has blocks of these kinds only, and so draws nothing."""
+
 _LIBRARY = "vendor/echarts.min.js"
+_DRAWN = {"bars", "histogram", "curves", "plot", "matrix", "maps", "lanes", "measurements", "tuning"}
+"""The kinds of blocks that the library draws."""
+
 _MARKING = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 _PLACE = re.compile(r"@@(\w+)@@")
 
 
 def page_html(page: Page) -> str:
     """Return a page as the text of an HTML file."""
+    kinds = {block.kind for section in page.sections for block in _every_block(section.blocks)}
     parts = {
         "TITLE": escape(escaped(f"{page.title} - castsim"), quote=True),
         "BODY": page_body(page),
         "STYLE": asset("page.css"),
-        "LIBRARY": asset(_LIBRARY) if any(_draws(section.blocks) for section in page.sections) else "",
-        "SCRIPT": "\n".join(asset(name) for name in _SCRIPTS),
+        "LIBRARY": asset(_LIBRARY) if kinds & _DRAWN else "",
+        "SCRIPT": "\n".join(asset(name) for name in (_PLAIN_SCRIPTS if kinds <= _PLAIN_KINDS else _SCRIPTS)),
         "DATA": json_for_html(_document(page)),
     }
     return _PLACE.sub(lambda match: parts[match[1]], asset("page.html"))
 
 
-_DRAWN = {"bars", "histogram", "curves", "plot", "matrix", "maps", "lanes", "measurements", "tuning"}
-"""The kinds of blocks that the library draws."""
-
-
-def _draws(blocks: Iterable[Block]) -> bool:
-    """Return whether the library draws a block, or one that is folded."""
-    return any(each.kind in _DRAWN or (isinstance(each, Folded) and _draws(each.blocks)) for each in blocks)
+def _every_block(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        yield block
+        yield from _every_block(block.blocks) if isinstance(block, Folded) else ()
 
 
 def json_for_html(value: Json) -> str:
@@ -682,12 +698,12 @@ def _document(page: Page) -> Json:
         "tones": TONES,
         "series": SERIES,
         "sections": [_packed_blocks(section_document(section)) for section in page.sections],
-        "result": page.result,
+        "result": _packed(page.result),
     }
 
 
 _MOST_PLAIN = 6000
-"""Characters of the lines of a program from which on the page holds them deflated."""
+"""Characters of rows, of a listing and of a result from which on the page holds them deflated."""
 
 
 def _packed(value: Json) -> Json:
@@ -696,11 +712,11 @@ def _packed(value: Json) -> Json:
 
 
 def _packed_blocks(block: Document) -> Document:
-    """Return a section or a block, in which long programs are deflated."""
+    """Return a section or a block, in which long tables, listings and programs are deflated."""
     inner = block.get("blocks")
     if isinstance(inner, list):
         return {**block, "blocks": [_packed_blocks(each) for each in inner]}
-    is_long = block.get("kind") in ("program",)
+    is_long = block.get("kind") in ("table", "listing", "program")
     return {name: _packed(value) if is_long and name in ("rows", "text") else value for name, value in block.items()}
 
 

@@ -4,7 +4,7 @@
 const page = { blocks: {}, themed: [], sized: [], partial: [], places: new Map() };
 
 // Returns a value of the data, which may be deflated.
-page.plain = (value) => (value && value.packed ? lanes.unpack(value.packed).value : value);
+page.plain = (value) => (value && value.packed ? inflate.json(value.packed).value : value);
 
 page.make = (name, className, text) => {
   const found = document.createElement(name);
@@ -159,6 +159,12 @@ page.nextTheme = (button) => {
   for (const draw of page.themed) draw();
 };
 
+// Adds a text, in which backquotes hold code.
+page.withCode = (found, text) => {
+  text.split(/`([^`]+)`/).forEach((part, number) => (number % 2 ? page.add(found, page.make("code", "", part)) : page.withLinks(found, part)));
+  return found;
+};
+
 // Leads to a line of the program, if the page shows it.
 page.rowOfLine = (line) => {
   for (const complete of page.partial) complete(Number(line));
@@ -194,7 +200,7 @@ page.followAddress = () => {
   if (!Object.keys(found).length) return;
   page.address = found;
   if (found.line) page.showLine(found.line);
-  if (found.cycles || found.operation) lanes.follow(found);
+  if (page.blocks.lanes && (found.cycles || found.operation)) lanes.follow(found);
 };
 
 // Puts what is shown into the address; `changes` of undefined are taken out.

@@ -2,6 +2,8 @@
 
 page.build = () => {
   const data = JSON.parse(document.getElementById("data").textContent);
+  const { result } = data;
+  Object.defineProperty(data, "result", { get: () => page.plain(result), enumerable: true });
   page.data = data;
   Object.assign(TONES, data.tones);
   SERIES.push(...data.series);
