@@ -183,6 +183,6 @@ def _section(name: str, core: str, row: dict[str, Any]) -> str:
         f"It rounds by `{row['default']}` by default." if row["default"] else "It rounds nothing.",
         f"Its modes are {', '.join(row['modes'])}." if row["modes"] else "",
         f"A {ROWS} x {COLS} tile takes {row['time']['cycles']:,} cycles.",
-        f"See [all results](../casts.md#{name}:{row['src']}:{row['dst']}).",
+        f'See <a href="../casts.html#{name}:{row["src"]}:{row["dst"]}">all results</a>.',  # its script knows the place
     ]
     return "\n\n".join([lines[0], " ".join(filter(None, lines[1:]))])
