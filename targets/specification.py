@@ -56,11 +56,7 @@ class Beyond(StrEnum):
     """Overflow is acceptable as soon as the interval reaches beyond the range."""
 
 
-def _text(value: object) -> object:
-    return str(value) if isinstance(value, int) else value
-
-
-Version = Annotated[str, BeforeValidator(_text)]
+Version = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
 Ulps = Annotated[Decimal, Field(ge=0, le=1)]
 
 

@@ -374,10 +374,6 @@ class FunctionKind(StrEnum):
     """A word of a tensor's descriptor."""
 
 
-def _yes(cell: object) -> object:
-    return {"yes": True, "no": False}.get(str(cell), cell)
-
-
 def _number(cell: object) -> object:
     return int(cell, 0) if isinstance(cell, str) and cell else None if cell == "" else cell
 
@@ -397,7 +393,7 @@ class SpecialFunction(CsvTable):
 
     builtin: str
     signature: str
-    published: Annotated[bool, BeforeValidator(_yes)]
+    published: Annotated[bool, BeforeValidator(lambda cell: {"yes": True, "no": False}.get(str(cell), cell))]
     generations: Listed
     kind: FunctionKind
     tables: Listed

@@ -42,10 +42,6 @@ from castsim.targets.vliw_latency import (
 # docs/reference/tpc.md section 6.2.
 
 
-def _settings(cell: Any) -> Any:
-    return {} if cell is None or cell == "" else cell
-
-
 def _distances(cell: Any) -> Any:
     """Split a cell of distances; one alone has been read as a number."""
     if isinstance(cell, str):
@@ -53,7 +49,7 @@ def _distances(cell: Any) -> Any:
     return () if cell is None else (cell,) if isinstance(cell, int) else cell
 
 
-Settings = Annotated[dict[str, str], BeforeValidator(_settings)]
+Settings = Annotated[dict[str, str], BeforeValidator(lambda cell: {} if cell is None or cell == "" else cell)]
 Distances = Annotated[tuple[int, ...], BeforeValidator(_distances)]
 
 

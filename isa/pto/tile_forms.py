@@ -103,15 +103,11 @@ def _subview(found: StatementReading) -> None:
     found.values["type"] = kind
 
 
-def _constants(uses: Sequence[Use]) -> Pair:
-    return uses[0][2].constant, uses[1][2].constant
-
-
 def _part_type(reader: PtoReader, source: TileType, sizes: tuple[int, int], valid: Sequence[Use] | None) -> TileType:
     """Return the type that a part has if the text does not state it."""
     known: Pair = sizes
     if valid is not None:
-        known = _constants(valid)
+        known = valid[0][2].constant, valid[1][2].constant
         for axis, extent, size, use in zip(_AXES, known, sizes, valid, strict=True):
             if extent is not None and not 0 <= extent <= size:
                 raise TileError(f"{extent} valid {axis}s of a part of {size}", span=reader.span(use[1]))

@@ -203,7 +203,7 @@ def _read(source: AssemblySource, comment: Comment, dialect: Dialect) -> Declara
     if not match:
         raise ReadError(f"malformed declaration of {word}", span=span, legal=(_SHAPES[word],))
     readers: dict[str, Callable[[re.Match[str], Dialect, Span], Declaration]] = {
-        "target": _target,
+        "target": lambda match, _dialect, span: TargetDeclaration(match["name"], span=span),
         "tensor": _tensor,
         "reg": _register,
         "vlm": _vlm,
@@ -217,10 +217,6 @@ def _place(source: AssemblySource, comment: Comment) -> Span:
     text = comment.text.strip()
     indent = len(comment.text) - len(comment.text.lstrip())
     return source.span(comment.line, comment.column + indent, max(1, len(text)))
-
-
-def _target(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:
-    return TargetDeclaration(match["name"], span=span)
 
 
 def _tensor(match: re.Match[str], _dialect: Dialect, span: Span) -> Declaration:

@@ -255,7 +255,7 @@ def execute(options: Namespace) -> CommandOutcome:
         case [name, *pair] if len(pair) in (0, 2) and is_specification(name):
             return _specification(name, *pair)
         case [name]:
-            return _one(name)
+            return answer(target_page, TargetDescription.of(load_target(name)))
         case [name, src, dst]:
             return _pair(name, src, dst)
         case _:
@@ -276,10 +276,6 @@ def _specification(name: str, *pair: str) -> CommandOutcome:
     if pair:
         return answer(specification_pair_page, specification.pair_document(spec, *pair))
     return answer(specification_page, specification.SpecificationDescription.of(spec))
-
-
-def _one(name: str) -> CommandOutcome:
-    return answer(target_page, TargetDescription.of(load_target(name)))
 
 
 def _template(name: str) -> CommandOutcome:

@@ -124,7 +124,7 @@ class Judge:
             return
         low, high = self._limits
         # NaN compares as False, and so do the smallest and the largest of numbers among which there is one.
-        if low <= x.min().item() and x.max().item() <= high and _finite(y):
+        if low <= x.min().item() and x.max().item() <= high and (y.dtype.kind != "f" or bool(np.isfinite(y).all())):
             found.rounded += changed
             return
         self._count_singly(x[differ], y[differ], found)
@@ -244,11 +244,6 @@ def _table(fmt: Format) -> Numbers:
 
 def _is_nan(numbers: Numbers) -> NDArray[np.bool_]:
     return np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros(numbers.shape, np.bool_)
-
-
-def _finite(numbers: Numbers) -> bool:
-    """Whether there is neither infinity nor NaN."""
-    return numbers.dtype.kind != "f" or bool(np.isfinite(numbers).all())
 
 
 def _differ(x: Numbers, y: Numbers) -> NDArray[np.bool_]:

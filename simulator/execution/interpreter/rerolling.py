@@ -318,7 +318,7 @@ def _loop(count: int, first: list[Block], second: list[Block], last: list[Block]
         _UnlikeError: they differ in more than addresses, or these do not move evenly.
     """
     # Trips of a unit that look alike by chance do so in some units only; then none are folded.
-    for joined in (_folded, _in_a_row) if len(first) > 1 else (_in_a_row,):
+    for joined in (lambda unit: Block(tuple(fold(unit))), _in_a_row) if len(first) > 1 else (_in_a_row,):
         body, end = joined(first), joined(last)
         steps = address_steps(body, joined(second))
         if steps is not None and address_steps(body, end) == _times(count - 1, steps):
@@ -328,10 +328,6 @@ def _loop(count: int, first: list[Block], second: list[Block], last: list[Block]
 
 def _times(count: int, steps: tuple[Deltas, ...]) -> tuple[Deltas, ...]:
     return tuple(tuple(count * delta for delta in row) for row in steps)
-
-
-def _folded(unit: list[Block]) -> Block:
-    return Block(tuple(fold(unit)))
 
 
 def _in_a_row(unit: list[Block]) -> Block:

@@ -225,10 +225,6 @@ def _fused(kind: str, a: float, b: float, c: float) -> float:
     return math.nextafter(near, math.inf if exact > Fraction(near) else -math.inf)  # rounded to odd
 
 
-def _root(value: float) -> float:
-    return math.nan if value < 0 else math.sqrt(value)
-
-
 _ORDER: dict[str, Callable[[float, float], bool]] = {
     name: getattr(operator, name) for name in ("eq", "gt", "ge", "lt", "le", "ne")
 }
@@ -246,7 +242,7 @@ _OPERATIONS: dict[str, Callable[..., float]] = {
     "negf": lambda a: -a,
     "math.copysign": math.copysign,
     "math.absf": abs,
-    "math.sqrt": _root,
+    "math.sqrt": lambda value: math.nan if value < 0 else math.sqrt(value),
     "math.ceil": _whole(math.ceil),
     "math.floor": _whole(math.floor),
     "math.trunc": _whole(math.trunc),

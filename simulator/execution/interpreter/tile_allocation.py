@@ -438,7 +438,7 @@ def share_bytes(function: pto.Function, allocator: Allocator, lowerer: Lowerer) 
     needed = [one for one in lifetimes if not one.spare]
     total = sum(size_of(one.node) for one in needed)
     apart = total <= capacity
-    addresses, need = shared_addresses(needed, size_of, _always if apart else _together)
+    addresses, need = shared_addresses(needed, size_of, (lambda _one, _other: True) if apart else _together)
     spare = {id(one.node): capacity - size_of(one.node) for one in lifetimes if one.spare}
     if need > capacity or any(address < 0 for address in spare.values()):
         return None
@@ -471,10 +471,6 @@ def shared_addresses(
         addresses[id(lifetime.node)] = address
         placed.append((lifetime, address, address + size))
     return addresses, max((end for _, _, end in placed), default=0)
-
-
-def _always(_one: Lifetime, _other: Lifetime) -> bool:
-    return True
 
 
 def _together(one: Lifetime, other: Lifetime) -> bool:

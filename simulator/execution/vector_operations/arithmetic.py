@@ -185,10 +185,6 @@ def clamped(codes: Codes, fmt: Format, behaviour: Behaviour) -> Codes:
     return encoded(numbers(codes, fmt), fmt, saturates=True)
 
 
-def _moved(_function: str, operands: Sequence[Codes], _fmt: Format, _behaviour: Behaviour) -> Codes:
-    return operands[0]
-
-
 def _keeping(function: str, operands: Sequence[Codes], fmt: Format, behaviour: Behaviour) -> Codes:
     """Return the absolute value or the positive part, which keep bits or clear them."""
     (codes,) = operands
@@ -258,7 +254,7 @@ def _odd_sum(one: Numbers, two: Numbers) -> Numbers:
 _FUNCTIONS: dict[str, Callable[[str, Sequence[Codes], Format, Behaviour], Codes]] = {
     "max": _extreme,
     "min": _extreme,
-    "move": _moved,
+    "move": lambda _function, operands, _fmt, _behaviour: operands[0],
     "abs": _keeping,
     "relu": _keeping,
     "rsqrt": _reciprocal_root,
