@@ -59,7 +59,7 @@ lowering          25  10500
 machines          61  28300
 numerics          12   3900
 pto_cpp            3   1800
-reports           55  15700
+reports           56  15700
 running           20   7600
 targets           14   5600
 testing            1    100

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import GRAPHS, HEADERS, refuse
-from castsim.commands.outcome import CommandOutcome, plain
+from castsim.commands.outcome import CommandOutcome, plain, write_file
 from castsim.commands.shared_options import OptionParser
-from castsim.files import whole_file
 from castsim.isa.errors import IllegalError, ReadError, Span
 from castsim.isa.reading import ASSEMBLY_SUFFIXES, KERNEL_SUFFIX, STDIN, TILE_SUFFIX, read_bytes
 from castsim.isa.tpc.assembler import assemble, disassemble
@@ -101,14 +100,9 @@ def write_out(name: str | None, data: bytes, source: str | None = None) -> Path 
     """
     if name is None:
         return None
-    path = Path(name)
     refuse_source(name, source)
-    try:
-        with whole_file(path) as file:
-            file.write(data)
-    except OSError as error:
-        raise ReadError(f"--out {name}: {error.strerror or error}") from None
-    return path
+    write_file(Path(name), data, f"--out {name}")
+    return Path(name)
 
 
 if TYPE_CHECKING:

@@ -79,9 +79,8 @@ def findings_text(found: Sequence[Finding], walk: FolderWalk) -> Text:
         if one.span is not None and one.span.text:
             line, caret = pointed_at(one.span)
             shown.append(f"  {line}\n").append(f"  {caret}\n", style=_STYLES[one.severity])
-        for word, text in (("legal", legal_text(one.legal, one.message, one.span)), ("help", one.help)):
-            if text:
-                shown.append(f"  {word}: {escaped(text)}\n")
+        for line in _cures(one):
+            shown.append(f"  {escaped(line)}\n")
     shown.rstrip()
     if walk.skipped:
         names = [escaped(name) for name in walk.skipped[:_LISTED]]
@@ -99,10 +98,13 @@ def github_lines(found: Sequence[Finding]) -> Iterator[str]:
         title = f"castsim: {shorten(one.message, _TITLE, placeholder=' ...')}"
         place = {"file": one.file, "line": one.line, "col": one.column, "endColumn": one.end_column, "title": title}
         listed = ",".join(f"{key}={_property(str(value))}" for key, value in place.items() if value is not None)
-        further = [one.message]
-        further += [f"legal: {legal_text(one.legal, one.message, one.span)}"] if one.legal else []
-        further += [f"help: {one.help}"] if one.help else []
-        yield f"::{_COMMANDS[one.severity]} {listed}::{_data(chr(10).join(further))}"
+        yield f"::{_COMMANDS[one.severity]} {listed}::{_data(chr(10).join((one.message, *_cures(one))))}"
+
+
+def _cures(found: Finding) -> list[str]:
+    """Return what would be legal, and what helps, a line for each."""
+    texts = {"legal": legal_text(found.legal, found.message, found.span), "help": found.help}
+    return [f"{word}: {text}" for word, text in texts.items() if text]
 
 
 def sarif(found: Sequence[Finding]) -> Document:
@@ -128,14 +130,11 @@ def _result(found: Finding, rule: int) -> Document:
             "endLine": found.line,
             "endColumn": found.end_column,
         }
-    text = found.message
-    text += f"\nlegal: {legal_text(found.legal, found.message, found.span)}" if found.legal else ""
-    text += f"\nhelp: {found.help}" if found.help else ""
     return {
         "ruleId": _rule(found.kind),
         "ruleIndex": rule,
         "level": found.severity.value,
-        "message": {"text": text},
+        "message": {"text": "\n".join((found.message, *_cures(found)))},
         "locations": [{"physicalLocation": location}],
     }
 

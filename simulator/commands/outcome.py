@@ -157,16 +157,21 @@ def write_json(document: Mapping[str, Any], destination: str) -> bool:
 
 
 def write_program(path: Path, text: str) -> None:
-    """Write the text of a program, completely or not at all.
+    """Write the text of a program, completely or not at all; ReadError if that fails."""
+    write_file(path, text.encode(), f"cannot write program '{path}'")
+
+
+def write_file(path: Path, data: bytes, failure: str) -> None:
+    """Write a file, completely or not at all.
 
     Raises:
-        ReadError: it cannot be written.
+        ReadError: it cannot be written; `failure` begins the message.
     """
     try:
         with whole_file(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise ReadError(f"cannot write program '{path}': {error.strerror or error}") from None
+            file.write(data)
+    except (OSError, ValueError) as error:  # the latter: a name that no file can have
+        raise ReadError(f"{failure}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def refuse_stdout(error: OSError) -> int:

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.option_parsers import assignments, run_limits_of, scalars_of
-from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain
+from castsim.commands.outcome import SCHEMA_VERSION, STDOUT, CommandOutcome, plain, write_file
 from castsim.engines import observe
 from castsim.files import whole_file
 from castsim.isa.errors import CastsimError, EngineError, ReadError
@@ -86,8 +86,8 @@ def check_file(option: str, text: str) -> None:
         raise ReadError(f"{option} {text}: cannot be written: no such folder: {Path(text).parent}")
 
 
-def write_page(file: str, page: Page) -> None:
-    """Write a page to a file, which is then complete or as it was.
+def write_page(file: str, page: Page, option: str = "--html") -> None:
+    """Write a page to a file that an option names, which is then complete or as it was.
 
     Raises:
         ReadError: it cannot be written.
@@ -95,11 +95,7 @@ def write_page(file: str, page: Page) -> None:
     from castsim.reports.pages.blocks import page_html  # noqa: PLC0415 - html and resources, 15 ms, and few ask for a page
 
     data = page_html(page).encode("utf-8", "backslashreplace")
-    try:
-        with whole_file(Path(file)) as target:
-            target.write(data)
-    except (OSError, ValueError) as error:
-        raise ReadError(f"--html {file}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+    write_file(Path(file), data, f"{option} {file}: cannot be written")
 
 
 def write_page_of(result: PagedResult, options: Namespace, out: str | None = None) -> None:

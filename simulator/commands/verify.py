@@ -156,12 +156,17 @@ def _resumed(options: Namespace, path: Path) -> VerificationRecord:
     if set(wanted) != set(held):
         other = next(iter(sorted(set(wanted) ^ set(held), key=str)))
         raise ReadError(f"record '{path}' covers parts that were not requested, such as {other}")
+    _refuse_stale(record, path)
+    return record
+
+
+def _refuse_stale(record: VerificationRecord | SubstitutionRecord, path: Path) -> None:
+    """Reject a record whose sources have changed since (ReadError)."""
     changed = record.changed_files()
     if changed:
         raise ReadError(
             f"record '{path}' is stale, start a new one: its sources have changed since: {', '.join(changed)}"
         )
-    return record
 
 
 def _check_alone(what: str, options: Namespace) -> None:
@@ -331,11 +336,7 @@ def _resumed_substitutions(path: Path, wanted: list[Substitute]) -> Substitution
     from castsim.evidence.verification.lowering import SubstitutionRecord  # noqa: PLC0415 - as above
 
     record = SubstitutionRecord.load(path)
-    changed = record.changed_files()
-    if changed:
-        raise ReadError(
-            f"record '{path}' is stale, start a new one: its sources have changed since: {', '.join(changed)}"
-        )
+    _refuse_stale(record, path)
     today = {(one.identity.name, one.identity.format): one.identity for one in wanted}
     for trial in record.trials:
         held = trial.identity

@@ -43,10 +43,10 @@ from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError, Span, extra_command, installed
 from castsim.isa.reading import MAX_MODEL_BYTES, STDIN, read_bytes
 from castsim.reports.comparing import parsed_json, recorded_run
+from castsim.reports.estimates import duration
 from castsim.reports.numbers import grouped
 from castsim.reports.pages.blocks import page_html
 from castsim.reports.pages.page_of_result import plain_page
-from castsim.reports.run_cycles import duration
 from castsim.reports.schemas.recorded import RecordedInstruction, RecordedRun
 from castsim.reports.terminal import composed, table
 
@@ -318,11 +318,7 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
         if given:
             raise ReadError(f"{option}: '{options.file}' is a result, which is shown and not run", legal=(named,))
     path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
-    try:
-        write_page(str(path), page)
-    except ReadError as error:
-        error.message = error.message.replace("--html ", "--out ", 1)  # as it is called here
-        raise
+    write_page(str(path), page, "--out")
     return path
 
 

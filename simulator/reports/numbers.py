@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from castsim.execution.timing import Cause, PipeTiming
 from castsim.isa.formats import Format, IntFormat
@@ -13,6 +14,9 @@ from castsim.reports.documents import Document, Json, identifier, json_of
 from castsim.reports.schemas.keys import FactEntry
 from castsim.targets.description import DOUBTFUL, Fact, Option, Table
 from castsim.targets.loader import Target
+
+if TYPE_CHECKING:
+    from castsim.running.estimating.cast_estimates import Estimate
 
 Number = Fraction | float
 
@@ -62,8 +66,8 @@ def ends_document(ends: tuple[End, End, End], fmt: Format, text: Callable[[int, 
     }
 
 
-def causes_of(pipe: PipeTiming) -> dict[Cause, int]:
-    """Return the cycles of a pipe by cause, without zeros, in the order of `Cause`."""
+def causes_of(pipe: PipeTiming | Estimate) -> dict[Cause, int]:
+    """Return the cycles of a pipe or an estimate by cause, without zeros, in the order of `Cause`."""
     return {cause: pipe.causes[cause] for cause in Cause if pipe.causes.get(cause)}
 
 

@@ -16,17 +16,13 @@ from castsim.execution.timing import WAITING, Cause, occupied, repeated, share
 from castsim.isa.pto.vector_operations import VECTOR_OPERATIONS
 from castsim.machines.mechanisms import InstructionLaunches, LineLaunches
 from castsim.reports.documents import ABSENT, Document, Keys, says
+from castsim.reports.estimates import CLOCKS, IntervalEntry, RestShare, clock, duration
 from castsim.reports.numbers import CAUSE_COLOURS, causes_of, described, grouped, present_causes
 from castsim.reports.run_report import ReportSection, RunReport
 from castsim.reports.schemas.keys import CauseName, Cycles, FactEntry, Line, Name, Scalar, Seconds
 from castsim.reports.terminal import indented, table
-from castsim.running.estimating.cast_estimates import Standing
 from castsim.running.program_runs import Result, SourceLine, listed, written_launches
-from castsim.targets.description import SourceKind, Status
-from castsim.targets.loader import Target
-
-_CLOCKS = {Status.ASSUMED: "assumed", Status.VENDOR_MODEL: "vendor model", Status.FITTED: "fitted"}
-"""The evidence for a clock that no document states."""
+from castsim.targets.description import Status
 
 
 class HeadKeys(Keys):
@@ -64,7 +60,7 @@ def answer(report: RunReport) -> str:
     name = f"{loaded.file}{entry} on {loaded.target.name}"
     if report.result.untimed:
         return f"{name}: no cycles: {report.result.untimed}"
-    mark = " (undocumented clock)" if loaded.target.frequency.status in _CLOCKS else ""
+    mark = " (undocumented clock)" if loaded.target.frequency.status in CLOCKS else ""
     return f"{name}: {grouped(report.result.cycles)} cycles = {duration(report.seconds)}{mark}"
 
 
@@ -141,23 +137,6 @@ def _launch(report: RunReport) -> int | None:
         return None
     known = (VECTOR_OPERATIONS.get(each.mnemonic) for each in loaded.tree.instructions)
     return launch.of(each.kind for each in known if each is not None)
-
-
-def clock(target: Target) -> str:
-    """Return the frequency in words, with its evidence where no document states it."""
-    status = target.frequency.status
-    return f"{target.frequency.megahertz:,} MHz{f' ({_CLOCKS[status]})' if status in _CLOCKS else ''}"
-
-
-_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
-_MOST_WHOLE = 1000
-
-
-def duration(seconds: float) -> str:
-    """Return a time in the largest unit in which it is at least 1, by four digits: clocks are not known better."""
-    unit, scale = next(((unit, scale) for unit, scale in _UNITS if seconds >= scale), _UNITS[-1])
-    number = seconds / scale
-    return f"{number:,.0f} {unit}" if number >= _MOST_WHOLE else f"{number:.4g} {unit}"
 
 
 HEAD = ReportSection(_head_text, HeadKeys, brief=_head_text)
@@ -559,27 +538,6 @@ WHAT_IF = ReportSection(_what_if_text, WhatIfKeys, options=("--what-if",), of_ti
 
 
 # What the cycles of a run rest on, and the facts that no document states, by weight where it was computed.
-
-
-class RestShare(Keys):
-    """Cycles that rest on one sort of evidence."""
-
-    basis: SourceKind
-    """What the figures were read off that these cycles were compared with, or else the weakest of their facts."""
-    standing: Standing
-    """How they were compared: with rows that no fact was fitted to, with such as were fitted, or not at all."""
-    cycles: Cycles = says("How many they are.")
-    operations: list[str] = says("On what they are spent, most first.")
-
-
-class IntervalEntry(Keys):
-    """Where measured cycles lie, by the errors of measured rows that were not fitted."""
-
-    share: int = says("In how many percent of the cases.")
-    covered: Cycles = says("The cycles of which this is told: those of kinds of operations with such rows.")
-    low: Cycles = says("The lower end for these.")
-    high: Cycles = says("The upper end.")
-    rows: int = says("The number of these rows.")
 
 
 class SensitivityEntry(Keys):

@@ -1,30 +1,24 @@
-"""Advice on a program, the outcome of a search of tile shapes and choices, and of a sweep; the estimate of a cast."""
+"""Advice on a program, the outcome of a search of tile shapes and choices, and of a sweep."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.execution.timing import Cause, share
 from castsim.exploration.advice_search import Advice
 from castsim.exploration.program_edits import Suggestion, SuggestionEvidence
 from castsim.exploration.tuning_candidates import ChoiceKind, ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
 from castsim.isa.errors import escaped
-from castsim.reports.documents import CommandDocument, Document, Keys, identifier, says
+from castsim.reports.documents import CommandDocument, Document, Keys, says
 from castsim.reports.numbers import grouped
-from castsim.reports.run_cycles import IntervalEntry, RestShare, clock, duration
-from castsim.reports.schemas.keys import Bytes, CauseName, Cycles, Elements, Line, Name, Percent, Seconds, Sha256
+from castsim.reports.schemas.keys import Bytes, Cycles, Line, Name, Percent, Sha256
 from castsim.reports.terminal import composed, indented, table
-from castsim.running.estimating.cast_estimates import Estimate, Trust
-from castsim.targets.loader import Target
 
 if TYPE_CHECKING:
     from castsim.exploration.sweep_studies import Sweep
@@ -358,72 +352,3 @@ def _offers(advice: Advice) -> RenderableType:
         gain = f"{offer.gained_percent:.1f} %"
         found.add_row(str(number), f"{offer.cycles:,}", gain, offer.evidence, Text(offer.change.title))
     return found
-
-
-# The estimate of one cast.
-
-
-@dataclass(frozen=True, slots=True)
-class EstimateReport:
-    """An estimate, and the cast that it is about."""
-
-    estimate: Estimate
-    target: Target
-    src: str
-    dst: str
-    rows: int
-    cols: int
-
-    @property
-    def trust(self) -> Trust:
-        """What the cycles rest on."""
-        return self.estimate.trust
-
-
-class EstimateDocument(CommandDocument, name="estimate"):
-    """The cycles of one cast alone, without a program."""
-
-    target: str = says("Name of the target.", "target.name")
-    src: str = says("Name of the source format.")
-    dst: str = says("Name of the destination format.")
-    rows: Elements = says("Rows of both tiles.")
-    cols: Elements = says("Columns of both tiles.")
-    cycles: Cycles = says("Cycles of the cast.", "estimate.cycles")
-    seconds: Seconds = says("The same as a time at the target's clock.", lambda report: estimated_seconds(report))  # noqa: PLW0108 - defined below
-    bound_by: CauseName = says(
-        "The cause of most of these cycles.", lambda report: identifier(report.estimate.bound_by)
-    )
-    causes: dict[CauseName, Cycles] = says(
-        "The cycles of each cause; they add up to `cycles`.", lambda report: present_causes_of(report.estimate)
-    )
-    shares: list[RestShare] = says("The cycles by evidence; they add up to `cycles`.", "trust.shares")
-    interval: IntervalEntry | None = says(
-        "The interval of measured cycles; null if too few rows were measured.", "trust.interval"
-    )
-
-
-def estimated_seconds(report: EstimateReport) -> float:
-    """Return the time of an estimated cast at the target's clock."""
-    return float(Fraction(report.estimate.cycles, report.target.frequency.megahertz * 10**6))
-
-
-def present_causes_of(estimate: Estimate) -> dict[str, int]:
-    """Return the cycles of each cause that an estimate has, by the name of the cause in documents."""
-    return {identifier(cause): estimate.causes[cause] for cause in Cause if estimate.causes.get(cause)}
-
-
-@composed
-def estimate_text(report: EstimateReport) -> Iterator[RenderableType]:
-    """Yield the cycles, what bounds them, what they rest on, and a table of causes."""
-    estimate, target = report.estimate, report.target
-    time = duration(estimated_seconds(report))
-    yield Text.assemble((f"{grouped(estimate.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
-    yield Text(f"{report.src} -> {report.dst}, {report.rows} x {report.cols} elements, on {target.name}")
-    yield Text(f"bound by {estimate.bound_by}", style="bold yellow")
-    yield Text(f"Trust: {report.trust.sentence()}")
-    yield Text()
-    causes = table("cause", "cycles", "share", numbers=("cycles", "share"))
-    for cause in Cause:
-        if cycles := estimate.causes.get(cause):
-            causes.add_row(str(cause), grouped(cycles), share(cycles, estimate.cycles))
-    yield causes

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from castsim.execution.timing import WAITING, Cause, repeated, share
 from castsim.reports.documents import Document, Json, identifier, shortened
+from castsim.reports.estimates import clock, duration
 from castsim.reports.numbers import described, grouped
 from castsim.reports.pages.blocks import (
     Bars,
@@ -40,7 +41,7 @@ from castsim.reports.pages.run_timeline import (
     run_timeline,
     timeline_lanes,
 )
-from castsim.reports.run_cycles import clock, duration, headline
+from castsim.reports.run_cycles import headline
 from castsim.reports.run_findings import PRINTED, race_notice, section, stale_notice
 from castsim.reports.run_outcomes import heading_of
 from castsim.reports.run_report import RunReport

@@ -21,6 +21,7 @@ from castsim.reports import (
     comparing,
     compiled,
     conform,
+    estimates,
     graph_text,
     listing,
     lower,
@@ -46,7 +47,7 @@ COMMANDS: Mapping[str, tuple[type[CommandDocument], ...]] = {
     "graph": (graph_text.Graph,),
     "expand": (own.Expanded,),
     "cast": (cast.Cast, cast.CastText),
-    "estimate": (tuning.EstimateDocument,),
+    "estimate": (estimates.EstimateDocument,),
     "formats": (pairs.FormatsList,),
     "targets": (
         targets.TargetsList,
