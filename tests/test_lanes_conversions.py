@@ -67,7 +67,6 @@ def test_the_table_of_pairs_is_the_sheets() -> None:
         assert row.saturations == (("SAT", "NOSAT") if saturates else ()), pair
         assert row.parts == parts, pair
         assert row.mask_width == min(model.bits_of(pair[0]), 32)
-        assert row.source_lanes * model.bits_of(pair[0]) == row.destination_lanes * model.bits_of(pair[1]) == 2048
 
 
 GOLDEN = [

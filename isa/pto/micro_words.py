@@ -17,7 +17,6 @@ from castsim.isa.pto.micro_forms import ROWS
 from castsim.isa.pto.statement_forms import ENDPOINTS, values_text
 from castsim.isa.pto.types import element_spelling, format_type, lane_bits
 from castsim.isa.pto.value_types import (
-    REGISTER_BITS,
     AlignType,
     MaskType,
     MicroOperation,
@@ -476,16 +475,6 @@ class Conversion:
     def mask_width(self) -> int:
         """The lane width of the mask: that of the source element, 32 for those of 64 bits."""
         return min(32, element_bits(self.src))
-
-    @property
-    def source_lanes(self) -> int:
-        """N of the source register's type; 4-bit formats count bytes."""
-        return REGISTER_BITS // element_bits(self.src)
-
-    @property
-    def destination_lanes(self) -> int:
-        """N of the result's type."""
-        return REGISTER_BITS // element_bits(self.dst)
 
     @property
     def words(self) -> Mapping[str, tuple[str, ...]]:

@@ -166,8 +166,7 @@ def check_partition(
             raise TileError(f"dimension {position}: offset {offset}, size {size}; both must be 0 or more", span=span)
         if extent is not None and offset is not None and size is not None and offset + size > extent:
             raise TileError(
-                f"dimension {position}: offset {offset} and size {size} exceed the view's extent of {extent}",
-                span=span,
+                f"dimension {position}: offset {offset} and size {size} exceed the view's extent of {extent}", span=span
             )
     if len(part.dims) > len(view.dims):
         raise TileError(f"the part has {len(part.dims)} dimensions, the view has {len(view.dims)}", span=span)
@@ -493,13 +492,7 @@ def _read_alias(reader: PtoReader, statement: NamedOperation) -> Operation:
     check_alias(mnemonic, source_type, result_type, statement.span)
     result = statement.define_one(reader, result_type)
     return TileOperation(
-        mnemonic,
-        (source[0],),
-        (source_type,),
-        (result,),
-        (result_type,),
-        sorted_texts(attributes),
-        span=statement.span,
+        mnemonic, (source[0],), (source_type,), (result,), (result_type,), sorted_texts(attributes), span=statement.span
     )
 
 

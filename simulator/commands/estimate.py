@@ -18,7 +18,7 @@ from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
 from castsim.isa.value_expressions import format_spelled
-from castsim.reports.estimates import EstimateDocument, estimate_text
+from castsim.reports.estimates import EstimateDocument, estimate_text, estimated_seconds
 from castsim.running.estimating import estimate
 from castsim.targets.description import with_options
 from castsim.targets.loader import load_target
@@ -58,7 +58,7 @@ def execute(options: Namespace) -> CommandOutcome:
         row_stride=_stride("--row-stride", options.row_stride),
         dst_row_stride=_stride("--dst-row-stride", options.dst_row_stride),
     )  # fmt: skip
-    seconds = answer.cycles / (target.frequency.megahertz * 10**6)
+    seconds = estimated_seconds(answer, target)
     document = EstimateDocument.of(answer, target=target, src=src, dst=dst, rows=rows, cols=cols, seconds=seconds)
     return CommandOutcome(document, lambda _: estimate_text(answer, target, document))
 

@@ -39,13 +39,7 @@ from castsim.reports.pages.answer_pages import (
     targets_list_page,
 )
 from castsim.reports.pairs import pair_detail
-from castsim.reports.targets import (
-    TargetDescription,
-    TargetsDiff,
-    TargetsList,
-    pair_document,
-    targets_diff,
-)
+from castsim.reports.targets import TargetDescription, TargetsDiff, TargetsList, pair_document, targets_diff
 from castsim.targets.csv_tables import TableFile
 from castsim.targets.description import Table
 from castsim.targets.loader import (

@@ -211,13 +211,7 @@ def assess_row(target: Target, row: MeasuredRow) -> AssessedRow:
             )
         elif row.operation == CAST:
             found = estimate(
-                row.src.name,
-                row.dst.name,
-                rows,
-                cols,
-                target=measured,
-                valid_rows=valid_rows,
-                valid_cols=valid_cols,
+                row.src.name, row.dst.name, rows, cols, target=measured, valid_rows=valid_rows, valid_cols=valid_cols
             )
         else:
             in_place = row.in_place or not _fits(target, row)

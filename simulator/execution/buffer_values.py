@@ -173,10 +173,7 @@ def compute_tree(
 
 
 def _execute(
-    operation: Operation,
-    buffer: Bytes,
-    arguments: Mapping[str, Bytes],
-    execute: Callable[[Operation, Bytes], object],
+    operation: Operation, buffer: Bytes, arguments: Mapping[str, Bytes], execute: Callable[[Operation, Bytes], object]
 ) -> None:
     if isinstance(operation, Transfer):
         execute_transfer(operation, buffer, arguments)

@@ -155,13 +155,7 @@ def of_errors(error: CastsimError | EngineError, file: str) -> list[Finding]:
 def of_warnings(warnings: Iterable[WarningText], file: str) -> list[Finding]:
     """Return the findings that warnings are."""
     return [
-        placed(
-            Severity.WARNING,
-            one.kind.value,
-            one.text,
-            one.place if isinstance(one.place, Span) else None,
-            file,
-        )
+        placed(Severity.WARNING, one.kind.value, one.text, one.place if isinstance(one.place, Span) else None, file)
         for one in warnings
     ]
 

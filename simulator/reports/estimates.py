@@ -76,10 +76,15 @@ class EstimateDocument(CommandDocument, name="estimate"):
     )
 
 
+def estimated_seconds(estimate: Estimate, target: Target) -> float:
+    """Return the time of an estimated cast at the target's clock."""
+    return estimate.cycles / (target.frequency.megahertz * 10**6)
+
+
 @composed
 def estimate_text(estimate: Estimate, target: Target, document: Document) -> Iterator[RenderableType]:
     """Yield the cycles, what bounds them, what they rest on, and a table of causes."""
-    time = duration(document["seconds"])
+    time = duration(estimated_seconds(estimate, target))
     yield Text.assemble((f"{grouped(estimate.cycles)} cycles", "bold"), f" = {time} at {clock(target)}")
     shape = f"{document['rows']} x {document['cols']} elements"
     yield Text(f"{document['src']} -> {document['dst']}, {shape}, on {target.name}")

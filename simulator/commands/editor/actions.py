@@ -174,10 +174,7 @@ def flag_repairs(text: EditedText, finding: Finding, findings: Sequence[Finding]
     event = next((number for number in range(_EVENTS) if not _used(text, lacks, number)), None)
     if event is not None:
         setting, waiting = (f"pto.{what}_flag[{pipes}, <EVENT_ID{event}>]" for what in ("set", "wait"))
-        both = (
-            line_before(behind + 1, setting, lines[behind - 1]),
-            line_before(wait, waiting, lines[wait - 1]),
-        )
+        both = (line_before(behind + 1, setting, lines[behind - 1]), line_before(wait, waiting, lines[wait - 1]))
         title = f"Insert set_flag and wait_flag {pair}, event {event}"
         yield Repair(title, both)
         loop = _loop(lines, wait, behind)

@@ -646,10 +646,7 @@ def _words(given: Arguments, key: str) -> list[str]:
 
 
 def _change_nothing(_: Arguments) -> Document:
-    raise ReadError(
-        "cannot change values of a recorded run; launch it again with other inputs",
-        legal=("in", "arg"),
-    )
+    raise ReadError("cannot change values of a recorded run; launch it again with other inputs", legal=("in", "arg"))
 
 
 def _same_file(asked: str, file: str) -> bool:

@@ -214,11 +214,7 @@ def check_scratch(
         return
     like = work.sources[0]
     must_match = operation.tmp_like_source and not tmp.added
-    if must_match and (tmp.format, tmp.valid_rows, tmp.valid_cols) != (
-        like.format,
-        like.valid_rows,
-        like.valid_cols,
-    ):
+    if must_match and (tmp.format, tmp.valid_rows, tmp.valid_cols) != (like.format, like.valid_rows, like.valid_cols):
         raise TileError(
             f"{work.mnemonic} needs a tmp tile of the type and valid region of %{like.name}: "
             f"{like.valid_rows} x {like.valid_cols} {like.format.name}",
