@@ -326,7 +326,8 @@ def test_a_folder_means_the_files_in_it(tmp_path: Path, capsys: pytest.CaptureFi
     assert [Path(one).relative_to(folder).as_posix() for one in walk.skipped] == ["notes.md", "a/sweep.toml"]
     assert main(["check", str(folder)]) == 2
     shown = capsys.readouterr().out
-    assert "errors in 5 files\nskipped 2 files of no kind that castsim checks:" in shown
+    assert shown.startswith("2 errors in 5 files.\n")
+    assert "\nskipped 2 files of no kind that castsim checks:" in shown
     assert shown.count(str(folder / "notes.md")) == 1
     assert main(["check", str(folder), "--json", "-"]) == 2
     found = {Path(one["file"]).name for one in json.loads(capsys.readouterr().out)["findings"]}

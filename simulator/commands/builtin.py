@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from castsim.commands.option_parsers import assignments
+from castsim.commands.option_parsers import assignments, refuse_given
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
@@ -52,10 +52,7 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError: the target lacks it, or its values are not documented or not modelled.
     """
     if options.name is None:
-        for option in ("emit", "inputs", "args", "out", "rounding", "options"):
-            if getattr(options, option):
-                shown = {"inputs": "in", "args": "arg", "options": "option"}.get(option, option)
-                raise ReadError(f"--{shown} needs the name of a builtin")
+        refuse_given(options, ("emit", "in", "arg", "out", "rounding", "option"), "needs the name of a builtin")
         return _list(options.target)
     if options.target is None:
         raise ReadError("choose the generation with --target", legal=[target.name for target in _targets(None)])

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from castsim.commands.option_parsers import assignments, take_words
+from castsim.commands.option_parsers import assignments, refuse_given, take_words
 from castsim.commands.outcome import CommandOutcome
 from castsim.commands.shared_options import OptionParser
 from castsim.execution.outcomes import Judge
@@ -346,8 +346,6 @@ _Told = dict[WarningText, None]
 STRING = "string"
 """Stands for text among formats."""
 
-_NOT_OF_TEXT = ("target", "rounding", "overflow", "saturation", "spec", "scratch", "options")
-
 
 def cast_strings(options: Namespace) -> CommandOutcome:
     """Read numbers from text, or write them as text.
@@ -355,9 +353,8 @@ def cast_strings(options: Namespace) -> CommandOutcome:
     Raises:
         ReadError: a text that the operator leaves undefined, an option that casts of text do not have.
     """
-    for option in _NOT_OF_TEXT:
-        if getattr(options, option):
-            raise ReadError(f"--{'option' if option == 'options' else option} does not apply to casts from or to text")
+    names = ("target", "rounding", "overflow", "saturation", "spec", "scratch", "option")
+    refuse_given(options, names, "does not apply to casts from or to text")
     src, dst = (None if name.lower() == STRING else format_spelled(name) for name in (options.src, options.dst))
     rows = [_row(text, src, dst) for text in options.values]
     document = {"source_format": options.src.lower(), "destination_format": options.dst.lower(), "results": rows}

@@ -26,6 +26,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from castsim.commands.cast import read_value
+from castsim.commands.option_parsers import refuse_given
 from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import ReadError
@@ -100,9 +101,8 @@ def _compared(cast: CompiledCast, texts: list[str]) -> CommandOutcome:
 
 def _text(options: Namespace) -> CommandOutcome:
     """Show the casts of a text of LLVM IR; all positional arguments behind the file are values."""
-    for name, usual in (("form", "as"), ("rounding", None), ("reading", "compiler")):
-        if getattr(options, name) != usual:
-            raise ReadError(f"--{name} does not apply to LLVM IR text, which determines it", legal=("--order",))
+    why = "does not apply to LLVM IR text, which determines it"
+    refuse_given(options, ("form", "rounding", "reading"), why, usual=("as", "compiler"), legal=("--order",))
     text_read = read_text(options.src, "LLVM IR")
     found = casts_of_text(text_read, options.src, tpc_target(options.target), options.order)
     places = [{"line": each.span.line, "column": each.span.column, "written": each.written} for each in found]

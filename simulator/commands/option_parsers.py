@@ -257,6 +257,24 @@ def refuse(options: Namespace, named: Mapping[str, str], program: str | None, su
             raise ReadError(told, legal=[f"*{each}" for each in suffixes])
 
 
+_DESTINATIONS = {"in": "inputs", "arg": "args", "option": "options"}
+"""Options whose name in a namespace is another one."""
+
+
+def refuse_given(
+    options: Namespace, names: Sequence[str], why: str, usual: Sequence[str] = (), legal: Sequence[str] = ()
+) -> None:
+    """Reject options that mean nothing here, by their names; `usual` are values that count as not given.
+
+    Raises:
+        ReadError: one was given; `why` it means nothing.
+    """
+    for name in names:
+        value = getattr(options, _DESTINATIONS.get(name, name.replace("-", "_")))
+        if value not in (None, False, [], *usual):
+            raise ReadError(f"--{name} {why}", legal=legal)
+
+
 def headers_of(options: Namespace) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Return the folders of headers and the macros that options give.
 

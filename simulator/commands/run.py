@@ -47,6 +47,7 @@ from castsim.commands.option_parsers import (
     output_folder,
     positive,
     refuse,
+    refuse_given,
     refuse_tilelang,
     run_limits_of,
     scalars_of,
@@ -464,18 +465,9 @@ def _check_language(options: Namespace, loaded: LoadedProgram) -> None:
         if stale_mode(options.stale_reads) != "report":
             raise ReadError("--stale-reads applies only to assembly; tile programs have no registers")
         return
-    given = {
-        "--sync": options.sync != "insert",
-        "--show-sync": options.show_sync,
-        "--emit-sync": options.emit_sync is not None,
-        "--races": options.races == "report",
-        "--unsafe-scratch": options.unsafe_scratch,
-        f"--{TOOLCHAIN}": options.toolchain is not None,
-        f"--{BACKEND}": options.backend is not None,
-    }
-    for option, was_given in given.items():
-        if was_given:
-            raise ReadError(f"{option} applies only to tile programs; {options.program} is assembly")
+    names = ("sync", "show-sync", "emit-sync", "races", "unsafe-scratch", TOOLCHAIN, BACKEND)
+    why = f"applies only to tile programs; {options.program} is assembly"
+    refuse_given(options, names, why, usual=("insert", STOP, IGNORE))
 
 
 def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
@@ -484,20 +476,8 @@ def _check_untimed(options: Namespace, loaded: LoadedProgram) -> None:
     Raises:
         ReadError: one was given.
     """
-    given = {
-        "--timeline": options.timeline,
-        "--trace": options.trace is not None,
-        "--kanata": options.kanata is not None,
-        "--what-if": options.what_if is not None,
-        "--report": options.report not in (RUN, FULL),
-        "--engine": options.engine is not None,
-        "--sync": options.sync != "insert",
-        "--show-sync": options.show_sync,
-        "--emit-sync": options.emit_sync is not None,
-    }
-    for option, was_given in given.items():
-        if was_given:
-            raise ReadError(f"{option} has nothing to show: {loaded.untimed}")
+    names = ("timeline", "trace", "kanata", "what-if", "report", "engine", "sync", "show-sync", "emit-sync")
+    refuse_given(options, names, f"has nothing to show: {loaded.untimed}", usual=(RUN, FULL, "insert"))
 
 
 def _lint(loaded: LoadedProgram) -> tuple[LintFinding, ...]:
@@ -587,18 +567,8 @@ def run_entries(options: Namespace, path: Path, run: Callable[[Namespace], Resul
     """
     from castsim.isa.pto.pto_parser import parse  # noqa: PLC0415 - assembly needs none
 
-    for option, given in (
-        ("--entry", options.entry),
-        ("--out", options.out),
-        ("--timeline", options.timeline),
-        ("--trace", options.trace),
-        ("--kanata", options.kanata),
-        ("--html", options.html),
-        ("--what-if", options.what_if),
-        ("--show-sync", options.show_sync),
-    ):
-        if given:
-            raise ReadError(f"{option} applies to one function; --all-entries runs several")
+    names = ("entry", "out", "timeline", "trace", "kanata", "html", "what-if", "show-sync")
+    refuse_given(options, names, "applies to one function; --all-entries runs several")
     if path.suffix != TILE_SUFFIX:
         raise ReadError(f"'{path}' is not a tile program", legal=(f"a {TILE_SUFFIX} file",))
     source = read_source(path, lambda: False)

@@ -17,7 +17,7 @@ import re
 from argparse import Namespace
 from pathlib import Path
 
-from castsim.commands.option_parsers import limits_of, scalars_of
+from castsim.commands.option_parsers import limits_of, refuse_given, scalars_of
 from castsim.commands.outcome import CommandOutcome, answer
 from castsim.commands.shared_options import OptionParser
 from castsim.isa.errors import IllegalError, ReadError
@@ -77,23 +77,16 @@ def execute(options: Namespace) -> CommandOutcome:
     """
     match options.what:
         case [program] if program.endswith(".pto"):
-            for option in ("rows", "cols", "row_stride", "rounding", "audit", "sweep"):
-                if getattr(options, option):
-                    raise ReadError(f"--{option.replace('_', '-')} applies to two formats; a program has its own")
+            names = ("rows", "cols", "row-stride", "rounding", "audit", "sweep")
+            refuse_given(options, names, "applies to two formats; a program has its own")
             return _program(options, program)
         case [word] if word.lower() == ALL:
             return _all(options)
         case [src, dst]:
             if options.rows is None or options.cols is None:
                 raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
-            for option, given in (
-                ("entry", options.entry),
-                ("arg", options.args),
-                ("max-walk", options.max_walk),
-                ("max-statements", options.max_statements),
-            ):
-                if given:
-                    raise ReadError(f"--{option} applies only to a program", legal=("X.pto",))
+            names = ("entry", "arg", "max-walk", "max-statements")
+            refuse_given(options, names, "applies only to a program", legal=("X.pto",))
             return _pair(options, src, dst)
         case _:
             raise ReadError(
@@ -127,9 +120,8 @@ def _pair(options: Namespace, src: str, dst: str) -> CommandOutcome:
 
 def _all(options: Namespace) -> CommandOutcome:
     """Return the scratch that serves every cast of a shape: the documents' tmpSizeAllBytes."""
-    for option in ("rounding", "audit", "sweep", "entry", "args", "max_walk", "max_statements"):
-        if getattr(options, option):
-            raise ReadError(f"--{option.replace('args', 'arg').replace('_', '-')} does not apply to all casts at once")
+    names = ("rounding", "audit", "sweep", "entry", "arg", "max-walk", "max-statements")
+    refuse_given(options, names, "does not apply to all casts at once")
     if options.rows is None or options.cols is None:
         raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
     target = _target(options)

@@ -36,7 +36,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from castsim.commands import command_line
-from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments
+from castsim.commands.option_parsers import GRAPHS, LAST_PORT, assignments, refuse_given
 from castsim.commands.outcome import CommandOutcome, plain
 from castsim.commands.run_views import answer_page, write_page
 from castsim.commands.shared_options import OptionParser
@@ -297,8 +297,6 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
     Raises:
         ReadError: no result of a run, or options of a program.
     """
-    refused = {"--target": options.target, "--entry": options.entry, "--in": options.inputs, "--arg": options.args,
-               "--option": options.options}  # fmt: skip
     document: Mapping[str, Any] = {}
     with suppress(ValueError, RecursionError):  # `recorded_run` says what is wrong
         document = parsed_json(data)
@@ -314,9 +312,8 @@ def _recorded_page(options: Namespace, data: bytes) -> Path:
         recorded = recorded_run(data, options.file)
         named = _program_of(recorded, options.file)
         page = plain_page("view", f"view {options.file}", _recorded_report(recorded, named), dict(document))
-    for option, given in refused.items():
-        if given:
-            raise ReadError(f"{option}: '{options.file}' is a result, which is shown and not run", legal=(named,))
+    why = f"does not apply: '{options.file}' is a result, which is shown and not run"
+    refuse_given(options, ("target", "entry", "in", "arg", "option"), why, legal=(named,))
     path = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="castsim-")) / "result.html"
     write_page(str(path), page, "--out")
     return path
