@@ -85,8 +85,8 @@ def execute(options: Namespace) -> CommandOutcome:
         case [src, dst]:
             if options.rows is None or options.cols is None:
                 raise ReadError("the size of the tile is missing", legal=("--rows R --cols C",))
-            names = ("entry", "arg", "max-walk", "max-statements")
-            refuse_given(options, names, "applies only to a program", legal=("X.pto",))
+            of_program = ("entry", "arg", "max-walk", "max-statements")
+            refuse_given(options, of_program, "applies only to a program", legal=("X.pto",))
             return _pair(options, src, dst)
         case _:
             raise ReadError(
