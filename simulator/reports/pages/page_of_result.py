@@ -262,8 +262,9 @@ def advise_page(document: Entry) -> Page:
         tried = counted(document["looked_at"], "change")
         answer = f"No change saves cycles and keeps the outputs; castsim tried {tried}."
     columns: Mapping[str, Column] = {
-               "change": "number", "line": "line", "what": "title", "cycles": "cycles", "saved cycles": "gained",
-               "saved %": lambda offer: round(offer["gained_percent"], 1), "outputs are equal": "how"}  # fmt: skip
+        "change": "number", "line": "line", "cycles": "cycles", "saved cycles": "gained",
+        "saved %": lambda offer: round(offer["gained_percent"], 1), "outputs are equal": "how", "what": "title",
+    }  # fmt: skip
     sections = [
         summary_section(
             answer,
@@ -283,7 +284,7 @@ def advise_page(document: Entry) -> Page:
                    Listing(f"change {offer['number']}", offer["diff"].rstrip("\n"))))
             for offer in offers
         ]  # fmt: skip
-        sections.append(titled_section("Changes", entry_table(offers, columns), *diffs))
+        sections.append(titled_section("Changes", entry_table(offers, columns, sources=1), *diffs))
     if document["rejected"]:
         rejected = {"rejected change": "title", "line": "line", "reason": "why"}
         sections.append(
