@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from castsim.reports.schemas.registry import every_command, every_form, form_schema
+from castsim.reports.schemas.registry import every_command, form_schema
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "docs" / "reference" / "json-schemas.json"
 
 
 def bundle() -> str:
     """Return one JSON Schema that holds every object, a line each, with the documents of each command."""
-    definitions = {name: each for form in every_form() for name, each in form_schema(form)["$defs"].items()}
+    definitions = {
+        name: each
+        for _, forms in every_command()
+        for form in forms
+        for name, each in form_schema(form)["$defs"].items()
+    }
     documents = {
         command: [{"$ref": f"#/$defs/{form.__name__}"} for form in forms] for command, forms in every_command()
     }

@@ -104,7 +104,7 @@ def test_the_rows_keep_their_names_in_every_part(monkeypatch: pytest.MonkeyPatch
 
 KEYS = {
     "cast f32 i16 40000 2.5 -inf --target all": ("given", "target"),
-    "accuracy --target a2a3": ("path",),
+    "accuracy --target a2a3": ("operation", "types"),
     "run programs/kernels/rms_norm_a2a3.pto --timing-only --arg eps=1e-6 --report full": ("line", "instruction"),
 }
 

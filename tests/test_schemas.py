@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHAPES = json.loads((Path(__file__).parent / "schema_shapes.json").read_text(encoding="utf-8"))
 """Digests of the shapes that documents have had, by name and version."""
 
-FORMS = {form.NAME: form for form in registry.every_form()}
+FORMS = {form.NAME: form for _, forms in registry.every_command() for form in forms}
 KEY = re.compile(r"[a-z][a-z0-9_]*")
 
 WRITTEN = re.compile(r"(?<![\w/])\w+\.(tpc|pto|toml|bin)\b|--out|--json|--format|sweep --report")

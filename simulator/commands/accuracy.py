@@ -20,31 +20,22 @@ examples:
 from __future__ import annotations
 
 from argparse import Namespace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from castsim.commands.option_parsers import output_folder, refuse_workers, workers_of
-from castsim.commands.outcome import CommandOutcome
-from castsim.commands.run_views import check_page, ledger_of, removal, resume_hint, with_note, write_answer
+from castsim.commands.outcome import CommandOutcome, answer
+from castsim.commands.run_views import ledger_of, removal, resume_hint
 from castsim.commands.shared_options import OptionParser
 from castsim.evidence.accuracy_assessment import accuracy, measured_targets
 from castsim.evidence.left_out import LeftOut, cross_validate, together, write_record
 from castsim.evidence.measured_rows import read_table
 from castsim.isa.errors import ReadError
-from castsim.reports.accuracy import (
-    accuracy_document,
-    accuracy_summary,
-    accuracy_text,
-    cross_validation_document,
-    cross_validation_text,
-)
+from castsim.reports.accuracy import accuracy_document, cross_validation_document
+from castsim.reports.pages.page_of_result import accuracy_page, cross_validation_page
 from castsim.reports.progress import stage_progress
 from castsim.targets.csv_tables import SHIPPED
 from castsim.targets.loader import load_target
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def declare(parser: OptionParser) -> None:
@@ -73,7 +64,6 @@ def execute(options: Namespace) -> CommandOutcome:
         IllegalError, TileError: a row that the target cannot run.
         EngineError: workers that are others, or die.
     """
-    check_page(options, {"--data": options.data})
     given = {"--target": options.target, "--data": options.data, "--cross-validate": options.cross_validate}
     if options.record is not None and (excess := [name for name, value in given.items() if value is not None]):
         raise ReadError(f"--record covers all shipped measurements; leave out {', '.join(excess)}")
@@ -93,13 +83,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
     if (folder := output_folder(options.record, "--record")) is not None:
         write_record(folder, found)
-    document = accuracy_document(found)
-    write_answer(document, options)
-
-    def text(_: int, *, summary: bool = False) -> RenderableType:
-        return with_note(accuracy_summary(found) if summary else accuracy_text(found), options)
-
-    return CommandOutcome(document, text, summary=partial(text, summary=True), delivered=removal(ledger))
+    return replace(answer(accuracy_page, accuracy_document(found)), delivered=removal(ledger))
 
 
 def _cross_validation(options: Namespace) -> CommandOutcome:
@@ -125,8 +109,4 @@ def _cross_validation(options: Namespace) -> CommandOutcome:
         table = read_table(SHIPPED / target.measured_casts.file)
     with stage_progress(options) as progress:
         found = cross_validate(target, table, LeftOut(options.cross_validate), progress)
-
-    document = cross_validation_document(found)
-    write_answer(document, options)
-
-    return CommandOutcome(document, lambda _: with_note(cross_validation_text(found), options))
+    return answer(cross_validation_page, cross_validation_document(found))

@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from castsim.commands.asm import write_out
 from castsim.commands.kernels import as_text, bundles_of, launch_of, recording_of, refuse_elsewhere, without_arguments
 from castsim.commands.option_parsers import GRAPHS, assignments, positive, run_limits_of, scalars_of
-from castsim.commands.outcome import CommandOutcome
+from castsim.commands.outcome import CommandOutcome, plain, stacked
 from castsim.commands.shared_options import OptionParser
 from castsim.exploration.advice_search import Advice, advice_on
 from castsim.exploration.equivalence import original
@@ -30,7 +31,10 @@ from castsim.exploration.program_edits import SECONDS, TRIES, RunConfig, Suggest
 from castsim.isa.errors import ReadError
 from castsim.isa.reading import CPP_SUFFIXES, Language, Source, read_source
 from castsim.reports.progress import stage_progress
-from castsim.reports.tuning import Advise, advice_text
+from castsim.reports.tuning import Advise
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def declare(parser: OptionParser) -> None:
@@ -88,10 +92,25 @@ def execute(options: Namespace) -> CommandOutcome:
     with stage_progress(options) as progress:
         advice = advice_on(original(source, setting), progress)
     written = None if number is None else _applied(advice, number, options)
-    return CommandOutcome(
-        Advise.of(advice, applied=number, output=written),
-        lambda _: advice_text(advice, number, written, why=options.why),
-    )
+    document = Advise.of(advice, applied=number, output=written)
+    return CommandOutcome(document, lambda _: _text(document, why=options.why))
+
+
+def _text(document: Mapping[str, Any], *, why: bool) -> RenderableType:
+    """Return the page as text, and the best change as a diff unless one was written; rejected changes with `why`."""
+    from rich.text import Text  # noqa: PLC0415 - only if printed
+
+    from castsim.reports.pages.answer_pages import answer_text  # noqa: PLC0415 - as above
+    from castsim.reports.pages.page_of_result import advise_page  # noqa: PLC0415 - as above
+
+    report = answer_text(advise_page(document if why else {**document, "rejected": []}))
+    if not document["offers"]:
+        more = "" if why or not document["rejected"] else "Next: --why lists the rejected changes and the reasons"
+        return stacked(report, plain(more)) if more else report
+    if document["output"]:
+        return report
+    diff = document["offers"][(document["applied"] or 1) - 1]["diff"]
+    return stacked(report, Text(f"\n{diff.rstrip()}", no_wrap=True, overflow="ignore"))
 
 
 def _read(options: Namespace) -> Source:

@@ -93,8 +93,8 @@ GROUPS = {
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 """The same without groups."""
 
-PAGED = ("advise", "check", "expand", "scratch", "targets")
-"""Commands whose page is made of their text report."""
+PAGED = ("accuracy", "advise", "check", "expand", "scratch", "targets")
+"""Commands whose page is made of their JSON document."""
 
 LONGEST = 4096
 """Characters of an argument: a path cannot be longer, and no number in digits needs to be."""

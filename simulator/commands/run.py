@@ -327,10 +327,11 @@ def run_source(
         written.append(f"emit-sync: program with flags and barriers written to {options.emit_sync}{again}")
     files = _write(result, folder, partial=options.partial)
     rested_on = [f"options.{name}" for name in sorted(read)]
-    report = RunReport.of(
-        result, files, rested_on, findings, show_synchronisation=options.show_sync, gains=lifted, further=further,
-        sensitivities=weights, list_facts=options.facts,
-        command=options.typed, inputs=_input_words(options), changeable=_is_changeable(options),
+    report = replace(
+        RunReport.of(result, files, rested_on, weights),
+        findings=findings, show_synchronisation=options.show_sync, gains=lifted, further=further,
+        list_facts=options.facts, command=options.typed, inputs=_input_words(options),
+        changeable=_is_changeable(options),
     )  # fmt: skip
     document = run_document(report)
     is_read = launch_of(options) is None and (source is None or source.program is None)

@@ -143,19 +143,6 @@ def answer_page(document: Mapping[str, Any]) -> Page | None:
     return None
 
 
-def write_answer(document: Mapping[str, Any], options: Namespace) -> None:
-    """Write the page of the document of a look-up, if one was requested.
-
-    Raises:
-        ReadError: it cannot be written.
-    """
-    if options.html is None:
-        return
-    page = answer_page({"schema_version": SCHEMA_VERSION, **document})
-    assert page is not None
-    write_page(options.html, page)
-
-
 def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandOutcome]) -> CommandOutcome:
     """Do what a command is for, and write the page that is made of its report.
 
@@ -175,7 +162,9 @@ def paged(name: str, options: Namespace, execute: Callable[[Namespace], CommandO
     if getattr(options, "format", "text") != "text":
         raise ReadError("--html works only with --format text", legal=("--format text",))
     outcome = execute(options)
-    write_answer(outcome.document, options)
+    page = answer_page({"schema_version": SCHEMA_VERSION, **outcome.document})
+    assert page is not None
+    write_page(options.html, page)
     return replace(outcome, text=lambda width: with_note(outcome.text(width), options))
 
 

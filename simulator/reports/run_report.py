@@ -109,18 +109,12 @@ class RunReport:
         result: Result,
         files: Mapping[str, Path],
         read: Iterable[str] = (),
-        findings: tuple[LintFinding, ...] | None = None,
-        *,
-        show_synchronisation: bool = False,
-        gains: tuple[LiftedLimit, ...] = (),
-        further: tuple[str, ...] = (),
         sensitivities: tuple[Sensitivity, ...] | None = None,
-        list_facts: bool = False,
-        command: tuple[str, ...] = (),
-        inputs: tuple[str, ...] = (),
-        changeable: bool = False,
     ) -> Self:
-        """Derive the report; `files` says where outputs were written, `read` which further facts the run rested on."""
+        """Derive the report without what the command was asked to add.
+
+        `files` says where outputs were written, `read` which further facts the run rested on.
+        """
         loaded, timing = result.loaded, result.timing
         target = loaded.target
         found = None if result.untimed else limiter(timing)
@@ -149,14 +143,6 @@ class RunReport:
             facts=_by_weight(doubtful_facts(target, {*timing.facts, *read, *_more_facts(loaded)}), sensitivities or ()),
             trust=trust_of(target, timing, loaded.tree),
             sensitivities=sensitivities,
-            findings=findings,
-            show_synchronisation=show_synchronisation,
-            gains=gains,
-            further=further,
-            list_facts=list_facts,
-            command=command,
-            inputs=inputs,
-            changeable=changeable,
         )
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from rich.console import RenderableType
 from rich.text import Text
 
-from castsim.exploration.advice_search import Advice
-from castsim.exploration.program_edits import Suggestion, SuggestionEvidence
+from castsim.exploration.program_edits import SuggestionEvidence
 from castsim.exploration.tuning_candidates import ChoiceKind, ChoiceRow
 from castsim.exploration.tuning_studies import Tuning
 from castsim.isa.errors import escaped
@@ -249,7 +248,7 @@ def sweep_text(found: Sweep) -> Text:
     return Text(rows + failed + resumed)
 
 
-# Advice as a document, and as text: what was found, and the first change as a diff.
+# Advice as a document.
 
 HowKept: TypeAlias = Annotated[str, ("enum", tuple(how.value for how in SuggestionEvidence))]
 """How it is known that the outputs stay the same."""
@@ -295,60 +294,3 @@ class Advise(CommandDocument, name="advise"):
     unfinished: bool = says("Whether the time was over before all changes were tried.")
     applied: int | None = says("The number of the change that was written; null if none was.")
     output: str | None = says("The file that it was written to.")
-
-
-@composed
-def advice_text(
-    advice: Advice, applied: int | None = None, output: Path | None = None, *, why: bool = False
-) -> Iterator[RenderableType]:
-    """Yield the answer first, then a table of the changes, and the first one, or the one applied, as a diff.
-
-    With `why` the changes that were rejected come before the diff.
-    """
-    yield _answer(advice, applied)
-    if advice.offers:
-        yield from (Text(), _offers(advice))
-    if why:
-        yield from (Text(), _rejected(advice))
-    elif not advice.offers and advice.rejected:
-        yield Text("Next: --why lists the rejected changes and the reasons")
-    if advice.unfinished:
-        yield Text("The time limit ended the search before all changes were tried: pass a larger --seconds N")
-    if not advice.offers:
-        return
-    yield Text()
-    if output is not None:
-        yield Text(f"{output}: the program with change {applied}")
-        return
-    shown = advice.offers[(applied or 1) - 1]
-    yield from (Text(f"change 1: {shown.change.reason}"), Text())
-    yield Text(shown.diff.rstrip("\n"), no_wrap=True, overflow="ignore")
-
-
-def _answer(advice: Advice, applied: int | None) -> Text:
-    if not advice.offers:
-        tried = (
-            f"none of the {advice.looked_at:,} changes tried" if advice.looked_at else "no change that castsim knows"
-        )
-        return Text(
-            f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; {tried} saves cycles and keeps the outputs"
-        )
-    shown: Suggestion = advice.offers[(applied or 1) - 1]
-    return Text(
-        f"{advice.file}: {advice.cycles:,} cycles on {advice.target}, {shown.cycles:,} with change {applied or 1}"
-    )
-
-
-def _rejected(advice: Advice) -> RenderableType:
-    found = table("rejected change", "line", "why", numbers=("line",))
-    for one in advice.rejected:
-        found.add_row(Text(one.change.title), str(one.change.line), Text(one.why))
-    return found if advice.rejected else Text("no change was rejected")
-
-
-def _offers(advice: Advice) -> RenderableType:
-    found = table("change", "cycles", "gain", "how", "what", numbers=("change", "cycles", "gain"))
-    for number, offer in enumerate(advice.offers, 1):
-        gain = f"{offer.gained_percent:.1f} %"
-        found.add_row(str(number), f"{offer.cycles:,}", gain, offer.evidence, Text(offer.change.title))
-    return found

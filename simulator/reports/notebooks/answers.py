@@ -14,7 +14,7 @@ from castsim.lowering.conformance import Matrix
 from castsim.lowering.demand import Verdict
 from castsim.lowering.lowering_answers import Answer, setting_text
 from castsim.reports import notebooks
-from castsim.reports.accuracy import CURVE_COLUMNS, accuracy_summary, curve_cells
+from castsim.reports.accuracy import accuracy_document
 from castsim.reports.conform import cast_text, cell_text, conform_totals
 from castsim.reports.documents import identifier
 from castsim.reports.lower_text import answer_parts
@@ -37,11 +37,13 @@ from castsim.reports.pages.blocks import (
     Line,
     Listing,
     PageTable,
+    ResultsView,
     Series,
     Text,
     cause_series,
     text_blocks,
 )
+from castsim.reports.pages.page_of_result import accuracy_page
 from castsim.running.estimating import Estimate, Estimates
 
 if TYPE_CHECKING:
@@ -157,9 +159,6 @@ class EstimatesPresentation(DrawnPresentation):
 
 # Simulated against measured cycles in a notebook.
 
-_MOST_CURVES = 12
-"""Curves that HTML lists, those of the largest mean error."""
-
 _PEER = "public model"
 
 
@@ -223,12 +222,10 @@ class AccuracyPresentation(DrawnPresentation):
     more = "are in to_frame('curves')"
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the errors table by table, and those of the curves, the largest first."""
+        """Yield the page of the tables without its charts."""
         yield Text((Line(short(self._result), "strong"),))
-        yield from text_blocks([accuracy_summary(self._result.tables)])
-        mean = CURVE_COLUMNS.index("mean %")
-        rows = sorted(curve_cells(self._result.tables), key=lambda row: -float(row[mean]))
-        yield PageTable("", CURVE_COLUMNS, tuple(rows), tuple(range(4, len(CURVE_COLUMNS))), most=_MOST_CURVES)
+        for section in accuracy_page(accuracy_document(self._result.tables)).sections:
+            yield from (block for block in section.blocks if not isinstance(block, ResultsView))
 
     def draw(self, figure: Figure) -> None:
         """Draw simulated over measured cycles, and how many rows have which error."""

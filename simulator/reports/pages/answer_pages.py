@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from math import ceil
 from pathlib import PurePath
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from rich.console import Group, RenderableType
 from rich.text import Text as StyledText
@@ -23,6 +26,7 @@ from castsim.reports.pages.blocks import (
     Page,
     PageSection,
     PageTable,
+    ResultsView,
     Text,
 )
 from castsim.reports.terminal import indented, table
@@ -647,6 +651,44 @@ def _block_text(block: Block) -> Iterator[RenderableType]:
         case Folded():
             yield StyledText(block.title, style="bold")
             yield from (indented(part) for inner in block.blocks for part in _block_text(inner))
+        case ResultsView("measurements"):
+            yield from _measurements_text(cast(Sequence[Entry], block.packed.columns["rows"]))
+
+
+_EDGES = (-20, -5, -1, 1, 5, 20)
+"""Edges of errors in percent; outside of the first and the last is everything beyond."""
+
+_LONGEST = 40
+"""Characters of the longest bar."""
+
+
+def _measurements_text(rows: Sequence[Entry]) -> Iterator[RenderableType]:
+    """Yield how many held-out rows have which error, as bars, then the rows of each table."""
+    counts = Counter(bisect(_EDGES, row["error"]) for row in rows if row["evidence"].startswith("held out"))
+    if counts:
+        ends = ["", *(f"{edge:g}" for edge in _EDGES), ""]
+        scale = _LONGEST / max(counts.values())
+        lines = [
+            f"{f'{low} .. {high} %':>14}  {counts[number]:>4}  {'#' * ceil(scale * counts[number])}"
+            for number, (low, high) in enumerate(pairwise(ends))
+        ]
+        yield StyledText("Errors of the held-out rows")
+        yield StyledText("\n".join(line.rstrip() for line in lines), no_wrap=True)
+    columns: Mapping[str, Column] = {
+        "operation": "operation",
+        "types": "types",
+        "path": "path",
+        "shape": "shape",
+        "measured": "measured",
+        "simulated": "simulated",
+        "error %": lambda row: f"{row['error']:+.2f}",
+        "public model": "public",
+        "its error %": lambda row: None if row["public"] is None else f"{row['public_error']:+.2f}",
+        "reason": "reason",
+    }
+    for (target, file), group in groupby(rows, lambda row: (row["target"], row["table"])):
+        yield StyledText(f"{target}: {file}")
+        yield from _table_text(entry_table(list(group), columns))
 
 
 def _table_text(block: PageTable) -> Iterator[RenderableType]:

@@ -85,7 +85,7 @@ def accuracy_page(document: Entry) -> Page:
             f"On {held_out['rows']:,} held-out rows the mean error is {held_out['mean']:.1f} %, the median "
             f"{held_out['median']:.1f} % and the largest {held_out['max']:.1f} %."
         )
-    fitted = document["fitted"]
+    fitted, public = document["fitted"], document["public_model"]
     elsewhere = [entry for entry in document["targets"] if entry["measured_on"] != entry["target"]]
     rows: list[Entry] = list(_accuracy_rows(document))
     groups: dict[tuple[str, str, str], list[float]] = {}
@@ -98,7 +98,7 @@ def accuracy_page(document: Entry) -> Page:
     ]  # fmt: skip
     sources: Mapping[str, Column] = {
         "target": "target",
-        "measurements": "table",
+        "measurements": lambda row: row["table"].removeprefix(f"{row['target']}_measured_").removesuffix(".csv"),
         "rows are": "evidence",
         "rows": "rows",
         **_ERRORS,
@@ -125,6 +125,7 @@ def accuracy_page(document: Entry) -> Page:
         "target": "target",
         "table": lambda entry: PurePath(entry["file"]).name,
         "rows": "rows",
+        "skipped": lambda entry: entry["rows_skipped"] or None,
         **_ERRORS,
         "source": lambda entry: entry["source"] or "given with --data",
     }
@@ -134,6 +135,9 @@ def accuracy_page(document: Entry) -> Page:
             f"The {fitted['rows']:,} rows that facts were fitted to have a mean error of {fitted['mean']:.1f} %; they "
             "confirm nothing."
             if fitted and held_out
+            else "",
+            f"The vendor's public cost model has a mean error of {public['mean']:.1f} % where it covers a row."
+            if public
             else "",
             *(
                 f"{entry['target']} was compared with measurements of {entry['measured_on']}: the errors show how far "
@@ -154,7 +158,7 @@ def accuracy_page(document: Entry) -> Page:
         titled_section(
             "Operations", entry_table(document["curves"], curves, "Absolute errors by operation and types.", most=25)
         ),
-        titled_section("Sources", entry_table(document["targets"], tables)),
+        titled_section("Sources", entry_table(document["targets"], tables, sources=1)),
     ]
     page = page_of_entry(
         "accuracy", "Simulated against measured cycles", f"castsim accuracy on {', '.join(names)}", sections, document
@@ -205,7 +209,7 @@ def _accuracy_row(target: str, file: str, row: Entry) -> Document:
         "operation": row.get("operation") or "",
         "types": _types_of({"src": src, "dst": dst}),
         "path": cells.get("path") or "",
-        "shape": f"{shape} counts {cells['convention']}" if cells.get("convention") else shape,
+        "shape": f"{shape}, {cells['convention']}" if cells.get("convention") else shape,
         "measured": measured,
         "simulated": simulated,
         "error": 100 * (simulated - measured) / measured,
@@ -258,8 +262,9 @@ def advise_page(document: Entry) -> Page:
         tried = counted(document["looked_at"], "change")
         answer = f"No change saves cycles and keeps the outputs; castsim tried {tried}."
     columns: Mapping[str, Column] = {
-               "change": "number", "line": "line", "what": "title", "cycles": "cycles", "saved cycles": "gained",
-               "saved %": lambda offer: round(offer["gained_percent"], 1), "outputs are equal": "how"}  # fmt: skip
+        "change": "number", "line": "line", "cycles": "cycles", "saved cycles": "gained",
+        "saved %": lambda offer: round(offer["gained_percent"], 1), "outputs are equal": "how", "what": "title",
+    }  # fmt: skip
     sections = [
         summary_section(
             answer,
@@ -279,7 +284,7 @@ def advise_page(document: Entry) -> Page:
                    Listing(f"change {offer['number']}", offer["diff"].rstrip("\n"))))
             for offer in offers
         ]  # fmt: skip
-        sections.append(titled_section("Changes", entry_table(offers, columns), *diffs))
+        sections.append(titled_section("Changes", entry_table(offers, columns, sources=1), *diffs))
     if document["rejected"]:
         rejected = {"rejected change": "title", "line": "line", "reason": "why"}
         sections.append(

@@ -232,14 +232,8 @@ def _row(number: int, text: str, costs: Mapping[int, _Cost], total: int) -> Sour
         return SourceRow(number, text, folds=_CONSTANT.match(text) is not None)
     causes = tuple((identifier(cause), str(cause), cost.causes[cause]) for cause in Cause if cost.causes.get(cause))
     share = cost.work / total if total else 0.0
-    return SourceRow(
-        number, text, cost.cycles, share, cost.executions or None, causes, "; ".join(_run_program_notes(cost))
-    )
-
-
-def _run_program_notes(cost: _Cost) -> Iterator[str]:
-    if cost.inserted:
-        yield f"{cost.inserted} of these cycles at inserted flags and barriers"
+    note = f"{cost.inserted} of these cycles at inserted flags and barriers" if cost.inserted else ""
+    return SourceRow(number, text, cost.cycles, share, cost.executions or None, causes, note)
 
 
 def _costs(result: Result) -> dict[int, _Cost]:
@@ -437,26 +431,10 @@ def line_blocks(report: RunReport) -> Iterator[Block]:
 
     An instruction that a compiler copies, of an inlined function or an unrolled loop, has one row.
     """
-    result, costs = report.result, dict[tuple[int, str, str], _Cost]()
-    texts: dict[tuple[int, str, str], dict[str, None]] = {}
-    instructions, executions = result.loaded.tree.instructions, result.timing.executions
-    for operation, _, times in repeated(result.timing.operations):
-        instruction = instructions[executions[operation.execution].instruction]
-        if not instruction.inserted:
-            key = instruction.span.line, instruction.name, instruction.pipe
-            costs.setdefault(key, _Cost()).add(operation.pipe, operation.causes, times)
-            texts.setdefault(key, {})[instruction.text] = None
-    for execution, _, times in repeated(executions):
-        instruction = instructions[execution.instruction]
-        key = instruction.span.line, instruction.name, instruction.pipe
-        if key in costs and not instruction.inserted:
-            costs[key].executions += times
     rows: dict[bool, list[tuple[Cell, ...]]] = {True: [], False: []}
-    for key, cost in sorted(costs.items(), key=lambda item: (-item[1].work, -item[1].cycles)):
-        line, name, pipe = key
-        text = next(iter(texts[key])) if len(texts[key]) == 1 else f"{name}, {len(texts[key])} forms"
-        cycles = cost.work, cost.cycles - cost.work, share(cost.work, result.cycles)
-        rows[cost.work > 0].append((line, text, pipe, cost.executions, *cycles))
+    for line in sorted(report.lines, key=lambda line: (-line.work, -line.pipe_cycles)):
+        cycles = line.work, line.pipe_cycles - line.work, share(line.work, report.result.cycles)
+        rows[line.work > 0].append((line.span.line, line.text, line.pipe, line.executions, *cycles))
     columns = ("line", "instruction", "pipe", "times", "occupied", "waits", "share")
     made = {
         works: PageTable("", columns, tuple(own), numbers=(0, 3, 4, 5, 6), heat=4, lines=0, most=40)

@@ -99,11 +99,6 @@ def every_command() -> tuple[tuple[str, tuple[type[CommandDocument], ...]], ...]
     return (*COMMANDS.items(), (FAILURE.NAME, (FAILURE,)))
 
 
-def every_form() -> tuple[type[CommandDocument], ...]:
-    """Return all documents, each once."""
-    return tuple(dict.fromkeys((*(form for forms in COMMANDS.values() for form in forms), FAILURE)))
-
-
 def schema_of(command: str) -> Document:
     """Return the JSON Schema of what `castsim COMMAND --json` writes; of `errors`, what a failing command writes.
 
@@ -111,20 +106,15 @@ def schema_of(command: str) -> Document:
         ReadError: there is no such command.
     """
     if command == FAILURE.NAME:
-        return _schema(FAILURE)
+        return form_schema(FAILURE)
     if command not in COMMANDS:
         raise ReadError(f"no command '{command}' writes JSON", legal=(*COMMANDS, FAILURE.NAME))
-    return _schema(*COMMANDS[command], FAILURE)
-
-
-def form_schema(form: type[CommandDocument]) -> Document:
-    """Return the JSON Schema of one document."""
-    return _schema(form)
+    return form_schema(*COMMANDS[command], FAILURE)
 
 
 def shape_digest(form: type[CommandDocument]) -> str:
     """Return the SHA-256 of the schema of one document without its descriptions."""
-    text = json.dumps(_bare(_schema(form)), sort_keys=True)
+    text = json.dumps(_bare(form_schema(form)), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -146,8 +136,8 @@ def _entry(form: type[CommandDocument]) -> Document:
     }
 
 
-def _schema(*forms: type[CommandDocument]) -> Document:
-    """Return the schema of a document that is one of `forms`."""
+def form_schema(*forms: type[CommandDocument]) -> Document:
+    """Return the JSON Schema of a document that is one of `forms`."""
     found: dict[str, Document] = {}
     choices: list[Json] = []
     for form in forms:
