@@ -248,7 +248,7 @@ def _known(value: int | None) -> str:
 
 
 def sweep_text(found: Sweep) -> Text:
-    """Return what was written, and what failed."""
+    """Return the files written and the points that failed."""
     rows = f"{grouped(found.rows)} rows in {escaped(str(found.path))}"
     failed = f"; {grouped(found.failed)} of them failed: column error says why" if found.failed else ""
     resumed = f"; {grouped(found.resumed)} of {grouped(found.chunks)} chunks were done before" if found.resumed else ""
@@ -333,12 +333,8 @@ def advice_text(
 
 def _answer(advice: Advice, applied: int | None) -> Text:
     if not advice.offers:
-        tried = (
-            f"none of the {advice.looked_at:,} changes tried" if advice.looked_at else "no change that castsim knows"
-        )
-        return Text(
-            f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; {tried} saves cycles and keeps the outputs"
-        )
+        tried = f"tried {advice.looked_at:,}" if advice.looked_at else "castsim knows none for it"
+        return Text(f"{advice.file}: {advice.cycles:,} cycles on {advice.target}; no change saves cycles ({tried})")
     shown: Suggestion = advice.offers[(applied or 1) - 1]
     return Text(
         f"{advice.file}: {advice.cycles:,} cycles on {advice.target}, {shown.cycles:,} with change {applied or 1}"

@@ -223,7 +223,7 @@ class AccuracyPresentation(DrawnPresentation):
     more = "are in to_frame('curves')"
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the errors table by table, and those of the curves, the largest first."""
+        """Yield the errors of each table, then of the curves, the largest first."""
         yield Text((Line(short(self._result), "strong"),))
         yield from text_blocks([accuracy_summary(self._result.tables)])
         mean = CURVE_COLUMNS.index("mean %")
@@ -317,7 +317,7 @@ class ConformancePresentation(DrawnPresentation):
 
 
 class LoweringPresentation(Presentation):
-    """What a target does for a cast, step by step."""
+    """The steps by which a target makes a cast."""
 
     def __init__(self, result: object) -> None:
         assert isinstance(result, Answer)
@@ -338,7 +338,7 @@ class LoweringPresentation(Presentation):
         }
 
     def blocks(self) -> Iterator[Block]:
-        """Yield what the text report says, and the program."""
+        """Yield the text report, and the program."""
         result = self._result
         yield from text_blocks(answer_parts(result))
         if result.text is not None:
