@@ -49,7 +49,7 @@ class Status(StrEnum):
     MEASURED = "measured"
     """A measured number that the source reports."""
     FITTED = "fitted"
-    """Chosen here so that measured numbers come out."""
+    """Fitted by castsim to measured numbers."""
     ASSUMED = "assumed"
     """Inferred here; no source states it."""
 

@@ -423,12 +423,12 @@ def test_the_command_answers_as_the_library(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
-        (("f32", "f16", "16by2"), 2, "'16by2' is not a shape"),
-        (("f32", "f16", "0x2"), 2, "'0x2' is not a shape"),
+        (("f32", "f16", "16by2"), 2, "'16by2' is not a tile shape"),
+        (("f32", "f16", "0x2"), 2, "'0x2' is not a tile shape"),
         (("f32", "f17", "1x16"), 2, "unknown format 'f17'"),
         (("f32", "u64", "16x256"), 1, "a2a3 has no cast f32 -> u64"),
         (("f32", "f16", "16x256", "--option", "foo=1"), 2, "a2a3 has no option 'foo'"),
-        (("f32", "f16", "16x256", "--valid", "3"), 2, "--valid '3' is not a shape"),
+        (("f32", "f16", "16x256", "--valid", "3"), 2, "--valid '3' is not a tile shape"),
         (("f32", "f16", "16x256", "--row-stride", "x"), 2, "--row-stride x"),
         (("f32", "f16", "16x256", "--rounding", "bad"), 2, "unknown rounding mode 'bad'"),
     ],

@@ -21,7 +21,7 @@ from castsim.execution.tree import Access, Block, BufferUse, GlobalSpace, Instru
 from castsim.isa.errors import ReadError, Span
 from castsim.reports.estimates import duration
 from castsim.reports.numbers import doubtful_facts, facts_of
-from castsim.reports.progress import RunProgress, operation_count
+from castsim.reports.progress import ProgressBar, RunProgress, operation_count
 from castsim.reports.run_report import RunReport
 from castsim.running.estimating.cast_estimates import Standing, fact_at, sensitivities, trust_of
 from castsim.running.program_loading import load
@@ -244,10 +244,11 @@ def test_following_a_run_changes_nothing(
 
 def test_a_short_run_shows_no_bar(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("castsim.reports.progress.BAR_DELAY_SECONDS", 3600.0)
-    progress = RunProgress(10)
+    bar = ProgressBar("values")
+    progress = RunProgress(bar, 10)
     progress.stage("time")
     progress.progress(100, 5)
-    progress.close()
+    bar.close()
     assert capsys.readouterr().err == ""
 
 

@@ -58,7 +58,7 @@ def emit_or_call(options: Namespace, target: VliwTarget) -> CommandOutcome:
 
 
 def _given(options: Namespace, found: Builtin) -> tuple[Codes | None, Mapping[str, int | float]]:
-    """Return the array and the numbers that were given; numbers may stand under --in too.
+    """Return the array and the numbers that were given; --in may also hold numbers.
 
     Raises:
         ReadError: an unknown name, a number that is none, an input that cannot be read.

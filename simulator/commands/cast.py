@@ -190,7 +190,7 @@ def cast_values(request: ValueCastRequest) -> CastResults:
 
 
 def _joined(rows: Iterable[CastResultRow]) -> list[CastResultRow]:
-    """Return the rows of a value, one instead of two where the forms of a target give the same."""
+    """Return the rows of a value; forms of a target that give the same result share a row."""
     found: list[CastResultRow] = []
     for row in rows:
         before = found[-1] if found else None
@@ -368,7 +368,7 @@ def cast_strings(options: Namespace) -> CommandOutcome:
 
 
 def _row(text: str, src: Format | None, dst: Format | None) -> dict[str, Any]:
-    """Return what one value becomes; bits and number are null where the result is text."""
+    """Return the result of one value; bits and number are null where the result is text."""
     if src is None:
         if dst is None:
             return {"given": text, "text": text, "output_bits": None, "value": None}

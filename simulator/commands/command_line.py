@@ -129,7 +129,7 @@ class PageModule(Protocol):
 
 
 class Parser(OptionParser):
-    """An argument parser that raises instead of leaving, so that usage errors are reported like all others."""
+    """An argument parser that raises an error instead of exiting; usage errors are then reported like all others."""
 
     def error(self, message: str) -> NoReturn:
         """Reject the command line.
@@ -307,7 +307,7 @@ def declaration(name: str) -> tuple[str, Callable[[OptionParser], None]]:
 
 
 def whole_parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
-    """Return the whole command line as one parser, and those of its commands by name: for completion and the manual."""
+    """Return one parser of the command line, and its commands' parsers by name, for completion and the manual."""
     main = argparse.ArgumentParser(prog="castsim", description=DESCRIPTION, allow_abbrev=False)
     main.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     declare_global(main, NOTHING_GLOBAL)
@@ -400,7 +400,7 @@ def _main_parser() -> _MainParser:
 
 
 def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None:
-    """Add the options that stand before or after the name of a command."""
+    """Add the options that may come before or after the name of a command."""
     parser.add_argument(
         "--json",
         metavar="FILE|-",
@@ -424,7 +424,7 @@ def declare_global(parser: argparse.ArgumentParser, defaults: Namespace) -> None
 
 
 def _near(word: str, known: Iterable[str]) -> list[str]:
-    """Return what was probably meant; nothing if it is like none of what is known."""
+    """Return the known words that are closest to a misspelled one; empty if none is close."""
     from difflib import get_close_matches  # noqa: PLC0415 - only a failing command line pays for it
 
     return get_close_matches(word[:LONGEST_NAME], list(known), 3)

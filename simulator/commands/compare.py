@@ -139,7 +139,7 @@ def _function(path: Path, name: str) -> Conversion:
 
 
 def _guarded(path: Path, what: str, work: Callable[[], object]) -> None:
-    """Do what somebody else's code does.
+    """Run the user's code and report its exceptions as errors.
 
     Raises:
         ReadError: it raised something; with the last line of the file that was about it.

@@ -321,7 +321,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def launch_of(options: Namespace) -> SteppedLaunch:
-    """Return what is to be run.
+    """Return the program to run.
 
     Raises:
         ReadError: what was typed.
@@ -351,7 +351,7 @@ def launch_of(options: Namespace) -> SteppedLaunch:
 
 
 def kernel_of(program: str, given: Mapping[str, Sequence[str]]) -> LaunchRequest | None:
-    """Return what a launch of an editor says of a kernel in C, by the names of the options; None of other programs.
+    """Return the options of a kernel in C that an editor's launch gives, by name; None for other programs.
 
     Raises:
         ReadError: an attribute that cannot be read, or that is given for another program.

@@ -86,7 +86,7 @@ def _code(found: Difference, limit: Fraction | None) -> int:
 
 
 def _sides(options: Namespace) -> tuple[SideRequest, SideRequest]:
-    """Return what was asked for.
+    """Return the two sides to compare.
 
     Raises:
         ReadError: what was typed; graphs; nothing that could differ.

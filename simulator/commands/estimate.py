@@ -71,7 +71,7 @@ def _shape(text: str, option: str = "") -> tuple[int, int]:
     """
     extents = _SHAPE.fullmatch(text.strip())
     if extents is None or "0" in (extents[1].strip("0") or "0", extents[2].strip("0") or "0"):
-        raise ReadError(f"{option}'{text[:40]}' is not a shape of a tile", legal=(f"{option}16x256",))
+        raise ReadError(f"{option}'{text[:40]}' is not a tile shape", legal=(f"{option}16x256",))
     return int(extents[1]), int(extents[2])
 
 

@@ -134,7 +134,7 @@ def refuse_elsewhere(options: Namespace, *programs: str | None) -> None:
 
 
 def request_of(options: Namespace, program: str, limits: Limits | None = None) -> Request:
-    """Return what is to be recorded.
+    """Return the request to record.
 
     Raises:
         ReadError: what was typed.

@@ -88,7 +88,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _pairs(options: Namespace) -> Iterator[tuple[_InstructionText, _InstructionText]]:
-    """Yield the pairs that were typed, or those of standard input."""
+    """Yield the pairs that were typed, or read from standard input."""
     if options.producer != STDIN:
         if options.consumer is None:
             raise ReadError("latency needs two instructions, or - for pairs on standard input", legal=("CONSUMER", "-"))

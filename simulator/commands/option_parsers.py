@@ -33,7 +33,7 @@ _LAST_MACHINE = 0xFFFF
 
 
 def assignments(option: str, texts: Sequence[str], names: Sequence[str] = ()) -> dict[str, str]:
-    """Split `NAME=VALUE` texts given by a repeatable option; the longest of `names` that fits may hold `=` itself.
+    """Split the `NAME=VALUE` texts of a repeatable option; the longest of `names` that fits may itself contain `=`.
 
     Raises:
         ReadError: no `=`, an empty name or value, a name given twice.
@@ -101,7 +101,7 @@ def level_of(options: Namespace) -> int | None:
 
 
 def opaque_cycles(texts: list[str]) -> dict[str, int]:
-    """Return the cycles that `--opaque NAME=CYCLES` gives, by operation; the dialect may stand before its name.
+    """Return the cycles that `--opaque NAME=CYCLES` gives, by operation; the dialect may precede its name.
 
     Raises:
         ReadError: no name, no number of cycles from 0, or a name twice.
@@ -182,7 +182,7 @@ def machine_number(text: str) -> int:
 
 
 def output_folder(name: str | None, option: str = "--out") -> Path | None:
-    """Make the folder for outputs now, so that a long run does not end with nowhere to write.
+    """Make the folder for outputs before a long run, which could otherwise not write its results.
 
     Raises:
         ReadError: no folder can be made there, or the name is that of an array's file.
@@ -304,7 +304,7 @@ def macros_of(options: Namespace) -> dict[str, str]:
 
 
 def workers_of(options: Namespace) -> Workers:
-    """Return who computes.
+    """Return the workers that compute.
 
     Raises:
         ReadError: no number of processes; both processes and a scheduler.

@@ -1,4 +1,4 @@
-"""What a command hands back, and its delivery: text to standard output, JSON to a file or to standard output."""
+"""The outcome of a command, and its delivery: text to standard output, JSON to a file or to standard output."""
 
 from __future__ import annotations
 

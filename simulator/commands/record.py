@@ -56,5 +56,9 @@ def execute(options: Namespace) -> CommandOutcome:
 
     return CommandOutcome(
         document,
-        lambda _width: Text(written.rstrip() if path is None else f"{statements} statements written to {path}"),
+        lambda _width: Text(
+            written.rstrip() if path is None else f"{statements} statements written to {path}",
+            no_wrap=path is None,
+            overflow="ignore",
+        ),
     )

@@ -297,7 +297,7 @@ def execute(options: Namespace) -> CommandOutcome:
 def run_source(
     options: Namespace, source: Source | None, see: Callable[[Result], Result] = lambda result: result
 ) -> CommandOutcome:
-    """Run the program of a source, or else the file that the options name; what `see` makes of the result is told."""
+    """Run the program of a source, or the file that the options name, and report what `see` makes of the result."""
     _check_options(options)
     check_views(options)
     check_what_if(options)
@@ -381,7 +381,7 @@ def _is_changeable(options: Namespace) -> bool:
 
 
 def _errors(options: Namespace, result: Result) -> list[CastsimError | EngineError]:
-    """Return what makes a run that has come to its end a failure: races, and outputs that are not computed."""
+    """Return the errors of a run that has ended: races, and outputs that are not computed."""
     errors: list[CastsimError | EngineError] = [refusal(result.races)] if result.races else []
     for name, found in result.partial.items() if not options.partial else ():
         missing = int(np.count_nonzero(~found.computed))

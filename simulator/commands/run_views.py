@@ -204,7 +204,7 @@ def ledger_of(options: Namespace, **others: str | None) -> Path | None:
 
 
 def removal(ledger: Path | None) -> Callable[[], None] | None:
-    """Return what removes a ledger once the results are written."""
+    """Return the action that removes a ledger once the results are written."""
     if ledger is None:
         return None
 

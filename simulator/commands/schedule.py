@@ -68,7 +68,7 @@ def execute(options: Namespace) -> CommandOutcome:
 
 
 def _remarks(found: Scheduled, *, written: bool) -> str:
-    """Return what is said of a program beside it; its length only if standard output holds the program."""
+    """Return remarks on a program; they are limited to its length if standard output holds the program."""
     lines = [] if written else [_length(found)]
     if found.spilled:
         names = ", ".join(found.spilled)

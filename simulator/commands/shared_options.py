@@ -24,7 +24,7 @@ class OptionParser(ArgumentParser):
     """The parser of a command, as `declare` fills it."""
 
     def take(self, *names: str, **told: str) -> None:
-        """Add shared options, by their names in `SHARED`; then those that are told what stands in their help."""
+        """Add shared options, by their names in `SHARED`; then the options whose help text is given."""
         for name in names:
             for option in SHARED[name]:
                 self._add_shared(option, option.usual)

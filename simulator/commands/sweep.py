@@ -100,7 +100,7 @@ def _drawn(options: Namespace) -> CommandOutcome:
 
 
 def _write_page(report: str, html: str) -> Document:
-    """Draw a file of results, and return the document of the same.
+    """Draw the page of a file of results, and return its JSON document.
 
     Raises:
         ReadError: the file is none; the page cannot be written.

@@ -79,7 +79,7 @@ def template(name: str) -> str:
 
 
 class _TemplateWriter:
-    """Writes tables; what a schema says of a key or table stands where it comes first."""
+    """Writer of tables; the schema's description of a key or table precedes its first use."""
 
     def __init__(self) -> None:
         self.said: set[object] = set()
@@ -120,7 +120,7 @@ class _TemplateWriter:
 
 
 def key_text(model: object, key: str) -> str:
-    """Return what a schema says of one of its keys, and the kind of its value."""
+    """Return a schema's description of one of its keys, and the kind of its value."""
     if key == "table" and key not in _fields(model):
         return "a CSV file with the rows"
     kind, owner = _kind(_annotation(model, key)), _owner(model, key)

@@ -76,7 +76,7 @@ def _core(text: str | None) -> int:
 
 
 def execute_tilelang(options: Namespace, run: RunSource) -> CommandOutcome:
-    """Make the kernel and run it; what the source says of its vector functions' cycles stands beside them.
+    """Make the kernel and run it; cycles of vector functions that the source gives are shown beside them.
 
     Raises:
         CastsimError, EngineError: as `kernel_of` and `castsim.running.run`.
@@ -97,7 +97,7 @@ def _told(
     run: RunSource,
     settle: Callable[[Result], Result] = lambda result: result,
 ) -> CommandOutcome:
-    """Run a program of one core; `settle` says what is told of it."""
+    """Run a program on one core; `settle` chooses what the report shows."""
     seen: list[Result] = []
     settled = Namespace(**{**vars(options), "args": [], "program": converted.file})
 
@@ -114,7 +114,7 @@ def _told(
 
 
 def _on_all(options: Namespace, run: RunSource) -> CommandOutcome:
-    """Run every core; the longest is told, with what all of them have stored."""
+    """Run every core; report the slowest, with the stores of all cores."""
     lowered, given, dims = _asked(options, options.program)
     specifications = assignments("--in", options.inputs)
     if not options.timing_only:

@@ -131,7 +131,7 @@ def _study(options: Namespace) -> Study:
 
 
 def _fixed_and_varied(kind: ChoiceKind, texts: Sequence[str], axes: list[ChoiceAxis]) -> dict[str, str]:
-    """Return what is fixed by `NAME=VALUE`; what is to be chosen by `NAME in VALUES` goes to the axes."""
+    """Return the values fixed by `NAME=VALUE`; choices (`NAME in VALUES`) are added to the axes."""
     varied = [text for text in texts if _CHOICE.match(text)]
     axes += [axis for text in varied for axis in read_axes(kind, text)]
     return assignments(f"--{kind.value}", [text for text in texts if text not in varied])

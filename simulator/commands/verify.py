@@ -221,7 +221,7 @@ _SPEC = "tosa"
 
 
 def _execute_lowering(options: Namespace, path: Path | None, workers: Workers) -> CommandOutcome:
-    """Run lowered casts again; the exit code is 1 if a claim does not stand.
+    """Run lowered casts again; the exit code is 1 if a claim fails.
 
     Raises:
         ReadError: what was typed; a record that cannot be read, written, or does not fit.
@@ -275,7 +275,7 @@ def _other_than(
     samples: int | None,
     seed: int | None,
 ) -> str | None:
-    """Return what a record has otherwise than was asked for, None if it fits; what was not typed is the record's."""
+    """Return where a record differs from the request, None if it fits; options not typed are taken from the record."""
     if (spec.name, version or record.version) != (record.spec, record.version):
         return "specifications or versions"
     if samples not in (None, record.samples) or seed not in (None, record.seed):

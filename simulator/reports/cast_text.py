@@ -55,7 +55,7 @@ def number_text(value: Fraction | float) -> str:
 
 
 def coded_number(code: int, fmt: Format) -> str:
-    """Return the number that a code stands for, with the code behind it."""
+    """Return the number of a code, followed by the code."""
     return f"{number_text(value_of(code, fmt))} ({bits_text(code, fmt)})"
 
 
@@ -78,7 +78,7 @@ def cast_text(found: CastResults) -> Iterator[RenderableType]:
 
 
 def _comparison(found: CastResults) -> Iterator[RenderableType]:
-    """Yield what the distances mean, and the values on which the results are not the same."""
+    """Yield the meaning of the distances, and the values whose results differ."""
     dst = found.request.dst
     yield Text(f"ulps: distance from the abstract cast in steps of {dst.name}; none for NaN", style="dim")
     if any(len(row.forms) == 1 for row in found.rows):
@@ -167,7 +167,7 @@ def _cells(row: CastResultRow, request: ValueCastRequest) -> list[str | Text]:
 
 
 def _judgement(row: CastResultRow, request: ValueCastRequest) -> Text:
-    """Return the specifications that reject a result; their attributes stand beside what they accept."""
+    """Return the specifications that reject a result, with their attributes beside the results they accept."""
     versions = {cast.label: f"{cast.spec.name}@{cast.version}" for cast in request.specified}
     against = [versions[label] for label, good in row.accepted_by.items() if not good]
     return Text("\n".join(against) or "-", style="bold red")
@@ -203,7 +203,7 @@ def _given(source: SourceValue) -> str:
 
 
 def _mark(row: CastResultRow) -> Text:
-    """Return what became of the value, nothing if it stayed the same."""
+    """Return the change of the value, nothing if it stayed the same."""
     word = _MARKS.get(row.outcome, str(row.outcome))
     return Text(word, style="yellow" if row.outcome is Outcome.ROUNDED else "bold yellow")
 

@@ -107,7 +107,7 @@ def recorded_run(data: bytes, file: str) -> RecordedRun:
 
 
 def parsed_json(data: bytes) -> Any:
-    """Return what a JSON text holds; ValueError also for NaN, Infinity and numbers too large for a double."""
+    """Return the value of a JSON text; ValueError also for NaN, Infinity and numbers too large for a double."""
     return json.loads(data, parse_float=_finite, parse_constant=_finite)
 
 
@@ -138,7 +138,7 @@ _LEGAL = ("castsim run PROGRAM --json FILE",)
 
 
 def _run(found: Mapping[str, Any], file: str) -> RecordedRun:
-    """Return what is needed of a document.
+    """Return the part of a document that the comparison needs.
 
     Raises:
         ReadError: it is another one.
@@ -214,7 +214,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class SideRequest:
-    """What is to be compared, and how it is run if it is a program.
+    """A side to compare, and how to run it if it is a program.
 
     `inherited` are options of the other side, which this one takes too, except those that its target does not have.
     """
@@ -330,7 +330,7 @@ def diff_sides(a: SideRequest, b: SideRequest, stage: Callable[[str], None] = la
 
 
 def _check_takers(a: SideRequest, b: SideRequest, first: _Opened, second: _Opened) -> None:
-    """Reject what is said of a program where there is only the result of one.
+    """Reject options for a program where only a result is given.
 
     Raises:
         ReadError: as said.
@@ -559,7 +559,7 @@ def difference_text(found: RunDifference, width: int) -> Iterator[RenderableType
 
 
 def output_parts(found: RunDifference) -> Iterator[RenderableType]:
-    """Yield what is to be said of each output that differs, with its first elements that do, and of other shapes."""
+    """Yield the lines on each output that differs, with its first differing elements, and on unequal shapes."""
     for output in found.outputs:
         if not output.equal or (output.a and output.b and output.a.shape != output.b.shape):
             yield from _output_text(output)
@@ -618,7 +618,7 @@ def _decimal(percent: float) -> str:
 
 
 def _seconds(found: RunDifference) -> str:
-    """Return the times of both sides where their clocks differ, so that cycles alone do not tell."""
+    """Return the times of both sides where their clocks differ, because cycles alone do not compare then."""
     a, b = found.a, found.b
     if a.target == b.target or not a.seconds or not b.seconds:
         return ""
@@ -651,7 +651,7 @@ def _lines(found: RunDifference, width: int) -> Iterator[RenderableType]:
 
 
 def _only_waits(each: LineDifference) -> bool:
-    """Whether a line synchronises on each side where it stands and does nothing else, or waits longer on one alone."""
+    """Return whether a line only synchronises on each side that has it, or waits longer on one side alone."""
     if each.change is LineChange.CYCLES and not each.effect:
         return True
     texts = [statement.text for statement in (each.a, each.b) if statement is not None]

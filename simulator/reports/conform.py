@@ -201,7 +201,7 @@ LEGEND: Mapping[str, str] = {
 
 
 def legend_lines(found: Matrix) -> tuple[str, ...]:
-    """Return what explains the words that the cells of a matrix use."""
+    """Return the legend of the words that the cells of a matrix use."""
     used = {word for entry in found.entries for word in _words_used(entry)}
     return tuple(text for word, text in LEGEND.items() if word in used)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # A graph that ran, as JSON, and what its text shares with it.
 
 CONVENTIONS = (
-    "each node is a program of its own, or several; cycles are those of whole programs, loads and stores included, one "
+    "each node is one program or several; cycles are for whole programs with their loads and stores, run one "
     "after the other, without launch overhead",
     "tensors are flattened and padded with zeros to whole tiles or registers; tiles are not double-buffered",
 )
@@ -227,7 +227,7 @@ def headline(found: GraphRun) -> str:
 
 
 def _agreement(judged: Sequence[OutputComparison]) -> Iterator[str]:
-    """Yield what comparisons without a wrong element say together."""
+    """Yield the summary of the comparisons without a wrong element."""
     if judged and not any(each.wrong for each in judged):
         specified, undefined = (sum(getattr(each, name) for each in judged) for name in ("specified", "undefined"))
         yield f"all {specified:,} {'specified ' if undefined else ''}elements agree"

@@ -37,7 +37,7 @@ def lower_text(answer: Answer, out: str | None) -> Iterator[RenderableType]:
 
 
 def answer_parts(answer: Answer) -> Iterator[RenderableType]:
-    """Yield what an answer says: how, why the verdict holds, the cost, and where what does not conform fails."""
+    """Yield the parts of an answer: how, why the verdict holds, the cost, and where a nonconforming cast fails."""
     found = answer.plan
     demand = found.demand
     cast = f"{demand.src.name} -> {demand.dst.name} on {found.target.name}"
@@ -84,7 +84,7 @@ def _asked(found: Plan) -> str:
 
 
 def headline(answer: Answer) -> str:
-    """Return what goes on from `SRC -> DST on TARGET`: how, with which options and what is known, or that it fails."""
+    """Return the headline after `SRC -> DST on TARGET`: how, the options and the verdict, or that it fails."""
     found = answer.plan
     if found.kind.fails or found.verdict is Verdict.DIFFERS:
         return f" does not conform to {specification_words(found.demand.label)}{_asked(found)}: {_failing(found)}"

@@ -54,7 +54,7 @@ def json_value(value: Number, fmt: Format) -> int | float | str:
 
 
 def number_document(code: int, value: Number, fmt: Format, text: Callable[[int, Format], str] = bits_text) -> Document:
-    """Return a code and the number that it stands for; `text` spells the code."""
+    """Return a code and its number; `text` spells the code."""
     return {"bits": text(code, fmt), "value": json_value(value, fmt)}
 
 
@@ -160,7 +160,7 @@ def facts_of(target: Target) -> Iterator[FactEntry]:
 
 
 def doubtful_facts(target: Target, paths: Iterable[str]) -> tuple[FactEntry, ...]:
-    """Return those of the facts at `paths` that are assumed, fitted or a vendor's model, sorted by path.
+    """Return the facts at `paths` that are assumed, fitted or from a vendor's model, sorted by path.
 
     A path is that of the description, `timing.vector.vconv`.
     """

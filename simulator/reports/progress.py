@@ -49,7 +49,7 @@ class ProgressBar:
         self._timer.start()
 
     def move(self, stage: str, done: int, total: int) -> None:
-        """Show what is being done, and how much of it is done; a total of 0 is unknown."""
+        """Show the current stage and its progress; a total of 0 is unknown."""
         self._state = (stage, done, total or None)
         if self._bars is not None:
             self._bars.update(self._bars.task_ids[0], description=stage, completed=done, total=total or None)
@@ -125,7 +125,7 @@ class RunProgress:
         self._total = 0
 
     def stage(self, name: str) -> None:
-        """Show what is being done; the time stage has a known length."""
+        """Show the current stage; the time stage has a known length."""
         self._total = self._operations if name == "time" else 0
         self._bar.move(name, 0, self._total)
 

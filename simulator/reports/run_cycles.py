@@ -79,7 +79,7 @@ def _headline_text(report: RunReport, width: int) -> Iterator[RenderableType]:
 
 
 def headline(report: RunReport) -> Iterator[str]:
-    """Yield what costs most: a launch longer than all pipes, the pipe that limits or latency, the costliest line."""
+    """Yield the largest costs: a launch longer than all pipes, the limiting pipe or latency, the costliest line."""
     limiter, latencies, launch = report.limiter, report.latencies, _launch(report)
     if launch is not None and launch > report.result.cycles:
         pipes = grouped(report.result.cycles)
@@ -124,7 +124,7 @@ def _next(report: RunReport, width: int) -> Iterator[Text]:
     if report.changeable:
         yield _command(("advise", *report.command), width)
         if limit:
-            yield Text(f"      castsim run with --what-if {limit} shows what this limit costs")
+            yield Text(f"      or rerun with --what-if {limit} for this limit's cost")
     else:
         timing = ("--timing-only",) if report.result.loaded.target.has_tiles else report.inputs
         yield _command(("run", *report.command, *timing, "--what-if", limit or "all"), width)
@@ -284,7 +284,7 @@ WIDE = 130
 _LISTED = 1 << 16
 """Executions up to which the JSON document lists every one."""
 
-_LEGEND = "occupied: cycles of its pipes, waits excluded; share: occupied, of the run"
+_LEGEND = "occupied: pipe cycles without waits; share: occupied / cycles of the run"
 
 
 class Instruction(Keys):

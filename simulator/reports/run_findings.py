@@ -38,7 +38,7 @@ def stale_notice(found: tuple[StaleRead, ...] | None) -> str | None:
         if len(stale) == 1
         else f"{len(stale)} stale reads, {lines_named(each.reader.span.line for each in stale)}"
     )
-    return f"{what}{often}: the values are the old ones that the hardware would read; first {stale[0].sentence()}"
+    return f"{what}{often}: these instructions read old values, as on the chip; first {stale[0].sentence()}"
 
 
 def race_notice(found: Sequence[RaceFinding] | None) -> str | None:
@@ -53,7 +53,7 @@ def race_notice(found: Sequence[RaceFinding] | None) -> str | None:
 
 
 def _notice_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield what makes cycles or values doubtful, with the first place and the remedy of stale reads."""
+    """Yield the doubts about cycles or values, with the first stale read and its remedy."""
     del width
     stale = stale_notice(report.result.stale_reads) or ""
     count, _, first = stale.partition("; first ")
@@ -61,20 +61,20 @@ def _notice_text(report: RunReport, width: int) -> Iterator[RenderableType]:
         yield Text.assemble(("warning: ", "bold yellow"), notice)
     if stale:
         yield indented(Text(f"first: {first}"))
-        yield indented(Text("move each reader later by its missing bundles; --stale-reads stop exits at the first"))
+        yield indented(Text("Move each reader later by its missing bundles. --stale-reads stop ends the run there."))
 
 
 NOTICE = ReportSection(_notice_text, brief=_notice_text)
 
 
-# What the program asks for in vain, or does in a surprising way.
+# Settings of the program without effect, and surprising behaviour.
 
 
 class WarningsKeys(Keys):
     """The warnings."""
 
     warnings: list[str] = says(
-        "What the program asks for in vain, or does in a surprising way.",
+        "Settings of the program without effect, and surprising behaviour.",
         lambda report: [*filter(None, [stale_notice(report.result.stale_reads)]), *report.result.warnings],
     )
 
@@ -168,7 +168,7 @@ class StaleReadsKeys(Keys):
 
 
 def _stale_reads_text(report: RunReport, width: int) -> Iterator[RenderableType]:
-    """Yield what the checked mode found; nothing for machines that interlock or were not checked."""
+    """Yield the stale reads of the checked mode; nothing for machines that interlock or were not checked."""
     del width
     found = report.result.stale_reads
     if found is None:

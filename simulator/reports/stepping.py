@@ -1,4 +1,4 @@
-"""A stopped program in words: where it stands, elements, pipes."""
+"""A stopped program in words: its position, elements, pipes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Debug(CommandDocument, name="debug"):
 
 
 def number_text(code: int, fmt: Format) -> str:
-    """Return the number that a code stands for: integers in full, floats with as many digits as f64 needs."""
+    """Return the number of a code: integers in full, floats with as many digits as f64 needs."""
     value = value_of(code, fmt)
     if isinstance(value, Fraction) and isinstance(fmt, IntFormat):
         return str(value.numerator)
@@ -84,7 +84,7 @@ def element_lines(stepper: Stepper, selection: Selection) -> Iterator[str]:
 
 
 def operation_text(stepper: Stepper) -> str:
-    """Return which operation is about to be executed, and in which cycles."""
+    """Return the next operation to execute, and its cycles."""
     trace, count = stepper.trace, len(stepper.trace.steps)
     if stepper.ended:
         return f"the program has ended: {count} operations"
@@ -115,7 +115,7 @@ def source_lines(text: str, line: int, marks: frozenset[int] = frozenset()) -> I
 
 
 def pipe_lines(stepper: Stepper) -> Iterator[str]:
-    """Yield what every pipe does in the cycle of the stop.
+    """Yield the activity of every pipe in the cycle of the stop.
 
     Raises:
         ReadError: the program has no cycles.

@@ -199,7 +199,7 @@ def pieces(report: RenderableType, stream: TextIO) -> list[str]:
 
 
 def _parts(report: RenderableType) -> Iterator[RenderableType]:
-    """Yield what a report consists of: of texts each line by itself."""
+    """Yield the parts of a report; texts are split into lines."""
     if isinstance(report, Group):
         for each in report.renderables:
             yield from _parts(each)

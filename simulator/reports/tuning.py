@@ -241,7 +241,7 @@ def _known(value: int | None) -> str:
 
 
 def sweep_text(found: Sweep) -> Text:
-    """Return what was written, and what failed."""
+    """Return the files written and the points that failed."""
     rows = f"{grouped(found.rows)} rows in {escaped(str(found.path))}"
     failed = f"; {grouped(found.failed)} of them failed: column error says why" if found.failed else ""
     resumed = f"; {grouped(found.resumed)} of {grouped(found.chunks)} chunks were done before" if found.resumed else ""

@@ -195,7 +195,7 @@ class Result(PlotMixin[RunTable]):
 
     @property
     def warnings(self) -> Warnings:
-        """Warnings on what the program asks for in vain, or does in a surprising way; each with its place."""
+        """Warnings about settings without effect and surprising behaviour, each with its place."""
         return self.loaded.executed.warnings
 
     def timeline(self, start: int = 0, end: int | None = None) -> Figure:

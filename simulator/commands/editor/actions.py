@@ -33,7 +33,7 @@ from castsim.tpc_compiler.virtual_registers import has_virtual_registers
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What is to stand for columns `column` to `end` (exclusive) of a line, all from 1; it may have several lines."""
+    """Text that replaces columns `column` to `end` (exclusive) of a line, all from 1; it may have several lines."""
 
     line: int
     column: int
@@ -74,7 +74,7 @@ _REFUSALS = (IllegalError.kind, "tile does not fit", "cannot be read", "scratch 
 
 
 def chain_repairs(text: EditedText, finding: Finding, settings: Settings) -> list[Repair]:
-    """Return the chain that stands for a cast that the target lacks; nothing for other findings.
+    """Return the chain that replaces a cast that the target lacks; nothing for other findings.
 
     Raises:
         CastsimError: no program can be written for the cast.
@@ -222,7 +222,7 @@ _MOST_LINES = 3000
 
 
 def repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], settings: Settings) -> list[Repair]:
-    """Return what may be done about a finding of a text, `findings` being all of it; nothing is changed.
+    """Return the repairs for a finding of a text; `findings` are all findings of that text. Changes nothing.
 
     Raises:
         CastsimError: what a repair rests on cannot be read.
@@ -237,7 +237,7 @@ def repairs(text: EditedText, finding: Finding, findings: Sequence[Finding], set
 
 
 def _improving(text: EditedText, finding: Finding, offers: Sequence[Repair], settings: Settings) -> list[Repair]:
-    """Return the repairs that leave less errors; without any, those that let a check go on to races beyond."""
+    """Return the repairs that leave fewer errors; if there are none, the ones that let the check go on to races."""
     if not offers or len(text.lines) > _MOST_LINES:
         return [offer for offer in offers if all(_fits(text, edit, settings) for edit in offer.edits)]
     limit, errors = time.monotonic() + _BUDGET, _errors(_checked(text, settings))
@@ -284,7 +284,7 @@ def _words(text: EditedText, finding: Finding) -> list[Repair]:
 
 
 def _fits(text: EditedText, edit: Edit, settings: Settings) -> bool:
-    """Whether a word may stand in its place: nothing is found there any more, nor is it of another type."""
+    """Return whether a word is legal in its place: it leaves no finding there and keeps its type."""
     for one in findings_in(repaired(text, (edit,)), edit.line - 1, edit.line - 1, settings) or ():
         if one.line == edit.line and (one.column == edit.column or f"{edit.text} is defined as" in one.message):
             return False

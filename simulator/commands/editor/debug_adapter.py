@@ -174,7 +174,7 @@ class Variables:
     _held: list[str | _Rows] = field(default_factory=list)
 
     def forget(self) -> None:
-        """The program has moved."""
+        """Forget all references: the program has moved."""
         self._held = []
 
     def scopes(self) -> list[Document]:
@@ -187,7 +187,7 @@ class Variables:
         return [{"name": name, "variablesReference": self._refer(name), "expensive": name == _PIPES} for name in shown]
 
     def below(self, reference: int, start: int, count: int) -> list[Document]:
-        """Return what a reference opens: `count` of it from `start` on, 0 for a page.
+        """Return the variables behind a reference: `count` of them from `start` on; 0 means a page.
 
         Raises:
             ReadError: there is no such reference, or no longer.
@@ -654,7 +654,7 @@ def _same_file(asked: str, file: str) -> bool:
 
 
 def _lines(given: Arguments) -> list[int]:
-    """Return the lines that an older client names."""
+    """Return the lines of breakpoints as older clients send them."""
     lines = given.given.get("lines")
     return [each for each in lines if isinstance(each, int)] if isinstance(lines, list) else []
 

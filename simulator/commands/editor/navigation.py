@@ -1,4 +1,4 @@
-"""What is answered from the symbol index of a text: places of names, renaming, outline, folding, colours."""
+"""Answers from the symbol index of a text: positions of names, renaming, outline, folding, colours."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Token(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """What is open: a block that waits for its head's end or for its body, has it in braces or as one statement.
+    """An open block: it waits for the end of its head or for its body, in braces or as one statement.
 
     `depth` is that of parentheses around it; without a block it is an initialiser or the members of a type.
     """
@@ -82,7 +82,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _CState:
-    """How far the lines are read; `words` counts those of a declaration's head, -1 when none can begin here."""
+    """State after the lines read; `words` counts the words of a declaration's head, -1 where none can begin."""
 
     block: TextBlock | None = None
     open: list[_Open] = field(default_factory=list)
@@ -465,7 +465,7 @@ _VALUE_NAME = re.compile(r"%?(?:[\w.$]|-(?!>))+", re.ASCII), "a name of letters,
 
 
 def renamable(index: SymbolIndex, line: int, column: int) -> tuple[Symbol, Item]:
-    """Return the symbol at a place, and the name as it stands there.
+    """Return the symbol at a position, and the name as it is written there.
 
     Raises:
         ReadError: nothing that can be renamed is there.
@@ -486,7 +486,7 @@ def renamable(index: SymbolIndex, line: int, column: int) -> tuple[Symbol, Item]
 
 
 def renamed(index: SymbolIndex, symbol: Symbol, new: str) -> list[tuple[Occurrence, str]]:
-    """Return what is to stand for each occurrence of a symbol under a new name.
+    """Return the replacement of each occurrence of a symbol under a new name.
 
     Raises:
         ReadError: the name is not one, or it is taken.
@@ -531,7 +531,7 @@ _ARGUMENT_TYPE = re.compile(r"[^,)<{]*(?:<[^>]*>)?")
 
 
 def outline(index: SymbolIndex, places: TextPlaces) -> list[lsp.DocumentSymbol]:
-    """Return what a text consists of."""
+    """Return the outline of a text."""
     return _Outline(index, places).all()
 
 
@@ -610,7 +610,7 @@ class _Outline:
 
 
 def folding(index: SymbolIndex) -> list[lsp.FoldingRange]:
-    """Return what of a text can be folded."""
+    """Return the ranges of a text that can be folded."""
     return [
         lsp.FoldingRange(first - 1, last - 1, kind=lsp.FoldingRangeKind.Comment if comment else None)
         for first, last, comment in index.folds()
@@ -645,7 +645,7 @@ def _packed(by_line: Sequence[list[int]], first: int, before: int) -> list[int]:
 
 
 class Colours:
-    """The colours that the client has of each text, by line, of which it is told what has changed."""
+    """The colours that the client holds for each text, by line; it receives only the changes."""
 
     def __init__(self) -> None:
         self._sent: dict[str, tuple[str, list[list[int]]]] = {}
@@ -679,7 +679,7 @@ class Colours:
 
 
 def _edit(old: list[list[int]], new: list[list[int]]) -> lsp.SemanticTokensEdit | None:
-    """Return what turns the colours of the `old` lines into those of the `new` ones; None if nothing does.
+    """Return the edit that turns the colours of the `old` lines into the colours of the `new` lines; None if equal.
 
     Lines that are as they were share their list, so that 10,000 of them are compared in a millisecond.
     """

@@ -81,7 +81,7 @@ def diagnostics(findings: Sequence[Finding], places: TextPlaces) -> list[Diagnos
 
 
 def diagnostic(found: Finding, places: TextPlaces) -> Diagnostic:
-    """Return a finding as a diagnostic; one about the whole text stands at its beginning."""
+    """Return a finding as a diagnostic; a finding about the whole text is placed at its beginning."""
     message = found.message
     message += f"\nlegal: {legal_text(found.legal, found.message, found.span)}" if found.legal else ""
     message += f"\nhelp: {found.help}" if found.help else ""
@@ -160,7 +160,7 @@ class CastsimServer(LanguageServer):
             self.protocol._send_response(number, error=refused.to_response_error())
 
     def places(self, known: Open) -> TextPlaces:
-        """Return what turns the places of a text into the client's."""
+        """Return the converter from positions in a text to the client's positions."""
         return TextPlaces(known.text.lines, self.workspace.position_codec.client_num_units)
 
     def text(self, uri: str) -> EditedText | None:

@@ -314,7 +314,7 @@ class ConformancePresentation(DrawnPresentation):
 
 
 class LoweringPresentation(Presentation):
-    """What a target does for a cast, step by step."""
+    """The steps by which a target makes a cast."""
 
     def __init__(self, result: object) -> None:
         assert isinstance(result, Answer)
@@ -335,7 +335,7 @@ class LoweringPresentation(Presentation):
         }
 
     def blocks(self) -> Iterator[Block]:
-        """Yield what the text report says, and the program."""
+        """Yield the text report, and the program."""
         result = self._result
         yield from text_blocks(answer_parts(result))
         if result.text is not None:

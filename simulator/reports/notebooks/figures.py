@@ -38,7 +38,7 @@ _DOTS = 90
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook shows as a picture, on white so that its words are read on dark pages too."""
+    """A figure that a notebook shows as a picture, on white because its words must be readable on dark pages too."""
 
     def _repr_png_(self) -> bytes:
         made = BytesIO()

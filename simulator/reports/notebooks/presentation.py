@@ -1,4 +1,4 @@
-"""What every kind of result gives a notebook: blocks to show, and its tables as frames."""
+"""Presentation of results in notebooks: blocks to show, and tables as frames."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Presentation(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterable[Block]:
-        """Yield what a notebook shows, as the pages and texts of commands show it."""
+        """Yield the blocks that a notebook shows, the same as in the pages and texts of commands."""
 
     def html(self) -> str:
         """Return one element of HTML."""
@@ -114,7 +114,7 @@ class Presentation(ABC):
 
     @abstractmethod
     def tables(self) -> Mapping[str, Callable[[], Columns]]:
-        """Return what makes the columns of each table, by its name; the first is the one meant without a name."""
+        """Return the makers of each table's columns, by name; the first is the default."""
 
     def frame(self, table: str | None, library: str | None) -> Frame:
         """Return a table as a frame.
@@ -163,7 +163,7 @@ _KINDS = {
 
 
 def presentation_of(result: object) -> Presentation:
-    """Return what presents a result, of one of the classes above or derived from one."""
+    """Return the presentation of a result of one of the classes above or derived from one."""
     places = (_KINDS.get(f"{each.__module__}.{each.__qualname__}") for each in type(result).__mro__)
     module, _, name = next(filter(None, places)).partition(":")
     made: type[Presentation] = getattr(import_module(f"{_ROOM}.{module}"), name)

@@ -45,7 +45,7 @@ READ = 1_000_000
 
 
 def shown_window(result: Result, start: int, end: int | None, most: int) -> ShownWindow:
-    """Return what cycles [start, end) of a run show, of at most so many operations.
+    """Return cycles [start, end) of a run, with a limited number of operations.
 
     `end` None is the end of the run, or of the operations where there are more.
 

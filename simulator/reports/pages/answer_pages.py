@@ -1,4 +1,4 @@
-"""Pages and text reports of look-ups, each made of the JSON document alone; those of targets, findings, programs."""
+"""Pages and text reports of look-ups, each made of the JSON document alone: targets, findings, programs."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ _TITLES = {
 
 
 def _fact_groups(facts: Sequence[Entry]) -> Iterator[Block]:
-    """Yield facts by the part of the description that holds them, those of few parts together."""
+    """Yield facts by the part of the description that holds them; small parts are merged."""
     alike: dict[tuple[str, ...], list[Entry]] = {}
     for fact in facts:
         part = re.sub(r"(\[\d+\]|\.[^.]*)$", "", fact["name"])
@@ -338,7 +338,7 @@ def _uniform_table(facts: Sequence[Entry]) -> PageTable:
 
 
 def folded_table(title: str, block: PageTable, statuses: Mapping[str, int] | None = None) -> Folded:
-    """Return a table behind a title that counts its rows, and those of each of the `statuses`."""
+    """Return a folded table; its title counts the rows, in total and for each of the `statuses`."""
     known = f": {', '.join(f'{number} {status}' for status, number in statuses.items())}" if statuses else ""
     return Folded(f"{title} ({len(block.rows)}{known})", (block,))
 
@@ -432,7 +432,7 @@ def targets_diff_page(document: Entry) -> Page:
 
 
 def _differing(facts: Sequence[Entry]) -> tuple[Sequence[Entry], Sequence[Entry], Sequence[Entry]]:
-    """Return the facts that both targets have, those of the first alone, those of the second alone.
+    """Return the differing facts that both targets have, the facts of the first alone, and of the second alone.
 
     Facts in a list are matched by what they are of, an operation or a cast, not by their places.
     """
@@ -459,7 +459,7 @@ def _name_of_fact(name: str, value: Json) -> str:
 
 
 def _unequal(value: Json, other: Json) -> Json:
-    """Return the items of an object that differ from those of another one; if all that both have are equal, its own."""
+    """Return the items of an object that differ from another object's; if all shared items are equal, its own items."""
     if not isinstance(value, Mapping) or not isinstance(other, Mapping):
         return "none" if value in (None, "", [], {}) else value
     shared = [key for key in value if key in other and value[key] != other[key]]

@@ -30,7 +30,7 @@ def compact(value: Json) -> str:
 
 
 def shown(value: Json) -> Json:
-    """Return a value whose texts steer neither a terminal nor the direction of what stands around them."""
+    """Return a value whose texts cannot control a terminal or change the direction of the text around them."""
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, Mapping):
@@ -350,7 +350,7 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: `kind` says of what (`run`), `result` is the JSON document that `--json` gives of the same."""
+    """A page: `kind` is the command (`run`), `result` the JSON document that `--json` writes for it."""
 
     kind: str
     title: str
@@ -557,7 +557,7 @@ def _intervals(row: Iterable[Iterable[int]], start: int) -> Iterator[tuple[int, 
 
 
 def _joined(intervals: Iterable[tuple[int, int, int, int]], gap: float) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield intervals with how many each stands for: all of a tone between which nobody would see anything."""
+    """Yield intervals, each with the number it merges: intervals of a tone with gaps too small to see."""
     opened: dict[int, tuple[int, int, int, int, int]] = {}
     for start, end, tone, item in intervals:
         known = opened.get(tone)
@@ -679,7 +679,7 @@ def _every_block(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def json_for_html(value: Json) -> str:
-    """Return a value as JSON that can stand in an element of a page."""
+    """Return a value as JSON that is safe inside an element of a page."""
     text = compact(shown(value))
     return text.translate(_MARKING).encode("utf-8", "backslashreplace").decode()
 
@@ -727,7 +727,7 @@ _TONES = (("yellow", "warning"), ("red", "warning"), ("bold", "strong"), ("dim",
 
 
 def text_blocks(parts: Iterable[RenderableType]) -> Iterator[Block]:
-    """Yield what a section prints as blocks: lines that follow each other are one."""
+    """Yield the text of a section as blocks; successive lines form one block."""
     lines: list[Line] = []
     for part in _flat(parts):
         if isinstance(part, StyledText) and part.no_wrap and "\n" in part.plain.strip():
@@ -750,7 +750,7 @@ def text_blocks(parts: Iterable[RenderableType]) -> Iterator[Block]:
 
 
 def _flat(parts: Iterable[RenderableType]) -> Iterator[RenderableType]:
-    """Yield what stands in groups and in indentations."""
+    """Yield the contents of groups and indentations."""
     for part in parts:
         if isinstance(part, Padding):
             yield from _flat((part.renderable,))

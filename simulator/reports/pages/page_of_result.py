@@ -566,12 +566,12 @@ def _figures(answer: Answer) -> Iterator[Figure]:
 
 
 def _told(answer: Answer, out: str | None) -> Iterator[Block]:
-    """Yield what the text report says: the chain, the proof, the values on which others fail."""
+    """Yield the text report: the chain, the proof, the values on which others fail."""
     yield from text_blocks([lower_text(answer, None if out == "-" else out)])
 
 
 def plain_page(command: str, words: str, report: RenderableType, document: Document) -> Page:
-    """Return the page of a text report; `words` are the arguments, `document` the JSON of the same."""
+    """Return the page of a text report; `words` are the arguments, `document` is its JSON."""
     return Page(
         kind=command,
         title=f"castsim {words}",
@@ -642,7 +642,7 @@ def graph_page(
 
 
 def _answer(found: GraphRun) -> Iterator[Line]:
-    """Yield what differs, the answer in a sentence, and the node that takes longest."""
+    """Yield the differences, the answer in a sentence, and the node that takes longest."""
     wrong = [node.node.name for node in found.nodes if _VERDICT_TONES[node.verdict] == "bad"]
     if wrong:
         yield Line(f"Not every node conforms: {', '.join(wrong[:8])}{', ...' * (len(wrong) > 8)}", "alarm")

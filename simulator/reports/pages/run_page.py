@@ -348,7 +348,7 @@ def _sections(
 
 
 def _of_text(report: RunReport, *names: str) -> Iterator[Block]:
-    """Yield what sections of the text report print."""
+    """Yield the text of sections of the report."""
     for name in names:
         found = section(name)
         if not (found.of_time and report.result.untimed):
@@ -356,7 +356,7 @@ def _of_text(report: RunReport, *names: str) -> Iterator[Block]:
 
 
 def summary_lines(report: RunReport) -> Iterator[Line]:
-    """Yield what makes the answer doubtful, the answer in a sentence, and the line that costs most."""
+    """Yield the doubts about the answer, the answer in a sentence, and the line that costs most."""
     result = report.result
     yield from (Line(text, "alarm") for text in _doubts(report))
     if result.untimed:
@@ -392,7 +392,7 @@ def _time(report: RunReport) -> str:
 
 
 def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
-    """Yield what else the text report says first."""
+    """Yield the other opening lines of the text report."""
     loaded = report.result.loaded
     known = {line.text for line in said}
     known |= set() if report.result.untimed else {_time(report), report.trust.sentence(), *headline(report)}
@@ -406,7 +406,7 @@ def _notes(report: RunReport, said: Iterable[Line]) -> Iterator[Block]:
 
 
 def _doubts(report: RunReport) -> Iterator[str]:
-    """Yield what makes cycles or values doubtful."""
+    """Yield the doubts about cycles or values."""
     result = report.result
     yield from filter(None, (race_notice(result.races), stale_notice(result.stale_reads)))
     if result.placeholders is not None:
@@ -470,7 +470,7 @@ def _count(entry: Mapping[str, Json], name: str) -> int:
 
 
 def _path(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
-    """Yield what the critical path spends its cycles on, most first."""
+    """Yield the cycles of the critical path by cause, most first."""
     if not report.result.loaded.target.has_tiles:
         yield from _chain(report, shown)
         yield Folded("Cycles of each bundle", (_bundles(report, shown),))
@@ -522,7 +522,7 @@ def _chain(report: RunReport, shown: RunTimeline) -> Iterator[Block]:
 
 
 def _bundles(report: RunReport, shown: RunTimeline) -> PageTable:
-    """Return what bundles take: they are issued one after the other, each after what it waits for."""
+    """Return the cycles of bundles: they are issued in order, each after the results it waits for."""
     timeline, tree = shown.timeline, report.result.loaded.tree
     spent: dict[int, list[int]] = {}
     last = timeline.start - 1

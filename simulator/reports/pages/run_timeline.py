@@ -79,7 +79,7 @@ class BindingLink:
 
 @dataclass(frozen=True, slots=True)
 class RunTimeline:
-    """What a page shows of a run cycle by cycle: events, dependences, the critical path (empty for bundles).
+    """A run cycle by cycle, as a page shows it: events, dependences, the critical path (empty for bundles).
 
     `chain` are the links that bind a program of bundles, trip by trip; `notes` say what of the run is shown, if it is
     not everything.
@@ -112,7 +112,7 @@ def chain_steps(links: Sequence[AwaitedResult], result: Result, window: tuple[in
 
 
 def run_timeline(result: Result, window: Window | None = None, links: Sequence[AwaitedResult] = ()) -> RunTimeline:
-    """Return what to show of a run; `window` None leaves the choice to this, `links` are the chain that binds it.
+    """Return the timeline of a run; `window` None chooses the cycles, `links` are the chain that binds the run.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -264,7 +264,7 @@ def _instruction(tree: Tree, number: int) -> Json:
 
 
 def _bytes(tree: Tree, numbers: Mapping[int, int]) -> dict[str, Json]:
-    """Return what the executions touch: shapes of their accesses, and the addresses one after the other."""
+    """Return the bytes that the executions touch: shapes of their accesses, and the addresses in order."""
     last = max(numbers, default=-1)
     templates: dict[tuple[tuple[str, str, int, str], ...], int] = {}
     places: list[int] = []

@@ -189,7 +189,7 @@ def _object(form: type[Keys], found: dict[str, Document]) -> Document:
 
 
 def _below(form: type) -> Iterator[tuple[str, str]]:
-    """Yield the keys of a class under which a text stands, with it."""
+    """Yield the keys of a class that have a text, with the text."""
     if not issubclass(form, Keys) or "__annotations__" not in vars(form):
         return
     (tree,) = ast.parse(dedent(getsource(form))).body

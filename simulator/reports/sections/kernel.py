@@ -306,7 +306,7 @@ def kernel_report(result: Result) -> KernelReport:
 
 
 def all_launches(tree: Tree, timing: Timing, target: Target) -> Sequence[InstructionLaunches]:
-    """Return the launches that a program writes itself, or those of its tile operations if its target has launches."""
+    """Return the launches written in a program, or made by its tile operations if its target has launches."""
     told = machine_of(target).launches
     return () if told is None else written_launches(tree, target) or told.lowered(tree, timing, target)
 
@@ -519,7 +519,7 @@ def _picture(stretch: BufferStretch, total: int, buckets: int) -> str:
 
 
 def _within(intervals: Sequence[Interval], span: Interval) -> bool:
-    """Return whether some interval has a cycle in common with `span`; they are in order and do not overlap."""
+    """Return whether an interval shares a cycle with `span`; the intervals are in order and do not overlap."""
     index = bisect_left(intervals, span[0] + 1, key=lambda interval: interval[1])
     return index < len(intervals) and intervals[index][0] < span[1]
 

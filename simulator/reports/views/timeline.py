@@ -98,7 +98,7 @@ class Timeline:
 
 
 def make_timeline(title: str, tree: Tree, timing: Timing, recorder: SegmentRecorder, window: Window) -> Timeline:
-    """Join recorded segments and timed operations; those of any engine, as all tell the same cycles.
+    """Join recorded segments and timed operations; any engine serves, because all give the same cycles.
 
     Raises:
         ReadError: the window reaches beyond the run.
@@ -242,7 +242,7 @@ class Dependence:
 
 
 def dependences(tree: Tree, timeline: Timeline) -> tuple[Dependence, ...]:
-    """Return the dependences between operations of the window, those of flags first.
+    """Return the dependences between operations of the window, flags first.
 
     A wait depends on the set that it consumes: sets and waits of one flag pair up in order. An instruction that reads
     bytes depends on the last one that wrote any of them; its first operation on the pipe of its main work stands for
@@ -316,7 +316,7 @@ def _common(one: Access, other: Access) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """Cycles [start, end) of the path: those of `row`, or of issue before it if `row` is None."""
+    """Cycles [start, end) of the path, spent by `row`, or by issue before it if `row` is None."""
 
     start: int
     end: int

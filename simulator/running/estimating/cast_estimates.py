@@ -642,7 +642,7 @@ class Estimate(PlotMixin[Literal["causes"]]):
 
     @property
     def trust(self) -> Trust:
-        """What the cycles rest on, and an interval for measured ones."""
+        """The evidence behind the cycles, and an interval if there are measurements."""
         return Trust(self.cycles, (), None) if self.asked is None else self.asked.trust(self.cycles)
 
     @property
