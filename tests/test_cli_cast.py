@@ -249,8 +249,8 @@ def test_both_forms_are_shown_where_they_differ(capsys: Capture) -> None:
     [
         ({"target": "a5", "form": "3d"}, "unknown form '3d' of a cast"),
         ({"target": "a2a3", "form": "2d"}, "a2a3 casts tiles of all shapes the same way"),
-        ({"form": "2d"}, "belong to a target"),
-        ({"options": EXACT}, "belong to a target"),
+        ({"form": "2d"}, "need a target"),
+        ({"options": EXACT}, "need a target"),
         ({"target": "a5", "options": {"nothing": 1}}, "a5 has no option 'nothing'"),
     ],
 )

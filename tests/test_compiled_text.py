@@ -373,4 +373,4 @@ def test_the_command_shows_each_cast_with_its_place(tmp_path: Path, capsys: pyte
     assert main(["compiled", str(path), "--emit", "--target", "gaudi2"]) == 0
     assert capsys.readouterr().out.count("// castsim: target gaudi2") == 3
     assert main(["compiled", str(path), "--form", "as_is", "--target", "gaudi2"]) == 2
-    assert "--form does not go with a text of LLVM IR" in capsys.readouterr().err
+    assert "--form does not apply to LLVM IR text" in capsys.readouterr().err

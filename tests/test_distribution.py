@@ -385,7 +385,7 @@ def test_casts_lowered_to_a_target_of_a_file_share_it(
         (["--target", "a5"], "lower takes SRC and DST, or --spec without them"),
         (["f16", "--spec", "tosa", "--target", "a5"], "lower takes SRC and DST"),
         (["f16", "i8", "--target", "a5", "--workers", "2"], "--workers 2: several processes need all casts"),
-        (["--spec", "tosa", "--target", "a5", "--saturate"], "--saturate applies to a single cast"),
+        (["--spec", "tosa", "--target", "a5", "--saturate"], "--saturate applies to one cast"),
         (["--spec", "tosa", "--target", "a5", "--out", "-"], "--out -: needs a folder"),
     ],
 )

@@ -288,7 +288,7 @@ def test_bits_without_a_meaning_are_told(tmp_path: Path) -> None:
 
 def test_companions_that_cannot_be_read(double: Path, tmp_path: Path) -> None:
     code = double.read_bytes()
-    assert "names no target" in refusal(double, code, target=None).message
+    assert "does not declare a target" in refusal(double, code, target=None).message
     assert "No such file" in refusal(double, code, declare=tmp_path / "none.decl").message
     wrong = file_of(tmp_path / "wrong.decl", DOUBLE)
     found = refusal(double, code, declare=wrong)

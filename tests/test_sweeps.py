@@ -448,7 +448,7 @@ def test_no_file_that_is_read_or_written_besides_is_replaced(
     for words, said in (
         ("s.toml --out r.parquet --json r.parquet", "--out and --json name the same file"),
         ("s.toml --out r.parquet --json r.parquet.ledger", "the ledger beside --out and --json name the same file"),
-        ("s.toml --out -", "--out takes a file"),
+        ("s.toml --out -", "--out needs a file"),
         ("s.toml --out .", "--out .: cannot be written"),
         ("s.toml --out nosuch/r.parquet", "--out nosuch/r.parquet: cannot be written"),
         ("s.toml --out s.toml", "which is the specification"),

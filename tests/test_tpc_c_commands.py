@@ -364,7 +364,7 @@ def test_a_kernel_runs_from_python_as_the_command_runs_it(tmp_path: Path) -> Non
     for wrong in ({"tpcs": 0}, {"accumulators": "tree"}, {"index_space": (0,)}, {"tensors": {"y": "f32"}}):
         with pytest.raises(ReadError):
             castsim.run(KERNEL, "gaudi2", inputs={"x": x}, **{**more, **wrong})  # type: ignore[arg-type]
-    with pytest.raises(ReadError, match="is no kernel in C"):
+    with pytest.raises(ReadError, match="is not a C kernel"):
         castsim.run(KERNEL.parent.parent / "f32_to_f16.pto", index_space=(1,))
 
 
