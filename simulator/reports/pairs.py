@@ -140,6 +140,9 @@ class FormatsList(CommandDocument, name="formats"):
 def formats(*names: str) -> tuple[FormatEntry, ...]:
     """Return the number formats with these names or aliases, or all of them.
 
+    Args:
+        names: names or aliases of formats; without any, all formats.
+
     Raises:
         ReadError: there is no such format.
     """
