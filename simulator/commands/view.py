@@ -224,7 +224,7 @@ def read_object(data: bytes, file: str) -> Mapping[str, object]:
         ReadError: there is none.
     """
     try:
-        found = parsed_json(data)
+        document = parsed_json(data)
     except json.JSONDecodeError as error:
         line = error.doc.split("\n")[error.lineno - 1]
         raise ReadError(
@@ -232,9 +232,9 @@ def read_object(data: bytes, file: str) -> Mapping[str, object]:
         ) from None
     except (ValueError, RecursionError):
         raise ReadError(f"'{file}' is not readable JSON", legal=_LEGAL) from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ReadError(f"'{file}' is neither a trace nor the result of a run", legal=_LEGAL)
-    return found
+    return document
 
 
 def check_trace(found: Mapping[str, object], file: str) -> str:

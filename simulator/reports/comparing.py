@@ -118,7 +118,7 @@ def _finite(text: str) -> float:
 
 def _object(data: bytes, file: str) -> Mapping[str, Any]:
     try:
-        found = parsed_json(data)
+        document = parsed_json(data)
     except RecursionError:
         raise ReadError(f"result '{file}': nested too deeply", legal=_LEGAL) from None
     except json.JSONDecodeError as error:
@@ -128,9 +128,9 @@ def _object(data: bytes, file: str) -> Mapping[str, Any]:
         ) from None
     except ValueError:  # neither UTF-8 nor another encoding of JSON, or a number of too many digits
         raise ReadError(f"result '{file}' is not JSON", legal=_LEGAL) from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ReadError(f"result '{file}': not what `castsim run --json` writes", legal=_LEGAL)
-    return found
+    return document
 
 
 _LEGAL = ("castsim run PROGRAM --json FILE",)
